@@ -1,0 +1,41 @@
+# make demo: see it work. make test: everything that must hold. Both set up what they need, once.
+PYTHON ?= python3
+PYTEST_FLAGS ?= -n auto --dist loadfile
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+ifndef RIPPLET_DATA
+ifneq ($(wildcard ../shared/data),)
+export RIPPLET_DATA := $(abspath ../shared/data)
+endif
+endif
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/ripplet demo
+
+test: lint
+	$(BIN)/pytest $(PYTEST_FLAGS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test
+	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp per set of extras: installed again only when what is to be installed has changed.
+$(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[$*]'
+	touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
