@@ -1,0 +1,97 @@
+"""Generated graphs with known communities; the order of the vertices is the order of their arrival."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.datasets.base import Dataset
+from ripplet.errors import InvalidValueError
+
+
+def growing_communities(
+    vertices: int = 20_000, communities: int = 10, edges_per_vertex: int = 5, noise: float = 0.1, seed: int = 0
+) -> Dataset:
+    """Communities that grow by preferential attachment: a newcomer links to the well-linked of its own community.
+
+    Each of its edges goes, with probability `noise`, to anywhere instead. Edges drawn twice count once.
+    """
+    from ripplet.datasets._kernels import attach
+
+    _positive(vertices=vertices, communities=communities, edges_per_vertex=edges_per_vertex)
+    if not 0 <= noise <= 1:
+        raise InvalidValueError.of("noise", "a share between 0 and 1", noise)
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(communities, size=vertices)
+    room = np.bincount(labels, minlength=communities) * (1 + 2 * edges_per_vertex)
+    draws = rng.random((vertices, edges_per_vertex, 3))
+    targets = attach(labels, np.cumsum(room) - room, noise, draws).ravel()
+    sources = np.repeat(np.arange(vertices), edges_per_vertex)
+    pairs = np.column_stack([sources, targets])[targets >= 0]
+    return Dataset.of("growing communities", pairs, labels)
+
+
+def nested_communities(
+    groups: int = 10,
+    communities_per_group: int = 100,
+    size: int = 20,
+    inside: float = 6.0,
+    group: float = 1.5,
+    elsewhere: float = 0.5,
+    seed: int = 0,
+) -> Dataset:
+    """Many small communities in a few labelled groups, in random order.
+
+    `inside`, `group` and `elsewhere` are the mean degrees to one's own community, to other communities of the group,
+    and to other groups.
+    """
+    _positive(groups=groups, communities_per_group=communities_per_group, size=size)
+    rng = np.random.default_rng(seed)
+    communities = groups * communities_per_group
+    pairs = np.concatenate(
+        [
+            _between("inside", inside, communities, size, 1, rng),
+            _between("group", group, groups, communities_per_group, size, rng),
+            _between("elsewhere", elsewhere, 1, groups, communities_per_group * size, rng),
+        ]
+    )
+    order = rng.permutation(communities * size)
+    labels = np.empty(len(order), np.int64)
+    labels[order] = np.repeat(np.arange(groups), communities_per_group * size)
+    return Dataset.of("nested communities", order[pairs], labels)
+
+
+def planted_partition(
+    communities: int = 10, size: int = 100, inside: float = 8.0, elsewhere: float = 2.0, seed: int = 0
+) -> Dataset:
+    """Equal communities in random order; `inside` and `elsewhere` are the mean degrees to one's own and the others."""
+    nested = nested_communities(communities, 1, size, inside, 0.0, elsewhere, seed)
+    return Dataset("planted partition", nested.edges, nested.labels)
+
+
+def _between(
+    name: str, degree: float, parents: int, units: int, members: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Distinct random pairs of vertices in different units of the same parent, `degree` per vertex in the mean.
+
+    Vertices are numbered parent by parent, unit by unit. Every such pair has a number, and numbers are drawn.
+    """
+    unit_pairs = units * (units - 1) // 2
+    possible = parents * unit_pairs * members**2
+    wanted = round(parents * units * members * degree / 2)
+    if not 0 <= wanted <= possible:
+        highest = (units - 1) * members
+        raise InvalidValueError.of(name, f"a mean degree between 0 and {highest:,}", degree)
+    number = rng.choice(possible, wanted, replace=False) if wanted else np.empty(0, np.int64)
+    number, second = np.divmod(number, members)
+    number, first = np.divmod(number, members)
+    parent, pair = np.divmod(number, max(unit_pairs, 1))
+    later = ((1 + np.sqrt(1 + 8 * pair)) / 2).astype(np.int64)
+    earlier = pair - later * (later - 1) // 2
+    return np.column_stack([(parent * units + later) * members + first, (parent * units + earlier) * members + second])
+
+
+def _positive(**sizes: int) -> None:
+    for name, value in sizes.items():
+        if value < 1:
+            raise InvalidValueError.of(name, "a positive integer", value)

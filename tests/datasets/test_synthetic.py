@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplet.datasets import Dataset
+from ripplet.datasets.synthetic import growing_communities, nested_communities, planted_partition
+from ripplet.errors import InvalidValueError
+
+
+def share_inside(dataset: Dataset) -> float:
+    ends = dataset.labels[dataset.edges]
+    return float(np.mean(ends[:, 0] == ends[:, 1]))
+
+
+def test_growing_communities_keep_mostly_to_themselves() -> None:
+    dataset = growing_communities(5_000, communities=10, edges_per_vertex=5, noise=0.1)
+    assert (dataset.vertices, dataset.classes) == (5_000, 10)
+    assert 9.0 < dataset.mean_degree <= 10.0
+    assert share_inside(dataset) == pytest.approx(0.91, abs=0.02)
+
+
+def test_every_newcomer_but_the_first_links_to_somebody_earlier() -> None:
+    dataset = growing_communities(500, communities=4, edges_per_vertex=3)
+    assert np.unique(dataset.edges[:, 1]).tolist() == list(range(1, 500))
+
+
+def test_growth_is_preferential() -> None:
+    degrees = growing_communities(5_000, communities=2, edges_per_vertex=5, noise=0).adjacency().sum(axis=0)
+    assert degrees.max() > 10 * degrees.mean()
+
+
+def test_without_noise_only_the_founders_leave_their_community() -> None:
+    dataset = growing_communities(1_000, communities=5, edges_per_vertex=3, noise=0)
+    crossing = dataset.labels[dataset.edges[:, 0]] != dataset.labels[dataset.edges[:, 1]]
+    founders = np.unique(dataset.labels, return_index=True)[1]
+    assert set(dataset.edges[crossing, 1].tolist()) <= set(founders.tolist())
+
+
+def test_nested_communities_have_the_degrees_asked_for() -> None:
+    dataset = nested_communities(groups=4, communities_per_group=10, size=20, inside=6, group=1.5, elsewhere=0.5)
+    assert (dataset.vertices, dataset.classes) == (800, 4)
+    assert dataset.mean_degree == pytest.approx(8.0)
+    assert share_inside(dataset) == pytest.approx(7.5 / 8)
+    assert np.bincount(dataset.labels).tolist() == [200] * 4
+
+
+def test_nested_communities_of_the_default_size() -> None:
+    dataset = nested_communities()
+    assert (dataset.vertices, dataset.classes, dataset.mean_degree) == (20_000, 10, pytest.approx(8.0))
+
+
+def test_only_inside_edges_make_components_of_one_community() -> None:
+    from scipy.sparse.csgraph import connected_components
+
+    dataset = nested_communities(groups=3, communities_per_group=5, size=6, inside=5, group=0, elsewhere=0)
+    count, component = connected_components(dataset.adjacency())
+    assert count == 15
+    assert np.bincount(component).tolist() == [6] * 15
+
+
+def test_the_order_of_arrival_does_not_follow_the_labels() -> None:
+    labels = planted_partition(communities=4, size=100).labels
+    assert np.count_nonzero(np.diff(labels)) > 200
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 5), st.integers(2, 12), st.data())
+def test_planted_partition_draws_exactly_the_pairs_asked_for(communities: int, size: int, data: st.DataObject) -> None:
+    inside = data.draw(st.integers(0, size - 1))
+    elsewhere = data.draw(st.integers(0, (communities - 1) * size))
+    dataset = planted_partition(communities, size, inside, elsewhere)
+    ends = dataset.labels[dataset.edges]
+    within = int(np.count_nonzero(ends[:, 0] == ends[:, 1]))
+    vertices = communities * size
+    assert (within, len(ends) - within) == (round(vertices * inside / 2), round(vertices * elsewhere / 2))
+
+
+@pytest.mark.parametrize("generate", [growing_communities, nested_communities, planted_partition])
+def test_the_seed_decides_everything(generate: Callable[..., Dataset]) -> None:
+    first, again, other = generate(seed=3), generate(seed=3), generate(seed=4)
+    assert np.array_equal(first.edges, again.edges)
+    assert np.array_equal(first.labels, again.labels)
+    assert not np.array_equal(first.edges, other.edges)
+
+
+def test_impossible_wishes_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match="inside: expected a mean degree between 0 and 19"):
+        nested_communities(inside=20)
+    with pytest.raises(InvalidValueError, match="communities: expected a positive integer"):
+        growing_communities(communities=0)
+    with pytest.raises(InvalidValueError, match="noise"):
+        growing_communities(noise=1.5)
