@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplet.datasets import Dataset
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.errors import InvalidValueError
+from ripplet.evaluation.protocols import Arrivals, arrival, current, stream
+from ripplet.events import Op
+
+GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
+SPARSE = Dataset.of("sparse", [[0, 1], [2, 1], [5, 0]], [0, 1, 0, 1, 0, 1, 0, 1])
+
+
+def pairs(edges: Any) -> set[frozenset[int]]:
+    return {frozenset(edge) for edge in np.asarray(edges).tolist()}
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 1000), st.integers(0, 89), st.integers(0, 90))
+def test_a_batch_names_each_vertex_before_its_edges_to_earlier_ones(seed: int, begin: int, length: int) -> None:
+    arrivals, end = Arrivals.of(GRAPH, seed), min(begin + length, 90)
+    batch = arrivals.batch(begin, end)
+    seen = set(arrivals.order[:begin].tolist())
+    named = []
+    for src, dst, op in zip(batch.src.tolist(), batch.dst.tolist(), batch.op.tolist(), strict=True):
+        if op == Op.VERTEX:
+            assert src == dst
+            named.append(src)
+            seen.add(src)
+        else:
+            assert src == named[-1]
+            assert dst in seen
+    assert named == arrivals.order[begin:end].tolist()
+
+
+@given(st.integers(0, 1000))
+def test_the_earlier_neighbours_of_all_are_the_edges(seed: int) -> None:
+    arrivals = Arrivals.of(GRAPH, seed)
+    told = [(int(v), u) for place, v in enumerate(arrivals.order) for u in arrivals.neighbours(place)]
+    assert len(told) == len(GRAPH.edges)
+    assert pairs(told) == pairs(GRAPH.edges)
+
+
+def test_without_a_seed_the_order_is_the_index() -> None:
+    assert Arrivals.of(SPARSE, None).order.tolist() == list(range(8))
+    assert Arrivals.of(SPARSE, None).neighbours(5) == [0]
+
+
+def test_the_order_is_the_permutation_of_the_seed() -> None:
+    np.testing.assert_array_equal(Arrivals.of(GRAPH, 7).order, np.random.default_rng(7).permutation(90))
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1000])
+def test_every_vertex_and_every_edge_reaches_the_model(neighbour_mean: Any, batch: int) -> None:
+    for graph in (GRAPH, SPARSE):
+        model = neighbour_mean()
+        result = stream(model, graph, start=0.5, seed=1, batch=batch)
+        assert set(model.rows) == set(range(graph.vertices))
+        assert pairs(list(model.edges)) == pairs(graph.edges)
+        assert len(result.start_vectors) == result.start == graph.vertices // 2
+        assert len(result.start_vectors) + len(result.arrival_vectors) == len(result.final_vectors)
+
+
+def test_one_at_a_time_is_add_vertex_and_more_are_partial_fit(neighbour_mean: Any) -> None:
+    single, several = neighbour_mean(), neighbour_mean()
+    stream(single, SPARSE, seed=None)
+    stream(several, SPARSE, seed=None, batch=2)
+    assert single.calls == ["fit"] + ["add_vertex"] * 4
+    assert several.calls == ["fit"] + ["partial_fit"] * 2
+
+
+def test_rows_are_in_order_of_arrival(neighbour_mean: Any) -> None:
+    model = neighbour_mean()
+    result = stream(model, GRAPH, start=0.3, seed=5)
+    np.testing.assert_array_equal(result.labels, GRAPH.labels[result.order])
+    np.testing.assert_array_equal(result.final_vectors, model.vectors(result.order))
+    np.testing.assert_array_equal(result.arrival_vectors, result.final_vectors[result.start :])
+
+
+def test_vectors_on_arrival_are_those_before_an_anchor_and_copies(neighbour_mean: Any) -> None:
+    model = neighbour_mean(anchor_every=90, angle=1.0)
+    result = stream(model, GRAPH, batch=15)
+    last = slice(-15, None)
+    np.testing.assert_array_equal(result.arrival_vectors[last], result.final_vectors[last])
+    assert not np.allclose(result.arrival_vectors[:15], result.final_vectors[result.start : result.start + 15])
+
+
+def test_progress_counts_arrivals(neighbour_mean: Any) -> None:
+    told: list[int] = []
+    stream(neighbour_mean(), SPARSE, batch=3, progress=told.append)
+    assert told == [3, 4]
+
+
+def test_scores_of_a_model_that_knows_its_neighbours(neighbour_mean: Any) -> None:
+    result = stream(neighbour_mean(), GRAPH)
+    assert arrival(result).micro > 0.7
+    assert current(result).micro > 0.7
+
+
+def test_arrival_does_not_survive_a_turn_that_current_does(neighbour_mean: Any) -> None:
+    still = stream(neighbour_mean(dim=3), GRAPH, batch=5)
+    turned = stream(neighbour_mean(dim=3, anchor_every=50, angle=np.pi), GRAPH, batch=5)
+    assert arrival(turned).micro < arrival(still).micro - 0.2
+    assert current(turned).micro == pytest.approx(current(still).micro)
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0, -0.5])
+def test_a_start_of_nothing_or_everything_is_refused(neighbour_mean: Any, start: float) -> None:
+    with pytest.raises(InvalidValueError, match="start: expected a share"):
+        stream(neighbour_mean(), GRAPH, start=start)
+
+
+def test_an_empty_batch_is_refused(neighbour_mean: Any) -> None:
+    with pytest.raises(InvalidValueError, match="batch"):
+        stream(neighbour_mean(), GRAPH, batch=0)
