@@ -1,0 +1,1 @@
+"""Who is near: the nearest vertices by cosine."""

@@ -1,0 +1,174 @@
+"""Exact search against plain NumPy, on random shapes with zero rows, duplicates and dead rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ripplet.errors import InvalidValueError
+from ripplet.search import exact
+from ripplet.search.exact import nearest
+
+
+@dataclass
+class Case:
+    """The arguments of one search."""
+
+    rows: NDArray[Any]
+    alive: NDArray[Any]
+    queries: NDArray[Any]
+    groups: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    count: int
+    exclude: NDArray[np.int64]
+
+    def search(self, threads: int = 1) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        return nearest(*vars(self).values(), threads)
+
+
+def reference_cosines(case: Case) -> NDArray[np.float64]:
+    """Cosines of served vectors, -inf where a row is no candidate."""
+
+    def unit(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        length = np.linalg.norm(matrix, axis=1, keepdims=True)
+        return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
+
+    def served(matrix: NDArray[Any]) -> NDArray[np.float64]:
+        parts = np.split(matrix.astype(np.float64), case.groups[1:-1], axis=1)
+        return unit(np.hstack([unit(part) * weight for part, weight in zip(parts, case.weights, strict=True)]))
+
+    rows, queries = served(case.rows), served(case.queries)
+    cosines = queries @ rows.T
+    cosines[:, ~case.alive.astype(bool) | ~rows.any(axis=1)] = -np.inf
+    cosines[~queries.any(axis=1)] = -np.inf
+    excluding = np.flatnonzero(case.exclude >= 0)
+    cosines[excluding, case.exclude[excluding]] = -np.inf
+    return cosines
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    seed, length = draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 60))
+    widths = draw(st.lists(st.integers(1, 20), min_size=1, max_size=3))
+    random = np.random.default_rng(seed)
+    # A few distinct parts, some of them zero, at very different scales: many duplicates and many empty views.
+    distinct = random.standard_normal((6, sum(widths))) * 10.0 ** random.integers(-30, 30, (6, 1))
+    groups = np.concatenate([[0], np.cumsum(widths)])
+    for row, group in random.integers(0, [6, len(widths)], (6, 2)):
+        distinct[row, groups[group] : groups[group + 1]] = 0
+    rows = distinct[random.integers(0, 6, length)]
+    rows += (random.random((length, 1)) < 0.3) * random.standard_normal(rows.shape)
+    queries = np.concatenate([rows[:4], random.standard_normal((2, sum(widths))), np.zeros((1, sum(widths)))])
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    return Case(
+        rows.astype(dtype),
+        (random.random(length) < 0.8).astype(draw(st.sampled_from([np.uint8, np.bool_]))),
+        queries.astype(dtype),
+        groups,
+        random.uniform(0.2, 3, len(widths)),
+        draw(st.integers(1, 70)),
+        random.integers(-1, max(length, 1), len(queries)) if length else np.full(len(queries), -1),
+    )
+
+
+@settings(deadline=None)
+@given(case=cases(), block=st.sampled_from([1, 7, 4096]))
+def test_the_best_rows_are_found_in_order(case: Case, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "ROWS_PER_BLOCK", block)
+        found, cosines = case.search()
+    expected = reference_cosines(case)
+    candidates = np.isfinite(expected).sum(axis=1)
+    assert found.shape == cosines.shape == (len(case.queries), case.count)
+    assert np.array_equal((found >= 0).sum(axis=1), np.minimum(candidates, case.count))
+    for query, row_numbers in enumerate(found):
+        kept = row_numbers[row_numbers >= 0]
+        assert len(set(kept)) == len(kept)
+        assert (row_numbers[len(kept) :] == -1).all()
+        assert (cosines[query, len(kept) :] == 0).all()
+        assert np.abs(cosines[query]).max() <= 1
+        np.testing.assert_allclose(cosines[query, : len(kept)], expected[query, kept], atol=2e-6)
+        ranked = list(zip(-cosines[query, : len(kept)], kept, strict=True))
+        assert ranked == sorted(ranked)
+        if len(kept) == case.count:
+            left_out = np.delete(expected[query], kept)
+            assert left_out.max(initial=-np.inf) <= cosines[query, -1] + 2e-6
+
+
+@settings(deadline=None, max_examples=30)
+@given(case=cases(), block=st.sampled_from([3, 16]))
+def test_threads_blocks_and_company_do_not_change_a_bit(case: Case, block: int) -> None:
+    whole = case.search()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "ROWS_PER_BLOCK", block)
+        patch.setattr(exact, "CANDIDATES_AT_ONCE", 1)  # one query at a time
+        again = case.search(threads=3)
+    for one, other in zip(whole, again, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("block", [2, 4096])
+def test_of_equal_rows_the_lower_comes_first(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "ROWS_PER_BLOCK", block)
+    rows = np.tile(np.array([[1, 2, 3]], np.float32), (9, 1)) * np.array([[1, 2, 4, 1, 2, 4, 1, 2, 4]], np.float32).T
+    found, cosines = nearest(rows, np.ones(9, bool), rows[:1], np.array([0, 3]), np.ones(1), 4, np.array([1]))
+    assert found.tolist() == [[0, 2, 3, 4]]
+    assert np.unique(cosines).size == 1
+
+
+def test_one_group_is_the_plain_cosine_and_two_weigh_the_views() -> None:
+    rows = np.array([[3, 4, 0, 0], [0, 0, 5, 12], [3, 4, 12, -5]], np.float32)
+    alive, query = np.ones(3, bool), np.array([[3, 4, 5, 12]], np.float32)
+    _, plain = nearest(rows, alive, query, np.array([0, 4]), np.ones(1), 3)
+    np.testing.assert_allclose(plain, [[13 / 194**0.5, 5 / 194**0.5, 25 / 194]], rtol=1e-6)
+    found, weighed = nearest(rows, alive, query, np.array([0, 2, 4]), np.array([2.0, 1.0]), 3)
+    assert found.tolist() == [[0, 2, 1]]
+    np.testing.assert_allclose(weighed, [[2 / 5**0.5, 4 / 5, 1 / 5**0.5]], rtol=1e-6)
+
+
+def test_rows_and_queries_that_are_not_finite_have_no_neighbours() -> None:
+    rows = np.array([[np.nan, 1], [np.inf, 1], [1, 1]], np.float32)
+    found, cosines = nearest(rows, np.ones(3, bool), rows, np.array([0, 2]), np.ones(1), 2)
+    assert found.tolist() == [[-1, -1], [-1, -1], [2, -1]]
+    assert np.isfinite(cosines).all()
+
+
+def test_inputs_are_left_alone() -> None:
+    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+    before = rows.copy()
+    nearest(rows, np.ones(4, bool), rows, np.array([0, 1, 3]), np.ones(2), 2)
+    assert np.array_equal(rows, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("count", 0),
+        ("alive", np.ones(3, bool)),
+        ("queries", np.ones((1, 2), np.float32)),
+        ("queries", np.ones(3, np.float32)),
+        ("groups", np.array([0, 2, 2, 3])),
+        ("groups", np.array([0, 4])),
+        ("weights", np.ones(2)),
+        ("exclude", np.zeros(2, np.int64)),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(name: str, value: Any) -> None:
+    case = Case(
+        np.ones((4, 3), np.float32),
+        np.ones(4, bool),
+        np.ones((1, 3), np.float32),
+        np.array([0, 3]),
+        np.ones(1),
+        2,
+        np.array([-1]),
+    )
+    setattr(case, name, value)
+    with pytest.raises(InvalidValueError, match=f"^{name}: expected"):
+        case.search()
