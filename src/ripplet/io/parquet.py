@@ -1,0 +1,90 @@
+"""Edges as the rows of a Parquet file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ripplet.errors import FormatError, InvalidValueError
+from ripplet.events import Batch
+from ripplet.io.base import BadRows, ReadOptions, RowError, Rows, find_columns, no_columns, to_id, to_time, to_weight
+from ripplet.io.source import Source
+
+ROWS = 1 << 16
+
+
+def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
+    """The edges of a Parquet file; ids have the type of their columns unless the options ask for another."""
+    bad.unit = "row"
+    file = _open(source)
+    names = file.schema_arrow.names
+    found = find_columns(names, options)
+    if found is None:
+        raise no_columns(source.name, names, options)
+    roles = {role: names[position] for role, position in found.items()}
+    first = 1
+    try:
+        for table in file.iter_batches(ROWS, columns=list(dict.fromkeys(roles.values()))):
+            yield _parse({role: table.column(name) for role, name in roles.items()}, first, options.ids, bad)
+            first += len(table)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _damaged(source, error) from error
+
+
+def _open(source: Source) -> pq.ParquetFile:
+    """The file; a stream is read into memory first, for Parquet has its index at the end."""
+    try:
+        return pq.ParquetFile(pa.memory_map(str(source.path)) if source.path else pa.BufferReader(source.readall()))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _damaged(source, error) from error
+
+
+def _damaged(source: Source, error: Exception) -> FormatError:
+    return FormatError(f"{source.name}: expected a Parquet file, got one that is cut off or damaged ({error})")
+
+
+def _parse(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> Batch:
+    try:
+        return _fast(columns, ids)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidValueError):
+        return _exact(columns, first, ids, bad)
+
+
+def _fast(columns: dict[str, pa.Array], ids: str) -> Batch:
+    kind = {"int": pa.int64(), "str": pa.large_string()}.get(ids)
+    src, dst = (columns[role] if kind is None else columns[role].cast(kind) for role in ("src", "dst"))
+    weight, time = columns.get("weight"), columns.get("time")
+    if any(column.null_count for column in columns.values()):
+        raise InvalidValueError.of("edges", "a value in every row", "empty values")
+    return Batch.of(src, dst, weight, time=None if time is None else _seconds(time))
+
+
+def _seconds(time: pa.Array) -> Any:
+    if not pa.types.is_temporal(time.type):
+        return time.cast(pa.float64())
+    return time.cast(pa.timestamp("us", getattr(time.type, "tz", None))).cast(pa.int64()).to_numpy() / 1e6
+
+
+def _exact(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> Batch:
+    rows = Rows("weight" in columns, "time" in columns)
+    values = {role: column.to_pylist() for role, column in columns.items()}
+    if "time" in values and pa.types.is_temporal(columns["time"].type):
+        filled = pc.fill_null(columns["time"].cast(pa.timestamp("us")).cast(pa.int64()), 0)
+        values["time"] = np.where(columns["time"].is_null(), np.nan, filled.to_numpy() / 1e6).tolist()
+    for index in range(len(columns["src"])):
+        row = {role: column[index] for role, column in values.items()}
+        try:
+            rows.add(
+                to_id(row["src"], ids),
+                to_id(row["dst"], ids),
+                to_weight(row["weight"]) if "weight" in row else 1.0,
+                to_time(row["time"]) if "time" in row else 0.0,
+            )
+        except RowError as error:
+            bad.report(first + index, error, row)
+    return rows.batch()
