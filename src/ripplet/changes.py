@@ -1,0 +1,53 @@
+"""What a batch changed, for whoever follows the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.events import Id, IdColumn, as_list
+
+
+class Changes:
+    """The vertices whose vectors a batch moved, with their vectors right after it.
+
+    Nothing is served before it is asked for: a batch whose changes nobody reads costs no time for them.
+    """
+
+    __slots__ = ("_column", "_inside", "_serve", "_vectors", "anchored", "arrived", "removed", "sequence")
+
+    def __init__(
+        self,
+        column: IdColumn,
+        inside: NDArray[Any],
+        serve: Callable[[NDArray[Any]], NDArray[np.float32]],
+        arrived: NDArray[np.bool_],
+        removed: list[Id],
+        sequence: int,
+        anchored: bool,
+    ) -> None:
+        self._column, self._inside, self._serve = column, inside, serve
+        self._vectors: NDArray[np.float32] | None = None
+        self.arrived, self.removed, self.sequence, self.anchored = arrived, removed, sequence, anchored
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    @property
+    def ids(self) -> list[Id]:
+        """The vertices that changed, in order of arrival."""
+        return as_list(self._column)
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """Their vectors after the batch, a row each."""
+        if self._vectors is None:
+            self._vectors = self._serve(self._inside)
+        return self._vectors
+
+    def __repr__(self) -> str:
+        arrived, anchored = int(self.arrived.sum()), ", anchored" if self.anchored else ""
+        return f"Changes({len(self):,} vertices, {arrived:,} new, {len(self.removed):,} removed, sequence {self.sequence}{anchored})"

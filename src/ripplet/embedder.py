@@ -1,0 +1,326 @@
+"""The embedder: vectors for a growing graph, from Python."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ripplet.changes import Changes
+from ripplet.engine import Engine, Outcome
+from ripplet.errors import FormatError, InvalidValueError, UnknownVertexError
+from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column
+from ripplet.locks import ReadWriteLock
+from ripplet.parameters import Parameters
+from ripplet.search.exact import nearest
+from ripplet.state.files import read_arrays, write_arrays
+from ripplet.views.base import Progress, View
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Embedder:
+    """Keeps a vector for every vertex of a growing graph. One writer and many readers may share it.
+
+    >>> model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    >>> model.add_vertex("e", ["a", "b"]).shape
+    (4,)
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int = 128,
+        rule: str = "ripple",
+        depth: int | None = 1,
+        views: str | Sequence[View] = "auto",
+        anchor_growth: str | float = "auto",
+        seed: int = 0,
+        max_reads: int = 4096,
+        directed: bool = False,
+        duplicates: str = "add",
+        normalize: str | bool = "auto",
+        start_size: str | int = "auto",
+        change_threshold: float = 0.01,
+        on_empty: str = "neighbours",
+        normalization: str = "symmetric",
+        reuse_influence: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        self.dim = dim
+        self.rule = rule
+        self.depth = depth
+        self.views = views
+        self.anchor_growth = anchor_growth
+        self.seed = seed
+        self.max_reads = max_reads
+        self.directed = directed
+        self.duplicates = duplicates
+        self.normalize = normalize
+        self.start_size = start_size
+        self.change_threshold = change_threshold
+        self.on_empty = on_empty
+        self.normalization = normalization
+        self.reuse_influence = reuse_influence
+        self.threads = threads
+        self._lock = ReadWriteLock()
+        self._engine = self._new_engine()
+
+    # ------------------------------------------------------------------ what goes in
+
+    def fit(self, edges: Any, *, progress: Progress | None = None) -> Embedder:
+        """Begin anew with these edges as the initial graph; `progress(what, share done)` is called on long solves."""
+        batch = Batch.from_any(edges, directed=self.directed)
+        engine = self._new_engine()
+        engine.start(batch, progress)
+        with self._lock.writing():
+            self._engine = engine
+        return self
+
+    def partial_fit(self, edges: Any) -> Changes:
+        """Apply a batch (edges in any form that `fit` takes, or a `Batch` with removals) and say what it changed."""
+        batch = Batch.from_any(edges, directed=self.directed)
+        with self._lock.writing():
+            return self._changes(self._engine.apply(batch))
+
+    def add_vertex(self, vertex: Id, neighbours: Sequence[Id] = (), weights: Any = None) -> NDArray[np.float32]:
+        """Let a vertex arrive with its edges; its vector. A known vertex gets these edges in addition."""
+        batch = Batch.arrival(vertex, neighbours, weights)
+        with self._lock.writing():
+            self._engine.apply(batch)
+            row = self._engine.graph.ids.find_one(vertex)
+            return self._engine.serve(np.array([row]))[0]
+
+    def add_edges(self, edges: Any) -> Changes:
+        """Apply edges as a batch: `partial_fit` by another name."""
+        return self.partial_fit(edges)
+
+    def remove_edges(self, edges: Any) -> Changes:
+        """Remove edges (pairs; weights are not looked at) as a batch."""
+        batch = Batch.from_any(edges, op=Op.REMOVE, directed=self.directed)
+        if isinstance(edges, Batch) and (edges.op is None or (edges.op != Op.REMOVE).any()):
+            raise InvalidValueError.of("edges", "pairs, or a Batch of removals only", "a Batch that adds")
+        with self._lock.writing():
+            return self._changes(self._engine.apply(batch))
+
+    def remove_vertex(self, vertex: Id) -> Changes:
+        """Remove a vertex with all its edges."""
+        batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
+        with self._lock.writing():
+            return self._changes(self._engine.apply(batch))
+
+    def anchor(self) -> Changes:
+        """Correct all vectors now. Rule `paper` has no anchor: nothing happens."""
+        with self._lock.writing():
+            moved, engine = self._engine.anchor(), self._engine
+            return self._changes(Outcome(moved, engine.graph.next_arrival, [], self.rule != "paper"))
+
+    # ------------------------------------------------------------------ what comes out
+
+    def __len__(self) -> int:
+        return len(self._engine.graph)
+
+    def __contains__(self, vertex: object) -> bool:
+        with self._lock.reading():
+            return isinstance(vertex, int | str | np.integer) and self._row(vertex) >= 0
+
+    def __getitem__(self, vertex: Id) -> NDArray[np.float32]:
+        return self.vectors([vertex])[0]
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self.ids)
+
+    @property
+    def ids(self) -> list[Id]:
+        """All vertices in order of arrival."""
+        with self._lock.reading():
+            return as_list(self._ids())
+
+    @property
+    def sequence(self) -> int:
+        """How many batches have been applied since the start."""
+        return self._engine.sequence
+
+    def vectors(self, ids: Any) -> NDArray[np.float32]:
+        """The vectors of vertices, a row each; KeyError naming those that are not known."""
+        column = id_column(ids)
+        with self._lock.reading():
+            return self._engine.serve(self._engine.graph.rows_of(column))
+
+    def preview(self, neighbours: Sequence[Id], weights: Any = None) -> NDArray[np.float32]:
+        """The vector a newcomer with these known neighbours would be placed at, before it moves any of them."""
+        column = id_column(neighbours)
+        shares = Batch.of(column, column, weights).weight
+        single = np.ones(len(column), np.float32) if shares is None else shares.astype(np.float32)
+        with self._lock.reading():
+            engine = self._engine
+            row = engine.rule.preview(engine.field, engine.graph.rows_of(column), single)
+            return engine.rule.serve(row[None])[0]
+
+    def nearest(self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10) -> list[tuple[Id, float]]:
+        """The `k` vertices of highest cosine with a vertex (itself left out) or with a raw vector, best first."""
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise InvalidValueError.of("k", "a whole number ≥ 1", k)
+        with self._lock.reading():
+            query, exclude = self._query(vertex)
+            engine, graph = self._engine, self._engine.graph
+            rows, cosines = nearest(
+                engine.field.vectors[: graph.rows],
+                engine.field.placed[: graph.rows],
+                query,
+                *engine.rule.groups,
+                min(int(k), max(len(graph), 1)),
+                exclude,
+                self.threads,
+            )
+            found = rows[0] >= 0
+            names = graph.ids.names(rows[0][found])
+        return list(zip(names, cosines[0][found].tolist(), strict=True))
+
+    def to_numpy(self) -> NDArray[np.float32]:
+        """All vectors, in the order of `ids`."""
+        with self._lock.reading():
+            return self._engine.serve(self._engine.graph.in_order())
+
+    def to_arrow(self) -> pa.Table:
+        """A table with the columns id and vector. Where ids are of both kinds, all are written as text."""
+        with self._lock.reading():
+            column, vectors = self._ids(), self._engine.serve(self._engine.graph.in_order())
+        names = column if not isinstance(column, list) else [str(name) for name in column]
+        flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), self.dim)
+        return pa.table({"id": pa.array(names), "vector": flat})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row per vertex (the index) and a column per coordinate."""
+        import pandas as pd
+
+        with self._lock.reading():
+            names, vectors = as_list(self._ids()), self._engine.serve(self._engine.graph.in_order())
+        return pd.DataFrame(vectors, index=pd.Index(names, name="id"))
+
+    # ------------------------------------------------------------------ how it stands
+
+    def diagnostics(self) -> dict[str, Any]:
+        """Sizes, unplaced vertices, orthogonality error, growth since the last anchor, events and changes so far."""
+        with self._lock.reading():
+            return self._engine.diagnostics()
+
+    def digest(self) -> str:
+        """A hash of graph, vectors and sequence number: equal digests, equal models."""
+        with self._lock.reading():
+            return self._engine.digest()
+
+    def check(self) -> None:
+        """Raise where the state contradicts itself. For tests and for the suspicious."""
+        with self._lock.reading():
+            self._engine.graph.check()
+
+    def __repr__(self) -> str:
+        graph = self._engine.graph
+        return f"Embedder(dim={self.dim}, rule={self.rule!r}): {len(graph):,} vertices, {graph.adjacency.edges:,} edges"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self.diagnostics().items())
+        return f"<table><caption>Embedder, rule {self.rule}</caption>{rows}</table>"
+
+    # ------------------------------------------------------------------ keeping it
+
+    def save(self, directory: str | PathLike[str]) -> None:
+        """Write the model to a directory; an earlier model there is replaced, at once or not at all."""
+        with self._lock.reading():
+            arrays = self._engine.state()
+        write_arrays(directory, arrays, {"parameters": self._parameters().to_json()})
+
+    @classmethod
+    def load(cls, directory: str | PathLike[str]) -> Embedder:
+        """The model that `save` wrote; it goes on exactly as the saved one would have."""
+        arrays, meta = read_arrays(directory)
+        try:
+            model = cls(**Parameters.from_json(meta["parameters"]))
+            model._engine.restore(arrays)
+        except (KeyError, TypeError, IndexError) as error:
+            raise FormatError(f"{directory}: not a saved model of this version ({error!r})") from error
+        return model
+
+    # ------------------------------------------------------------------ as scikit-learn wants it
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters the model was made with."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"}
+
+    def set_params(self, **params: Any) -> Embedder:
+        """Change parameters; the model begins anew, empty."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
+            setattr(self, name, value)
+        with self._lock.writing():
+            self._engine = self._new_engine()
+        return self
+
+    # ------------------------------------------------------------------ inside
+
+    def _parameters(self) -> Parameters:
+        return Parameters(**self.get_params())
+
+    def _new_engine(self) -> Engine:
+        parameters = self._parameters()
+        return Engine(
+            parameters.new_graph(),
+            parameters.new_rule(),
+            self.dim,
+            anchor_growth=parameters.growth,
+            start_size=parameters.first_start,
+            change_threshold=self.change_threshold,
+        )
+
+    def _changes(self, outcome: Outcome) -> Changes:
+        engine = self._engine
+        arrival = engine.graph.arrival[outcome.moved]
+        order = np.argsort(arrival, kind="stable")
+        rows = outcome.moved[order]
+        return Changes(
+            engine.graph.ids.column(rows),
+            engine.field.vectors[rows],
+            engine.rule.server(),
+            arrival[order] >= outcome.first_new,
+            outcome.removed,
+            engine.sequence,
+            outcome.anchored,
+        )
+
+    def _ids(self) -> IdColumn:
+        graph = self._engine.graph
+        return graph.ids.column(graph.in_order())
+
+    def _row(self, vertex: Any) -> int:
+        if isinstance(vertex, bool) or not isinstance(vertex, int | str | np.integer):
+            raise InvalidValueError.of("vertex", "an id that is int or str", vertex)
+        return self._engine.graph.ids.find_one(vertex if isinstance(vertex, str) else int(vertex))
+
+    def _query(self, vertex: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """What to compare with, inside, and the row to leave out."""
+        if isinstance(vertex, int | str | np.integer):
+            row = self._row(vertex)
+            if row < 0:
+                raise UnknownVertexError([vertex])
+            return self._engine.field.vectors[row][None], np.array([row])
+        try:
+            vector = np.asarray(vertex, np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidValueError.of("vertex", f"an id or a vector of {self.dim} numbers", vertex) from error
+        if vector.shape != (self.dim,) or not np.isfinite(vector).all():
+            raise InvalidValueError.of("vertex", f"an id or a vector of {self.dim} finite numbers", vertex)
+        return self._engine.rule.inside(vector)[None], np.array([-1])
+
+
+def load(directory: str | PathLike[str]) -> Embedder:
+    """The model that `Embedder.save` wrote to this directory."""
+    return Embedder.load(directory)

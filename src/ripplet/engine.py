@@ -1,0 +1,219 @@
+"""The state of a model and the one way it changes: a batch is applied, or an anchor. A pure function of what came in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ripplet.events import Batch, Id, IdColumn
+from ripplet.graph.graph import Delta, Graph
+from ripplet.rules.base import Rule
+from ripplet.rules.field import Field
+from ripplet.views.base import Progress
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What applying a batch did, by row."""
+
+    moved: Rows
+    first_new: int  # arrival numbers from here on are new
+    removed: list[Id]
+    anchored: bool
+
+
+class Engine:
+    """Graph, vectors, rule and sequence number."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        rule: Rule,
+        dim: int,
+        *,
+        anchor_growth: float = 0.0,
+        start_size: int = 0,
+        change_threshold: float = 0.0,
+    ) -> None:
+        self.graph, self.rule = graph, rule
+        self.field = Field(graph, dim, rule.precision)
+        self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
+        self.sequence = 0
+        self.events = self.changes = self.anchors = 0
+        self.vertices_then = self.edges_then = self.edge_events = 0  # at and since the last anchor
+
+    def start(self, batch: Batch, progress: Progress | None = None) -> None:
+        """Take in a batch as the initial graph and embed it from nothing."""
+        for delta in self.graph.apply(batch):
+            self.field.follow(delta)
+        self.events = len(batch)
+        if self.graph.adjacency.edges:
+            self.rule.start(self.field, progress)
+        self._note_size()
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Apply a batch: all of it, or, where it is refused, nothing of it."""
+        steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
+        first_new = self.graph.next_arrival
+        self.sequence += 1
+        moved, removed = self._move(steps, first_new)
+        self.events += len(batch)
+        self.edge_events += len(batch)
+        anchored = self._due()
+        if anchored:
+            moved = np.union1d(moved, self.anchor())
+        self.changes += moved.size + len(removed)
+        return Outcome(moved, first_new, removed, anchored)
+
+    def anchor(self) -> Rows:
+        """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
+        if self.rule.ready:
+            moved = self.rule.anchor(self.field, self.sequence, self.change_threshold)
+        else:
+            self.rule.start(self.field)
+            moved = np.flatnonzero(self.field.placed)
+        self.anchors += 1
+        self._note_size()
+        return moved
+
+    @property
+    def growth(self) -> float:
+        """By how much the graph has grown or changed since the last anchor: by vertices, or by half of its edges."""
+        vertices = len(self.graph) / max(self.vertices_then, 1) - 1
+        return max(vertices, self.edge_events / (2 * max(self.edges_then, 1)))
+
+    def _move(self, steps: Iterator[Delta], first_new: int) -> tuple[Rows, list[Id]]:
+        """Take the steps and let the rule act, after each or after all of them."""
+        if not self.rule.one_by_one:
+            followed = [self.field.follow(delta) for delta in steps]
+            delta = self._joined(followed, first_new)
+            return self.rule.apply(self.field, delta, self.sequence), delta.removed
+        moved, removed = [np.empty(0, np.int64)], []
+        for delta in steps:
+            moved.append(self.rule.apply(self.field, self.field.follow(delta), self.sequence))
+            removed += delta.removed
+        rows = np.unique(np.concatenate(moved))
+        return rows[self.graph.arrival[rows] >= 0], self._gone(removed)
+
+    def _gone(self, removed: list[Id]) -> list[Id]:
+        return [name for name in removed if name not in self.graph.ids]
+
+    def _joined(self, steps: list[Delta], first_new: int) -> Delta:
+        """The steps as one, without the newcomers that have gone again."""
+        delta = Delta.joined(steps)
+        if not delta.vacated.size:
+            return delta
+        rows = np.unique(delta.arrived)
+        rows = rows[self.graph.arrival[rows] >= first_new]
+        arrived = rows[np.argsort(self.graph.arrival[rows], kind="stable")]
+        return replace(delta, arrived=arrived, removed=self._gone(delta.removed))
+
+    def _due(self) -> bool:
+        if not self.anchor_growth:
+            return False
+        if not self.rule.ready:
+            return len(self.graph) >= self.start_size and self._with_edges() >= self.start_size
+        return self.growth >= self.anchor_growth
+
+    def _with_edges(self) -> int:
+        return int(np.count_nonzero(self.graph.adjacency.links.count[: self.graph.rows]))
+
+    def _note_size(self) -> None:
+        self.vertices_then, self.edges_then, self.edge_events = len(self.graph), self.graph.adjacency.edges, 0
+
+    def serve(self, rows: Rows) -> NDArray[np.float32]:
+        """The vectors of rows as readers get them."""
+        return self.rule.serve(self.field.vectors[rows])
+
+    def diagnostics(self) -> dict[str, Any]:
+        """How the model stands, in numbers."""
+        graph, rows = self.graph, self.graph.rows
+        alive = graph.arrival[:rows] >= 0
+        return {
+            "vertices": len(graph),
+            "edges": graph.adjacency.edges,
+            "unplaced": int(np.count_nonzero(alive & (self.field.placed[:rows] == 0))),
+            "ready": self.rule.ready,
+            "orthogonality_error": self.rule.error(self.field),
+            "growth_since_anchor": self.growth,
+            "anchors": self.anchors,
+            "sequence": self.sequence,
+            "events": self.events,
+            "changes": self.changes,
+            "bytes": graph.ids.nbytes + graph.adjacency.nbytes + rows * self.field.vectors[:1].nbytes,
+        }
+
+    def digest(self) -> str:
+        """A hash of graph, vectors and sequence number that does not depend on how they lie in memory."""
+        order = self.graph.in_order()
+        hasher = hashlib.blake2b(digest_size=16)
+        for part in self._canonical(order):
+            hasher.update(str((part.dtype, part.shape)).encode())
+            hasher.update(np.ascontiguousarray(part).data)
+        return hasher.hexdigest()
+
+    def _canonical(self, order: Rows) -> list[NDArray[Any]]:
+        links, arrival = self.graph.adjacency.links, self.graph.arrival
+        count = links.count[order].astype(np.int64)
+        slots = np.repeat(links.begin[order] - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+        learned = self.rule.state()
+        return [
+            *_id_arrays(self.graph.ids.column(order)),
+            arrival[order],
+            count,
+            arrival[links.neighbour[slots]],
+            links.weight[slots],
+            links.outgoing[slots],
+            self.field.vectors[order],
+            self.field.placed[order],
+            *(learned[name] for name in sorted(learned) if not name.startswith("cascade_")),
+            np.array([self.sequence, self.graph.next_arrival, self.edge_events, self.vertices_then, self.edges_then]),
+        ]
+
+    COUNTERS = ("sequence", "events", "changes", "anchors", "vertices_then", "edges_then", "edge_events")
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays."""
+        rows = self.graph.rows
+        learned = self.rule.state()
+        return {
+            **{f"graph_{name}": array for name, array in self.graph.state().items()},
+            **{f"rule_{name}": array for name, array in learned.items()},
+            "vectors": self.field.vectors[:rows].copy(),
+            "placed": self.field.placed[:rows].copy(),
+            "counters": np.array([getattr(self, name) for name in self.COUNTERS]),
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        adjacency = self.graph.adjacency
+        self.graph = Graph.from_state(
+            _under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
+        )
+        self.rule.restore(_under("rule_", state))
+        self.field = Field(self.graph, self.field.vectors.shape[1], self.field.vectors.dtype)
+        rows = self.graph.rows
+        self.field.vectors[:rows], self.field.placed[:rows] = state["vectors"], state["placed"]
+        for name, value in zip(self.COUNTERS, state["counters"].tolist(), strict=True):
+            setattr(self, name, value)
+
+
+def _id_arrays(column: IdColumn) -> list[NDArray[Any]]:
+    if isinstance(column, np.ndarray):
+        return [column]
+    if isinstance(column, pa.Array):
+        names = [name.encode() for name in column.to_pylist()]
+        return [np.array([len(name) for name in names]), np.frombuffer(b"".join(names), np.uint8)]
+    return [np.frombuffer(repr(column).encode(), np.uint8)]
+
+
+def _under(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

@@ -1,0 +1,70 @@
+"""What can go wrong, said to the person who reads it: what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+
+class RippletError(Exception):
+    """The base of every error Ripplet raises on purpose."""
+
+
+class InvalidValueError(RippletError, ValueError):
+    """A parameter or an input has a value that cannot be used."""
+
+    @classmethod
+    def of(cls, name: str, expected: str, got: object) -> InvalidValueError:
+        """The one sentence for a bad value: its name, what was expected, what came."""
+        return cls(f"{name}: expected {expected}, got {shorten(got)}")
+
+
+class UnknownVertexError(RippletError, KeyError):
+    """A vertex was named that the model does not hold."""
+
+    def __init__(self, missing: Sequence[object]) -> None:
+        self.missing = list(missing)
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        super().__init__(f"unknown vertex {shorten(missing[0])}{more}; add it first, or test with `id in model`")
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class UnknownEdgeError(RippletError, KeyError):
+    """An edge was to be removed that the graph does not hold."""
+
+    def __init__(self, missing: Sequence[tuple[object, object]]) -> None:
+        self.missing = list(missing)
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        source, target = missing[0]
+        super().__init__(f"no edge between {shorten(source)} and {shorten(target)}{more}; nothing was removed")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class FormatError(RippletError, ValueError):
+    """A file or a directory does not hold what its format promises."""
+
+
+class MissingExtraError(RippletError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional dependency: pip install 'ripplet[{extra}]'")
+
+
+class SelfLoopWarning(UserWarning):
+    """Self-loops came in and were left out; a vertex is not its own neighbour here."""
+
+
+def one_of(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse a value that is not one of the named choices."""
+    if value not in choices:
+        raise InvalidValueError.of(name, "one of " + ", ".join(map(repr, choices)), value)
+
+
+def shorten(value: object, limit: int = 80) -> str:
+    """A value as it may stand in a message: its repr, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,305 @@
+"""The one thing that flows in: a batch of operations on edges and vertices, as columns.
+
+Row i of a batch says: do `op[i]` to the edge `src[i]`–`dst[i]` with `weight[i]`. Operations are applied in the order
+given. For the two vertex operations only `src` counts (`dst` repeats it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ripplet.errors import InvalidValueError, shorten
+
+Id: TypeAlias = int | str
+"""What names a vertex. 1 and "1" are different vertices."""
+
+IdColumn: TypeAlias = "NDArray[np.int64] | pa.LargeStringArray | list[Id]"
+"""Many ids: int64 when all are such integers, an Arrow string array when all are text, else a list."""
+
+
+class Op(IntEnum):
+    """What a row of a batch does."""
+
+    ADD = 0
+    REMOVE = 1
+    VERTEX = 2
+    REMOVE_VERTEX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Operations that are applied together, in order, or not at all."""
+
+    src: IdColumn
+    dst: IdColumn
+    weight: NDArray[np.float64] | None = None
+    op: NDArray[np.int8] | None = None
+    time: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    @classmethod
+    def of(
+        cls,
+        src: Any,
+        dst: Any,
+        weight: Any = None,
+        op: Any = None,
+        time: Any = None,
+    ) -> Batch:
+        """A checked batch from columns of any kind (lists, arrays, Arrow); the caller's arrays are not kept."""
+        source, target = id_column(src, "src"), id_column(dst, "dst")
+        length = len(source)
+        if len(target) != length:
+            raise InvalidValueError.of("dst", f"{length:,} ids, as many as src", f"{len(target):,} ids")
+        return cls(
+            source,
+            target,
+            None if weight is None else _weights(weight, length),
+            None if op is None else _operations(op, length),
+            None if time is None else _numbers("time", time, length),
+        )
+
+    @classmethod
+    def from_any(cls, edges: Any, *, op: Op = Op.ADD, directed: bool = False) -> Batch:
+        """A batch from what people have: pairs or triples, arrays, sparse matrices, networkx graphs, data frames."""
+        if isinstance(edges, Batch):
+            return edges
+        if hasattr(edges, "tocoo"):
+            return _from_sparse(edges, op, directed)
+        if hasattr(edges, "adj") and hasattr(edges, "nodes"):
+            return _from_networkx(edges, op)
+        if hasattr(edges, "columns") or isinstance(edges, pa.Table | pa.RecordBatch):
+            return _from_frame(edges, op)
+        if isinstance(edges, np.ndarray):
+            return _from_array(edges, op)
+        return _from_rows(edges, op)
+
+    @classmethod
+    def arrival(cls, vertex: Id, neighbours: Sequence[Id], weights: Any = None) -> Batch:
+        """One vertex with its edges (perhaps none)."""
+        if not len(neighbours):
+            return cls.of([vertex], [vertex], op=[Op.VERTEX])
+        return cls.of([vertex] * len(neighbours), neighbours, weights)
+
+    @classmethod
+    def vertices(cls, ids: Any, op: Op = Op.VERTEX) -> Batch:
+        """Vertices without edges, or vertices to remove."""
+        column = id_column(ids, "ids")
+        return cls(column, column, op=np.full(len(column), op, np.int8))
+
+
+def id_column(values: Any, name: str = "ids") -> IdColumn:
+    """Ids as a column, or an error that names the first value that cannot be an id."""
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise InvalidValueError.of(name, "a one-dimensional column of ids", f"an array of shape {values.shape}")
+        return _id_array(values, name)
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return _id_arrow(values, name)
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidValueError.of(name, "a list or column of ids", values)
+    return _id_list(list(values), name)
+
+
+def _id_array(values: NDArray[Any], name: str) -> IdColumn:
+    if values.dtype.kind == "i" or (values.dtype.kind == "u" and (not values.size or int(values.max()) < 2**63)):
+        return values.astype(np.int64)
+    if values.dtype.kind == "f":
+        whole = np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) <= 2.0**53)
+        if whole.all():
+            return values.astype(np.int64)
+        raise InvalidValueError.of(name, "ids that are int or str", float(values[~whole][0]))
+    return _id_list(values.tolist(), name)
+
+
+def _id_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> IdColumn:
+    if values.null_count:
+        raise InvalidValueError.of(name, "an id in every row", f"{values.null_count:,} empty values")
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
+        return values.cast(pa.large_string())
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return _id_array(values.to_numpy(zero_copy_only=False), name)
+    raise InvalidValueError.of(name, "ids that are int or str", f"a column of type {values.type}")
+
+
+def _id_list(values: list[Any], name: str) -> IdColumn:
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:
+            return values
+    if kinds == {str}:
+        try:
+            return pa.array(values, pa.large_string())
+        except pa.ArrowInvalid as error:
+            raise InvalidValueError.of(name, "text that can be written as UTF-8", str(error)) from error
+    if not values:
+        return np.empty(0, np.int64)
+    plain: list[Id] = [_plain_id(value, name) for value in values]
+    return plain if kinds <= {int, str} else _id_list(plain, name)
+
+
+def _plain_id(value: Any, name: str) -> Id:
+    if isinstance(value, str):
+        plain = str(value)
+        try:
+            plain.encode()
+        except UnicodeEncodeError:
+            raise InvalidValueError.of(name, "text that can be written as UTF-8", value) from None
+        return plain
+    if isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_):
+        return int(value)
+    raise InvalidValueError.of(name, "ids that are int or str", f"{shorten(value)} of type {type(value).__name__}")
+
+
+def _numbers(name: str, values: Any, length: int) -> NDArray[np.float64]:
+    try:
+        column = np.array(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError.of(name, "numbers", values) from error
+    if column.shape != (length,):
+        raise InvalidValueError.of(name, f"{length:,} values, one per row", f"shape {column.shape}")
+    return column
+
+
+def _weights(values: Any, length: int) -> NDArray[np.float64]:
+    column = _numbers("weight", values, length)
+    with np.errstate(over="ignore", under="ignore"):
+        stored = column.astype(np.float32)
+    bad = ~((stored > 0) & np.isfinite(stored))
+    if bad.any():
+        row = int(bad.argmax())
+        raise InvalidValueError.of("weight", "positive finite numbers", f"{column[row]} in row {row}")
+    return column
+
+
+def _operations(values: Any, length: int) -> NDArray[np.int8]:
+    column = _numbers("op", values, length)
+    bad = ~np.isin(column, [op.value for op in Op])
+    if bad.any():
+        choices = ", ".join(f"{op.value} ({op.name})" for op in Op)
+        raise InvalidValueError.of("op", f"one of {choices}", column[int(bad.argmax())])
+    return column.astype(np.int8)
+
+
+def _fill(op: Op, length: int) -> NDArray[np.int8] | None:
+    return None if op == Op.ADD else np.full(length, op, np.int8)
+
+
+def _from_rows(rows: Any, op: Op) -> Batch:
+    if isinstance(rows, str | bytes | dict) or not isinstance(rows, Iterable):
+        raise InvalidValueError.of("edges", "pairs (src, dst) or triples (src, dst, weight)", rows)
+    rows = list(rows)
+    if not rows:
+        return Batch.of([], [])
+    for number, row in enumerate(rows):
+        if isinstance(row, str | bytes) or not isinstance(row, Sequence | np.ndarray) or len(row) not in (2, 3):
+            raise InvalidValueError.of("edges", "pairs (src, dst) or triples (src, dst, weight)", f"{shorten(row)} in row {number}")
+    src, dst = [row[0] for row in rows], [row[1] for row in rows]
+    weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if any(len(row) == 3 for row in rows) else None
+    return Batch.of(src, dst, weights, _fill(op, len(rows)))
+
+
+def _from_array(edges: NDArray[Any], op: Op) -> Batch:
+    if edges.ndim != 2 or edges.shape[1] not in (2, 3):
+        raise InvalidValueError.of("edges", "an array of shape (m, 2) or (m, 3)", f"shape {edges.shape}")
+    weights = edges[:, 2] if edges.shape[1] == 3 else None
+    return Batch.of(edges[:, 0], edges[:, 1], weights, _fill(op, len(edges)))
+
+
+def _from_frame(frame: Any, op: Op) -> Batch:
+    table = frame if isinstance(frame, pa.Table) else _to_arrow(frame)
+    missing = [name for name in ("src", "dst") if name not in table.column_names]
+    if missing:
+        raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {table.column_names}")
+    extra = {name: table[name].to_numpy() for name in ("weight", "op", "time") if name in table.column_names}
+    extra.setdefault("op", _fill(op, len(table)))
+    return Batch.of(table["src"], table["dst"], **extra)
+
+
+def _to_arrow(frame: Any) -> pa.Table:
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def _from_sparse(matrix: Any, op: Op, directed: bool) -> Batch:
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InvalidValueError.of("edges", "a square sparse matrix", f"shape {matrix.shape}")
+    matrix = matrix.tocsr().copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not directed and (matrix != matrix.T).nnz == 0:  # each undirected edge stands in it twice
+        matrix = _upper(matrix)
+    entries = matrix.tocoo()
+    edges = Batch.of(entries.row, entries.col, None if (entries.data == 1).all() else entries.data, _fill(op, entries.nnz))
+    return _after_vertices(np.arange(matrix.shape[0]), edges) if op == Op.ADD else edges
+
+
+def _upper(matrix: Any) -> Any:
+    from scipy.sparse import triu
+
+    return triu(matrix, format="csr")
+
+
+def _from_networkx(graph: Any, op: Op) -> Batch:
+    rows = list(graph.edges(data="weight", default=1.0))
+    edges = Batch.of([u for u, _, _ in rows], [v for _, v, _ in rows], [w for _, _, w in rows], _fill(op, len(rows)))
+    return _after_vertices(list(graph.nodes), edges) if op == Op.ADD else edges
+
+
+def _after_vertices(names: Any, edges: Batch) -> Batch:
+    """The edges behind a mention of every vertex, so that those without edges exist and the order is kept."""
+    vertices = Batch.vertices(names)
+    ones = np.ones(len(vertices))
+    return Batch(
+        join(vertices.src, edges.src),
+        join(vertices.dst, edges.dst),
+        None if edges.weight is None else np.concatenate([ones, edges.weight]),
+        np.concatenate([vertices.op, np.full(len(edges), Op.ADD, np.int8)]),  # type: ignore[list-item]
+    )
+
+
+def join(first: IdColumn, second: IdColumn) -> IdColumn:
+    """Two columns of ids, one after the other."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.concatenate([first, second])
+    if isinstance(first, pa.Array) and isinstance(second, pa.Array):
+        return pa.concat_arrays([first, second])
+    if not len(first):
+        return second
+    if not len(second):
+        return first
+    return as_list(first) + as_list(second)
+
+
+def as_list(column: IdColumn) -> list[Id]:
+    """A column of ids as plain Python ints and strs."""
+    if isinstance(column, np.ndarray):
+        return column.tolist()
+    return column.to_pylist() if isinstance(column, pa.Array) else list(column)
+
+
+def take(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
+    """Some rows of a column of ids."""
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    if isinstance(column, pa.Array):
+        return column.slice(rows.start, rows.stop - rows.start) if isinstance(rows, slice) else column.take(pa.array(rows))
+    return column[rows] if isinstance(rows, slice) else [column[row] for row in rows]

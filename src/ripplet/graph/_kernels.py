@@ -1,0 +1,276 @@
+"""Kernels of the growing adjacency: blocks of power-of-two size in one arena, recycled through free lists.
+
+A vertex's neighbours lie side by side in one block, in the order in which the edges came. When a block is full its
+content moves to one twice as large and the old block joins the free list of its size; the first two slots of a free
+block hold the address of the next free one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+MIN_ROOM = 1  # the smallest block has 2**1 slots: enough to hold a free-list address
+NO_ROOM = -1
+TOP = 40  # heads[TOP]: the first slot of the arena never used
+EDGES = 41  # heads[EDGES]: edges alive
+HEADS = 42
+
+ADD, REMOVE = 0, 1  # as ripplet.events.Op
+SUM, IGNORE, REPLACE = 0, 1, 2  # what a repeated edge does
+
+
+class Links(NamedTuple):
+    """The adjacency as kernels see it: per row, then per slot of the arena, then the allocator."""
+
+    begin: NDArray[np.int64]
+    count: NDArray[np.int32]
+    room: NDArray[np.int8]
+    strength: NDArray[np.float64]
+    in_strength: NDArray[np.float64]  # the same array as `strength` when undirected
+    neighbour: NDArray[np.int32]
+    weight: NDArray[np.float32]
+    outgoing: NDArray[np.float32]  # the part of `weight` that points away; the same array when undirected
+    heads: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def _take_block(links: Links, room: int) -> int:
+    """The first slot of a block of 2**room slots: a recycled one, else fresh from the top."""
+    heads, neighbour = links.heads, links.neighbour
+    at = heads[room]
+    if at >= 0:
+        heads[room] = ((np.int64(neighbour[at]) << 31) | np.int64(neighbour[at + 1])) - 1
+        return at
+    at = heads[TOP]
+    heads[TOP] = at + (1 << room)
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _give_block(links: Links, at: int, room: int) -> None:
+    following = links.heads[room] + 1
+    links.neighbour[at] = following >> 31
+    links.neighbour[at + 1] = following & 0x7FFFFFFF
+    links.heads[room] = at
+
+
+@njit(cache=True, nogil=True)
+def _resize(links: Links, row: int, room: int, directed: bool) -> None:
+    """Move a row's slots to a block of another size (NO_ROOM: to none)."""
+    old, old_room, count = links.begin[row], links.room[row], links.count[row]
+    if room != NO_ROOM:
+        at = _take_block(links, room)
+        for i in range(count):
+            links.neighbour[at + i] = links.neighbour[old + i]
+            links.weight[at + i] = links.weight[old + i]
+            if directed:
+                links.outgoing[at + i] = links.outgoing[old + i]
+        links.begin[row] = at
+    if old_room != NO_ROOM:
+        _give_block(links, old, old_room)
+    links.room[row] = room
+
+
+@njit(cache=True, nogil=True)
+def _append(links: Links, row: int, other: int, weight: float, outgoing: float, directed: bool) -> None:
+    count, room = links.count[row], links.room[row]
+    if room == NO_ROOM:
+        _resize(links, row, MIN_ROOM, directed)
+    elif count == 1 << room:
+        _resize(links, row, room + 1, directed)
+    at = links.begin[row] + count
+    links.neighbour[at] = other
+    links.weight[at] = weight
+    if directed:
+        links.outgoing[at] = outgoing
+    links.count[row] = count + 1
+    links.strength[row] += weight
+
+
+@njit(cache=True, nogil=True)
+def find_slot(links: Links, row: int, other: int) -> int:
+    """The slot of `other` among the neighbours of `row`, -1 where there is none."""
+    begin = links.begin[row]
+    for at in range(begin, begin + links.count[row]):
+        if links.neighbour[at] == other:
+            return at
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def has_edge(links: Links, src: int, dst: int, directed: bool) -> bool:
+    """Whether the edge is there, read from the end with fewer neighbours where that is enough."""
+    if directed:
+        at = find_slot(links, src, dst)
+        return at >= 0 and links.outgoing[at] > 0
+    if links.count[src] > links.count[dst]:
+        src, dst = dst, src
+    return find_slot(links, src, dst) >= 0
+
+
+@njit(cache=True, nogil=True)
+def has_edges(
+    links: Links, src: NDArray[np.int64], dst: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
+) -> None:
+    """`has_edge`, pair by pair, into `found`."""
+    for i in range(src.size):
+        found[i] = has_edge(links, src[i], dst[i], directed)
+
+
+@njit(cache=True, nogil=True)
+def _resum(links: Links, row: int) -> None:
+    """The strength as the sum over the slots in order: what it would be had the edges just come as they are now."""
+    total = 0.0
+    for at in range(links.begin[row], links.begin[row] + links.count[row]):
+        total += links.weight[at]
+    links.strength[row] = total
+
+
+@njit(cache=True, nogil=True)
+def _drop_slot(links: Links, row: int, slot: int, directed: bool) -> None:
+    """Take one neighbour out, the others keeping their order; give room back where three quarters are unused."""
+    end = links.begin[row] + links.count[row] - 1
+    for at in range(slot, end):
+        links.neighbour[at] = links.neighbour[at + 1]
+        links.weight[at] = links.weight[at + 1]
+        if directed:
+            links.outgoing[at] = links.outgoing[at + 1]
+    count = links.count[row] - 1
+    links.count[row] = count
+    room = links.room[row]
+    if count == 0:
+        _resize(links, row, NO_ROOM, directed)
+    elif room > MIN_ROOM and count * 4 <= 1 << room:
+        _give_block(links, links.begin[row] + (1 << (room - 1)), room - 1)  # the upper half, so no room is needed
+        links.room[row] = room - 1
+    _resum(links, row)
+
+
+@njit(cache=True, nogil=True)
+def _find_pair(links: Links, src: int, dst: int) -> tuple[int, int]:
+    """The two slots of an edge (-1, -1 where there is none); the shorter list is looked at first."""
+    if links.count[src] <= links.count[dst]:
+        here = find_slot(links, src, dst)
+        return here, find_slot(links, dst, src) if here >= 0 else -1
+    there = find_slot(links, dst, src)
+    return find_slot(links, src, dst) if there >= 0 else -1, there
+
+
+@njit(cache=True, nogil=True)
+def _add_edge(links: Links, src: int, dst: int, weight: float, repeated: int, directed: bool) -> float:
+    """Add an edge or its weight; returns by how much the weight between the two changed."""
+    here, there = _find_pair(links, src, dst)
+    if here < 0:
+        _append(links, src, dst, weight, weight, directed)
+        _append(links, dst, src, weight, np.float32(0), directed)
+        if directed:
+            links.in_strength[dst] += weight
+        links.heads[EDGES] += 1
+        return weight
+    known = links.outgoing[here]
+    if known > 0 and repeated == IGNORE:
+        return 0.0
+    new = weight if repeated == REPLACE else np.float32(known + weight)
+    return _set_weight(links, src, dst, here, there, new, directed)
+
+
+@njit(cache=True, nogil=True)
+def _set_weight(links: Links, src: int, dst: int, here: int, there: int, new: float, directed: bool) -> float:
+    """Give a known pair a new weight (in one direction when directed); returns the change of the sum of both ways."""
+    before, known = links.weight[here], links.outgoing[here]
+    links.outgoing[here] = new
+    total = np.float32(new + links.outgoing[there]) if directed else new
+    links.weight[here] = total
+    links.weight[there] = total
+    if directed:
+        links.in_strength[dst] += np.float64(new) - np.float64(known)
+        if known == 0:
+            links.heads[EDGES] += 1
+    _resum(links, src)
+    _resum(links, dst)
+    return np.float64(total) - np.float64(before)
+
+
+@njit(cache=True, nogil=True)
+def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
+    """Take an edge out; returns by how much the weight between the two changed (0 where there was none)."""
+    here, there = _find_pair(links, src, dst)
+    if here < 0 or links.outgoing[here] == 0:
+        return 0.0
+    links.heads[EDGES] -= 1
+    known = links.outgoing[here]
+    if directed and links.outgoing[there] > 0:
+        change = _set_weight(links, src, dst, here, there, np.float32(0), directed)
+        return change
+    if directed:
+        links.in_strength[dst] -= np.float64(known)
+    _drop_slot(links, src, here, directed)
+    _drop_slot(links, dst, there, directed)
+    return -np.float64(known)
+
+
+@njit(cache=True, nogil=True)
+def _fits(links: Links, src: int, dst: int) -> bool:
+    """Whether the arena has room for whatever adding one edge may need."""
+    need = (4 << max(links.room[src], 0)) + (4 << max(links.room[dst], 0))
+    return links.heads[TOP] + need <= links.neighbour.size
+
+
+@njit(cache=True, nogil=True)
+def apply_edges(
+    links: Links,
+    op: NDArray[np.int8],
+    pairs: NDArray[np.int64],
+    weight: NDArray[np.float32],
+    chance: NDArray[np.float64],
+    first: int,
+    repeated: int,
+    directed: bool,
+) -> int:
+    """Apply edge operations in order from `first` on; returns the operation at which the arena is full, else the end.
+
+    `chance[i]` becomes, for both ends of operation i, |change of weight| / max(strength before, strength after).
+    Operations other than ADD and REMOVE, and self-loops, are passed over.
+    """
+    for i in range(first, op.size):
+        src, dst = pairs[i]
+        chance[i, 0] = chance[i, 1] = 0.0
+        if op[i] > REMOVE or src == dst:
+            continue
+        if op[i] == ADD and not _fits(links, src, dst):
+            return i
+        before_src, before_dst = links.strength[src], links.strength[dst]
+        if op[i] == ADD:
+            change = abs(_add_edge(links, src, dst, weight[i], repeated, directed))
+        else:
+            change = abs(_remove_edge(links, src, dst, directed))
+        if change > 0:
+            chance[i, 0] = change / max(before_src, links.strength[src])
+            chance[i, 1] = change / max(before_dst, links.strength[dst])
+    return op.size
+
+
+@njit(cache=True, nogil=True)
+def remove_vertex(links: Links, row: int, touched: NDArray[np.int64], chance: NDArray[np.float64], directed: bool) -> None:
+    """Take out all edges of a row, writing its former neighbours and each one's share of strength that went with it."""
+    begin, count = links.begin[row], links.count[row]
+    for i in range(count):
+        other = links.neighbour[begin + i]
+        slot = find_slot(links, other, row)
+        touched[i] = other
+        chance[i] = links.weight[begin + i] / links.strength[other]
+        links.heads[EDGES] -= 1
+        if directed:
+            links.in_strength[other] -= np.float64(links.outgoing[begin + i])
+            if links.outgoing[begin + i] > 0 and links.outgoing[slot] > 0:
+                links.heads[EDGES] -= 1
+        _drop_slot(links, other, slot, directed)
+    links.count[row] = 0
+    if links.room[row] != NO_ROOM:
+        _resize(links, row, NO_ROOM, directed)
+    links.strength[row] = 0.0
+    links.in_strength[row] = 0.0

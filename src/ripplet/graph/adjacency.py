@@ -1,0 +1,227 @@
+"""The growing, removable adjacency over rows: flat arrays, amortised O(1) per edge added, O(degree) per edge removed."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from ripplet.errors import FormatError, RippletError, one_of
+from ripplet.graph import _kernels as kernels
+from ripplet.graph._kernels import Links
+
+REPEATED = {"add": kernels.SUM, "ignore": kernels.IGNORE, "replace": kernels.REPLACE}
+MAX_ROWS = 2**31 - 1
+
+
+class Adjacency:
+    """Who is connected to whom, by row. Names are the business of `Ids`, the two together that of `Graph`."""
+
+    def __init__(self, *, directed: bool = False, duplicates: str = "add") -> None:
+        one_of("duplicates", duplicates, REPEATED)
+        self.directed = directed
+        self.duplicates = duplicates
+        strength, weight = np.zeros(0), np.zeros(0, np.float32)
+        self.links = Links(
+            begin=np.zeros(0, np.int64),
+            count=np.zeros(0, np.int32),
+            room=np.zeros(0, np.int8),
+            strength=strength,
+            in_strength=np.zeros(0) if directed else strength,
+            neighbour=np.zeros(0, np.int32),
+            weight=weight,
+            outgoing=np.zeros(0, np.float32) if directed else weight,
+            heads=np.full(kernels.HEADS, -1, np.int64),
+        )
+        self.links.heads[kernels.TOP] = self.links.heads[kernels.EDGES] = 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows there is room for."""
+        return self.links.begin.size
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are (each counted once; both directions count when directed)."""
+        return int(self.links.heads[kernels.EDGES])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that are in use."""
+        per_row = 21 + 8 * self.directed
+        return self.rows * per_row + int(self.links.heads[kernels.TOP]) * (8 + 4 * self.directed)
+
+    def ensure_rows(self, rows: int) -> None:
+        """Make room for rows 0 … rows−1, all without edges."""
+        if rows <= self.rows:
+            return
+        if rows > MAX_ROWS:
+            raise RippletError(f"a graph holds at most {MAX_ROWS:,} vertices")
+        size = min(max(rows, 2 * self.rows, 16), MAX_ROWS)
+        old = self.links
+        strength = grown(old.strength, size)
+        self.links = old._replace(
+            begin=grown(old.begin, size),
+            count=grown(old.count, size),
+            room=grown(old.room, size, kernels.NO_ROOM),
+            strength=strength,
+            in_strength=grown(old.in_strength, size) if self.directed else strength,
+        )
+
+    def apply(
+        self, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
+        """Add and remove edges in order; per operation and end, the share of the end's strength that changed."""
+        chance = np.empty((op.size, 2))
+        done = 0
+        while True:
+            done = kernels.apply_edges(
+                self.links, op, pairs, weight, chance, done, REPEATED[self.duplicates], self.directed
+            )
+            if done == op.size:
+                return chance
+            self._grow_arena()
+
+    def remove_vertex(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Take out all edges of a row; its former neighbours, and the share of strength each lost."""
+        degree = int(self.links.count[row])
+        touched, chance = np.empty(degree, np.int64), np.empty(degree)
+        kernels.remove_vertex(self.links, row, touched, chance, self.directed)
+        return touched, chance
+
+    def has_edge(self, src: int, dst: int) -> bool:
+        """Whether there is an edge (from src to dst when directed)."""
+        return bool(kernels.has_edge(self.links, src, dst, self.directed))
+
+    def has_edges(self, src: NDArray[np.int64], dst: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether there is an edge, pair by pair."""
+        found = np.empty(src.size, np.bool_)
+        kernels.has_edges(self.links, src, dst, found, self.directed)
+        return found
+
+    def neighbours(self, row: int) -> NDArray[np.int64]:
+        """The neighbours of a row in the order in which the edges came."""
+        begin, count = int(self.links.begin[row]), int(self.links.count[row])
+        return self.links.neighbour[begin : begin + count].astype(np.int64)
+
+    def _grow_arena(self) -> None:
+        old = self.links
+        largest = 8 << max(int(old.room.max(initial=0)), 0)
+        size = old.neighbour.size + max(old.neighbour.size // 2, largest, 1024)
+        weight = grown(old.weight, size)
+        self.links = old._replace(
+            neighbour=grown(old.neighbour, size),
+            weight=weight,
+            outgoing=grown(old.outgoing, size) if self.directed else weight,
+        )
+
+    def packed(self) -> dict[str, NDArray[Any]]:
+        """The edges without gaps, rows one after the other, each in its own order: what is hashed and saved."""
+        links, slots = self.links, self._slots()
+        packed: dict[str, NDArray[Any]] = {
+            "degree": links.count.copy(),
+            "strength": links.strength.copy(),
+            "neighbour": links.neighbour[slots],
+            "weight": links.weight[slots],
+        }
+        if self.directed:
+            packed |= {"in_strength": links.in_strength.copy(), "outgoing": links.outgoing[slots]}
+        return packed
+
+    @classmethod
+    def from_packed(cls, packed: dict[str, NDArray[Any]], *, directed: bool, duplicates: str) -> Adjacency:
+        """The adjacency that `packed` described; blocks are laid out anew."""
+        self = cls(directed=directed, duplicates=duplicates)
+        degree = packed["degree"].astype(np.int32)
+        if int(degree.sum()) != packed["neighbour"].size or packed["neighbour"].size != packed["weight"].size:
+            raise FormatError("the saved adjacency is inconsistent: degrees and neighbours do not match")
+        self.ensure_rows(degree.size)
+        room = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 2))), kernels.NO_ROOM).astype(np.int8)
+        size = np.where(degree > 0, np.int64(1) << np.maximum(room, 0).astype(np.int64), 0)
+        begin = np.cumsum(size) - size
+        self.links.heads[kernels.TOP] = int(size.sum())
+        while self.links.neighbour.size < int(size.sum()):
+            self._grow_arena()
+        rows = slice(0, degree.size)
+        self.links.begin[rows], self.links.count[rows], self.links.room[rows] = begin, degree, room
+        slots = self._slots()
+        self.links.neighbour[slots], self.links.weight[slots] = packed["neighbour"], packed["weight"]
+        self.links.strength[rows] = packed["strength"]
+        edges = packed["neighbour"].size // 2
+        if directed:
+            self.links.outgoing[slots], self.links.in_strength[rows] = packed["outgoing"], packed["in_strength"]
+            edges = int((packed["outgoing"] > 0).sum())
+        self.links.heads[kernels.EDGES] = edges
+        return self
+
+    def _slots(self) -> NDArray[np.int64]:
+        """The arena slots in use, row by row."""
+        count = self.links.count.astype(np.int64)
+        ends = np.cumsum(count)
+        return np.repeat(self.links.begin - (ends - count), count) + np.arange(int(count.sum()))
+
+    def to_csr(self) -> csr_array:
+        """The symmetric weighted adjacency matrix over rows."""
+        slots = self._slots()
+        indptr = np.concatenate([[0], np.cumsum(self.links.count.astype(np.int64))])
+        entries = (self.links.weight[slots].astype(np.float64), self.links.neighbour[slots], indptr)
+        return csr_array(entries, shape=(self.rows, self.rows))
+
+    def check(self) -> None:
+        """Raise where the arrays contradict each other: blocks overlapping, one-sided edges, wrong sums."""
+        links = self.links
+        matrix = self.to_csr()
+        used = np.concatenate([self._blocks(), self._free_blocks()])
+        order = used[np.argsort(used[:, 0], kind="stable")]
+        ends = order[:, 0] + order[:, 1]
+        top = int(links.heads[kernels.TOP])
+        sums = np.zeros(self.rows)
+        np.add.at(sums, np.repeat(np.arange(self.rows), links.count), links.weight[self._slots()].astype(np.float64))
+        faults = {
+            "blocks overlap or leave gaps": (order[1:, 0] != ends[:-1]).any() or (ends[-1] if len(ends) else 0) != top,
+            "an edge is known to one end only": (abs(matrix - matrix.T) > 0).nnz > 0,
+            "a neighbour stands twice": matrix.has_canonical_format is False and _repeats(matrix),
+            "a vertex is its own neighbour": (matrix.diagonal() != 0).any(),
+            "strengths are not the sums of weights": (sums != links.strength).any(),
+            "a weight is not positive": (links.weight[self._slots()] <= 0).any(),
+            "the number of edges is off": self.edges != self._count_edges(),
+            "a row has more neighbours than slots": (links.count > np.where(links.room < 0, 0, 1 << links.room.clip(0).astype(np.int64))).any(),
+        }
+        for fault, found in faults.items():
+            if found:
+                raise RippletError(f"the adjacency is damaged: {fault}")
+
+    def _count_edges(self) -> int:
+        slots = self._slots()
+        return int((self.links.outgoing[slots] > 0).sum()) if self.directed else slots.size // 2
+
+    def _blocks(self) -> NDArray[np.int64]:
+        held = self.links.room != kernels.NO_ROOM
+        sizes = np.int64(1) << self.links.room[held].astype(np.int64)
+        return np.stack([self.links.begin[held], sizes], axis=1)
+
+    def _free_blocks(self) -> NDArray[np.int64]:
+        found = []
+        for room in range(kernels.TOP):
+            at = int(self.links.heads[room])
+            while at >= 0:
+                found.append((at, 1 << room))
+                at = ((int(self.links.neighbour[at]) << 31) | int(self.links.neighbour[at + 1])) - 1
+        return np.array(found, np.int64).reshape(-1, 2)
+
+
+def _repeats(matrix: csr_array) -> bool:
+    distinct = matrix.copy()
+    distinct.sum_duplicates()
+    return bool(distinct.nnz != matrix.nnz)
+
+
+def grown(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
+    """A longer copy along the first axis; what is new holds `fill`. Untouched zeros cost no memory yet."""
+    new = np.zeros((size, *array.shape[1:]), array.dtype)
+    new[: len(array)] = array
+    if fill:
+        new[len(array) :] = fill
+    return cast(NDArray[Any], new)

@@ -1,0 +1,255 @@
+"""The graph: names, rows and edges together. A batch is checked as a whole first, so that a bad one changes nothing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.errors import InvalidValueError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
+from ripplet.events import Batch, Id, IdColumn, Op, as_list, take
+from ripplet.graph.adjacency import Adjacency, grown
+from ripplet.graph.ids import Ids
+
+Rows = NDArray[np.int64]
+_NO_ROWS = np.empty(0, np.int64)
+_NO_PAIRS = np.empty((0, 2), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What a step did to the graph, by row."""
+
+    arrived: Rows  # new vertices, in order of arrival
+    pairs: Rows  # (m, 2): the ends of edges that came, changed or went, in order
+    numbers: Rows  # (m, 2): the arrival numbers of these ends at that moment
+    chance: NDArray[np.float64]  # (m, 2): the share of each end's strength that changed
+    vacated: Rows  # rows whose vertex was removed (a newcomer may have one of them already)
+    removed: list[Id]  # the names of those vertices
+
+    @classmethod
+    def joined(cls, steps: Sequence[Delta]) -> Delta:
+        """Several steps as one."""
+        if len(steps) == 1:
+            return steps[0]
+        if not steps:
+            return cls(_NO_ROWS, _NO_PAIRS, _NO_PAIRS, _NO_PAIRS.astype(np.float64), _NO_ROWS, [])
+        columns = [np.concatenate([getattr(step, name) for step in steps]) for name in cls._ARRAYS]
+        return cls(*columns, [name for step in steps for name in step.removed])
+
+    _ARRAYS: ClassVar = ("arrived", "pairs", "numbers", "chance", "vacated")
+
+
+class Graph:
+    """A growing graph whose vertices have names."""
+
+    def __init__(self, *, directed: bool = False, duplicates: str = "add") -> None:
+        self.ids = Ids()
+        self.adjacency = Adjacency(directed=directed, duplicates=duplicates)
+        self.arrival: NDArray[np.int64] = np.full(0, -1, np.int64)  # per row; −1 where the row is free
+        self.next_arrival = 0
+        self._warned = False
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def rows(self) -> int:
+        """Rows in use or used before: every vertex has a row below this."""
+        return self.ids.capacity
+
+    def rows_of(self, column: IdColumn) -> Rows:
+        """The rows of known vertices, or an error naming those that are not known."""
+        rows = self.ids.find(column)
+        if rows.size and rows.min() < 0:
+            raise UnknownVertexError(as_list(take(column, np.flatnonzero(rows < 0))))
+        return rows
+
+    def in_order(self) -> Rows:
+        """The rows of all vertices in order of arrival."""
+        arrival = self.arrival[: self.rows]
+        alive = np.flatnonzero(arrival >= 0)
+        return alive[np.argsort(arrival[alive], kind="stable")]
+
+    def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterator[Delta]:
+        """Check the whole batch, then apply it step by step (one step per arrival if asked), in the order given.
+
+        The check happens at the call; each step is taken as it is asked for, and all of them must be.
+        """
+        self._check(batch)
+        return self._steps(batch, one_by_one)
+
+    def _steps(self, batch: Batch, one_by_one: bool) -> Iterator[Delta]:
+        weight = np.ones(len(batch), np.float32) if batch.weight is None else batch.weight.astype(np.float32)
+        op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
+        first = 0
+        for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
+            if cut > first:
+                part = slice(first, cut)
+                src, dst = take(batch.src, part), take(batch.dst, part)
+                yield from self._apply_edges(src, dst, op[part], weight[part], one_by_one)
+            if cut < len(batch):
+                yield self._remove_vertex(take(batch.src, slice(cut, cut + 1)))
+            first = cut + 1
+
+    def _apply_edges(
+        self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32], one_by_one: bool
+    ) -> Iterator[Delta]:
+        src_rows, dst_rows, arrived = self.ids.intern(src, dst)
+        self._number(arrived)
+        pairs = np.stack([src_rows, dst_rows], axis=1)
+        self._warn_of_loops(op, pairs)
+        if not one_by_one or not arrived.size:
+            yield self._apply_rows(arrived, op, pairs, weight)
+            return
+        newest = np.maximum(self.arrival[src_rows], self.arrival[dst_rows])
+        if (op == Op.REMOVE).any():  # edges that go keep their place, each newcomer comes with its first edge
+            newest = np.maximum.accumulate(newest)
+        order = np.argsort(newest, kind="stable")
+        cuts = np.searchsorted(newest[order], self.arrival[arrived])
+        known = order[: cuts[0]]
+        if known.size:
+            yield self._apply_rows(_NO_ROWS, op[known], pairs[known], weight[known])
+        for at, (begin, end) in enumerate(zip(cuts, [*cuts[1:], order.size], strict=True)):
+            chosen = order[begin:end]
+            yield self._apply_rows(arrived[at : at + 1], op[chosen], pairs[chosen], weight[chosen])
+
+    def _apply_rows(
+        self, arrived: Rows, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
+    ) -> Delta:
+        chance = self.adjacency.apply(op, pairs, weight)
+        return Delta(arrived, pairs, self.arrival[pairs], chance, _NO_ROWS, [])
+
+    def _remove_vertex(self, name: IdColumn) -> Delta:
+        rows = self.ids.find(name)
+        touched, lost = self.adjacency.remove_vertex(int(rows[0]))
+        pairs = np.stack([touched, np.full(touched.size, rows[0])], axis=1)
+        numbers = self.arrival[pairs]
+        self.arrival[rows] = -1
+        self.ids.remove(rows)
+        return Delta(_NO_ROWS, pairs, numbers, np.stack([lost, np.zeros_like(lost)], axis=1), rows, as_list(name))
+
+    def _number(self, arrived: Rows) -> None:
+        """Give newcomers their arrival numbers, which are never used again."""
+        if not arrived.size:
+            return
+        self.adjacency.ensure_rows(self.ids.capacity)
+        if self.arrival.size < self.adjacency.rows:
+            self.arrival = grown(self.arrival, self.adjacency.rows, -1)
+        self.arrival[arrived] = np.arange(self.next_arrival, self.next_arrival + arrived.size)
+        self.next_arrival += arrived.size
+
+    def _warn_of_loops(self, op: NDArray[np.int8], pairs: NDArray[np.int64]) -> None:
+        if not self._warned and ((pairs[:, 0] == pairs[:, 1]) & (op == Op.ADD)).any():
+            self._warned = True
+            warnings.warn("self-loops are left out (said once)", SelfLoopWarning, stacklevel=2)
+
+    def _check(self, batch: Batch) -> None:
+        """Refuse a batch that removes what is not there when its turn comes."""
+        if batch.op is None or not np.isin(batch.op, (Op.REMOVE, Op.REMOVE_VERTEX)).any():
+            return
+        if (batch.op == Op.REMOVE).all():
+            self._check_removals(batch)
+        else:
+            _Rehearsal(self).run(batch)
+
+    def _check_removals(self, batch: Batch) -> None:
+        src, dst = self.rows_of(batch.src), self.rows_of(batch.dst)
+        pairs = np.stack([src, dst], axis=1)
+        if not self.adjacency.directed:
+            pairs.sort(axis=1)
+        _, firsts = np.unique(pairs, axis=0, return_index=True)
+        there = np.zeros(len(batch), bool)
+        there[firsts] = self.adjacency.has_edges(src[firsts], dst[firsts])
+        if not there.all():
+            missing = np.flatnonzero(~there)
+            raise UnknownEdgeError(
+                list(zip(as_list(take(batch.src, missing)), as_list(take(batch.dst, missing)), strict=True))
+            )
+
+    def check(self) -> None:
+        """Raise where names, rows and edges contradict each other; the tests call it after everything."""
+        self.adjacency.check()
+        alive = np.flatnonzero(self.arrival >= 0)
+        if alive.size != len(self.ids) or (self.ids.find(self.ids.column(alive)) != alive).any():
+            raise InvalidValueError("the names and the rows do not match")
+        if np.flatnonzero(self.adjacency.links.count > 0).size and (
+            self.arrival[np.flatnonzero(self.adjacency.links.count > 0)] < 0
+        ).any():
+            raise InvalidValueError("a free row has edges")
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays; restored by `from_state`, it goes on exactly as this one would."""
+        rows = self.rows
+        ids = {f"ids_{name}": array for name, array in self.ids.state().items()}
+        edges = {f"edges_{name}": array for name, array in self.adjacency.packed().items()}
+        for name in ("edges_degree", "edges_strength", "edges_in_strength"):
+            if name in edges:
+                edges[name] = edges[name][:rows]
+        return {**ids, **edges, "arrival": self.arrival[:rows].copy(), "next_arrival": np.array(self.next_arrival)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str) -> Graph:
+        """The graph whose `state` this is."""
+        self = cls(directed=directed, duplicates=duplicates)
+        self.ids = Ids.from_state(_under("ids_", state))
+        self.adjacency = Adjacency.from_packed(_under("edges_", state), directed=directed, duplicates=duplicates)
+        self.adjacency.ensure_rows(self.ids.capacity)
+        self.arrival = grown(state["arrival"], self.adjacency.rows, -1)
+        self.next_arrival = int(state["next_arrival"])
+        return self
+
+
+def _under(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+
+
+class _Rehearsal:
+    """Plays a mixed batch through without changing the graph, to find the first removal of what is not there."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.edges: dict[tuple[Id, Id], bool] = {}  # what the batch itself has said of an edge so far
+        self.vertices: dict[Id, bool] = {}
+        self.fresh: set[Id] = set()  # vertices removed by the batch: nothing of the graph's holds for them any more
+
+    def run(self, batch: Batch) -> None:
+        assert batch.op is not None
+        for op, src, dst in zip(batch.op.tolist(), as_list(batch.src), as_list(batch.dst), strict=True):
+            if op in (Op.ADD, Op.VERTEX):
+                self.vertices[src] = self.vertices[dst] = True
+                if src != dst:
+                    self.edges[self._key(src, dst)] = True
+                continue
+            self._need(src, dst)
+            if op == Op.REMOVE:
+                if not self._has_edge(src, dst):
+                    raise UnknownEdgeError([(src, dst)])
+                self.edges[self._key(src, dst)] = False
+            else:
+                self.vertices[src] = False
+                self.fresh.add(src)
+                self.edges = {pair: there for pair, there in self.edges.items() if src not in pair}
+
+    def _key(self, src: Id, dst: Id) -> tuple[Id, Id]:
+        if self.graph.adjacency.directed or (str(src), str(type(src))) <= (str(dst), str(type(dst))):
+            return src, dst
+        return dst, src
+
+    def _need(self, *names: Id) -> None:
+        for name in names:
+            if not self.vertices.get(name, name in self.graph.ids):
+                raise UnknownVertexError([name])
+
+    def _has_edge(self, src: Id, dst: Id) -> bool:
+        said = self.edges.get(self._key(src, dst))
+        if said is not None:
+            return said
+        if src in self.fresh or dst in self.fresh:
+            return False
+        rows = self.graph.ids.find_one(src), self.graph.ids.find_one(dst)
+        return min(rows) >= 0 and self.graph.adjacency.has_edge(*rows)

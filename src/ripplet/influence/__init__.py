@@ -1,0 +1,1 @@
+"""Who an arrival touches: the weighted independent cascade."""

@@ -1,0 +1,38 @@
+"""Work over fixed blocks of rows, on as many threads as asked for.
+
+Blocks depend on the size of the work alone, never on the number of threads, and each writes its own part of the
+result: the bits are the same for any thread count. The kernels release the GIL, so plain threads are enough.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+
+def resolve_threads(threads: int | None) -> int:
+    """The number of threads to use: what was asked for, else every core this process may run on."""
+    return threads if threads else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def blocks(length: int, size: int) -> list[tuple[int, int]]:
+    """The half-open ranges of `size` that cover `length`."""
+    return [(first, min(first + size, length)) for first in range(0, length, size)]
+
+
+def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, threads: int) -> None:
+    """Call `work(first, last)` for every block; returns when all are done, raises what any of them raised."""
+    parts = blocks(length, size)
+    if threads == 1 or len(parts) <= 1:
+        for first, last in parts:
+            work(first, last)
+        return
+    for future in [_pool(threads).submit(work, first, last) for first, last in parts]:
+        future.result()
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="ripplet")

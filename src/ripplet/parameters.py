@@ -1,0 +1,150 @@
+"""The parameters of an Embedder: their defaults, what each may be, and what "auto" means for each rule."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from ripplet.errors import InvalidValueError, one_of
+from ripplet.graph.adjacency import REPEATED
+from ripplet.graph.graph import Graph
+from ripplet.parallel import resolve_threads
+from ripplet.rules.base import Rule
+from ripplet.rules.paper import ON_EMPTY, PaperRule
+from ripplet.rules.ripple import RippleRule
+from ripplet.views.base import View
+from ripplet.views.laplacian import NORMALIZATIONS
+from ripplet.views.space import Space
+from ripplet.views.spectral import AUTO_VIEWS, SpectralView
+
+RULES = ("ripple", "paper")
+AUTO_GROWTH = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """A checked set of parameters."""
+
+    dim: int
+    rule: str
+    depth: int | None
+    views: str | Sequence[View]
+    anchor_growth: str | float
+    seed: int
+    max_reads: int
+    directed: bool
+    duplicates: str
+    normalize: str | bool
+    start_size: str | int
+    change_threshold: float
+    on_empty: str
+    normalization: str
+    reuse_influence: bool
+    threads: int | None
+
+    def __post_init__(self) -> None:
+        one_of("rule", self.rule, RULES)
+        one_of("duplicates", self.duplicates, REPEATED)
+        one_of("on_empty", self.on_empty, ON_EMPTY)
+        one_of("normalization", self.normalization, NORMALIZATIONS)
+        _whole("dim", self.dim, 1)
+        _whole("max_reads", self.max_reads, 1)
+        _whole("seed", self.seed, 0, 2**63 - 1)
+        if self.depth is not None:
+            _whole("depth", self.depth, 0)
+        if self.threads is not None:
+            _whole("threads", self.threads, 1)
+        if self.start_size != "auto":
+            _whole("start_size", self.start_size, 2)
+        if self.anchor_growth != "auto":
+            _number("anchor_growth", self.anchor_growth)
+        _number("change_threshold", self.change_threshold)
+        for name in ("directed", "reuse_influence"):
+            _flag(name, getattr(self, name))
+        if self.normalize != "auto":
+            _flag("normalize", self.normalize)
+        self._check_views()
+        self._check_paper()
+
+    def _check_views(self) -> None:
+        if isinstance(self.views, str):
+            one_of("views", self.views, ("auto",))
+        elif not isinstance(self.views, Sequence) or not self.views:
+            raise InvalidValueError.of("views", '"auto" or a list of views', self.views)
+        elif not all(isinstance(view, SpectralView) for view in self.views):
+            raise InvalidValueError.of("views", "views such as SpectralView(tau=0.5)", self.views)
+
+    def _check_paper(self) -> None:
+        if self.rule != "paper":
+            if self.reuse_influence:
+                raise InvalidValueError.of("reuse_influence", 'False unless rule is "paper"', True)
+            return
+        if self.views != "auto":
+            raise InvalidValueError.of("views", '"auto" with rule "paper", which has one view of its own', self.views)
+        if self.anchor_growth not in ("auto", 0):
+            raise InvalidValueError.of("anchor_growth", '0 or "auto" with rule "paper"', self.anchor_growth)
+        if self.normalize not in ("auto", False):
+            raise InvalidValueError.of("normalize", 'False or "auto" with rule "paper"', self.normalize)
+
+    @property
+    def growth(self) -> float:
+        """By which share the graph grows between anchors; 0: there are none."""
+        if self.anchor_growth == "auto":
+            return AUTO_GROWTH if self.rule == "ripple" else 0.0
+        return float(self.anchor_growth)
+
+    @property
+    def first_start(self) -> int:
+        """How many vertices with edges a model that began empty needs for its start."""
+        return 2 * self.dim if self.start_size == "auto" else int(self.start_size)
+
+    def new_graph(self) -> Graph:
+        """An empty graph."""
+        return Graph(directed=self.directed, duplicates=self.duplicates)
+
+    def new_rule(self) -> Rule:
+        """The rule, having learned nothing yet."""
+        if self.rule == "paper":
+            return PaperRule(
+                self.dim,
+                depth=self.depth,
+                seed=self.seed,
+                on_empty=self.on_empty,
+                normalization=self.normalization,
+                reuse_influence=self.reuse_influence,
+            )
+        views = AUTO_VIEWS if isinstance(self.views, str) else self.views
+        space = Space(views, self.dim, normalize=self.normalize in ("auto", True))
+        threads = resolve_threads(self.threads)
+        return RippleRule(space, depth=self.depth, seed=self.seed, max_reads=self.max_reads, threads=threads)
+
+    def to_json(self) -> dict[str, Any]:
+        """The parameters as JSON has them."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        if not isinstance(self.views, str):
+            plain["views"] = [asdict(view) for view in self.views]  # type: ignore[call-overload]
+        return plain
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of an Embedder that `to_json` wrote."""
+        views = plain["views"]
+        return plain | {"views": views if isinstance(views, str) else [SpectralView(**view) for view in views]}
+
+
+def _whole(name: str, value: Any, least: int, most: int | None = None) -> None:
+    good = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not good or value < least or (most is not None and value > most):
+        raise InvalidValueError.of(name, f"a whole number ≥ {least}", value)
+
+
+def _number(name: str, value: Any) -> None:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= value < float("inf"):
+        raise InvalidValueError.of(name, "a number ≥ 0", value)
+
+
+def _flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise InvalidValueError.of(name, "True or False", value)

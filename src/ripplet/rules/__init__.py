@@ -1,0 +1,1 @@
+"""How a touched vector moves: the paper's rule, our rule, and the global correction."""

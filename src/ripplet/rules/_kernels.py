@@ -1,0 +1,330 @@
+"""Kernels of rule `ripple`: a touched vertex is refreshed by one local step of its views' own operator.
+
+Every function that takes a list of rows works on any part of it, so that one thread can run them all in a row and
+several threads can share them out: the arithmetic of a row never depends on which of the two happens.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from ripplet.graph._kernels import Links
+from ripplet.influence._kernels import draw, key_of, mark_new, sampled_slot, spread
+from ripplet.views._kernels import Frame
+
+UNLIMITED = 1 << 62
+RESAMPLE = 1 << 20  # keeps the draws that sample neighbours for reading apart from those that test them
+
+
+class World(NamedTuple):
+    """The state that a batch works on."""
+
+    links: Links
+    arrival: NDArray[np.int64]
+    placed: NDArray[np.uint8]
+    vectors: NDArray[np.float32]
+    frame: Frame
+
+
+class Turn(NamedTuple):
+    """What distinguishes one batch from the next: the source of its draws, and its bounds."""
+
+    seed: int
+    sequence: int
+    depth: int
+    max_reads: int
+    first_new: int  # arrival numbers from here on are new in this batch
+
+
+@njit(cache=True, nogil=True)
+def _gather(world: World, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Sum a·x over all neighbours (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
+    links, vectors = world.links, world.vectors
+    begin, count = links.begin[row], links.count[row]
+    total[:] = 0
+    sum_a, sum_aa = 0.0, 0.0
+    for i in range(min(count, limit)):
+        slot = begin + (i if count <= limit else sampled_slot(key, world.arrival[row], i, count))
+        a = links.weight[slot]
+        other = links.neighbour[slot]
+        for j in range(total.size):
+            total[j] += a * vectors[other, j]
+        sum_a += a
+        sum_aa += np.float64(a) * a
+    if count > limit and sum_a > 0:
+        scale = links.strength[row] / sum_a
+        for j in range(total.size):
+            total[j] *= scale
+        sum_a *= scale
+        sum_aa *= scale
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True)
+def _gather_earlier(world: World, row: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Sum a·x over the neighbours that are placed and arrived before; Σa and Σa²."""
+    links, vectors = world.links, world.vectors
+    begin, count, own = links.begin[row], links.count[row], world.arrival[row]
+    total[:] = 0
+    sum_a, sum_aa = 0.0, 0.0
+    for slot in range(begin, begin + count):
+        other = links.neighbour[slot]
+        if world.placed[other] and world.arrival[other] < own:
+            a = links.weight[slot]
+            for j in range(total.size):
+                total[j] += a * vectors[other, j]
+            sum_a += a
+            sum_aa += np.float64(a) * a
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True)
+def _gather_placed(world: World, row: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Sum a·x over the neighbours that are placed; Σa and Σa²."""
+    links, vectors = world.links, world.vectors
+    begin, count = links.begin[row], links.count[row]
+    total[:] = 0
+    sum_a, sum_aa = 0.0, 0.0
+    for slot in range(begin, begin + count):
+        other = links.neighbour[slot]
+        if world.placed[other]:
+            a = links.weight[slot]
+            for j in range(total.size):
+                total[j] += a * vectors[other, j]
+            sum_a += a
+            sum_aa += np.float64(a) * a
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True)
+def _step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> None:
+    """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b)."""
+    one = total.dtype.type(1)
+    for g in range(frame.tau.size):
+        over = total.dtype.type(1.0 / ((sum_a + frame.tau[g]) * frame.top[g]))
+        r = total.dtype.type(frame.ridge[g] * sum_aa / (sum_a * sum_a))
+        for j in range(frame.bounds[g], frame.bounds[g + 1]):
+            m = frame.mu[j]
+            out[j] = (total[j] - frame.centre[j]) * over * (m * (one + r) / (m * m + r))
+
+
+@njit(cache=True, nogil=True)
+def preview(world: World, rows: NDArray[np.int64], weights: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """The row a vertex with these neighbours would be admitted with; `out` is left alone where none is placed."""
+    total = np.zeros(out.size, out.dtype)
+    sum_a, sum_aa = 0.0, 0.0
+    for i in range(rows.size):
+        if world.placed[rows[i]]:
+            for j in range(total.size):
+                total[j] += weights[i] * world.vectors[rows[i], j]
+            sum_a += weights[i]
+            sum_aa += np.float64(weights[i]) * weights[i]
+    if sum_a > 0:
+        _step(world.frame, total, sum_a, sum_aa, out)
+
+
+@njit(cache=True, nogil=True)
+def refresh(world: World, rows: NDArray[np.int64], limit: int, key: int, out: NDArray[np.float32]) -> None:
+    """What `rows` would be after one local step from the values as they are now; nothing is stored."""
+    total = np.empty(world.vectors.shape[1], world.vectors.dtype)
+    for i in range(rows.size):
+        sum_a, sum_aa = _gather(world, rows[i], limit, key, total)
+        _step(world.frame, total, sum_a, sum_aa, out[i])
+
+
+@njit(cache=True, nogil=True)
+def store(world: World, rows: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+    """Write refreshed values to their rows, which are placed from then on."""
+    for i in range(rows.size):
+        world.vectors[rows[i]] = values[i]
+        world.placed[rows[i]] = 1
+
+
+@njit(cache=True, nogil=True)
+def admit(world: World, rows: NDArray[np.int64]) -> None:
+    """Place new vertices one after the other, each from its placed neighbours that arrived before it."""
+    total = np.empty(world.vectors.shape[1], world.vectors.dtype)
+    for row in rows:
+        sum_a, sum_aa = _gather_earlier(world, row, total)
+        if sum_a > 0:
+            _step(world.frame, total, sum_a, sum_aa, world.vectors[row])
+            world.placed[row] = 1
+
+
+@njit(cache=True, nogil=True)
+def waves(world: World, rows: NDArray[np.int64], first_new: int) -> NDArray[np.int64]:
+    """The wave in which each new vertex can be admitted: one after the last of the new neighbours it reads."""
+    wave = np.zeros(rows.size, np.int64)
+    numbers = world.arrival[rows]
+    for i in range(rows.size):
+        begin = world.links.begin[rows[i]]
+        for slot in range(begin, begin + world.links.count[rows[i]]):
+            number = world.arrival[world.links.neighbour[slot]]
+            if first_new <= number < numbers[i]:
+                wave[i] = max(wave[i], wave[np.searchsorted(numbers[:i], number)] + 1)
+    return wave
+
+
+@njit(cache=True, nogil=True)
+def unplaced_among(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> NDArray[np.int64]:
+    """The unplaced vertices among `rows` that have a placed neighbour, each once."""
+    found = np.empty(rows.size, np.int64)
+    kept = 0
+    for row in rows:
+        if world.placed[row] or seen[row] == stamp:
+            continue
+        begin = world.links.begin[row]
+        for slot in range(begin, begin + world.links.count[row]):
+            if world.placed[world.links.neighbour[slot]]:
+                seen[row] = stamp
+                found[kept] = row
+                kept += 1
+                break
+    return found[:kept]
+
+
+@njit(cache=True, nogil=True)
+def _unplaced_around(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> NDArray[np.int64]:
+    """The unplaced neighbours of `rows`, each once."""
+    room = 0
+    for row in rows:
+        room += world.links.count[row]
+    found = np.empty(room, np.int64)
+    kept = 0
+    for row in rows:
+        begin = world.links.begin[row]
+        for slot in range(begin, begin + world.links.count[row]):
+            other = world.links.neighbour[slot]
+            if not world.placed[other] and seen[other] != stamp:
+                seen[other] = stamp
+                found[kept] = other
+                kept += 1
+    return found[:kept]
+
+
+@njit(cache=True, nogil=True)
+def place(
+    world: World, arrived: NDArray[np.int64], touched: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
+) -> NDArray[np.int64]:
+    """Place every vertex that now has a placed neighbour, ring by ring; returns all newcomers, those admitted included.
+
+    A ring is placed together from the values before it, so that its order does not matter.
+    """
+    newcomers = arrived[world.placed[arrived] == 1]
+    ring = np.concatenate((unplaced_among(world, touched, seen, stamp), _unplaced_around(world, newcomers, seen, stamp)))
+    total = np.empty(world.vectors.shape[1], world.vectors.dtype)
+    while ring.size:
+        values = np.empty((ring.size, total.size), total.dtype)
+        for i in range(ring.size):
+            sum_a, sum_aa = _gather_placed(world, ring[i], total)
+            _step(world.frame, total, sum_a, sum_aa, values[i])
+        store(world, ring, values)
+        newcomers = np.concatenate((newcomers, ring))
+        ring = _unplaced_around(world, ring, seen, stamp)
+    return newcomers
+
+
+@njit(cache=True, nogil=True)
+def shaken(
+    world: World, pairs: NDArray[np.int64], numbers: NDArray[np.int64], chance: NDArray[np.float64], turn: Turn
+) -> NDArray[np.int64]:
+    """Round 0 among known vertices: the ends of changed edges, each with the share of its strength that changed."""
+    key = key_of(turn.seed, turn.sequence, 0)
+    found = np.empty(2 * len(pairs), np.int64)
+    kept = 0
+    for i in range(len(pairs)):
+        if max(numbers[i, 0], numbers[i, 1]) >= turn.first_new:
+            continue
+        for end in range(2):
+            row, own = pairs[i, end], numbers[i, end]
+            if world.arrival[row] != own or not world.placed[row]:
+                continue
+            if draw(key, own, numbers[i, 1 - end]) < chance[i, end]:
+                found[kept] = row
+                kept += 1
+    return found[:kept]
+
+
+@njit(cache=True, nogil=True)
+def room_for(links: Links, rows: NDArray[np.int64], limit: int) -> int:
+    """How many neighbours are looked at when each row looks at `limit` at the most."""
+    room = 0
+    for row in rows:
+        room += min(np.int64(links.count[row]), limit)
+    return room
+
+
+@njit(cache=True, nogil=True)
+def release(world: World, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Unplace the vertices that have lost their last edge; returns them."""
+    lost = np.empty(rows.size, np.int64)
+    kept = 0
+    for row in rows:
+        if world.placed[row] and world.links.count[row] == 0:
+            world.placed[row] = 0
+            world.vectors[row] = 0
+            lost[kept] = row
+            kept += 1
+    return lost[:kept]
+
+
+@njit(cache=True, nogil=True)
+def _refresh_now(world: World, rows: NDArray[np.int64], limit: int, key: int) -> None:
+    values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)
+    refresh(world, rows, limit, uint64(key), values)
+    store(world, rows, values)
+
+
+@njit(cache=True, nogil=True)
+def ripple(
+    world: World,
+    arrived: NDArray[np.int64],
+    pairs: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    chance: NDArray[np.float64],
+    seen: NDArray[np.int64],
+    turn: Turn,
+) -> NDArray[np.int64]:
+    """A whole batch on one thread; returns the rows whose vectors may have moved, each once.
+
+    `seen` holds two stamps per batch, the odd one for placing and the even one for influence.
+    """
+    stamp = 2 * turn.sequence
+    admit(world, arrived)
+    touched = pairs.reshape(-1)
+    newcomers = place(world, arrived, touched, seen, stamp - 1)
+    lost = release(world, touched)
+    front = shaken(world, pairs, numbers, chance, turn)
+    mark_new(newcomers.copy(), seen, stamp)
+    front = front[: mark_new(front, seen, stamp)]
+    left = turn.max_reads * max(1, newcomers.size + len(pairs) - arrived.size)
+    moved = front
+    sources = newcomers
+    depth = 0
+    while True:
+        limit = left // (2 * max(1, front.size))
+        key = key_of(turn.seed, turn.sequence, depth + RESAMPLE)
+        if front.size and limit > 0:
+            _refresh_now(world, front, limit, key)
+            left -= room_for(world.links, front, limit)
+        if depth == turn.depth or limit == 0:
+            break
+        depth += 1
+        key = key_of(turn.seed, turn.sequence, depth)
+        limit = max(1, left // (2 * max(1, front.size)))
+        own = room_for(world.links, sources, UNLIMITED)
+        reached = np.empty(own + room_for(world.links, front, limit), np.int64)
+        count = spread(world.links, world.arrival, sources, seen, stamp, uint64(key), UNLIMITED, reached)
+        count += spread(world.links, world.arrival, front, seen, stamp, uint64(key), limit, reached[count:])
+        front = reached[: mark_new(reached[:count], seen, stamp)]
+        left -= reached.size - own
+        moved = np.concatenate((moved, front))
+        sources = newcomers[:0]
+        if not front.size:
+            break
+    _refresh_now(world, newcomers, UNLIMITED, uint64(0))
+    return np.concatenate((newcomers, moved, lost, arrived[world.placed[arrived] == 0]))

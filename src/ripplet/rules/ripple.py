@@ -1,0 +1,196 @@
+"""Rule `ripple`: admit the newcomers, then refresh whom they influence, by one local step of the views' own operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.graph.graph import Delta
+from ripplet.influence import _kernels as influence
+from ripplet.parallel import blocks, for_blocks
+from ripplet.rules import _kernels as kernels
+from ripplet.rules._kernels import UNLIMITED, Turn, World
+from ripplet.rules.anchor import anchor, orthogonality_error, start
+from ripplet.rules.field import Field
+from ripplet.views._kernels import Frame
+from ripplet.views.base import Progress
+from ripplet.views.space import Space
+
+Rows = NDArray[np.int64]
+BLOCK = 512  # rows a thread takes at a time
+WORTH_SHARING = 2_048  # batches that change fewer edges than this are quicker on one thread
+
+
+class RippleRule:
+    """Vectors made of views, refreshed where an arrival has influence, corrected as a whole by anchors."""
+
+    one_by_one = False
+    precision = np.float32
+
+    def __init__(self, space: Space, *, depth: int | None, seed: int, max_reads: int, threads: int) -> None:
+        self.space = space
+        self.depth = -1 if depth is None else depth
+        self.seed = seed
+        self.max_reads = max_reads
+        self.threads = threads
+        self._frame: Frame | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether there has been a start."""
+        return self.space.ready
+
+    @property
+    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The views; one group where vectors are served as they are."""
+        if self.space.normalize:
+            return self.space.bounds, self.space.weights
+        return np.array([0, self.space.dim]), np.ones(1)
+
+    def world(self, field: Field) -> World:
+        """The state as the kernels see it."""
+        if self._frame is None:
+            self._frame = self.space.frame(field.vectors.dtype)
+        return World(field.graph.adjacency.links, field.graph.arrival, field.placed, field.vectors, self._frame)
+
+    def start(self, field: Field, progress: Progress | None = None) -> None:
+        """Embed the graph as it is from nothing."""
+        start(self.space, field, self.threads, progress)
+        self._frame = None
+
+    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
+        """Correct all vectors; the rows that moved more than the threshold."""
+        moved = anchor(self.space, field, seed=self.seed + sequence, threshold=threshold, threads=self.threads)
+        self._frame = None
+        return moved
+
+    def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
+        """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
+        if not self.ready:
+            return delta.arrived
+        world = self.world(field)
+        first_new = field.graph.next_arrival - delta.arrived.size
+        turn = Turn(self.seed, sequence, self.depth, self.max_reads, first_new)
+        if self.threads > 1 and len(delta.pairs) >= WORTH_SHARING:
+            return _Shared(world, field.seen, turn, self.threads).apply(delta)
+        moved: Rows = kernels.ripple(
+            world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn
+        )
+        return moved
+
+    def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+        """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
+        row = np.zeros(field.vectors.shape[1], field.vectors.dtype)
+        if self.ready:
+            kernels.preview(self.world(field), neighbours, weights, row)
+        return row
+
+    def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        """Rows turned into the coordinates readers know, each view scaled to its weight."""
+        return self.space.serve(rows)
+
+    def server(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
+        """`serve` in the coordinates of now."""
+        return self.space.server()
+
+    def inside(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
+        """Served vectors turned back."""
+        return self.space.inside(vectors)
+
+    def error(self, field: Field) -> float:
+        """The largest cosine between two columns of a view, in its own inner product; zero right after an anchor."""
+        return orthogonality_error(self.space, field, self.threads)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The coordinates."""
+        return self.space.state()
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        self.space.restore(state)
+        self._frame = None
+
+
+class _Shared:
+    """The steps of `kernels.ripple` with the rows of each step shared out among threads. The same bits."""
+
+    def __init__(self, world: World, seen: Rows, turn: Turn, threads: int) -> None:
+        self.world, self.seen, self.turn, self.threads = world, seen, turn, threads
+        self.stamp = 2 * turn.sequence
+
+    def apply(self, delta: Delta) -> Rows:
+        world, turn, touched = self.world, self.turn, delta.pairs.reshape(-1)
+        self._admit(delta.arrived)
+        newcomers = kernels.place(world, delta.arrived, touched, self.seen, self.stamp - 1)
+        lost = kernels.release(world, touched)
+        front = kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, turn)
+        influence.mark_new(newcomers.copy(), self.seen, self.stamp)
+        front = front[: influence.mark_new(front, self.seen, self.stamp)]
+        left = turn.max_reads * max(1, newcomers.size + len(delta.pairs) - delta.arrived.size)
+        moved = [front, *self._rounds(newcomers, front, left)]
+        self._refresh(newcomers, UNLIMITED, 0)
+        unplaced = delta.arrived[world.placed[delta.arrived] == 0]
+        return np.concatenate([newcomers, *moved, lost, unplaced])
+
+    def _rounds(self, sources: Rows, front: Rows, left: int) -> list[Rows]:
+        rounds, depth, links = [], 0, self.world.links
+        while True:
+            limit = left // (2 * max(1, front.size))
+            if front.size and limit > 0:
+                self._refresh(front, limit, depth)
+                left -= kernels.room_for(links, front, limit)
+            if depth == self.turn.depth or limit == 0:
+                return rounds
+            depth += 1
+            limit = max(1, left // (2 * max(1, front.size)))
+            reached = [self._spread(sources, UNLIMITED, depth), self._spread(front, limit, depth)]
+            left -= kernels.room_for(links, front, limit)
+            front = np.concatenate(reached)
+            front = front[: influence.mark_new(front, self.seen, self.stamp)]
+            rounds.append(front)
+            sources = sources[:0]
+            if not front.size:
+                return rounds
+
+    def _admit(self, arrived: Rows) -> None:
+        wave = kernels.waves(self.world, arrived, self.turn.first_new)
+        order = np.argsort(wave, kind="stable")
+        cuts = np.flatnonzero(np.diff(wave[order])) + 1
+        for rows in np.split(arrived[order], cuts):
+            for_blocks(
+                lambda first, last, rows=rows: kernels.admit(self.world, rows[first:last]),
+                rows.size,
+                size=BLOCK,
+                threads=self.threads,
+            )
+
+    def _refresh(self, rows: Rows, limit: int, depth: int) -> None:
+        world = self.world
+        key = np.uint64(influence.key_of(self.turn.seed, self.turn.sequence, depth + kernels.RESAMPLE))
+        values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)
+
+        def refresh(first: int, last: int) -> None:
+            kernels.refresh(world, rows[first:last], limit, key, values[first:last])
+
+        def store(first: int, last: int) -> None:
+            kernels.store(world, rows[first:last], values[first:last])
+
+        for work in (refresh, store):
+            for_blocks(work, rows.size, size=BLOCK, threads=self.threads)
+
+    def _spread(self, sources: Rows, limit: int, depth: int) -> Rows:
+        world = self.world
+        key = np.uint64(influence.key_of(self.turn.seed, self.turn.sequence, depth))
+        found: dict[int, Rows] = {}
+
+        def work(first: int, last: int) -> None:
+            part = sources[first:last]
+            reached = np.empty(kernels.room_for(world.links, part, limit), np.int64)
+            count = influence.spread(world.links, world.arrival, part, self.seen, self.stamp, key, limit, reached)
+            found[first] = reached[:count]
+
+        for_blocks(work, sources.size, size=BLOCK, threads=self.threads)
+        return np.concatenate([np.empty(0, np.int64), *(found[first] for first, _ in blocks(sources.size, BLOCK))])

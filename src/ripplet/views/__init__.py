@@ -1,0 +1,1 @@
+"""What a vector is made of: views, their operators, starts and corrections."""

@@ -1,0 +1,57 @@
+"""What every kind of view has in common: columns of its own, a start, an anchor, and a way to be refreshed and served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.errors import InvalidValueError
+from ripplet.graph.adjacency import Adjacency
+
+Progress = Callable[[str, float], None]
+"""Called during long work with what is being done and the share done so far (0 to 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """A view's embedding of one graph: rows in eigen-coordinates and what a refresh needs beside them."""
+
+    rows: NDArray[np.floating]  # (rows of the graph, columns of the view); zero where a vertex has no edges
+    mu: NDArray[np.float64]  # per column: its eigenvalue
+    tau: float
+    centre: NDArray[np.float64]  # per column: (1/n) Σ d x
+
+
+class View(Protocol):
+    """One way of seeing the graph, with columns of its own in every vector."""
+
+    share: float  # of the columns, relative to the other views'
+    weight: float  # of its part in the served vector
+    ridge: float  # ρ: how little a refresh from few neighbours is trusted to undo the smoothing
+
+    def start(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int, progress: Progress | None) -> Basis:
+        """The embedding of a graph from nothing."""
+
+    def anchor(
+        self, adjacency: Adjacency, rows: NDArray[np.floating], mu: NDArray[np.float64], *, seed: int, threads: int
+    ) -> Basis:
+        """The embedding of a graph from one of an earlier state of it."""
+
+
+def share_columns(dim: int, views: Sequence[View]) -> list[int]:
+    """How many columns each view gets: in proportion to the shares, at least one each while there are enough."""
+    if not views:
+        raise InvalidValueError.of("views", "at least one view", views)
+    total = sum(view.share for view in views)
+    exact = [dim * view.share / total for view in views]
+    least = 1 if dim >= len(views) else 0
+    columns = [max(least, int(share)) for share in exact]
+    while sum(columns) < dim:
+        columns[int(np.argmax([share - have for share, have in zip(exact, columns, strict=True)]))] += 1
+    while sum(columns) > dim:
+        columns[int(np.argmax(columns))] -= 1
+    return columns

@@ -1,0 +1,62 @@
+"""The start of rule `paper`: plain eigenvectors of the graph Laplacian, as the paper's section 4.1 has them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import laplacian
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from ripplet.graph.adjacency import Adjacency
+from ripplet.views.solvers import DENSE, TOLERANCE
+from ripplet.views.subspace import fixed_signs
+
+NORMALIZATIONS = ("symmetric", "random-walk", "unnormalized")
+
+
+def laplacian_vectors(adjacency: Adjacency, rows: int, columns: int, normalization: str) -> NDArray[np.float64]:
+    """Eigenvectors of the smallest Laplacian eigenvalues but the trivial one; zero rows where there are no edges.
+
+    `symmetric`: of I − D^-½ A D^-½, so that FᵀF = I. `random-walk`: those times D^-½, so that FᵀDF = I.
+    `unnormalized`: of D − A, FᵀF = I.
+    """
+    active = np.flatnonzero(adjacency.links.count[:rows])
+    vectors = np.zeros((rows, columns))
+    count = min(columns, active.size - 1)
+    if count <= 0:
+        return vectors
+    matrix = adjacency.to_csr()[active][:, active]
+    degree = adjacency.links.strength[active]
+    trivial = np.ones(active.size) if normalization == "unnormalized" else np.sqrt(degree)
+    mirrored, trivial = _mirrored(csr_array(matrix), degree, normalization), trivial / np.linalg.norm(trivial)
+    found = _leading(mirrored, trivial, count)
+    if normalization == "random-walk":
+        found = found / np.sqrt(degree)[:, None]
+    vectors[active, :count] = fixed_signs(found)
+    return vectors
+
+
+def _mirrored(matrix: csr_array, degree: NDArray[np.float64], normalization: str) -> csr_array:
+    """A matrix whose largest eigenvalues are the Laplacian's smallest: easier for Lanczos than the other end."""
+    if normalization == "unnormalized":
+        return csr_array(2 * degree.max() * diags_array(np.ones(degree.size)) - laplacian(matrix))
+    scale = diags_array(1 / np.sqrt(degree))
+    return csr_array(scale @ matrix @ scale)
+
+
+def _leading(matrix: csr_array, trivial: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    size = trivial.size
+    shift = 3 * abs(matrix).sum(axis=0).max()  # moves the trivial vector below all others
+    if size <= max(DENSE, 2 * count + 2):
+        vectors = eigh(matrix.toarray() - shift * np.outer(trivial, trivial))[1][:, ::-1]
+    else:
+        linear = LinearOperator(
+            (size, size), matvec=lambda y: matrix @ y.ravel() - shift * trivial * (trivial @ y.ravel()), dtype=float
+        )
+        first = np.random.Generator(np.random.Philox(0)).standard_normal(size)
+        values, vectors = eigsh(linear, k=count, which="LA", v0=first, tol=TOLERANCE)
+        vectors = vectors[:, np.argsort(-values, kind="stable")]
+    leading: NDArray[np.float64] = vectors[:, :count]
+    return leading

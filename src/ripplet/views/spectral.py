@@ -1,0 +1,106 @@
+"""The spectral view: leading eigenvectors of the regularised normalised adjacency, diffused by a power of the spectrum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.errors import InvalidValueError
+from ripplet.graph.adjacency import Adjacency
+from ripplet.views.base import Basis, Progress
+from ripplet.views.operators import Operator
+from ripplet.views.solvers import leading_eigenpairs
+from ripplet.views.subspace import chebyshev, rayleigh_ritz
+
+SMALLEST_GAIN = 1e-4  # the filter's interval must not reach the wanted end of the spectrum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpectralView:
+    """Columns from S = (D+τI)^-½ (A + (τ/n) 11ᵀ) (D+τI)^-½, scaled by (μ/μ₁)^diffusion.
+
+    `tau` is given outright or as `tau_per_degree`, a multiple of the mean degree: small for communities in sparse
+    graphs, many times the mean degree for the hubs of dense ones.
+    """
+
+    share: float = 1.0
+    tau: float | None = None
+    tau_per_degree: float | None = None
+    diffusion: float = 0.0
+    weight: float = 1.0
+    ridge: float = 1.0
+    degree: int = 6  # of the anchor's Chebyshev filter
+
+    def __post_init__(self) -> None:
+        if (self.tau is None) == (self.tau_per_degree is None):
+            raise InvalidValueError.of("SpectralView", "either tau or tau_per_degree", self)
+        for name in ("share", "weight"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise InvalidValueError.of(f"SpectralView.{name}", "a positive number", getattr(self, name))
+        for name in ("tau", "tau_per_degree", "diffusion", "ridge"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < np.inf:
+                raise InvalidValueError.of(f"SpectralView.{name}", "a number ≥ 0", value)
+        if self.degree < 1:
+            raise InvalidValueError.of("SpectralView.degree", "a whole number ≥ 1", self.degree)
+
+    def start(
+        self, adjacency: Adjacency, rows: int, columns: int, *, threads: int, progress: Progress | None = None
+    ) -> Basis:
+        """Exact leading eigenvectors (to solver tolerance); zero columns where the graph has fewer than asked for."""
+        operator = self._operator(adjacency, rows, threads)
+        mu, vectors = leading_eigenpairs(operator, columns, progress)
+        return self._weighed(operator, vectors, mu)
+
+    def anchor(
+        self, adjacency: Adjacency, rows: NDArray[Any], mu: NDArray[np.float64], *, seed: int, threads: int
+    ) -> Basis:
+        """One Chebyshev-filtered Rayleigh–Ritz step from the current rows."""
+        operator = self._operator(adjacency, len(rows), threads)
+        high = max(float(mu.min()), SMALLEST_GAIN)
+        filtered = chebyshev(operator, _normalised(operator, rows, seed), operator.lowest(), high, self.degree)
+        operator.deflate(filtered)
+        ritz, turned = rayleigh_ritz(operator, filtered)
+        return self._weighed(operator, turned, ritz)
+
+    def _operator(self, adjacency: Adjacency, rows: int, threads: int) -> Operator:
+        tau = self.tau
+        if tau is None:
+            assert self.tau_per_degree is not None
+            strength = adjacency.links.strength[:rows]
+            tau = self.tau_per_degree * float(strength.sum()) / max(1, int((strength > 0).sum()))
+        return Operator(adjacency, rows, tau, threads)
+
+    def _weighed(self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64]) -> Basis:
+        """Scale the columns by the diffusion, and all of them so that the mean square of a row's length is one."""
+        top = mu[0] if mu.size and mu[0] > 0 else 1.0
+        norms = np.sqrt(np.maximum(np.diag(operator.gram(vectors, vectors)), 1e-300))
+        scale = np.clip(mu / top, 0.0, 1.0) ** self.diffusion * (mu > 0) / norms
+        lengths = float((operator.squares(vectors) * scale**2).sum())
+        vectors *= (scale * np.sqrt(operator.size / max(lengths, 1e-300))).astype(vectors.dtype)
+        return Basis(vectors, mu, operator.tau, operator.centre(vectors))
+
+
+def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[Any]:
+    """The current rows as a block to filter: columns of one length, those that say nothing yet filled with noise."""
+    block = rows.copy()
+    block[~operator.active] = 0
+    operator.deflate(block)
+    norms = np.sqrt(np.diag(operator.gram(block, block)))
+    empty = norms <= 1e-6 * max(norms.max(initial=0.0), 1e-300)
+    if empty.any():
+        block[:, empty] = operator.noise(seed, int(empty.sum()), block.dtype)
+        operator.deflate(block)
+        norms = np.sqrt(np.diag(operator.gram(block, block)))
+    block /= np.maximum(norms, 1e-300).astype(block.dtype)
+    return block
+
+
+AUTO_VIEWS = (
+    SpectralView(share=7, tau=0.5, diffusion=3),
+    SpectralView(share=2, tau_per_degree=16, diffusion=1, weight=0.7),
+)
+"""The default pair: communities (small τ) and hubs (τ of many times the mean degree)."""
