@@ -1,0 +1,232 @@
+"""A directory of .npy files with a manifest: written whole or not at all, checked byte by byte when read.
+
+A new directory is built beside its place (`.NAME.ripplet-new`) and renamed into it. A directory that holds files cannot
+be renamed over, so the old one first moves aside (`.NAME.ripplet-old`): a reader who comes between the two renames, or
+after a crash there, reads the old one aside, and the next write brings it back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet._version import __version__
+from ripplet.errors import FormatError, InvalidValueError, shorten
+
+FORMAT = "ripplet"
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+RESTORE = "restore it from a copy, or build and save it again"
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+def write_arrays(
+    directory: str | os.PathLike[str],
+    arrays: Mapping[str, NDArray[Any]],
+    meta: Mapping[str, Any],
+    *,
+    kind: str = "embedder",
+    version: int = FORMAT_VERSION,
+) -> None:
+    """Write arrays and JSON values as one directory: after a crash the old one is there or the new one, never half.
+
+    An earlier directory of ours is replaced; any other that is not empty is refused and left alone.
+    """
+    target = Path(directory).resolve()
+    _check_arrays(arrays)
+    plain = _plain(meta)
+    _check_replaceable(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _settle(target)
+    fresh = _beside(target, "new")
+    try:
+        fresh.mkdir()
+        content = {"format": FORMAT, "kind": kind, "version": version, "ripplet": __version__, "meta": plain}
+        content["arrays"] = {name: _write_array(fresh / f"{name}.npy", array) for name, array in arrays.items()}
+        _write_durably(fresh / MANIFEST, lambda file: file.write(_manifest_bytes(content)))
+        _flush_directory(fresh)
+        _put_in_place(fresh, target)
+    finally:
+        _settle(target)
+
+
+def read_arrays(
+    directory: str | os.PathLike[str], *, kind: str = "embedder"
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays and JSON values of a directory, or a FormatError that says what is wrong with it."""
+    target = Path(directory).resolve()
+    aside = _beside(target, "old")
+    source = aside if aside.is_dir() and not target.exists() else target
+    manifest = _read_manifest(source)
+    if manifest["kind"] != kind:
+        raise _fault(source, f"a saved {kind}", f"a saved {manifest['kind']}", "check the path")
+    arrays = {name: _read_array(source, entry) for name, entry in manifest["arrays"].items()}
+    return arrays, manifest["meta"]
+
+
+def _fault(path: Path, expected: str, found: str, remedy: str) -> FormatError:
+    return FormatError(f"{path}: expected {expected}, found {found}; {remedy}")
+
+
+def _beside(target: Path, role: str) -> Path:
+    return target.with_name(f".{target.name}.ripplet-{role}")
+
+
+def _check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
+    for name, array in arrays.items():
+        if not _SAFE_NAME.fullmatch(name):
+            raise InvalidValueError.of("array name", "letters, digits, '_', '-' and '.', not first", name)
+        if array.dtype.hasobject:
+            raise InvalidValueError.of(f"array {name!r}", "numbers, flags or fixed-width text", f"dtype {array.dtype}")
+
+
+def _plain(meta: Mapping[str, Any]) -> Any:
+    """The values as they will be read back: tuples as lists, every key as text."""
+    try:
+        return json.loads(json.dumps(meta, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(f"meta: expected values that JSON can hold, got {shorten(meta)}: {error}") from error
+
+
+def _check_replaceable(target: Path) -> None:
+    """Refuse to replace what we did not write, down to the single file."""
+    if not target.exists():
+        return
+    remedy = "choose another place, or remove what is there; nothing was changed"
+    expected = "nothing, an empty directory or one written by Ripplet"
+    if not target.is_dir():
+        raise _fault(target, expected, "a file", remedy)
+    ours = _own_files(target)
+    foreign = sorted(entry.name for entry in target.iterdir() if entry.name not in ours)
+    if foreign:
+        raise _fault(target, expected, f"{shorten(foreign[0])} in it", remedy)
+
+
+def _own_files(target: Path) -> set[str]:
+    """The names that the manifest of a directory accounts for, whether or not its arrays are sound."""
+    try:
+        manifest = json.loads((target / MANIFEST).read_bytes())
+        if manifest["format"] == FORMAT:
+            return {MANIFEST, *(entry["file"] for entry in manifest["arrays"].values())}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        pass
+    return set()
+
+
+def _settle(target: Path) -> None:
+    """Clear what an interrupted write left: bring the old directory back if no new one took its place."""
+    fresh, aside = _beside(target, "new"), _beside(target, "old")
+    if aside.exists() and not target.exists():
+        os.replace(aside, target)
+    for leftover in (fresh, aside):
+        if leftover.exists():
+            shutil.rmtree(leftover)
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    if target.exists():
+        os.replace(target, _beside(target, "old"))
+    os.replace(fresh, target)
+    _flush_directory(target.parent)
+
+
+def _flush_directory(directory: Path) -> None:
+    """Make the names in a directory durable, where the platform can open one."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    with open(path, "xb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
+    """Write one array for good and return its line in the manifest."""
+    _write_durably(path, lambda file: np.save(file, array, allow_pickle=False))
+    return {
+        "file": path.name,
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "bytes": path.stat().st_size,
+        "checksum": _checksum(path),
+    }
+
+
+def _read_array(directory: Path, entry: dict[str, Any]) -> NDArray[Any]:
+    """Load one array after its size, its checksum and its manifest line agree."""
+    if not _SAFE_NAME.fullmatch(entry["file"]):
+        raise _fault(directory / MANIFEST, "plain file names", shorten(entry["file"]), RESTORE)
+    path = directory / entry["file"]
+    if not path.is_file():
+        raise _fault(path, "the array the manifest names", "no such file", RESTORE)
+    size = path.stat().st_size
+    if size != entry["bytes"]:
+        raise _fault(path, f"{entry['bytes']:,} bytes", f"{size:,}", RESTORE)
+    checksum = _checksum(path)
+    if checksum != entry["checksum"]:
+        raise _fault(path, f"checksum {entry['checksum']}", checksum, f"the file is damaged: {RESTORE}")
+    array: NDArray[Any] = np.load(path, allow_pickle=False)
+    if [array.dtype.str, list(array.shape)] != [entry["dtype"], entry["shape"]]:
+        expected = f"dtype {entry['dtype']} and shape {tuple(entry['shape'])}"
+        raise _fault(path, expected, f"dtype {array.dtype.str} and shape {array.shape}", RESTORE)
+    return array
+
+
+def _checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, _digest).hexdigest()
+
+
+def _digest() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=32)
+
+
+def _manifest_bytes(content: Mapping[str, Any]) -> bytes:
+    """The one way to write a manifest: any other text with this content was not written by us."""
+    digest = _digest()
+    digest.update(json.dumps(content, separators=(",", ":")).encode())
+    return json.dumps({**content, "checksum": digest.hexdigest()}, indent=1).encode()
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of a directory, once it is known to be ours, readable here, and undamaged."""
+    if not directory.is_dir():
+        found = "a file" if directory.exists() else "nothing there"
+        raise _fault(directory, "a directory written by Ripplet", found, "check the path")
+    path = directory / MANIFEST
+    if not path.is_file():
+        raise _fault(directory, f"a directory with a {MANIFEST}", "none", "check the path: Ripplet did not write this")
+    text = path.read_bytes()
+    try:
+        manifest = json.loads(text)
+    except ValueError as error:
+        raise _fault(path, "JSON", f"text that is not ({error})", f"the file is damaged: {RESTORE}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise _fault(path, f"the manifest of a {FORMAT} directory", shorten(manifest), "check the path")
+    version = manifest.get("version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise FormatError(
+            f"{directory}: written by a newer Ripplet (format {version}; this one reads up to {FORMAT_VERSION}): "
+            "upgrade, pip install -U ripplet"
+        )
+    manifest.pop("checksum", None)
+    if _manifest_bytes(manifest) != text:
+        raise _fault(path, "the text its checksum was made of", "another", f"the file is damaged: {RESTORE}")
+    return manifest
