@@ -1,4 +1,7 @@
-"""The inner loops of exact search: a row as it is served, its cosines, the best of a block."""
+"""The inner loops of exact search: a row as it is served, its cosines, the best of a block.
+
+The two smallest are inlined: called once per row and query, a call costs as much as the product itself.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def sum_by_halving(work: NDArray[np.floating], width: int) -> float:
     """The sum of the first `width` entries, which are used up.
 
@@ -26,7 +29,7 @@ def sum_by_halving(work: NDArray[np.floating], width: int) -> float:
     return float(total)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def dot(first: NDArray[np.floating], second: NDArray[np.floating], work: NDArray[np.floating]) -> float:
     """The product of two vectors of one type."""
     for column in range(len(first)):
