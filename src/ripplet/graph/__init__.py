@@ -1,0 +1,1 @@
+"""What is connected: names of vertices, and a growing weighted adjacency."""

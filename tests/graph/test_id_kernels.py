@@ -1,0 +1,148 @@
+"""The kernels of the table of names, against plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ripplet.graph import _id_kernels as kernels
+from ripplet.graph._id_kernels import EMPTY, FREE, HEAD, INTEGER, LIVE, ROWS, USED, Names, Table
+
+MASK = 2**64 - 1
+NO_BYTES = np.frombuffer(b"", np.uint8)
+
+
+def signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
+
+
+def plain_hash(data: bytes) -> int:
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 & MASK
+    return signed(value)
+
+
+def plain_home(tag: int, mask: int) -> int:
+    value = tag + 0x9E3779B97F4A7C15 & MASK
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & MASK
+    return (value ^ value >> 31) & mask
+
+
+def empty_table(slots: int = 16, rows: int = 10, arena: int = 64) -> Table:
+    meta = np.zeros(5, np.int64)
+    meta[HEAD] = -1
+    lines = np.full((slots, 2), EMPTY, np.int64)
+    return lines, np.zeros((rows, 2), np.int64), np.zeros(arena, np.uint8), meta
+
+
+def intern(table: Table, names: Names) -> tuple[list[int], int]:
+    n = len(names[0])
+    src_rows, dst_rows, fresh = np.full(n, -7), np.full(n, -7), np.empty(2 * n, np.int64)
+    pairs, _ = kernels.intern_names(table, names, names, src_rows, dst_rows, fresh, (0, 0))
+    return src_rows.tolist(), pairs
+
+
+def fixed(*values: int) -> NDArray[np.int64]:
+    """A read-only column: what `Ids` gives to the kernels, so that they are not compiled for another type."""
+    return np.frombuffer(np.array(values, np.int64).tobytes(), np.int64)
+
+
+def integers(*keys: int) -> Names:
+    return fixed(*keys), fixed(), NO_BYTES
+
+
+def texts(*parts: bytes) -> Names:
+    bounds = fixed(*np.cumsum([0, *map(len, parts)]))
+    return bounds[:-1], bounds[1:], np.frombuffer(b"".join(parts), np.uint8)
+
+
+@given(st.binary(max_size=40))
+def test_tag_of_bytes_is_fnv1a(data: bytes) -> None:
+    assert kernels.tag_of(0, len(data), np.frombuffer(data, np.uint8)) == plain_hash(data)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 40))
+def test_home_of_is_splitmix64(tag: int, bits: int) -> None:
+    assert kernels.tag_of(tag, INTEGER, NO_BYTES) == tag
+    assert kernels.home_of(tag, 2**bits - 1) == plain_home(tag, 2**bits - 1)
+
+
+def test_an_integer_and_bytes_with_the_same_tag_are_different() -> None:
+    table = empty_table()
+    assert intern(table, integers(plain_hash(b"a"))) == ([0], 1)
+    assert intern(table, texts(b"a")) == ([1], 1)
+    assert kernels.find_name(table, 0, 1, np.frombuffer(b"a", np.uint8)) == 1
+    assert kernels.find_name(table, plain_hash(b"a"), INTEGER, NO_BYTES) == 0
+
+
+def test_bytes_with_the_same_tag_are_told_apart_by_their_bytes() -> None:
+    table = empty_table()
+    intern(table, texts(b"abc"))
+    for other in (b"abd", b"ab", b"abcd", b""):
+        forged = plain_hash(other)
+        table[0][:] = EMPTY
+        table[0][plain_home(forged, 15)] = forged, 1  # the row of b"abc" under the tag of another name
+        rows = np.empty(1, np.int64)
+        kernels.find_names(table, texts(other), 0, 1, rows)
+        assert rows[0] == -1
+
+
+def test_interning_stops_where_the_rows_or_the_arena_are_full() -> None:
+    assert intern(empty_table(rows=3), integers(5, 6, 7, 8)) == ([0, 1, 2, -1], 3)
+    table = empty_table(arena=5)
+    assert intern(table, texts(b"abc", b"de", b"f")) == ([0, 1, -1], 2)
+    assert table[3].tolist()[:4] == [2, 2, -1, 5]
+    assert intern(table, texts(b"", b"abc")) == ([2, 0], 2)
+
+
+@given(st.lists(st.integers(0, 60), unique=True, min_size=1, max_size=10), st.data())
+def test_removal_leaves_the_slots_of_a_table_without_the_name(keys: list[int], data: st.DataObject) -> None:
+    """Backward shifts keep every other name reachable without a gap on its way from home."""
+    table = empty_table()
+    intern(table, integers(*keys))
+    gone = data.draw(st.lists(st.sampled_from(range(len(keys))), unique=True))
+    kernels.remove_rows(table, fixed(*gone))
+    slots, spans, _, meta = table
+    assert kernels.free_rows(table).tolist() == gone[::-1]
+    assert meta[LIVE] == np.count_nonzero(slots[:, 1] != EMPTY) == len(keys) - len(gone)
+    for row, key in enumerate(keys):
+        path = [(plain_home(key, 15) + step) % 16 for step in range(16)]
+        if row in gone:
+            assert spans[row, 1] == FREE
+            assert 2 * row not in slots[:, 1]
+        else:
+            place = path.index(int(np.flatnonzero(slots[:, 1] == 2 * row)[0]))
+            assert all(slots[slot, 1] != EMPTY for slot in path[:place])
+
+
+@given(st.lists(st.binary(max_size=4), unique=True, max_size=9), st.lists(st.integers(-2, 12), max_size=12))
+def test_names_of_packs_the_bytes_in_the_order_asked_for(parts: list[bytes], rows: list[int]) -> None:
+    table = empty_table()
+    intern(table, texts(*parts))
+    intern(table, integers(77))
+    keys, ends, data = kernels.names_of(table, fixed(*rows))
+    stored: dict[int, bytes | int] = {**dict(enumerate(parts)), len(parts): 77}
+    for row, key, end in zip(rows, keys.tolist(), ends.tolist(), strict=True):
+        name = stored.get(row)
+        assert (end == FREE) == (name is None)
+        assert name is None or name == (key if end == INTEGER else data[key:end].tobytes())
+    assert len(data) == sum(len(parts[row]) for row in rows if 0 <= row < len(parts))
+
+
+def test_fill_slots_makes_every_name_findable() -> None:
+    table = empty_table()
+    intern(table, texts(b"", b"a", b"bc"))
+    intern(table, integers(-5, 2**62))
+    kernels.remove_rows(table, fixed(1))
+    refilled = (np.full((32, 2), EMPTY, np.int64), *table[1:])
+    kernels.fill_slots(refilled)
+    rows = np.empty(3, np.int64)
+    kernels.find_names(refilled, texts(b"", b"a", b"bc"), 0, 3, rows)
+    assert rows.tolist() == [0, -1, 2]
+    kernels.find_names(refilled, integers(-5, 2**62, 9), 0, 3, rows)
+    assert rows.tolist() == [3, 4, -1]
+    assert (refilled[3][ROWS], refilled[3][USED]) == (5, 3)
