@@ -99,6 +99,14 @@ def test_interning_stops_where_the_rows_or_the_arena_are_full() -> None:
     assert intern(table, texts(b"", b"abc")) == ([2, 0], 2)
 
 
+def test_rows_never_used_are_never_read() -> None:
+    table = empty_table()
+    table[1][:] = 2**60, 2**61  # as memory may be before its first use; to follow it would crash
+    rows = np.empty(2, np.int64)
+    kernels.find_names(table, texts(b"a", b"b"), 0, 2, rows)
+    assert rows.tolist() == [-1, -1]
+
+
 @given(st.lists(st.integers(0, 60), unique=True, min_size=1, max_size=10), st.data())
 def test_removal_leaves_the_slots_of_a_table_without_the_name(keys: list[int], data: st.DataObject) -> None:
     """Backward shifts keep every other name reachable without a gap on its way from home."""

@@ -70,8 +70,8 @@ def _read_ahead(table: Table, tags: Ints, rows: Ints) -> None:
     for i in range(len(rows)):
         rows[i] = slots[home_of(tags[i], mask), 1] >> 1
     for i in range(len(rows)):
-        start, stop = spans[max(rows[i], 0)]
-        rows[i] = start if 0 <= start < stop else 0
+        row = rows[i]
+        rows[i] = spans[row, 0] if row >= 0 and 0 <= spans[row, 0] < spans[row, 1] else 0
     for i in range(len(rows)):
         rows[i] = arena[rows[i]]
 
