@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow.csv as arrow_csv
@@ -12,24 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ripplet.changes import Changes
 from ripplet.errors import FormatError, InvalidValueError
+from ripplet.events import id_column
 from ripplet.io.write import ChangeLog, id_array, replacing, write_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2) / 7
 
 
-@dataclass
-class Changes:
-    ids: list
-    vectors: np.ndarray
-    arrived: np.ndarray
-    removed: list = field(default_factory=list)
-    sequence: int = 1
-    anchored: bool = False
-
-
-def changes(ids, removed=(), **more):
-    return Changes(ids, VECTORS[: len(ids)], np.arange(len(ids)) == 0, list(removed), **more)
+def changes(ids, removed=(), sequence=1, anchored=False):
+    inside, arrived = VECTORS[: len(ids)], np.arange(len(ids)) == 0
+    return Changes(id_column(ids), inside, lambda rows: rows, arrived, list(removed), sequence, anchored)
 
 
 def read_back(path):

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +16,12 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ripplet.changes import Changes
 from ripplet.errors import FormatError, InvalidValueError
 from ripplet.events import Id
 
 VECTOR_FORMATS = (".parquet", ".csv", ".npz")
 LOG_FORMATS = (".parquet", ".jsonl")
-
-
-class ChangesLike(Protocol):
-    """What the log needs to know of the changes of one batch."""
-
-    ids: Any
-    vectors: Any
-    arrived: Any
-    removed: Any
-    sequence: int
-    anchored: bool
 
 
 @contextmanager
@@ -121,7 +111,7 @@ class ChangeLog:
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
 
-    def write(self, changes: ChangesLike) -> None:
+    def write(self, changes: Changes) -> None:
         """Put the changes of one batch behind those before it."""
         self._write(changes)
 
@@ -134,14 +124,14 @@ class _JsonLog:
 
         self.close = self._file.close
 
-    def write(self, changes: ChangesLike) -> None:
+    def write(self, changes: Changes) -> None:
         arrived, vectors = np.asarray(changes.arrived).tolist(), np.asarray(changes.vectors).tolist()
         for name, new, vector in zip(changes.ids, arrived, vectors, strict=True):
             self._line(changes, name, new, vector)
         for name in changes.removed:
             self._line(changes, name, False, None)
 
-    def _line(self, changes: ChangesLike, name: Id, arrived: bool, vector: list[float] | None) -> None:
+    def _line(self, changes: Changes, name: Id, arrived: bool, vector: list[float] | None) -> None:
         flags = {"arrived": arrived, "removed": vector is None, "anchored": changes.anchored}
         self._file.write(json.dumps({"sequence": changes.sequence, "id": name, **flags, "vector": vector}) + "\n")
 
@@ -156,7 +146,7 @@ class _ParquetLog:
     def close(self) -> None:
         self._opened(pa.int64()).close()
 
-    def write(self, changes: ChangesLike) -> None:
+    def write(self, changes: Changes) -> None:
         table = self._table(changes)
         self._opened(table.schema.field("id").type).write_table(table)
 
@@ -164,7 +154,7 @@ class _ParquetLog:
         self._writer = self._writer or pq.ParquetWriter(self._part, _log_schema(kind, self._dim))
         return self._writer
 
-    def _table(self, changes: ChangesLike) -> pa.Table:
+    def _table(self, changes: Changes) -> pa.Table:
         kept, gone = len(changes.ids), len(changes.removed)
         names = id_array([*changes.ids, *changes.removed])
         if self._writer:

@@ -1,0 +1,5 @@
+"""`python -m ripplet.cli` is `ripplet`."""
+
+from ripplet.cli.main import run
+
+run()

@@ -1,0 +1,70 @@
+"""The `ripplet` command: its subcommands, and what it tells the shell when something goes wrong."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Annotated, NoReturn
+
+import typer
+
+from ripplet._version import __version__
+from ripplet.cli.demo import demo
+from ripplet.cli.embed import embed
+from ripplet.errors import MissingExtraError, RippletError
+
+
+class ExitCode(IntEnum):
+    """What the exit status of `ripplet` means."""
+
+    OK = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    BAD_INPUT = 3
+    MISSING_EXTRA = 4
+    INTERRUPTED = 130
+
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command()(embed)
+app.command()(demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ripplet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Keep the embedding of a growing graph up to date, one arrival at a time.
+
+    Exit status: 0 done, 1 unexpected error, 2 wrong usage, 3 a file or a value that cannot be used, 4 an optional
+    dependency is missing, 130 interrupted.
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code; errors made for users are one line, not a traceback."""
+    warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
+    try:
+        app(arguments, prog_name="ripplet")
+    except MissingExtraError as error:
+        _leave(error, ExitCode.MISSING_EXTRA)
+    except (RippletError, OSError) as error:
+        _leave(error, ExitCode.BAD_INPUT)
+    sys.exit(ExitCode.OK)
+
+
+def _leave(error: Exception, code: ExitCode) -> NoReturn:
+    if isinstance(error, OSError) and error.strerror:
+        error = OSError(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    typer.echo(f"ripplet: {' '.join(str(error).split())}", err=True)
+    sys.exit(code)

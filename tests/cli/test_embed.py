@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from ripplet.cli.main import ExitCode, app, run
+
+
+@pytest.fixture
+def edges(tmp_path):
+    path = tmp_path / "edges.csv"
+    rng = np.random.default_rng(0)
+    pairs = {(int(rng.integers(i)), i) for i in range(1, 60) for _ in range(3)}
+    path.write_text("".join(f"{u},{v}\n" for u, v in sorted(pairs, key=lambda pair: pair[::-1])))
+    return path
+
+
+def invoke(*arguments, **options):
+    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False, **options)
+
+
+def test_vectors_and_a_summary_for_programs(tmp_path, edges):
+    output = tmp_path / "vectors.parquet"
+    done = invoke("embed", edges, "-o", output, "--dim", 8, "--batch-size", 20, "--json")
+    summary = json.loads(done.stdout)
+    total = len(edges.read_text().splitlines())
+    table = pq.read_table(output)
+    assert sorted(table["id"].to_pylist()) == list(range(60))
+    assert table.schema.field("vector").type.list_size == 8
+    assert summary["vertices"] == 60
+    assert summary["edges"] == total
+    assert summary["start_edges"] == round(0.3 * total)
+
+
+def test_a_summary_for_people(tmp_path, edges):
+    done = invoke("embed", edges, "-o", tmp_path / "v.npz", "--dim", 4)
+    assert done.stdout == ""
+    assert "60 vertices" in done.stderr
+    assert "4 dimensions" in done.stderr
+
+
+def test_options_reach_the_model(tmp_path, edges):
+    def vectors(*options):
+        invoke("embed", edges, "-o", tmp_path / "v.npz", "--dim", 4, *options)
+        with np.load(tmp_path / "v.npz") as file:
+            return file["vectors"]
+
+    usual = vectors()
+    np.testing.assert_array_equal(usual, vectors("--seed", 0, "--threads", 2))
+    assert np.abs(usual - vectors("--rule", "paper", "--set", "on_empty=zero")).max() > 0.01
+
+
+def test_the_log_of_changes_ends_at_the_vectors(tmp_path, edges):
+    log = tmp_path / "log.jsonl"
+    invoke(
+        "embed", edges, "-o", tmp_path / "v.npz", "--dim", 4, "--changes", log, "--batch-size", 10, "--anchor-growth", 0
+    )
+    last = {row["id"]: row["vector"] for row in map(json.loads, log.read_text().splitlines())}
+    with np.load(tmp_path / "v.npz") as file:
+        final = dict(zip(file["ids"].tolist(), file["vectors"], strict=True))
+    assert len(last) > 30
+    for name, vector in last.items():
+        np.testing.assert_allclose(vector, final[name], atol=1e-6)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_all_or_nothing_may_be_the_start(tmp_path, edges, start):
+    done = invoke("embed", edges, "-o", tmp_path / "v.csv", "--dim", 4, "--start", start, "--json")
+    summary = json.loads(done.stdout)
+    assert summary["start_edges"] == start * summary["edges"]
+    assert summary["vertices"] == 60
+
+
+def test_the_start_from_a_file_of_its_own(tmp_path, edges):
+    lines = edges.read_text().splitlines(keepends=True)
+    first, rest = tmp_path / "first.csv", "".join(lines[50:])
+    first.write_text("".join(lines[:50]))
+    done = invoke("embed", "-", "-o", tmp_path / "a.npz", "--dim", 4, "--start-edges", first, "--json", input=rest)
+    assert json.loads(done.stdout)["start_edges"] == 50
+    invoke("embed", edges, "-o", tmp_path / "b.npz", "--dim", 4, "--start", 50 / len(lines))
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        np.testing.assert_array_equal(a["vectors"], b["vectors"])
+
+
+def test_edges_go_in_the_order_of_their_time_if_it_is_named(tmp_path):
+    path, output = tmp_path / "e.csv", tmp_path / "v.npz"
+    path.write_text("src,dst,time\n3,4,30\n1,2,10\n2,3,20\n")
+
+    def order(*options):
+        invoke("embed", path, "-o", output, "--dim", 2, *options)
+        with np.load(output) as file:
+            return file["ids"].tolist()
+
+    assert order("--time", "time") == [1, 2, 3, 4]
+    assert order() == [3, 4, 1, 2]
+
+
+def test_skipped_rows_are_told(tmp_path, edges):
+    edges.write_text(edges.read_text() + "61\n")
+    done = invoke("embed", edges, "-o", tmp_path / "v.csv", "--dim", 4, "--on-error", "skip", "--ids", "int")
+    assert "skipped 1 rows" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dim", "0"], "dim: expected"),
+        (["--set", "colour=red"], "colour"),
+        (["--rule", "magic"], "rule: expected one of"),
+        (["--ids", "float"], "ids: expected one of"),
+        (["--changes", "log.txt"], "changes: expected a file name that ends in"),
+        (["--src", "a", "--dst", "b"], "expected columns a, b"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, edges, capsys, arguments, message):
+    with pytest.raises(SystemExit) as left:
+        run(["embed", str(edges), "-o", str(tmp_path / "v.csv"), *arguments])
+    shown = capsys.readouterr().err
+    assert left.value.code == ExitCode.BAD_INPUT
+    assert message in shown
+    assert shown.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["edges.csv"]
+
+
+def test_from_a_pipe_as_a_process(tmp_path, edges):
+    output = tmp_path / "v.parquet"
+    command = [sys.executable, "-m", "ripplet.cli", "embed", "-", "-o", str(output), "--dim", "4", "--json"]
+    done = subprocess.run(command, input=edges.read_bytes(), capture_output=True, check=True)
+    assert json.loads(done.stdout)["vertices"] == pq.read_table(output).num_rows == 60
