@@ -91,9 +91,9 @@ class Job:
     def _fit(self, model: Embedder, edges: Batch, bars: Progress) -> None:
         began = perf_counter()
         if len(edges):
-            task = bars.add_task("start", total=1, note=f"{len(edges):,} edges")
-            model.fit(edges, progress=lambda what, share: bars.update(task, completed=share, note=what))
-            bars.update(task, completed=1)
+            task = bars.add_task("start", total=100, note=f"{len(edges):,} edges")
+            model.fit(edges, progress=lambda what, share: bars.update(task, completed=round(100 * share), note=what))
+            bars.update(task, completed=100)
         self.summary |= {"start_edges": len(edges), "start_seconds": perf_counter() - began}
 
     def _stream(self, model: Embedder, batches: Iterable[Batch], total: int | None, bars: Progress) -> None:

@@ -1,7 +1,7 @@
 """Edges as lines of text: fields between commas, tabs, semicolons or blanks, with or without a header.
 
 The exact parser below says what a file means and names the line where it means nothing. Blocks without surprises go
-through Arrow instead, which is some twenty times faster; whatever it refuses is read again by the exact one.
+through Arrow instead, which is far faster; whatever it refuses is read again by the exact one.
 """
 
 from __future__ import annotations

@@ -122,7 +122,8 @@ class _JsonLog:
     def __init__(self, part: Path) -> None:
         self._file = part.open("w", encoding="utf-8")
 
-        self.close = self._file.close
+    def close(self) -> None:
+        self._file.close()
 
     def write(self, changes: Changes) -> None:
         arrived, vectors = np.asarray(changes.arrived).tolist(), np.asarray(changes.vectors).tolist()
