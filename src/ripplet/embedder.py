@@ -19,6 +19,7 @@ from ripplet.locks import ReadWriteLock
 from ripplet.parameters import Parameters
 from ripplet.search.exact import nearest
 from ripplet.state.files import read_arrays, write_arrays
+from ripplet.views._kernels import serve
 from ripplet.views.base import Progress, View
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class Embedder:
                 engine.field.vectors[: graph.rows],
                 engine.field.placed[: graph.rows],
                 query,
-                *engine.rule.groups,
+                engine.rule.serving,
                 min(int(k), max(len(graph), 1)),
                 exclude,
                 self.threads,
@@ -311,7 +312,9 @@ class Embedder:
             row = self._row(vertex)
             if row < 0:
                 raise UnknownVertexError([vertex])
-            return self._engine.field.vectors[row][None], np.array([row])
+            query = np.empty((1, self.dim))
+            serve(self._engine.field.vectors[row][None], self._engine.rule.serving, query)
+            return query, np.array([row])
         try:
             vector = np.asarray(vertex, np.float64)
         except (TypeError, ValueError) as error:

@@ -23,11 +23,11 @@ class UnknownVertexError(RippletError, KeyError):
 
     def __init__(self, missing: Sequence[object]) -> None:
         self.missing = list(missing)
-        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        super().__init__(f"unknown vertex {shorten(missing[0])}{more}; add it first, or test with `id in model`")
+        super().__init__(self.missing)  # as it was called, so that it can be pickled
 
-    def __str__(self) -> str:  # KeyError would show the repr of the message
-        return str(self.args[0])
+    def __str__(self) -> str:
+        name = shorten(self.missing[0])
+        return f"unknown vertex {name}{_and_more(self.missing)}; add it first, or test with `id in model`"
 
 
 class UnknownEdgeError(RippletError, KeyError):
@@ -35,12 +35,11 @@ class UnknownEdgeError(RippletError, KeyError):
 
     def __init__(self, missing: Sequence[tuple[object, object]]) -> None:
         self.missing = list(missing)
-        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        source, target = missing[0]
-        super().__init__(f"no edge between {shorten(source)} and {shorten(target)}{more}; nothing was removed")
+        super().__init__(self.missing)
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        source, target = map(shorten, self.missing[0])
+        return f"no edge between {source} and {target}{_and_more(self.missing)}; nothing was removed"
 
 
 class FormatError(RippletError, ValueError):
@@ -51,7 +50,11 @@ class MissingExtraError(RippletError, ImportError):
     """An optional dependency is needed and not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional dependency: pip install 'ripplet[{extra}]'")
+        super().__init__(what, extra)
+
+    def __str__(self) -> str:
+        what, extra = self.args
+        return f"{what} needs an optional dependency: pip install 'ripplet[{extra}]'"
 
 
 class SelfLoopWarning(UserWarning):
@@ -62,6 +65,10 @@ def one_of(name: str, value: object, choices: Collection[str]) -> None:
     """Refuse a value that is not one of the named choices."""
     if value not in choices:
         raise InvalidValueError.of(name, "one of " + ", ".join(map(repr, choices)), value)
+
+
+def _and_more(missing: Sequence[object]) -> str:
+    return f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
 
 
 def shorten(value: object, limit: int = 80) -> str:

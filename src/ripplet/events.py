@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -60,11 +60,12 @@ class Batch:
         length = len(source)
         if len(target) != length:
             raise InvalidValueError.of("dst", f"{length:,} ids, as many as src", f"{len(target):,} ids")
+        operations = None if op is None else _operations(op, length)
         return cls(
             source,
-            target,
+            target if operations is None else _repeat_source(source, target, operations),
             None if weight is None else _weights(weight, length),
-            None if op is None else _operations(op, length),
+            operations,
             None if time is None else _numbers("time", time, length),
         )
 
@@ -86,9 +87,11 @@ class Batch:
     @classmethod
     def arrival(cls, vertex: Id, neighbours: Sequence[Id], weights: Any = None) -> Batch:
         """One vertex with its edges (perhaps none)."""
-        if not len(neighbours):
-            return cls.of([vertex], [vertex], op=[Op.VERTEX])
-        return cls.of([vertex] * len(neighbours), neighbours, weights)
+        column = id_column(neighbours, "neighbours")
+        shares = None if weights is None else _weights(weights, len(column))
+        if not len(column):
+            return cls.vertices([vertex])
+        return cls(id_column([vertex] * len(column), "vertex"), column, shares)
 
     @classmethod
     def vertices(cls, ids: Any, op: Op = Op.VERTEX) -> Batch:
@@ -118,10 +121,14 @@ def _id_array(values: NDArray[Any], name: str) -> IdColumn:
         if whole.all():
             return values.astype(np.int64)
         raise InvalidValueError.of(name, "ids that are int or str", float(values[~whole][0]))
+    if values.dtype.kind in "mM":  # as a list, nanoseconds would pass for integers
+        raise InvalidValueError.of(name, "ids that are int or str", f"an array of {values.dtype}")
     return _id_list(values.tolist(), name)
 
 
 def _id_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> IdColumn:
+    if not len(values):
+        return np.empty(0, np.int64)
     if values.null_count:
         raise InvalidValueError.of(name, "an id in every row", f"{values.null_count:,} empty values")
     if isinstance(values, pa.ChunkedArray):
@@ -145,8 +152,8 @@ def _id_list(values: list[Any], name: str) -> IdColumn:
     if kinds == {str}:
         try:
             return pa.array(values, pa.large_string())
-        except pa.ArrowInvalid as error:
-            raise InvalidValueError.of(name, "text that can be written as UTF-8", str(error)) from error
+        except UnicodeEncodeError as error:
+            raise InvalidValueError.of(name, "text that can be written as UTF-8", error.object) from None
     if not values:
         return np.empty(0, np.int64)
     plain: list[Id] = [_plain_id(value, name) for value in values]
@@ -155,11 +162,11 @@ def _id_list(values: list[Any], name: str) -> IdColumn:
 
 def _plain_id(value: Any, name: str) -> Id:
     if isinstance(value, str):
-        plain = str(value)
+        plain = str.__str__(value)  # the text itself, where a subclass would show another
         try:
             plain.encode()
         except UnicodeEncodeError:
-            raise InvalidValueError.of(name, "text that can be written as UTF-8", value) from None
+            raise InvalidValueError.of(name, "text that can be written as UTF-8", plain) from None
         return plain
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_):
         return int(value)
@@ -169,7 +176,7 @@ def _plain_id(value: Any, name: str) -> Id:
 def _numbers(name: str, values: Any, length: int) -> NDArray[np.float64]:
     try:
         column = np.array(values, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidValueError.of(name, "numbers", values) from error
     if column.shape != (length,):
         raise InvalidValueError.of(name, f"{length:,} values, one per row", f"shape {column.shape}")
@@ -192,8 +199,16 @@ def _operations(values: Any, length: int) -> NDArray[np.int8]:
     bad = ~np.isin(column, [op.value for op in Op])
     if bad.any():
         choices = ", ".join(f"{op.value} ({op.name})" for op in Op)
-        raise InvalidValueError.of("op", f"one of {choices}", column[int(bad.argmax())])
+        raise InvalidValueError.of("op", f"one of {choices}", float(column[int(bad.argmax())]))
     return column.astype(np.int8)
+
+
+def _repeat_source(src: IdColumn, dst: IdColumn, op: NDArray[np.int8]) -> IdColumn:
+    """The targets, but for the operations on vertices, of which only the source counts."""
+    alone = op >= Op.VERTEX
+    if not alone.any():
+        return dst
+    return take(join(dst, src), np.arange(len(op)) + np.where(alone, len(op), 0))
 
 
 def _fill(op: Op, length: int) -> NDArray[np.int8] | None:
@@ -208,7 +223,8 @@ def _from_rows(rows: Any, op: Op) -> Batch:
         return Batch.of([], [])
     for number, row in enumerate(rows):
         if isinstance(row, str | bytes) or not isinstance(row, Sequence | np.ndarray) or len(row) not in (2, 3):
-            raise InvalidValueError.of("edges", "pairs (src, dst) or triples (src, dst, weight)", f"{shorten(row)} in row {number}")
+            got = f"{shorten(row)} in row {number}"
+            raise InvalidValueError.of("edges", "pairs (src, dst) or triples (src, dst, weight)", got)
     src, dst = [row[0] for row in rows], [row[1] for row in rows]
     weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if any(len(row) == 3 for row in rows) else None
     return Batch.of(src, dst, weights, _fill(op, len(rows)))
@@ -222,25 +238,26 @@ def _from_array(edges: NDArray[Any], op: Op) -> Batch:
 
 
 def _from_frame(frame: Any, op: Op) -> Batch:
-    table = frame if isinstance(frame, pa.Table) else _to_arrow(frame)
-    missing = [name for name in ("src", "dst") if name not in table.column_names]
-    if missing:
-        raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {table.column_names}")
-    extra = {name: table[name].to_numpy() for name in ("weight", "op", "time") if name in table.column_names}
+    table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
+    names = list(table.column_names if isinstance(table, pa.Table | pa.RecordBatch) else table.columns)
+    if "src" not in names or "dst" not in names:
+        raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {names}")
+    extra = {name: _values(table[name]) for name in ("weight", "op", "time") if name in names}
     extra.setdefault("op", _fill(op, len(table)))
-    return Batch.of(table["src"], table["dst"], **extra)
+    return Batch.of(_ids_of(table["src"]), _ids_of(table["dst"]), **extra)
 
 
-def _to_arrow(frame: Any) -> pa.Table:
-    if isinstance(frame, pa.RecordBatch):
-        return pa.Table.from_batches([frame])
-    if hasattr(frame, "to_arrow"):
-        return frame.to_arrow()
-    return pa.Table.from_pandas(frame, preserve_index=False)
+def _values(column: Any) -> NDArray[Any]:
+    return column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+
+
+def _ids_of(column: Any) -> Any:
+    """A column of pandas as an array, which may hold ids of both kinds; one of Arrow as it is."""
+    return column if isinstance(column, pa.Array | pa.ChunkedArray) else column.to_numpy()
 
 
 def _from_sparse(matrix: Any, op: Op, directed: bool) -> Batch:
-    if matrix.shape[0] != matrix.shape[1]:
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidValueError.of("edges", "a square sparse matrix", f"shape {matrix.shape}")
     matrix = matrix.tocsr().copy()
     matrix.sum_duplicates()
@@ -248,7 +265,8 @@ def _from_sparse(matrix: Any, op: Op, directed: bool) -> Batch:
     if not directed and (matrix != matrix.T).nnz == 0:  # each undirected edge stands in it twice
         matrix = _upper(matrix)
     entries = matrix.tocoo()
-    edges = Batch.of(entries.row, entries.col, None if (entries.data == 1).all() else entries.data, _fill(op, entries.nnz))
+    weights = None if (entries.data == 1).all() else entries.data
+    edges = Batch.of(entries.row, entries.col, weights, _fill(op, entries.nnz))
     return _after_vertices(np.arange(matrix.shape[0]), edges) if op == Op.ADD else edges
 
 
@@ -267,13 +285,9 @@ def _from_networkx(graph: Any, op: Op) -> Batch:
 def _after_vertices(names: Any, edges: Batch) -> Batch:
     """The edges behind a mention of every vertex, so that those without edges exist and the order is kept."""
     vertices = Batch.vertices(names)
-    ones = np.ones(len(vertices))
-    return Batch(
-        join(vertices.src, edges.src),
-        join(vertices.dst, edges.dst),
-        None if edges.weight is None else np.concatenate([ones, edges.weight]),
-        np.concatenate([vertices.op, np.full(len(edges), Op.ADD, np.int8)]),  # type: ignore[list-item]
-    )
+    weight = None if edges.weight is None else np.concatenate([np.ones(len(vertices)), edges.weight])
+    op = np.repeat(np.array([Op.VERTEX, Op.ADD], np.int8), [len(vertices), len(edges)])
+    return Batch(join(vertices.src, edges.src), join(vertices.dst, edges.dst), weight, op)
 
 
 def join(first: IdColumn, second: IdColumn) -> IdColumn:
@@ -291,9 +305,7 @@ def join(first: IdColumn, second: IdColumn) -> IdColumn:
 
 def as_list(column: IdColumn) -> list[Id]:
     """A column of ids as plain Python ints and strs."""
-    if isinstance(column, np.ndarray):
-        return column.tolist()
-    return column.to_pylist() if isinstance(column, pa.Array) else list(column)
+    return list(column) if isinstance(column, list) else cast(list[Id], column.tolist())
 
 
 def take(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
@@ -301,5 +313,5 @@ def take(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
     if isinstance(column, np.ndarray):
         return column[rows]
     if isinstance(column, pa.Array):
-        return column.slice(rows.start, rows.stop - rows.start) if isinstance(rows, slice) else column.take(pa.array(rows))
+        return column[rows] if isinstance(rows, slice) else column.take(pa.array(rows))
     return column[rows] if isinstance(rows, slice) else [column[row] for row in rows]

@@ -39,9 +39,12 @@ class ReadWriteLock:
         """Be alone meanwhile."""
         with self._state:
             self._waiting += 1
-            while self._writer is not None or self._readers:
-                self._state.wait()
-            self._waiting -= 1
+            try:
+                while self._writer is not None or self._readers:
+                    self._state.wait()
+            finally:  # an interrupted wait must not keep readers out for ever
+                self._waiting -= 1
+                self._state.notify_all()
             self._writer = threading.get_ident()
         try:
             yield

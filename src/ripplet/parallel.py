@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 
 
 def resolve_threads(threads: int | None) -> int:
     """The number of threads to use: what was asked for, else every core this process may run on."""
-    return threads if threads else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads:
+        return threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def blocks(length: int, size: int) -> list[tuple[int, int]]:
@@ -29,10 +31,14 @@ def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, thre
         for first, last in parts:
             work(first, last)
         return
-    for future in [_pool(threads).submit(work, first, last) for first, last in parts]:
+    pool = _pool(threads, os.getpid())
+    futures = [pool.submit(work, first, last) for first, last in parts]
+    wait(futures)
+    for future in futures:
         future.result()
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """The threads of a process; a forked child has none of its parent's, so it gets its own."""
     return ThreadPoolExecutor(threads, thread_name_prefix="ripplet")

@@ -16,8 +16,7 @@ from ripplet.rules.paper import ON_EMPTY, PaperRule
 from ripplet.rules.ripple import RippleRule
 from ripplet.views.base import View
 from ripplet.views.laplacian import NORMALIZATIONS
-from ripplet.views.space import Space
-from ripplet.views.spectral import AUTO_VIEWS, SpectralView
+from ripplet.views.spectral import SpectralView, auto_views
 
 RULES = ("ripple", "paper")
 AUTO_GROWTH = 0.1
@@ -115,10 +114,16 @@ class Parameters:
                 normalization=self.normalization,
                 reuse_influence=self.reuse_influence,
             )
-        views = AUTO_VIEWS if isinstance(self.views, str) else self.views
-        space = Space(views, self.dim, normalize=self.normalize in ("auto", True))
-        threads = resolve_threads(self.threads)
-        return RippleRule(space, depth=self.depth, seed=self.seed, max_reads=self.max_reads, threads=threads)
+        views = self.views
+        return RippleRule(
+            self.dim,
+            auto_views if isinstance(views, str) else lambda _: views,
+            normalize=self.normalize in ("auto", True),
+            depth=self.depth,
+            seed=self.seed,
+            max_reads=self.max_reads,
+            threads=resolve_threads(self.threads),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The parameters as JSON has them."""

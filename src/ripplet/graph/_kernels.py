@@ -27,7 +27,7 @@ class Links(NamedTuple):
     """The adjacency as kernels see it: per row, then per slot of the arena, then the allocator."""
 
     begin: NDArray[np.int64]
-    count: NDArray[np.int32]
+    count: NDArray[np.int32]  # type: ignore[assignment]  # a tuple's own `count` is not missed
     room: NDArray[np.int8]
     strength: NDArray[np.float64]
     in_strength: NDArray[np.float64]  # the same array as `strength` when undirected
@@ -48,6 +48,12 @@ def _take_block(links: Links, room: int) -> int:
     at = heads[TOP]
     heads[TOP] = at + (1 << room)
     return at
+
+
+@njit(cache=True, nogil=True)
+def _has_block(links: Links, room: int) -> bool:
+    """Whether `_take_block` would find one."""
+    return links.heads[room] >= 0 or links.heads[TOP] + (1 << room) <= links.neighbour.size
 
 
 @njit(cache=True, nogil=True)
@@ -144,9 +150,8 @@ def _drop_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     room = links.room[row]
     if count == 0:
         _resize(links, row, NO_ROOM, directed)
-    elif room > MIN_ROOM and count * 4 <= 1 << room:
-        _give_block(links, links.begin[row] + (1 << (room - 1)), room - 1)  # the upper half, so no room is needed
-        links.room[row] = room - 1
+    elif room > MIN_ROOM and count * 4 <= 1 << room and _has_block(links, room - 1):
+        _resize(links, row, room - 1, directed)
     _resum(links, row)
 
 
@@ -179,6 +184,12 @@ def _add_edge(links: Links, src: int, dst: int, weight: float, repeated: int, di
 
 
 @njit(cache=True, nogil=True)
+def _add_in_strength(links: Links, row: int, change: float) -> None:
+    """Never below zero: a rounding residue there would let influence flow against the direction of an edge."""
+    links.in_strength[row] = max(links.in_strength[row] + change, 0.0)
+
+
+@njit(cache=True, nogil=True)
 def _set_weight(links: Links, src: int, dst: int, here: int, there: int, new: float, directed: bool) -> float:
     """Give a known pair a new weight (in one direction when directed); returns the change of the sum of both ways."""
     before, known = links.weight[here], links.outgoing[here]
@@ -187,7 +198,7 @@ def _set_weight(links: Links, src: int, dst: int, here: int, there: int, new: fl
     links.weight[here] = total
     links.weight[there] = total
     if directed:
-        links.in_strength[dst] += np.float64(new) - np.float64(known)
+        _add_in_strength(links, dst, np.float64(new) - np.float64(known))
         if known == 0:
             links.heads[EDGES] += 1
     _resum(links, src)
@@ -207,7 +218,7 @@ def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
         change = _set_weight(links, src, dst, here, there, np.float32(0), directed)
         return change
     if directed:
-        links.in_strength[dst] -= np.float64(known)
+        _add_in_strength(links, dst, -np.float64(known))
     _drop_slot(links, src, here, directed)
     _drop_slot(links, dst, there, directed)
     return -np.float64(known)
@@ -255,7 +266,9 @@ def apply_edges(
 
 
 @njit(cache=True, nogil=True)
-def remove_vertex(links: Links, row: int, touched: NDArray[np.int64], chance: NDArray[np.float64], directed: bool) -> None:
+def remove_vertex(
+    links: Links, row: int, touched: NDArray[np.int64], chance: NDArray[np.float64], directed: bool
+) -> None:
     """Take out all edges of a row, writing its former neighbours and each one's share of strength that went with it."""
     begin, count = links.begin[row], links.count[row]
     for i in range(count):
@@ -265,7 +278,7 @@ def remove_vertex(links: Links, row: int, touched: NDArray[np.int64], chance: ND
         chance[i] = links.weight[begin + i] / links.strength[other]
         links.heads[EDGES] -= 1
         if directed:
-            links.in_strength[other] -= np.float64(links.outgoing[begin + i])
+            _add_in_strength(links, other, -np.float64(links.outgoing[begin + i]))
             if links.outgoing[begin + i] > 0 and links.outgoing[slot] > 0:
                 links.heads[EDGES] -= 1
         _drop_slot(links, other, slot, directed)

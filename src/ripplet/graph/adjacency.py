@@ -1,4 +1,4 @@
-"""The growing, removable adjacency over rows: flat arrays, amortised O(1) per edge added, O(degree) per edge removed."""
+"""The growing, removable adjacency over rows: flat arrays, amortised O(1) to add an edge, O(degree) to remove one."""
 
 from __future__ import annotations
 
@@ -70,9 +70,7 @@ class Adjacency:
             in_strength=grown(old.in_strength, size) if self.directed else strength,
         )
 
-    def apply(
-        self, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
-    ) -> NDArray[np.float64]:
+    def apply(self, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]) -> NDArray[np.float64]:
         """Add and remove edges in order; per operation and end, the share of the end's strength that changed."""
         chance = np.empty((op.size, 2))
         done = 0
@@ -171,23 +169,27 @@ class Adjacency:
 
     def check(self) -> None:
         """Raise where the arrays contradict each other: blocks overlapping, one-sided edges, wrong sums."""
-        links = self.links
+        links, slots = self.links, self._slots()
         matrix = self.to_csr()
         used = np.concatenate([self._blocks(), self._free_blocks()])
         order = used[np.argsort(used[:, 0], kind="stable")]
         ends = order[:, 0] + order[:, 1]
         top = int(links.heads[kernels.TOP])
         sums = np.zeros(self.rows)
-        np.add.at(sums, np.repeat(np.arange(self.rows), links.count), links.weight[self._slots()].astype(np.float64))
+        np.add.at(sums, np.repeat(np.arange(self.rows), links.count), links.weight[slots].astype(np.float64))
         faults = {
             "blocks overlap or leave gaps": (order[1:, 0] != ends[:-1]).any() or (ends[-1] if len(ends) else 0) != top,
             "an edge is known to one end only": (abs(matrix - matrix.T) > 0).nnz > 0,
             "a neighbour stands twice": matrix.has_canonical_format is False and _repeats(matrix),
             "a vertex is its own neighbour": (matrix.diagonal() != 0).any(),
             "strengths are not the sums of weights": (sums != links.strength).any(),
-            "a weight is not positive": (links.weight[self._slots()] <= 0).any(),
+            "in-strengths are not the sums of incoming weights": not np.allclose(
+                np.bincount(links.neighbour[slots], links.outgoing[slots], self.rows), links.in_strength
+            ),
+            "a weight is not positive": (links.weight[slots] <= 0).any(),
             "the number of edges is off": self.edges != self._count_edges(),
-            "a row has more neighbours than slots": (links.count > np.where(links.room < 0, 0, 1 << links.room.clip(0).astype(np.int64))).any(),
+            "a row has more neighbours than slots": (links.count > 1 << links.room.clip(0).astype(np.int64)).any(),
+            "a row without slots has neighbours": (links.count[links.room == kernels.NO_ROOM] > 0).any(),
         }
         for fault, found in faults.items():
             if found:

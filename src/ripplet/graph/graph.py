@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +39,9 @@ class Delta:
             return steps[0]
         if not steps:
             return cls(_NO_ROWS, _NO_PAIRS, _NO_PAIRS, _NO_PAIRS.astype(np.float64), _NO_ROWS, [])
-        columns = [np.concatenate([getattr(step, name) for step in steps]) for name in cls._ARRAYS]
-        return cls(*columns, [name for step in steps for name in step.removed])
-
-    _ARRAYS: ClassVar = ("arrived", "pairs", "numbers", "chance", "vacated")
+        names = ("arrived", "pairs", "numbers", "chance", "vacated")
+        columns = {name: np.concatenate([getattr(step, name) for step in steps]) for name in names}
+        return cls(**columns, removed=[name for step in steps for name in step.removed])
 
 
 class Graph:
@@ -155,7 +155,7 @@ class Graph:
         if (batch.op == Op.REMOVE).all():
             self._check_removals(batch)
         else:
-            _Rehearsal(self).run(batch)
+            _Rehearsal(self).run(batch, batch.op)
 
     def _check_removals(self, batch: Batch) -> None:
         src, dst = self.rows_of(batch.src), self.rows_of(batch.dst)
@@ -177,9 +177,7 @@ class Graph:
         alive = np.flatnonzero(self.arrival >= 0)
         if alive.size != len(self.ids) or (self.ids.find(self.ids.column(alive)) != alive).any():
             raise InvalidValueError("the names and the rows do not match")
-        if np.flatnonzero(self.adjacency.links.count > 0).size and (
-            self.arrival[np.flatnonzero(self.adjacency.links.count > 0)] < 0
-        ).any():
+        if (self.arrival[np.flatnonzero(self.adjacency.links.count)] < 0).any():
             raise InvalidValueError("a free row has edges")
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -213,32 +211,30 @@ class _Rehearsal:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.edges: dict[tuple[Id, Id], bool] = {}  # what the batch itself has said of an edge so far
+        self.edges: dict[Hashable, bool] = {}  # what the batch itself has said of an edge so far
         self.vertices: dict[Id, bool] = {}
-        self.fresh: set[Id] = set()  # vertices removed by the batch: nothing of the graph's holds for them any more
+        self.lives: Counter[Id] = Counter()  # removals so far; what was said of an earlier life no longer holds
 
-    def run(self, batch: Batch) -> None:
-        assert batch.op is not None
-        for op, src, dst in zip(batch.op.tolist(), as_list(batch.src), as_list(batch.dst), strict=True):
+    def run(self, batch: Batch, ops: NDArray[np.int8]) -> None:
+        for op, src, dst in zip(ops.tolist(), as_list(batch.src), as_list(batch.dst), strict=True):
             if op in (Op.ADD, Op.VERTEX):
                 self.vertices[src] = self.vertices[dst] = True
                 if src != dst:
                     self.edges[self._key(src, dst)] = True
                 continue
-            self._need(src, dst)
             if op == Op.REMOVE:
+                self._need(src, dst)
                 if not self._has_edge(src, dst):
                     raise UnknownEdgeError([(src, dst)])
                 self.edges[self._key(src, dst)] = False
             else:
+                self._need(src)
                 self.vertices[src] = False
-                self.fresh.add(src)
-                self.edges = {pair: there for pair, there in self.edges.items() if src not in pair}
+                self.lives[src] += 1
 
-    def _key(self, src: Id, dst: Id) -> tuple[Id, Id]:
-        if self.graph.adjacency.directed or (str(src), str(type(src))) <= (str(dst), str(type(dst))):
-            return src, dst
-        return dst, src
+    def _key(self, src: Id, dst: Id) -> Hashable:
+        ends = (src, self.lives[src]), (dst, self.lives[dst])
+        return ends if self.graph.adjacency.directed else frozenset(ends)
 
     def _need(self, *names: Id) -> None:
         for name in names:
@@ -249,7 +245,7 @@ class _Rehearsal:
         said = self.edges.get(self._key(src, dst))
         if said is not None:
             return said
-        if src in self.fresh or dst in self.fresh:
+        if self.lives[src] or self.lives[dst]:
             return False
         rows = self.graph.ids.find_one(src), self.graph.ids.find_one(dst)
         return min(rows) >= 0 and self.graph.adjacency.has_edge(*rows)

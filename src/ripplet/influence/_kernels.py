@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
 from ripplet.graph._kernels import Links
@@ -39,7 +39,7 @@ def draw(key: int, u: int, v: int) -> float:
 @njit(cache=True, nogil=True)
 def sampled_slot(key: int, u: int, i: int, count: int) -> int:
     """The i-th of a sample (with repetition) of the slots 0 … count−1 of vertex u."""
-    return np.int64(word_of(key, u, i) % uint64(count))
+    return int64(word_of(key, u, i) % uint64(count))
 
 
 @njit(cache=True, nogil=True)
@@ -65,7 +65,9 @@ def spread(
         for i in range(min(count, limit)):
             slot = begin + (i if count <= limit else sampled_slot(key, own, i, count))
             other = links.neighbour[slot]
-            if seen[other] != stamp and draw(key, arrival[other], own) * links.in_strength[other] < links.outgoing[slot]:
+            if seen[other] == stamp:
+                continue
+            if draw(key, arrival[other], own) * links.in_strength[other] < links.outgoing[slot]:
                 reached[found] = other
                 found += 1
     return found

@@ -37,7 +37,8 @@ class ReusedCascade(Cascade):
         first, _ = self.rounds(graph, source, min(self.depth, 1), attempt)
         rounds = [first]
         for number in range(self.kept):
-            rounds.append(self._fresh(np.concatenate([self._stored(graph, u, number) for u in first] or [first]), source, rounds))
+            passed_on = [self._stored(graph, u, number) for u in first]
+            rounds.append(self._fresh(np.concatenate(passed_on or [first]), source, rounds))
         self._store(graph, source, rounds[: self.kept])
         return np.concatenate(rounds)
 
@@ -54,7 +55,7 @@ class ReusedCascade(Cascade):
             rows, ends = self.rounds(graph, row, self.kept)
             ends = np.concatenate([ends, np.full(max(self.kept + 1 - ends.size, 0), rows.size)])
             self._store(graph, row, [rows[ends[i] : ends[i + 1]] for i in range(self.kept)])
-        members = self.members[self.begin[row, number] : self.begin[row, number + 1]]
+        members: Rows = self.members[self.begin[row, number] : self.begin[row, number + 1]]
         numbers = graph.arrival[members]
         return members[(numbers >= 0) & (numbers < self.made[row])]
 
@@ -69,7 +70,8 @@ class ReusedCascade(Cascade):
 
     def _grow(self, rows: int) -> None:
         if self.owner.size < rows:
-            self.owner, self.made, self.begin = grown(self.owner, rows, -1), grown(self.made, rows), grown(self.begin, rows)
+            self.owner = grown(self.owner, rows, -1)
+            self.made, self.begin = grown(self.made, rows), grown(self.begin, rows)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The stored sets as arrays."""

@@ -12,51 +12,73 @@ from threadpoolctl import threadpool_limits
 from ripplet.parallel import for_blocks
 from ripplet.rules.field import Field
 from ripplet.views.base import Basis, Progress
-from ripplet.views.operators import BLOCK, cross
+from ripplet.views.operators import BLOCK, cross, in_order
 from ripplet.views.space import Space
+
+Rows = NDArray[np.int64]
 
 
 def start(space: Space, field: Field, threads: int, progress: Progress | None = None) -> None:
     """Embed the graph from nothing: exact leading eigenvectors of every view."""
-    rows = field.graph.rows
-    with threadpool_limits(limits=1):  # the small matrices on one thread: the same bits however many there are
-        bases = [
-            view.start(field.graph.adjacency, rows, _width(space, number), threads=threads, progress=progress)
-            for number, view in enumerate(space.views)
+    _write(field, space, from_nothing(space, field, threads, progress))
+
+
+def corrected(space: Space, field: Field, seed: int, threads: int) -> list[Basis]:
+    """Every view's correction from its current rows."""
+    adjacency, old = field.graph.adjacency, field.vectors[: field.graph.rows]
+    with threadpool_limits(limits=1):  # small matrices on one thread: the same bits however many there are
+        return [
+            view.anchor(adjacency, old[:, part], space.mu[part], seed=seed, threads=threads)
+            for view, part in zip(space.views, space.parts, strict=True)
         ]
-    for number, basis in enumerate(bases):
-        field.vectors[:rows, space.columns(number)] = basis.rows
-    _place(field, rows)
-    space.settle(bases)
 
 
-def anchor(space: Space, field: Field, *, seed: int, threshold: float, threads: int) -> NDArray[np.int64]:
-    """Correct every view from its current rows; the rows whose served vectors moved more than `threshold`."""
-    rows = field.graph.rows
-    old = field.vectors[:rows]
+def from_nothing(space: Space, field: Field, threads: int, progress: Progress | None = None) -> list[Basis]:
+    """Every view's start on the graph as it is."""
+    adjacency, rows = field.graph.adjacency, field.graph.rows
     with threadpool_limits(limits=1):
-        bases, turns = [], []
-        for number, view in enumerate(space.views):
-            part = space.columns(number)
-            basis = view.anchor(field.graph.adjacency, old[:, part], space.mu[part], seed=seed, threads=threads)
-            bases.append(basis)
-            turns.append(procrustes(basis.rows, old[:, part], space.turns[part, part], threads))
-        served = _Served(space, bases, turns)
-        moved = served.moved(old, threshold, threads)
-    for number, basis in enumerate(bases):
-        old[:, space.columns(number)] = basis.rows
-    _place(field, rows)
-    space.settle(bases, turns)
-    return moved
+        return [
+            view.start(adjacency, rows, part.stop - part.start, threads=threads, progress=progress)
+            for view, part in zip(space.views, space.parts, strict=True)
+        ]
+
+
+def exchange(old: Space, new: Space, bases: list[Basis], field: Field, threshold: float, threads: int) -> Rows:
+    """Put new rows in the place of the old ones, turned so that on the whole vectors are served as they were.
+
+    The turn is the orthogonal Procrustes solution: of all turns, the one with the largest sum of cosines between the
+    vectors before and after. It does not ask whether the views are still the same. Returns the rows that moved more
+    than the threshold.
+    """
+    before, size = field.vectors[: field.graph.rows], field.graph.rows
+    parts: dict[int, NDArray[np.float64]] = {}
+
+    def compare(first: int, last: int) -> None:
+        fresh = new.scale(_side_by_side(bases, first, last))
+        parts[first] = fresh.T.astype(np.float64) @ old.serve(before[first:last])
+
+    with threadpool_limits(limits=1):
+        for_blocks(compare, size, size=BLOCK, threads=threads)
+        left, _, right = svd(in_order(parts, size))
+        new.turn_by(left @ right)
+        far = np.zeros(size, bool)
+
+        def measure(first: int, last: int) -> None:
+            apart = new.serve(_side_by_side(bases, first, last)) - old.serve(before[first:last])
+            far[first:last] = np.linalg.norm(apart, axis=1) > threshold
+
+        for_blocks(measure, size, size=BLOCK, threads=threads)
+    _write(field, new, bases)
+    return np.flatnonzero(far)
 
 
 def orthogonality_error(space: Space, field: Field, threads: int) -> float:
     """The largest cosine between two columns of one view, in the inner product Σ (d+τ) x x'."""
     rows, links, worst = field.graph.rows, field.graph.adjacency.links, 0.0
-    for number in range(len(space.views)):
-        part = field.vectors[:rows, space.columns(number)]
-        measure = np.where(links.count[:rows] > 0, links.strength[:rows] + space.tau[number], 0.0)
-        gram = cross(part, part, threads, measure)
+    for part, tau in zip(space.parts, space.tau, strict=True):
+        columns = field.vectors[:rows, part]
+        measure = np.where(links.count[:rows] > 0, links.strength[:rows] + tau, 0.0)
+        gram = cross(columns, columns, threads, measure)
         length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
         cosines = gram / np.outer(length, length)
         np.fill_diagonal(cosines, 0.0)
@@ -64,39 +86,13 @@ def orthogonality_error(space: Space, field: Field, threads: int) -> float:
     return worst
 
 
-def procrustes(
-    new: NDArray[Any], old: NDArray[Any], turn: NDArray[np.float64], threads: int
-) -> NDArray[np.float64]:
-    """The orthogonal matrix that brings new rows closest to the old ones as they were served."""
-    left, _, right = svd(cross(new, old, threads) @ turn)
-    closest: NDArray[np.float64] = left @ right
-    return closest
+def _side_by_side(bases: list[Basis], first: int, last: int) -> NDArray[Any]:
+    return np.concatenate([basis.rows[first:last] for basis in bases], axis=1)
 
 
-def _width(space: Space, view: int) -> int:
-    part = space.columns(view)
-    return part.stop - part.start
-
-
-def _place(field: Field, rows: int) -> None:
+def _write(field: Field, space: Space, bases: list[Basis]) -> None:
+    rows = field.graph.rows
+    for part, basis in zip(space.parts, bases, strict=True):
+        field.vectors[:rows, part] = basis.rows
     field.placed[:rows] = field.graph.adjacency.links.count[:rows] > 0
-
-
-class _Served:
-    """New rows as they will be served, beside the old ones as they are."""
-
-    def __init__(self, space: Space, bases: list[Basis], turns: list[NDArray[np.float64]]) -> None:
-        self.before, self.bases = space, bases
-        self.after = Space(space.views, space.dim, space.normalize)
-        self.after.settle(bases, turns)
-
-    def moved(self, old: NDArray[Any], threshold: float, threads: int) -> NDArray[np.int64]:
-        far = np.zeros(len(old), bool)
-
-        def work(first: int, last: int) -> None:
-            new = np.concatenate([basis.rows[first:last] for basis in self.bases], axis=1)
-            apart = self.after.serve(new) - self.before.serve(old[first:last])
-            far[first:last] = np.linalg.norm(apart, axis=1) > threshold
-
-        for_blocks(work, len(old), size=BLOCK, threads=threads)
-        return np.flatnonzero(far)
+    space.settle(bases)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ripplet.graph.graph import Delta
 from ripplet.rules.field import Field
+from ripplet.views._kernels import Serving
 from ripplet.views.base import Progress
 
 Rows = NDArray[np.int64]
@@ -26,8 +27,8 @@ class Rule(Protocol):
         """Whether arrivals can be placed: there has been a start."""
 
     @property
-    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """For search: the bounds of the columns that are scaled together, and each group's weight."""
+    def serving(self) -> Serving:
+        """How rows are scaled before they are compared."""
 
     def start(self, field: Field, progress: Progress | None = None) -> None:
         """Embed the graph as it is from nothing."""

@@ -14,8 +14,10 @@ from ripplet.influence.cascade import Cascade, Rows
 from ripplet.influence.reuse import ReusedCascade
 from ripplet.rules import _paper_kernels as kernels
 from ripplet.rules.field import Field
+from ripplet.views._kernels import Serving
 from ripplet.views.base import Progress
 from ripplet.views.laplacian import laplacian_vectors
+from ripplet.views.space import as_they_are
 
 ON_EMPTY = ("neighbours", "zero", "resample")
 ATTEMPTS = 100  # at drawing a set that is not empty, before all neighbours are taken
@@ -40,9 +42,9 @@ class PaperRule:
         self.initial_gram = np.zeros((dim, dim))
 
     @property
-    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """One group: vectors are compared as they are."""
-        return np.array([0, self.dim]), np.ones(1)
+    def serving(self) -> Serving:
+        """Rows are compared as they are."""
+        return as_they_are(self.dim)
 
     def start(self, field: Field, progress: Progress | None = None) -> None:
         """Plain Laplacian eigenvectors; without an edge there is nothing to say and the first arrivals begin."""

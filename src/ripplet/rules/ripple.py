@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from ripplet.influence import _kernels as influence
 from ripplet.parallel import blocks, for_blocks
 from ripplet.rules import _kernels as kernels
 from ripplet.rules._kernels import UNLIMITED, Turn, World
-from ripplet.rules.anchor import anchor, orthogonality_error, start
+from ripplet.rules.anchor import corrected, exchange, from_nothing, orthogonality_error, start
 from ripplet.rules.field import Field
-from ripplet.views._kernels import Frame
-from ripplet.views.base import Progress
-from ripplet.views.space import Space
+from ripplet.views._kernels import Frame, Serving
+from ripplet.views.base import Progress, View
+from ripplet.views.space import Space, as_they_are
 
 Rows = NDArray[np.int64]
 BLOCK = 512  # rows a thread takes at a time
@@ -30,8 +30,20 @@ class RippleRule:
     one_by_one = False
     precision = np.float32
 
-    def __init__(self, space: Space, *, depth: int | None, seed: int, max_reads: int, threads: int) -> None:
-        self.space = space
+    def __init__(
+        self,
+        dim: int,
+        views: Callable[[float], Sequence[View]],
+        *,
+        normalize: bool,
+        depth: int | None,
+        seed: int,
+        max_reads: int,
+        threads: int,
+    ) -> None:
+        self.dim, self.views, self.normalize = dim, views, normalize
+        self.mean_degree = 0.0  # at the start, which is when the views are chosen
+        self.space = self._new_space()
         self.depth = -1 if depth is None else depth
         self.seed = seed
         self.max_reads = max_reads
@@ -44,11 +56,9 @@ class RippleRule:
         return self.space.ready
 
     @property
-    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The views; one group where vectors are served as they are."""
-        if self.space.normalize:
-            return self.space.bounds, self.space.weights
-        return np.array([0, self.space.dim]), np.ones(1)
+    def serving(self) -> Serving:
+        """View by view, or as they are where vectors are not normalised."""
+        return self.space.serving if self.space.normalize else as_they_are(self.space.dim)
 
     def world(self, field: Field) -> World:
         """The state as the kernels see it."""
@@ -57,15 +67,26 @@ class RippleRule:
         return World(field.graph.adjacency.links, field.graph.arrival, field.placed, field.vectors, self._frame)
 
     def start(self, field: Field, progress: Progress | None = None) -> None:
-        """Embed the graph as it is from nothing."""
+        """Embed the graph as it is from nothing, with the views that suit it."""
+        self.mean_degree = _mean_degree(field)
+        self.space, self._frame = self._new_space(), None
         start(self.space, field, self.threads, progress)
-        self._frame = None
 
     def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
-        """Correct all vectors; the rows that moved more than the threshold."""
-        moved = anchor(self.space, field, seed=self.seed + sequence, threshold=threshold, threads=self.threads)
+        """Correct all vectors; the rows that moved more than the threshold.
+
+        A graph that has become dense since its start gets the views of a dense graph now, once, from nothing.
+        """
+        old, degree = self.space, max(self.mean_degree, _mean_degree(field))
+        if len(self.views(degree)) > len(old.views):
+            self.mean_degree = degree
+            self.space = self._new_space()
+            bases = from_nothing(self.space, field, self.threads)
+        else:
+            self.space = old.successor()
+            bases = corrected(old, field, self.seed + sequence, self.threads)
         self._frame = None
-        return moved
+        return exchange(old, self.space, bases, field, threshold, self.threads)
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
@@ -105,13 +126,23 @@ class RippleRule:
         return orthogonality_error(self.space, field, self.threads)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The coordinates."""
-        return self.space.state()
+        """The coordinates, and what the views were chosen by."""
+        return self.space.state() | {"mean_degree": np.array(self.mean_degree)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
+        self.mean_degree = float(state["mean_degree"])
+        self.space = self._new_space()
         self.space.restore(state)
         self._frame = None
+
+    def _new_space(self) -> Space:
+        return Space(self.views(self.mean_degree), self.dim, self.normalize)
+
+
+def _mean_degree(field: Field) -> float:
+    degrees = field.graph.adjacency.links.count[: field.graph.rows]
+    return float(degrees.sum() / max(1, np.count_nonzero(degrees)))
 
 
 class _Shared:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ripplet.errors import InvalidValueError
 from ripplet.parallel import blocks, for_blocks, resolve_threads
-from ripplet.search._kernels import best_of_block, serve
+from ripplet.search._kernels import best_of_block
+from ripplet.views._kernels import Serving
 
 ROWS_PER_BLOCK = 4096
 CANDIDATES_AT_ONCE = 2**22
@@ -20,30 +21,27 @@ def nearest(
     rows: NDArray[np.floating[Any]],
     alive: NDArray[np.uint8 | np.bool_],
     queries: NDArray[np.floating[Any]],
-    groups: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    serving: Serving,
     count: int,
     exclude: NDArray[np.int64] | None = None,
     threads: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The `count` living rows of the highest cosine per query, as (rows, cosines); of equals the lower row first.
 
-    Rows and queries are in inside coordinates. Columns `groups[g]` to `groups[g + 1]` are view g; what is compared is
-    unit(part) · weight, side by side. One group is the plain cosine. What has no direction (all zero, or not finite)
-    has no neighbours and is nobody's neighbour. `exclude` names one row per query to leave out, -1 for none. Where
+    Rows are as they lie inside, `serving` says how each is scaled to be compared; queries are compared as they are.
+    What has no direction (all zero, or not finite) has no neighbours and is nobody's neighbour. `exclude` names one row per query to leave out, -1 for none. Where
     fewer than `count` rows are found, the rest is row -1 with cosine 0.
     """
-    _check(rows, alive, queries, groups, weights, count)
+    _check(rows, alive, queries, serving, count)
     living, left_out = np.asarray(alive, np.bool_), _exclusions(exclude, len(queries))
-    served = np.empty(queries.shape, rows.dtype)
-    serve(np.ascontiguousarray(queries, np.float64), groups, weights, served)
+    served = _unit(queries).astype(rows.dtype)
     found = np.full((len(queries), count), -1, np.int64)
     cosines = np.zeros((len(queries), count), np.float32)
     asked = np.flatnonzero(served.any(axis=1))
     kept = min(count, ROWS_PER_BLOCK) * -(-len(rows) // ROWS_PER_BLOCK)
     for first, last in blocks(len(asked), max(1, CANDIDATES_AT_ONCE // max(1, kept))):
         part = asked[first:last]
-        best = _best(rows, living, served[part], left_out[part], groups, weights, count, resolve_threads(threads))
+        best = _best(rows, living, served[part], left_out[part], serving, count, resolve_threads(threads))
         width = best[0].shape[1]
         found[part, :width], cosines[part, :width] = best
     return found, cosines
@@ -54,8 +52,7 @@ def _best(
     alive: NDArray[np.bool_],
     served: NDArray[np.floating[Any]],
     exclude: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    serving: Serving,
     count: int,
     threads: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -67,7 +64,7 @@ def _best(
         block = first // ROWS_PER_BLOCK
         kept = found[:, block]
         best_of_block(
-            rows[first:last], alive[first:last], served, exclude - first, groups, weights, cosines[:, block], kept
+            rows[first:last], alive[first:last], served, exclude - first, serving, cosines[:, block], kept
         )
         kept[kept >= 0] += first
 
@@ -84,6 +81,15 @@ def _merge(
     return rows, np.where(rows < 0, np.float32(0), np.take_along_axis(cosines, order, axis=1))
 
 
+def _unit(queries: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Queries of length one; zero where there is no direction."""
+    exact = np.where(np.isfinite(queries).all(axis=1, keepdims=True), queries, 0.0).astype(np.float64)
+    largest = np.abs(exact).max(axis=1, keepdims=True, initial=0.0)
+    exact = np.divide(exact, largest, out=np.zeros_like(exact), where=largest > 0)
+    length = np.linalg.norm(exact, axis=1, keepdims=True)
+    return np.divide(exact, length, out=np.zeros_like(exact), where=length > 0)
+
+
 def _exclusions(exclude: NDArray[np.int64] | None, length: int) -> NDArray[np.int64]:
     given = np.full(length, -1, np.int64) if exclude is None else np.asarray(exclude, np.int64)
     if given.shape != (length,):
@@ -95,8 +101,7 @@ def _check(
     rows: NDArray[np.floating[Any]],
     alive: NDArray[np.uint8 | np.bool_],
     queries: NDArray[np.floating[Any]],
-    groups: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    serving: Serving,
     count: int,
 ) -> None:
     """Refuse what the kernels, which do not look at bounds, could not survive."""
@@ -106,7 +111,8 @@ def _check(
         raise InvalidValueError.of("alive", f"{len(rows):,} flags, one per row", f"shape {alive.shape}")
     if queries.ndim != 2 or queries.shape[1] != rows.shape[1]:
         raise InvalidValueError.of("queries", f"a matrix of {rows.shape[1]} columns", f"shape {queries.shape}")
-    if groups[0] != 0 or groups[-1] != rows.shape[1] or (np.diff(groups) < 1).any():
-        raise InvalidValueError.of("groups", f"rising boundaries from 0 to {rows.shape[1]}", groups.tolist())
-    if len(weights) != len(groups) - 1:
-        raise InvalidValueError.of("weights", f"{len(groups) - 1} weights, one per group", weights.tolist())
+    bounds = serving.bounds
+    if bounds[0] != 0 or bounds[-1] != rows.shape[1] or (np.diff(bounds) < 1).any():
+        raise InvalidValueError.of("bounds", f"rising boundaries from 0 to {rows.shape[1]}", bounds.tolist())
+    if not len(serving.weights) == len(serving.flatten) == len(bounds) - 1:
+        raise InvalidValueError.of("weights", f"{len(bounds) - 1} weights, one per view", serving.weights.tolist())

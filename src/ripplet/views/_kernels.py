@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplet.graph._kernels import Links
+
+
+class Serving(NamedTuple):
+    """How rows are scaled for readers, by view: weight · part / |part|^flatten, side by side, then to length one."""
+
+    bounds: NDArray[np.int64]  # view g has the columns bounds[g] … bounds[g+1]−1
+    weights: NDArray[np.float64]
+    flatten: NDArray[np.float64]
 
 
 class Frame(NamedTuple):
@@ -91,22 +100,63 @@ def noise(links: Links, words: NDArray[np.uint64], target: NDArray[np.float32], 
             target[row, j] = (x >> np.uint64(11)) * (2.0 / 9007199254740992.0) - 1.0 if links.count[row] else 0.0
 
 
+@njit(cache=True, nogil=True, inline="always")
+def sum_by_halving(work: NDArray[np.floating], width: int) -> float:
+    """The sum of the first `width` entries, which are used up.
+
+    Its long loops carry no sum, so the compiler may use vector instructions without changing the order of additions.
+    """
+    while width > 8:
+        half = (width + 1) // 2
+        for column in range(width - half):
+            work[column] += work[half + column]
+        width = half
+    total = work[0]
+    for column in range(1, width):
+        total += work[column]
+    return float(total)
+
+
 @njit(cache=True, nogil=True)
-def serve(frame_bounds: NDArray[np.int64], weights: NDArray[np.float64], rows: NDArray[np.float32]) -> None:
-    """Scale each view's part of each row to its weight, then the whole to one, in place; what is zero stays zero."""
-    for i in range(len(rows)):
-        whole = 0.0
-        for g in range(weights.size):
-            first, last = frame_bounds[g], frame_bounds[g + 1]
-            length = 0.0
-            for j in range(first, last):
-                length += np.float64(rows[i, j]) * rows[i, j]
-            if length > 0:
-                scale = weights[g] / np.sqrt(length)
-                whole += weights[g] * weights[g]
-                for j in range(first, last):
-                    rows[i, j] *= scale
-        if whole > 0:
-            scale = 1 / np.sqrt(whole)
-            for j in range(rows.shape[1]):
-                rows[i, j] *= scale
+def shrink(squared: float, flatten: float) -> float:
+    """length^-flatten from the squared length; by square roots where they do."""
+    if flatten == 1.0:
+        return 1.0 / math.sqrt(squared)
+    if flatten == 0.5:
+        return 1.0 / math.sqrt(math.sqrt(squared))
+    return squared ** (-0.5 * flatten)
+
+
+@njit(cache=True, nogil=True)
+def scale_parts(
+    row: NDArray[np.floating], serving: Serving, out: NDArray[np.floating], squares: NDArray[np.float64]
+) -> float:
+    """Write every view's part as weight · part / |part|^flatten; the length of the whole, 0 without a direction."""
+    for column in range(len(row)):
+        value = np.float64(row[column])
+        squares[column] = value * value
+    total = 0.0
+    for view in range(len(serving.weights)):
+        first, last = serving.bounds[view], serving.bounds[view + 1]
+        part, target = row[first:last], out[first:last]
+        squared = sum_by_halving(squares[first:last], last - first)
+        # Outside this range (never float32, unless infinite or NaN) the square is no longer exact: no direction.
+        if 1e-300 < squared < 1e300:
+            scale = serving.weights[view] * shrink(squared, serving.flatten[view])
+            total += scale * scale * squared
+            for column in range(len(part)):
+                target[column] = part[column] * scale
+        else:
+            target[:] = 0.0
+    return math.sqrt(total)
+
+
+@njit(cache=True, nogil=True)
+def serve(rows: NDArray[np.floating], serving: Serving, out: NDArray[np.floating]) -> None:
+    """Write every row as it is served: its parts scaled, then the whole to length one; zero without a direction."""
+    squares = np.empty(rows.shape[1], np.float64)
+    for row in range(len(rows)):
+        length = scale_parts(rows[row], serving, out[row], squares)
+        if length > 0.0:
+            for column in range(rows.shape[1]):
+                out[row, column] /= length

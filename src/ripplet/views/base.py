@@ -31,6 +31,7 @@ class View(Protocol):
 
     share: float  # of the columns, relative to the other views'
     weight: float  # of its part in the served vector
+    flatten: float  # how far the lengths of its parts are evened out there: part / |part|^flatten
     ridge: float  # ρ: how little a refresh from few neighbours is trusted to undo the smoothing
 
     def start(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int, progress: Progress | None) -> Basis:

@@ -73,7 +73,7 @@ class Operator:
             parts[first] = np.square(source[first:last], dtype=np.float64).sum(axis=0)
 
         self._each(work)
-        return _in_order(parts, self.rows)
+        return in_order(parts, self.rows)
 
     def turn(self, target: Matrix, turn: NDArray[np.float64]) -> None:
         """target ← target · turn, in place, block by block."""
@@ -125,29 +125,25 @@ class Operator:
             kernels.weighted_sum(self.links, source, tau, first, last, parts[first])
 
         self._each(work)
-        return _in_order(parts, self.rows)
+        return in_order(parts, self.rows)
 
     def _each(self, work: Callable[[int, int], None]) -> None:
         for_blocks(work, self.rows, size=BLOCK, threads=self.threads)
 
 
-def cross(
-    left: Matrix, right: Matrix, threads: int, measure: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
-    """Σ left rightᵀ over rows (each times its measure), k×k in float64, blocks added up in order."""
+def cross(left: Matrix, right: Matrix, threads: int, measure: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Σ measure · left rightᵀ over rows, k×k in float64, blocks added up in order."""
     parts: dict[int, NDArray[np.float64]] = {}
 
     def work(first: int, last: int) -> None:
-        part = left[first:last].astype(np.float64)
-        if measure is not None:
-            part *= measure[first:last, None]
-        parts[first] = part.T @ right[first:last].astype(np.float64)
+        parts[first] = (left[first:last] * measure[first:last, None]).T @ right[first:last].astype(np.float64)
 
     for_blocks(work, len(left), size=BLOCK, threads=threads)
-    return _in_order(parts, len(left)) if parts else np.zeros((left.shape[1], right.shape[1]))
+    return in_order(parts, len(left)) if parts else np.zeros((left.shape[1], right.shape[1]))
 
 
-def _in_order(parts: dict[int, NDArray[np.float64]], rows: int) -> NDArray[np.float64]:
+def in_order(parts: dict[int, NDArray[np.float64]], rows: int) -> NDArray[np.float64]:
+    """The sum of what the blocks gave, first to last."""
     total = np.zeros_like(parts[0])
     for first, _ in blocks(rows, BLOCK):
         total += parts[first]

@@ -1,7 +1,7 @@
 """The coordinates that the rows of a model are in: the columns of its views between two anchors.
 
-Inside, each view's rows are in eigen-coordinates, where a refresh is diagonal. Outside, they are served turned by an
-orthogonal matrix per view that is chosen at each anchor so that vectors served before and after agree best.
+Inside, each view's rows are in eigen-coordinates, where a refresh is diagonal. Outside, they are scaled view by view
+and turned by one orthogonal matrix, chosen at each anchor so that vectors served before and after agree best.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from ripplet.errors import FormatError
 from ripplet.views import _kernels as kernels
-from ripplet.views._kernels import Frame
+from ripplet.views._kernels import Frame, Serving
 from ripplet.views.base import Basis, View, share_columns
 
 SMALLEST_MU = 0.02  # a refresh divides by μ/μ₁, but not by less than this
-_ARRAYS = ("tau", "mu", "centre", "turns")
+_ARRAYS = ("tau", "mu", "centre")
 
 
 class Space:
@@ -28,57 +28,64 @@ class Space:
     def __init__(self, views: Sequence[View], dim: int, normalize: bool = True) -> None:
         columns = share_columns(dim, views)
         self.views = [view for view, count in zip(views, columns, strict=True) if count]
-        self.bounds = np.cumsum([0, *(count for count in columns if count)])
-        self.weights = np.array([view.weight for view in self.views], np.float64)
-        self.normalize = normalize
-        self.dim = dim
+        bounds = np.cumsum([0, *(count for count in columns if count)])
+        self.parts = [slice(int(first), int(last)) for first, last in zip(bounds, bounds[1:], strict=False)]
+        self.dim, self.normalize = dim, normalize
+        weights, flatten = ([getattr(view, name) for view in self.views] for name in ("weight", "flatten"))
+        self.serving = Serving(bounds, np.array(weights, np.float64), np.array(flatten, np.float64))
         self.ready = False  # until a start or an anchor has set what follows
         self.tau = np.zeros(len(self.views))
         self.mu = np.zeros(dim)
         self.centre = np.zeros(dim)
-        self.turns = np.zeros((dim, dim))  # block-diagonal; the identity until the first anchor
-        np.fill_diagonal(self.turns, 1.0)
-        self.served_turns: list[NDArray[np.float32]] = []  # the blocks of `turns`, empty while they are identities
+        self.turn: NDArray[np.float64] | None = None  # the identity until the first anchor
 
-    def columns(self, view: int) -> slice:
-        """The columns of a view."""
-        return slice(int(self.bounds[view]), int(self.bounds[view + 1]))
+    def successor(self) -> Space:
+        """The same views, with nothing learned."""
+        return Space(self.views, self.dim, self.normalize)
 
-    def settle(self, bases: Sequence[Basis], turns: Sequence[NDArray[np.float64]] | None = None) -> None:
-        """Take over what new bases say; with new turns the old ones are replaced."""
-        for view, basis in enumerate(bases):
-            part = self.columns(view)
+    def settle(self, bases: Sequence[Basis]) -> None:
+        """Take over what new bases say."""
+        for view, (part, basis) in enumerate(zip(self.parts, bases, strict=True)):
             self.tau[view], self.mu[part], self.centre[part] = basis.tau, basis.mu, basis.centre
-            if turns is not None:
-                self.turns[part, part] = turns[view]
-        if turns is not None:
-            self.served_turns = [turn.astype(np.float32) for turn in turns]
         self.ready = True
+
+    def turn_by(self, turn: NDArray[np.float64]) -> None:
+        """Serve in these coordinates from now on."""
+        self.turn = turn
 
     def frame(self, kind: Any) -> Frame:
         """What a refresh needs, in the precision of the rows."""
-        top = np.array([max(self.mu[self.columns(view)].max(initial=0.0), 1e-12) for view in range(len(self.views))])
-        relative = self.mu / np.repeat(top, np.diff(self.bounds))
+        top = np.array([max(self.mu[part].max(initial=0.0), 1e-12) for part in self.parts])
+        bounds = self.serving.bounds
+        relative = self.mu / np.repeat(top, np.diff(bounds))
         ridge = np.array([view.ridge for view in self.views], np.float64)
         mu = np.maximum(relative, SMALLEST_MU).astype(kind)
-        return Frame(self.bounds, self.tau.copy(), top, ridge, mu, self.centre.astype(kind))
+        return Frame(bounds, self.tau.copy(), top, ridge, mu, self.centre.astype(kind))
+
+    def scale(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        """Rows as readers get them, but for the turn; what is compared when neighbours are sought."""
+        return _scale(self.serving, self.normalize, rows)
 
     def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Rows as readers get them; the argument is left as it is."""
         return self.server()(rows)
 
     def server(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
-        """`serve` with the turns of now: an anchor replaces the list, it does not alter it."""
-        return partial(_serve, self.served_turns, self.bounds, self.weights, self.normalize)
+        """`serve` with the turn of now, whatever anchors come later."""
+        turn = None if self.turn is None else self.turn.astype(np.float32)
+        return partial(_serve, self.serving, self.normalize, turn)
 
     def inside(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Served vectors in inside coordinates (turned back; lengths stay as they are)."""
-        turned: NDArray[np.float64] = np.asarray(vectors, np.float64) @ self.turns.T
-        return turned
+        """Served vectors turned back."""
+        exact = np.asarray(vectors, np.float64)
+        return exact if self.turn is None else exact @ self.turn.T
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What has been learned, as arrays."""
-        return {name: getattr(self, name).copy() for name in _ARRAYS} | {"flags": np.array([self.ready, bool(self.served_turns)])}
+        learned: dict[str, NDArray[Any]] = {name: getattr(self, name).copy() for name in _ARRAYS}
+        if self.turn is not None:
+            learned["turn"] = self.turn.copy()
+        return learned | {"ready": np.array(self.ready)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
@@ -86,22 +93,24 @@ class Space:
             if state[name].shape != getattr(self, name).shape:
                 raise FormatError(f"the saved coordinates do not fit the views: {name} has shape {state[name].shape}")
             setattr(self, name, state[name].astype(np.float64))
-        self.ready, turned = (bool(flag) for flag in state["flags"])
-        parts = [self.columns(view) for view in range(len(self.views))] if turned else []
-        self.served_turns = [self.turns[part, part].astype(np.float32) for part in parts]
+        self.turn = state.get("turn")
+        self.ready = bool(state["ready"])
+
+
+def as_they_are(dim: int) -> Serving:
+    """Scaling that changes no direction: one view, its lengths kept."""
+    return Serving(np.array([0, dim]), np.ones(1), np.zeros(1))
+
+
+def _scale(serving: Serving, normalize: bool, rows: NDArray[Any]) -> NDArray[np.float32]:
+    scaled = rows.astype(np.float32)
+    if normalize:
+        kernels.serve(scaled, serving, scaled)
+    return scaled
 
 
 def _serve(
-    turns: list[NDArray[np.float32]],
-    bounds: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    normalize: bool,
-    rows: NDArray[Any],
+    serving: Serving, normalize: bool, turn: NDArray[np.float32] | None, rows: NDArray[Any]
 ) -> NDArray[np.float32]:
-    served = rows.astype(np.float32)
-    for view, turn in enumerate(turns):
-        part = slice(bounds[view], bounds[view + 1])
-        served[:, part] = rows[:, part].astype(np.float32) @ turn
-    if normalize:
-        kernels.serve(bounds, weights, served)
-    return served
+    scaled = _scale(serving, normalize, rows)
+    return scaled if turn is None else scaled @ turn

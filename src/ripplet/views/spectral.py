@@ -22,8 +22,8 @@ SMALLEST_GAIN = 1e-4  # the filter's interval must not reach the wanted end of t
 class SpectralView:
     """Columns from S = (D+τI)^-½ (A + (τ/n) 11ᵀ) (D+τI)^-½, scaled by (μ/μ₁)^diffusion.
 
-    `tau` is given outright or as `tau_per_degree`, a multiple of the mean degree: small for communities in sparse
-    graphs, many times the mean degree for the hubs of dense ones.
+    `tau` is given in mean edge weights, or as `tau_per_degree` in mean degrees (weighted): small for communities in
+    sparse graphs, many times the mean degree for the hubs of dense ones.
     """
 
     share: float = 1.0
@@ -31,6 +31,7 @@ class SpectralView:
     tau_per_degree: float | None = None
     diffusion: float = 0.0
     weight: float = 1.0
+    flatten: float = 0.5
     ridge: float = 1.0
     degree: int = 6  # of the anchor's Chebyshev filter
 
@@ -40,7 +41,7 @@ class SpectralView:
         for name in ("share", "weight"):
             if not 0 < getattr(self, name) < np.inf:
                 raise InvalidValueError.of(f"SpectralView.{name}", "a positive number", getattr(self, name))
-        for name in ("tau", "tau_per_degree", "diffusion", "ridge"):
+        for name in ("tau", "tau_per_degree", "diffusion", "flatten", "ridge"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < np.inf:
                 raise InvalidValueError.of(f"SpectralView.{name}", "a number ≥ 0", value)
@@ -67,11 +68,11 @@ class SpectralView:
         return self._weighed(operator, turned, ritz)
 
     def _operator(self, adjacency: Adjacency, rows: int, threads: int) -> Operator:
-        tau = self.tau
-        if tau is None:
-            assert self.tau_per_degree is not None
-            strength = adjacency.links.strength[:rows]
-            tau = self.tau_per_degree * float(strength.sum()) / max(1, int((strength > 0).sum()))
+        degrees, strengths = adjacency.links.count[:rows], adjacency.links.strength[:rows]
+        if self.tau is not None:
+            tau = self.tau * float(strengths.sum()) / max(1, int(degrees.sum()))
+        else:
+            tau = float(self.tau_per_degree or 0) * float(strengths.sum()) / max(1, np.count_nonzero(degrees))
         return Operator(adjacency, rows, tau, threads)
 
     def _weighed(self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64]) -> Basis:
@@ -99,8 +100,14 @@ def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[An
     return block
 
 
-AUTO_VIEWS = (
-    SpectralView(share=7, tau=0.5, diffusion=3),
-    SpectralView(share=2, tau_per_degree=16, diffusion=1, weight=0.7),
-)
-"""The default pair: communities (small τ) and hubs (τ of many times the mean degree)."""
+DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of their own
+
+
+def auto_views(mean_degree: float) -> tuple[SpectralView, ...]:
+    """The views of a graph by its mean degree alone: communities, and on dense graphs hubs (a large τ) beside them."""
+    if mean_degree < DENSE_GRAPH:
+        return (SpectralView(tau=0.25, diffusion=3),)
+    return (
+        SpectralView(share=3, tau_per_degree=0.25, diffusion=3),
+        SpectralView(share=1, tau_per_degree=64, diffusion=1, weight=1.4),
+    )

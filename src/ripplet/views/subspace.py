@@ -16,7 +16,7 @@ NEGLIGIBLE = 1e-9  # directions of a block shorter than this, squared and relati
 def chebyshev(operator: Operator, block: NDArray[Any], low: float, high: float, degree: int) -> NDArray[Any]:
     """The Chebyshev polynomial of W that stays small on [low, high] and grows beyond it, applied to a block."""
     half, middle = (high - low) / 2, (high + low) / 2
-    before, now = block, np.empty_like(block)
+    before, now = block, np.zeros_like(block)
     operator.combine(before, now, (1 / half, -middle / half, 0.0))
     for _ in range(degree - 1):
         operator.combine(now, before, (2 / half, -2 * middle / half, -1.0))
