@@ -97,6 +97,24 @@ def test_progress_counts_arrivals(neighbour_mean: Any) -> None:
     assert told == [3, 4]
 
 
+def test_a_watch_sees_the_start_and_every_step_and_alters_nothing(neighbour_mean: Any) -> None:
+    class Recorder:
+        def __init__(self) -> None:
+            self.seen: list[tuple[int, int, list[int]]] = []
+
+        def begin(self, model: Any, present: np.ndarray) -> None:
+            self.seen.append((len(present), 0, []))
+
+        def step(self, model: Any, present: np.ndarray, arrived: int, changes: Any) -> None:
+            assert changes.ids == present[-arrived:].tolist()
+            self.seen.append((len(present), arrived, changes.ids))
+
+    watch = Recorder()
+    watched = stream(neighbour_mean(), SPARSE, batch=3, watch=watch)
+    assert [seen[:2] for seen in watch.seen] == [(4, 0), (7, 3), (8, 1)]
+    np.testing.assert_array_equal(watched.arrival_vectors, stream(neighbour_mean(), SPARSE).arrival_vectors)
+
+
 def test_scores_of_a_model_that_knows_its_neighbours(neighbour_mean: Any) -> None:
     result = stream(neighbour_mean(), GRAPH)
     assert arrival(result).micro > 0.7

@@ -89,6 +89,16 @@ class Arrivals:
         return Batch(src, dst, op=op)
 
 
+class Watch(Protocol):
+    """Someone who looks on while vertices arrive; `ripplet.evaluation.AnchorWatch` is one."""
+
+    def begin(self, model: StreamingModel, present: NDArray[np.int64], /) -> object:
+        """The start is done."""
+
+    def step(self, model: StreamingModel, present: NDArray[np.int64], arrived: int, changes: Changes, /) -> object:
+        """The last `arrived` of those present have just come."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamResult:
     """What a stream left: rows are in order of arrival, the first `start` of them are the start."""
@@ -110,19 +120,23 @@ def stream(
     seed: int | None = 0,
     batch: int = 1,
     progress: Callable[[int], object] | None = None,
+    watch: Watch | None = None,
 ) -> StreamResult:
     """Fit the first share, then let the rest arrive, `batch` at a time; seed None: in the order of the index.
 
-    `progress` is told, after each step, how many have arrived. Only the model's own work is timed.
+    `progress` is told, after each step, how many have arrived; `watch` is shown what changed. Only the model's own
+    work is timed.
     """
     arrivals, begin = Arrivals.of(dataset, seed), start_size(dataset, start)
     if batch < 1:
         raise InvalidValueError.of("batch", "a positive integer", batch)
     start_seconds, _ = _timed(partial(model.fit, arrivals.batch(0, begin)))
     start_vectors = np.array(model.vectors(arrivals.order[:begin]))
+    if watch:
+        watch.begin(model, arrivals.order[:begin])
     arrived, seconds = [], 0.0
     for place in range(begin, dataset.vertices, batch):
-        spent, rows = _step(model, arrivals, place, min(place + batch, dataset.vertices))
+        spent, rows = _step(model, arrivals, place, min(place + batch, dataset.vertices), watch)
         arrived.append(rows)
         seconds += spent
         if progress:
@@ -159,13 +173,17 @@ def start_size(dataset: Dataset, share: float) -> int:
     return size
 
 
-def _step(model: StreamingModel, arrivals: Arrivals, begin: int, end: int) -> tuple[float, NDArray[Any]]:
+def _step(
+    model: StreamingModel, arrivals: Arrivals, begin: int, end: int, watch: Watch | None
+) -> tuple[float, NDArray[Any]]:
     """Let a few vertices arrive: the seconds it took, the vectors they were given."""
-    if end - begin == 1:
+    if end - begin == 1 and not watch:
         vertex, neighbours = int(arrivals.order[begin]), arrivals.neighbours(begin)
         seconds, vector = _timed(partial(model.add_vertex, vertex, neighbours))
         return seconds, np.array(vector)[None]
-    seconds, _ = _timed(partial(model.partial_fit, arrivals.batch(begin, end)))
+    seconds, changes = _timed(partial(model.partial_fit, arrivals.batch(begin, end)))
+    if watch:
+        watch.step(model, arrivals.order[:end], end - begin, changes)
     return seconds, np.array(model.vectors(arrivals.order[begin:end]))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ripplet.datasets import Dataset
 from ripplet.evaluation.classification import Classifier, Scores
-from ripplet.evaluation.protocols import Arrivals, StreamingModel, StreamResult, start_size
+from ripplet.evaluation.protocols import Changes, StreamingModel, StreamResult, stream
 from ripplet.evaluation.rows import unit_rows
 
 
@@ -22,29 +22,41 @@ class Ageing:
     end: Scores
 
 
-def anchor_cosines(
-    model: StreamingModel, dataset: Dataset, start: float = 0.5, seed: int | None = 0, batch: int = 1
-) -> list[float]:
-    """For each anchor of a stream the mean cosine of the vectors served just before and just after it.
+class AnchorWatch:
+    """Watches a stream; for each anchor the mean cosine of the vectors served just before and just after it.
 
     Vectors are followed through the changes the model reports; those that are zero on either side are left out.
     """
-    arrivals, begin = Arrivals.of(dataset, seed), start_size(dataset, start)
-    model.fit(arrivals.batch(0, begin))
-    known = np.array(model.vectors(arrivals.order[:begin]))
-    served = np.zeros((dataset.vertices, known.shape[1]), known.dtype)
-    served[arrivals.order[:begin]] = known
-    cosines = []
-    for place in range(begin, dataset.vertices, batch):
-        changes = model.partial_fit(arrivals.batch(place, min(place + batch, dataset.vertices)))
-        if changes.anchored:
-            before = arrivals.order[:place]
-            cosines.append(_mean_cosine(served[before], model.vectors(before)))
-            present = arrivals.order[: place + batch]
-            served[present] = model.vectors(present)
-        else:
-            served[np.asarray(changes.ids, np.int64)] = changes.vectors
-    return cosines
+
+    def __init__(self) -> None:
+        self.cosines: list[float] = []
+        self._served: dict[int, NDArray[Any]] = {}
+
+    def begin(self, model: StreamingModel, present: NDArray[np.int64]) -> None:
+        """Note the vectors of the start."""
+        self._note(present.tolist(), model.vectors(present))
+
+    def step(self, model: StreamingModel, present: NDArray[np.int64], arrived: int, changes: Changes) -> None:
+        """Note what changed, and compare where an anchor ran."""
+        if not changes.anchored:
+            self._note(changes.ids, changes.vectors)
+            return
+        ids, vectors = present.tolist(), model.vectors(present)
+        known = len(ids) - arrived
+        self.cosines.append(_mean_cosine(np.array([self._served[v] for v in ids[:known]]), vectors[:known]))
+        self._note(ids, vectors)
+
+    def _note(self, ids: list[int], vectors: NDArray[Any]) -> None:
+        self._served.update(zip(ids, np.array(vectors), strict=True))
+
+
+def anchor_cosines(
+    model: StreamingModel, dataset: Dataset, start: float = 0.5, seed: int | None = 0, batch: int = 1
+) -> list[float]:
+    """Stream a data set for what `AnchorWatch` sees."""
+    watch = AnchorWatch()
+    stream(model, dataset, start, seed, batch, watch=watch)
+    return watch.cosines
 
 
 def ageing(result: StreamResult, seed: int = 0) -> Ageing:

@@ -1,0 +1,35 @@
+"""What every baseline that is retrained on the whole graph can do."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from ripplet.errors import InvalidValueError
+
+
+class Baseline(Protocol):
+    """A method that knows nothing of streams: it sees a graph, once, and returns vectors.
+
+    Its settings are the fields of a dataclass, `dim` and `seed` among them.
+    """
+
+    def __init__(self, **settings: Any) -> None: ...
+
+    def embed(self, graph: csr_array) -> NDArray[np.float32]:
+        """A vector per row of a symmetric matrix of weights; zero where a vertex has no edge."""
+
+
+def checked(graph: Any) -> csr_array:
+    """A graph as baselines want it: square, in float64, no stored zeros; an error where weights are negative."""
+    matrix = csr_array(graph, dtype=np.float64, copy=True)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InvalidValueError.of("graph", "a square matrix", f"shape {matrix.shape}")
+    if matrix.nnz and not (matrix.data.min() >= 0 and np.isfinite(matrix.data).all()):
+        raise InvalidValueError.of("graph", "finite weights ≥ 0", matrix.data.min())
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
