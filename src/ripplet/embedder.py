@@ -92,11 +92,8 @@ class Embedder:
 
     def add_vertex(self, vertex: Id, neighbours: Sequence[Id] = (), weights: Any = None) -> NDArray[np.float32]:
         """Let a vertex arrive with its edges; its vector. A known vertex gets these edges in addition."""
-        batch = Batch.arrival(vertex, neighbours, weights)
         with self._lock.writing():
-            self._engine.apply(batch)
-            row = self._engine.graph.ids.find_one(vertex)
-            return self._engine.serve(np.array([row]))[0]
+            return self._engine.serve_one(self._engine.arrive(vertex, neighbours, weights))
 
     def add_edges(self, edges: Any) -> Changes:
         """Apply edges as a batch: `partial_fit` by another name."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplet.events import Batch, Id, IdColumn
-from ripplet.graph.graph import Delta, Graph
+from ripplet.events import Batch, Id, IdColumn, as_list, id_column
+from ripplet.graph.graph import Delta, Graph, joined
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
 from ripplet.views.base import Progress
@@ -20,8 +19,7 @@ from ripplet.views.base import Progress
 Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What applying a batch did, by row."""
 
     moved: Rows
@@ -63,15 +61,31 @@ class Engine:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
         steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
         first_new = self.graph.next_arrival
-        self.sequence += 1
         moved, removed = self._move(steps, first_new)
-        self.events += len(batch)
-        self.edge_events += len(batch)
-        anchored = self._due()
+        anchored = self._count(len(batch), moved.size + len(removed))
         if anchored:
             moved = np.union1d(moved, self.anchor())
-        self.changes += moved.size + len(removed)
         return Outcome(moved, first_new, removed, anchored)
+
+    def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
+        """Apply one arrival, in one kernel call where the rule has one; its row."""
+        column = id_column([vertex, *neighbours], "vertex and neighbours")
+        shares = None if weights is None else Batch.of(neighbours, neighbours, weights).weight
+        row, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)
+        if row < 0:
+            self.apply(Batch.arrival(vertex, neighbours, weights))
+            return self.graph.ids.find_one(as_list(column)[0])
+        if self._count(max(len(neighbours), 1), changed):
+            self.anchor()
+        return row
+
+    def _count(self, events: int, changes: int) -> bool:
+        """Note that a batch has been applied; whether an anchor is due."""
+        self.sequence += 1
+        self.events += events
+        self.edge_events += events
+        self.changes += changes
+        return self._due()
 
     def anchor(self) -> Rows:
         """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
@@ -90,15 +104,16 @@ class Engine:
         vertices = len(self.graph) / max(self.vertices_then, 1) - 1
         return max(vertices, self.edge_events / (2 * max(self.edges_then, 1)))
 
-    def _move(self, steps: Iterator[Delta], first_new: int) -> tuple[Rows, list[Id]]:
+    def _move(self, steps: Iterable[Delta], first_new: int) -> tuple[Rows, list[Id]]:
         """Take the steps and let the rule act, after each or after all of them."""
         if not self.rule.one_by_one:
             followed = [self.field.follow(delta) for delta in steps]
             delta = self._joined(followed, first_new)
-            return self.rule.apply(self.field, delta, self.sequence), delta.removed
-        moved, removed = [np.empty(0, np.int64)], []
+            return self.rule.apply(self.field, delta, self.sequence + 1), delta.removed
+        moved: list[Rows] = [np.empty(0, np.int64)]
+        removed: list[Id] = []
         for delta in steps:
-            moved.append(self.rule.apply(self.field, self.field.follow(delta), self.sequence))
+            moved.append(self.rule.apply(self.field, self.field.follow(delta), self.sequence + 1))
             removed += delta.removed
         rows = np.unique(np.concatenate(moved))
         return rows[self.graph.arrival[rows] >= 0], self._gone(removed)
@@ -108,13 +123,13 @@ class Engine:
 
     def _joined(self, steps: list[Delta], first_new: int) -> Delta:
         """The steps as one, without the newcomers that have gone again."""
-        delta = Delta.joined(steps)
+        delta = joined(steps)
         if not delta.vacated.size:
             return delta
         rows = np.unique(delta.arrived)
         rows = rows[self.graph.arrival[rows] >= first_new]
         arrived = rows[np.argsort(self.graph.arrival[rows], kind="stable")]
-        return replace(delta, arrived=arrived, removed=self._gone(delta.removed))
+        return delta._replace(arrived=arrived, removed=self._gone(delta.removed))
 
     def _due(self) -> bool:
         if not self.anchor_growth:
@@ -132,6 +147,10 @@ class Engine:
     def serve(self, rows: Rows) -> NDArray[np.float32]:
         """The vectors of rows as readers get them."""
         return self.rule.serve(self.field.vectors[rows])
+
+    def serve_one(self, row: int) -> NDArray[np.float32]:
+        """The vector of one row as readers get it."""
+        return self.rule.serve(self.field.vectors[row : row + 1])[0]
 
     def diagnostics(self) -> dict[str, Any]:
         """How the model stands, in numbers."""

@@ -102,6 +102,8 @@ class Batch:
 
 def id_column(values: Any, name: str = "ids") -> IdColumn:
     """Ids as a column, or an error that names the first value that cannot be an id."""
+    if type(values) is list:
+        return _id_list(values, name)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InvalidValueError.of(name, "a one-dimensional column of ids", f"an array of shape {values.shape}")
@@ -147,8 +149,8 @@ def _id_list(values: list[Any], name: str) -> IdColumn:
     if kinds == {int}:
         try:
             return np.array(values, np.int64)
-        except OverflowError:
-            return values
+        except OverflowError:  # beyond 64 bits
+            return list(values)
     if kinds == {str}:
         try:
             return pa.array(values, pa.large_string())
@@ -242,16 +244,11 @@ def _from_frame(frame: Any, op: Op) -> Batch:
     names = list(table.column_names if isinstance(table, pa.Table | pa.RecordBatch) else table.columns)
     if "src" not in names or "dst" not in names:
         raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {names}")
-    extra = {name: _values(table[name]) for name in ("weight", "op", "time") if name in names}
-    extra.setdefault("op", _fill(op, len(table)))
-    return Batch.of(_ids_of(table["src"]), _ids_of(table["dst"]), **extra)
+    columns: dict[str, Any] = {name: _column(table[name]) for name in Batch.__slots__ if name in names}
+    return Batch.of(**{"op": _fill(op, len(table)), **columns})
 
 
-def _values(column: Any) -> NDArray[Any]:
-    return column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
-
-
-def _ids_of(column: Any) -> Any:
+def _column(column: Any) -> Any:
     """A column of pandas as an array, which may hold ids of both kinds; one of Arrow as it is."""
     return column if isinstance(column, pa.Array | pa.ChunkedArray) else column.to_numpy()
 

@@ -17,7 +17,8 @@ MIN_ROOM = 1  # the smallest block has 2**1 slots: enough to hold a free-list ad
 NO_ROOM = -1
 TOP = 40  # heads[TOP]: the first slot of the arena never used
 EDGES = 41  # heads[EDGES]: edges alive
-HEADS = 42
+LOOPS = 42  # heads[LOOPS]: self-loops left out so far
+HEADS = 43
 
 ADD, REMOVE = 0, 1  # as ripplet.events.Op
 SUM, IGNORE, REPLACE = 0, 1, 2  # what a repeated edge does
@@ -250,7 +251,10 @@ def apply_edges(
     for i in range(first, op.size):
         src, dst = pairs[i]
         chance[i, 0] = chance[i, 1] = 0.0
-        if op[i] > REMOVE or src == dst:
+        if op[i] > REMOVE:
+            continue
+        if src == dst:
+            links.heads[LOOPS] += op[i] == ADD
             continue
         if op[i] == ADD and not _fits(links, src, dst):
             return i

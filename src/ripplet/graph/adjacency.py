@@ -35,7 +35,7 @@ class Adjacency:
             outgoing=np.zeros(0, np.float32) if directed else weight,
             heads=np.full(kernels.HEADS, -1, np.int64),
         )
-        self.links.heads[kernels.TOP] = self.links.heads[kernels.EDGES] = 0
+        self.links.heads[kernels.TOP :] = 0
 
     @property
     def rows(self) -> int:
@@ -46,6 +46,11 @@ class Adjacency:
     def edges(self) -> int:
         """How many edges there are (each counted once; both directions count when directed)."""
         return int(self.links.heads[kernels.EDGES])
+
+    @property
+    def loops(self) -> int:
+        """How many self-loops were left out."""
+        return int(self.links.heads[kernels.LOOPS])
 
     @property
     def nbytes(self) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ _NO_ROWS = np.empty(0, np.int64)
 _NO_PAIRS = np.empty((0, 2), np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """What a step did to the graph, by row."""
 
     arrived: Rows  # new vertices, in order of arrival
@@ -32,16 +31,15 @@ class Delta:
     vacated: Rows  # rows whose vertex was removed (a newcomer may have one of them already)
     removed: list[Id]  # the names of those vertices
 
-    @classmethod
-    def joined(cls, steps: Sequence[Delta]) -> Delta:
-        """Several steps as one."""
-        if len(steps) == 1:
-            return steps[0]
-        if not steps:
-            return cls(_NO_ROWS, _NO_PAIRS, _NO_PAIRS, _NO_PAIRS.astype(np.float64), _NO_ROWS, [])
-        names = ("arrived", "pairs", "numbers", "chance", "vacated")
-        columns = {name: np.concatenate([getattr(step, name) for step in steps]) for name in names}
-        return cls(**columns, removed=[name for step in steps for name in step.removed])
+
+def joined(steps: Sequence[Delta]) -> Delta:
+    """Several steps as one."""
+    if len(steps) == 1:
+        return steps[0]
+    if not steps:
+        return Delta(_NO_ROWS, _NO_PAIRS, _NO_PAIRS, _NO_PAIRS.astype(np.float64), _NO_ROWS, [])
+    *columns, removed = zip(*steps, strict=True)
+    return Delta(*(np.concatenate(column) for column in columns), [name for names in removed for name in names])
 
 
 class Graph:
@@ -75,54 +73,77 @@ class Graph:
         alive = np.flatnonzero(arrival >= 0)
         return alive[np.argsort(arrival[alive], kind="stable")]
 
-    def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterator[Delta]:
+    def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterable[Delta]:
         """Check the whole batch, then apply it step by step (one step per arrival if asked), in the order given.
 
         The check happens at the call; each step is taken as it is asked for, and all of them must be.
         """
+        weight = ones(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
+        if batch.op is None:
+            edges = batch.src, batch.dst, _no_ops(len(batch)), weight
+            return self._arrivals(*edges) if one_by_one else (self._apply_edges(*edges),)
         self._check(batch)
-        return self._steps(batch, one_by_one)
+        return self._steps(batch, batch.op, weight, one_by_one)
 
-    def _steps(self, batch: Batch, one_by_one: bool) -> Iterator[Delta]:
-        weight = np.ones(len(batch), np.float32) if batch.weight is None else batch.weight.astype(np.float32)
-        op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
+    def _steps(
+        self, batch: Batch, op: NDArray[np.int8], weight: NDArray[np.float32], one_by_one: bool
+    ) -> Iterator[Delta]:
         first = 0
         for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
             if cut > first:
                 part = slice(first, cut)
-                src, dst = take(batch.src, part), take(batch.dst, part)
-                yield from self._apply_edges(src, dst, op[part], weight[part], one_by_one)
+                edges = take(batch.src, part), take(batch.dst, part), op[part], weight[part]
+                if one_by_one:
+                    yield from self._arrivals(*edges)
+                else:
+                    yield self._apply_edges(*edges)
             if cut < len(batch):
                 yield self._remove_vertex(take(batch.src, slice(cut, cut + 1)))
             first = cut + 1
 
     def _apply_edges(
-        self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32], one_by_one: bool
+        self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
+    ) -> Delta:
+        """Apply edge operations together."""
+        pairs, arrived = self._intern(src, dst)
+        return self._apply_rows(arrived, op, pairs, weight)
+
+    def _arrivals(
+        self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
     ) -> Iterator[Delta]:
-        src_rows, dst_rows, arrived = self.ids.intern(src, dst)
-        self._number(arrived)
-        pairs = np.stack([src_rows, dst_rows], axis=1)
-        self._warn_of_loops(op, pairs)
-        if not one_by_one or not arrived.size:
-            yield self._apply_rows(arrived, op, pairs, weight)
-            return
-        newest = np.maximum(self.arrival[src_rows], self.arrival[dst_rows])
+        """Apply edge operations one arrival after the other: each newcomer with its edges to those before it."""
+        pairs, arrived = self._intern(src, dst)
+        newest = self.arrival[pairs].max(axis=1)
         if (op == Op.REMOVE).any():  # edges that go keep their place, each newcomer comes with its first edge
             newest = np.maximum.accumulate(newest)
         order = np.argsort(newest, kind="stable")
-        cuts = np.searchsorted(newest[order], self.arrival[arrived])
+        cuts = [*np.searchsorted(newest[order], self.arrival[arrived]).tolist(), order.size]
         known = order[: cuts[0]]
         if known.size:
             yield self._apply_rows(_NO_ROWS, op[known], pairs[known], weight[known])
-        for at, (begin, end) in enumerate(zip(cuts, [*cuts[1:], order.size], strict=True)):
+        for at, (begin, end) in enumerate(pairwise(cuts)):
             chosen = order[begin:end]
             yield self._apply_rows(arrived[at : at + 1], op[chosen], pairs[chosen], weight[chosen])
+
+    def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[Rows, Rows]:
+        """The rows of both ends, and the newcomers among them, numbered."""
+        pairs = np.empty((len(src), 2), np.int64)
+        pairs[:, 0], pairs[:, 1], arrived = self.ids.intern(src, dst)
+        self._number(arrived)
+        return pairs, arrived
 
     def _apply_rows(
         self, arrived: Rows, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
     ) -> Delta:
         chance = self.adjacency.apply(op, pairs, weight)
+        self.mention_loops()
         return Delta(arrived, pairs, self.arrival[pairs], chance, _NO_ROWS, [])
+
+    def mention_loops(self) -> None:
+        """Warn of self-loops, once."""
+        if self.adjacency.loops and not self._warned:
+            self._warned = True
+            warnings.warn("self-loops are left out (said once)", SelfLoopWarning, stacklevel=2)
 
     def _remove_vertex(self, name: IdColumn) -> Delta:
         rows = self.ids.find(name)
@@ -143,14 +164,11 @@ class Graph:
         self.arrival[arrived] = np.arange(self.next_arrival, self.next_arrival + arrived.size)
         self.next_arrival += arrived.size
 
-    def _warn_of_loops(self, op: NDArray[np.int8], pairs: NDArray[np.int64]) -> None:
-        if not self._warned and ((pairs[:, 0] == pairs[:, 1]) & (op == Op.ADD)).any():
-            self._warned = True
-            warnings.warn("self-loops are left out (said once)", SelfLoopWarning, stacklevel=2)
-
     def _check(self, batch: Batch) -> None:
         """Refuse a batch that removes what is not there when its turn comes."""
-        if batch.op is None or not np.isin(batch.op, (Op.REMOVE, Op.REMOVE_VERTEX)).any():
+        assert batch.op is not None
+        going = (batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX)
+        if not going.any():
             return
         if (batch.op == Op.REMOVE).all():
             self._check_removals(batch)
@@ -200,6 +218,20 @@ class Graph:
         self.arrival = grown(state["arrival"], self.adjacency.rows, -1)
         self.next_arrival = int(state["next_arrival"])
         return self
+
+
+_SMALL = 256
+_NO_OPS, _ONES = np.zeros(_SMALL, np.int8), np.ones(_SMALL, np.float32)
+
+
+def _no_ops(length: int) -> NDArray[np.int8]:
+    """As many additions: what nearly every batch is made of."""
+    return _NO_OPS[:length] if length <= _SMALL else np.zeros(length, np.int8)
+
+
+def ones(length: int) -> NDArray[np.float32]:
+    """The weights of edges that came without."""
+    return _ONES[:length] if length <= _SMALL else np.ones(length, np.float32)
 
 
 def _under(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

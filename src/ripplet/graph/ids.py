@@ -49,10 +49,15 @@ class Ids:
         """The memory all names take."""
         return sum(part.nbytes for part in self._table)
 
+    @property
+    def table(self) -> Table:
+        """The table as kernels see it; replaced, not altered, when it grows."""
+        return self._table
+
     def find(self, column: IdColumn) -> NDArray[np.int64]:
         """The rows of names, -1 where one is unknown."""
         rows = np.empty(len(column), np.int64)
-        kernels.find_names(self._table, _names(column), 0, len(rows), rows)
+        kernels.find_names(self._table, names_for_kernels(column), 0, len(rows), rows)
         return rows
 
     def find_one(self, name: Id) -> int:
@@ -63,7 +68,7 @@ class Ids:
     def intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The rows of the ends of edges, and the new ones among them by first mention (src[0], dst[0], src[1], …)."""
         (src_rows, dst_rows), fresh = np.empty((2, len(src)), np.int64), np.empty(2 * len(src), np.int64)
-        work = _names(src), _names(dst), src_rows, dst_rows, fresh
+        work = names_for_kernels(src), names_for_kernels(dst), src_rows, dst_rows, fresh
         pairs, new = kernels.intern_names(self._table, *work, (0, 0))
         while pairs < len(src):
             self._make_room()
@@ -164,16 +169,16 @@ def _longer(part: NDArray[Any], length: int) -> NDArray[Any]:
 
 def _fixed(buffer: Any, dtype: DTypeLike = np.int64) -> NDArray[Any]:
     """A read-only array over a buffer: one type of array for the kernels, which are compiled once per type."""
-    if isinstance(buffer, np.ndarray):
-        buffer = np.ascontiguousarray(buffer, dtype)
-    return np.frombuffer(memoryview(buffer).toreadonly(), dtype)
+    array = np.ascontiguousarray(buffer, dtype).view() if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, dtype)
+    array.flags.writeable = False
+    return array
 
 
 _NO_INTS: Ints = _fixed(b"")
 _NO_BYTES: Bytes = _fixed(b"", np.uint8)
 
 
-def _names(column: IdColumn) -> Names:
+def names_for_kernels(column: IdColumn) -> Names:
     """A column of ids as the kernels read it."""
     if isinstance(column, np.ndarray):
         return _fixed(column), _NO_INTS, _NO_BYTES

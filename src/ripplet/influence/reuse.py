@@ -5,7 +5,7 @@ An approximation: what a neighbour passes on is what its own last cascade reache
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,9 @@ class ReusedCascade(Cascade):
             rows, ends = self.rounds(graph, row, self.kept)
             ends = np.concatenate([ends, np.full(max(self.kept + 1 - ends.size, 0), rows.size)])
             self._store(graph, row, [rows[ends[i] : ends[i + 1]] for i in range(self.kept)])
-        members: Rows = self.members[self.begin[row, number] : self.begin[row, number + 1]]
+        members = self.members[self.begin[row, number] : self.begin[row, number + 1]]
         numbers = graph.arrival[members]
-        return members[(numbers >= 0) & (numbers < self.made[row])]
+        return cast(Rows, members[(numbers >= 0) & (numbers < self.made[row])])
 
     def _store(self, graph: Graph, row: int, rounds: list[Rows]) -> None:
         self._grow(graph.adjacency.rows)

@@ -104,12 +104,14 @@ def _gather_placed(world: World, row: int, total: NDArray[np.float32]) -> tuple[
 def _step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> None:
     """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b)."""
     one = total.dtype.type(1)
-    for g in range(frame.tau.size):
-        over = total.dtype.type(1.0 / ((sum_a + frame.tau[g]) * frame.top[g]))
-        r = total.dtype.type(frame.ridge[g] * sum_aa / (sum_a * sum_a))
+    mu, centre = frame.columns
+    for g in range(len(frame.views)):
+        tau, top, ridge = frame.views[g]
+        over = total.dtype.type(1.0 / ((sum_a + tau) * top))
+        r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
         for j in range(frame.bounds[g], frame.bounds[g + 1]):
-            m = frame.mu[j]
-            out[j] = (total[j] - frame.centre[j]) * over * (m * (one + r) / (m * m + r))
+            m = mu[j]
+            out[j] = (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r))
 
 
 @njit(cache=True, nogil=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplet.events import IdColumn
 from ripplet.graph.graph import Delta
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
@@ -35,6 +36,12 @@ class Rule(Protocol):
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let a step of the graph move vectors; the rows that may have moved."""
+
+    def arrive(self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int) -> tuple[int, int]:
+        """Let the first of `names` arrive with edges to the others, graph and all; its row, and how many rows moved.
+
+        −1, with nothing done, where the rule has no quick way for it: then the graph is to be changed first.
+        """
 
     def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
         """Correct all vectors; the rows that moved more than the threshold."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplet.events import IdColumn
 from ripplet.graph.graph import Delta
 from ripplet.influence.cascade import Cascade, Rows
 from ripplet.influence.reuse import ReusedCascade
@@ -88,6 +89,10 @@ class PaperRule:
             if influenced.size:
                 return influenced
         return influenced if self.on_empty == "zero" else neighbours
+
+    def arrive(self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int) -> tuple[int, int]:
+        """No quick way."""
+        return -1, 0
 
     def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
         """Nothing: the paper has no global correction."""

@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.graph.graph import Delta
+from ripplet.events import IdColumn
+from ripplet.graph.adjacency import REPEATED
+from ripplet.graph.graph import Delta, ones
+from ripplet.graph.ids import names_for_kernels
 from ripplet.influence import _kernels as influence
 from ripplet.parallel import blocks, for_blocks
 from ripplet.rules import _kernels as kernels
+from ripplet.rules._arrival_kernel import arrive
 from ripplet.rules._kernels import UNLIMITED, Turn, World
 from ripplet.rules.anchor import corrected, exchange, from_nothing, orthogonality_error, start
 from ripplet.rules.field import Field
-from ripplet.views._kernels import Frame, Serving
+from ripplet.views._kernels import Serving
 from ripplet.views.base import Progress, View
 from ripplet.views.space import Space, as_they_are
 
@@ -48,7 +52,7 @@ class RippleRule:
         self.seed = seed
         self.max_reads = max_reads
         self.threads = threads
-        self._frame: Frame | None = None
+        self._world: World | None = None
 
     @property
     def ready(self) -> bool:
@@ -62,14 +66,16 @@ class RippleRule:
 
     def world(self, field: Field) -> World:
         """The state as the kernels see it."""
-        if self._frame is None:
-            self._frame = self.space.frame(field.vectors.dtype)
-        return World(field.graph.adjacency.links, field.graph.arrival, field.placed, field.vectors, self._frame)
+        world, links = self._world, field.graph.adjacency.links
+        if world is None or world.links is not links or world.vectors is not field.vectors:
+            frame = self.space.frame(field.vectors.dtype)
+            world = self._world = World(links, field.graph.arrival, field.placed, field.vectors, frame)
+        return world
 
     def start(self, field: Field, progress: Progress | None = None) -> None:
         """Embed the graph as it is from nothing, with the views that suit it."""
         self.mean_degree = _mean_degree(field)
-        self.space, self._frame = self._new_space(), None
+        self.space, self._world = self._new_space(), None
         start(self.space, field, self.threads, progress)
 
     def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
@@ -85,7 +91,7 @@ class RippleRule:
         else:
             self.space = old.successor()
             bases = corrected(old, field, self.seed + sequence, self.threads)
-        self._frame = None
+        self._world = None
         return exchange(old, self.space, bases, field, threshold, self.threads)
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
@@ -93,14 +99,36 @@ class RippleRule:
         if not self.ready:
             return delta.arrived
         world = self.world(field)
-        first_new = field.graph.next_arrival - delta.arrived.size
-        turn = Turn(self.seed, sequence, self.depth, self.max_reads, first_new)
+        turn = self._turn(sequence, field.graph.next_arrival - delta.arrived.size)
         if self.threads > 1 and len(delta.pairs) >= WORTH_SHARING:
             return _Shared(world, field.seen, turn, self.threads).apply(delta)
         moved: Rows = kernels.ripple(
             world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn
         )
         return moved
+
+    def arrive(self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int) -> tuple[int, int]:
+        """One arrival in one kernel call; −1 where there is no start yet, no edge, or not enough room allocated."""
+        graph, edges = field.graph, len(names) - 1
+        if not self.ready or not edges:
+            return -1, 0
+        row, new, moved = arrive(
+            graph.ids.table,
+            names_for_kernels(names),
+            ones(edges) if weights is None else weights.astype(np.float32),
+            self.world(field),
+            field.seen,
+            self._turn(sequence, graph.next_arrival),
+            REPEATED[graph.adjacency.duplicates],
+            graph.adjacency.directed,
+        )
+        if row >= 0:
+            graph.next_arrival += new
+            graph.mention_loops()
+        return row, moved
+
+    def _turn(self, sequence: int, first_new: int) -> Turn:
+        return Turn(self.seed, sequence, self.depth, self.max_reads, first_new)
 
     def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
@@ -134,7 +162,7 @@ class RippleRule:
         self.mean_degree = float(state["mean_degree"])
         self.space = self._new_space()
         self.space.restore(state)
-        self._frame = None
+        self._world = None
 
     def _new_space(self) -> Space:
         return Space(self.views(self.mean_degree), self.dim, self.normalize)

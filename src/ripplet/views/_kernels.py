@@ -21,14 +21,11 @@ class Serving(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What a refresh needs to know between anchors, by view and by column."""
+    """What a refresh needs to know between anchors. Few arrays, because each costs time in every call of a kernel."""
 
     bounds: NDArray[np.int64]  # view g has the columns bounds[g] … bounds[g+1]−1
-    tau: NDArray[np.float64]  # per view: the regularisation τ
-    top: NDArray[np.float64]  # per view: the largest eigenvalue μ₁
-    ridge: NDArray[np.float64]  # per view: ρ
-    mu: NDArray[np.float32]  # per column: μ/μ₁, not below a floor
-    centre: NDArray[np.float32]  # per column: c
+    views: NDArray[np.float64]  # per view: the regularisation τ, the largest eigenvalue μ₁, the ridge ρ
+    columns: NDArray[np.float32]  # two rows: μ/μ₁ (not below a floor), and the centre c
 
 
 @njit(cache=True, nogil=True)

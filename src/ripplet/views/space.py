@@ -37,7 +37,7 @@ class Space:
         self.tau = np.zeros(len(self.views))
         self.mu = np.zeros(dim)
         self.centre = np.zeros(dim)
-        self.turn: NDArray[np.float64] | None = None  # the identity until the first anchor
+        self.turn_by(None)  # until the first anchor
 
     def successor(self) -> Space:
         """The same views, with nothing learned."""
@@ -49,18 +49,17 @@ class Space:
             self.tau[view], self.mu[part], self.centre[part] = basis.tau, basis.mu, basis.centre
         self.ready = True
 
-    def turn_by(self, turn: NDArray[np.float64]) -> None:
+    def turn_by(self, turn: NDArray[np.float64] | None) -> None:
         """Serve in these coordinates from now on."""
         self.turn = turn
+        self._serve = partial(_serve, self.serving, self.normalize, None if turn is None else turn.astype(np.float32))
 
     def frame(self, kind: Any) -> Frame:
         """What a refresh needs, in the precision of the rows."""
         top = np.array([max(self.mu[part].max(initial=0.0), 1e-12) for part in self.parts])
-        bounds = self.serving.bounds
-        relative = self.mu / np.repeat(top, np.diff(bounds))
-        ridge = np.array([view.ridge for view in self.views], np.float64)
-        mu = np.maximum(relative, SMALLEST_MU).astype(kind)
-        return Frame(bounds, self.tau.copy(), top, ridge, mu, self.centre.astype(kind))
+        bounds, ridge = self.serving.bounds, [view.ridge for view in self.views]
+        mu = np.maximum(self.mu / np.repeat(top, np.diff(bounds)), SMALLEST_MU)
+        return Frame(bounds, np.stack([self.tau, top, ridge], axis=1), np.stack([mu, self.centre]).astype(kind))
 
     def scale(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Rows as readers get them, but for the turn; what is compared when neighbours are sought."""
@@ -68,12 +67,11 @@ class Space:
 
     def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Rows as readers get them; the argument is left as it is."""
-        return self.server()(rows)
+        return self._serve(rows)
 
     def server(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
         """`serve` with the turn of now, whatever anchors come later."""
-        turn = None if self.turn is None else self.turn.astype(np.float32)
-        return partial(_serve, self.serving, self.normalize, turn)
+        return self._serve
 
     def inside(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
         """Served vectors turned back."""
@@ -93,7 +91,7 @@ class Space:
             if state[name].shape != getattr(self, name).shape:
                 raise FormatError(f"the saved coordinates do not fit the views: {name} has shape {state[name].shape}")
             setattr(self, name, state[name].astype(np.float64))
-        self.turn = state.get("turn")
+        self.turn_by(state.get("turn"))
         self.ready = bool(state["ready"])
 
 

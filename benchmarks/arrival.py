@@ -1,0 +1,185 @@
+"""What an arrival costs: against a bare loop over the same rows, as the graph grows, from Python, and in bulk.
+
+    python benchmarks/arrival.py [--large 1000000] [--json FILE]
+
+Everything is measured in one run and printed as ratios; times on a shared machine mean little by themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ripplet import Batch, Embedder
+from ripplet.graph._kernels import apply_edges
+from ripplet.influence._kernels import key_of, spread
+from ripplet.rules._kernels import UNLIMITED, Turn, World, ripple
+
+DIM, EDGES, SMALL, ARRIVALS = 128, 5, 10_000, 20_000
+START = 5_000  # vertices of the start; the rest is streamed in bulk, without anchors
+
+Rows = NDArray[np.int64]
+
+
+def growing_edges(vertices: int, seed: int = 0) -> Rows:
+    """Every vertex comes with five edges to earlier ones chosen at random: mean degree ten."""
+    src = np.repeat(np.arange(1, vertices), EDGES)
+    dst = (np.random.default_rng(seed).random(src.size) * src).astype(np.int64)
+    return np.stack([src, dst], axis=1)
+
+
+def grown_model(edges: Rows, vertices: int, batch: int = 100_000) -> tuple[Embedder, float]:
+    """A model grown to this many vertices, and the edges it took in per second on the way."""
+    cut, end = (START - 1) * EDGES, (vertices - 1) * EDGES
+    model = Embedder(dim=DIM, anchor_growth=0, threads=1).fit(edges[:cut])
+    began = time.perf_counter()
+    for first in range(cut, end, batch):
+        model.partial_fit(edges[first : min(first + batch, end)])
+    return model, (end - cut) / (time.perf_counter() - began)
+
+
+@njit(cache=True, nogil=True)
+def run_kernel(
+    world: World, rows: Rows, ends: Rows, seen: Rows, seed: int, sequence: int, first_new: int
+) -> None:
+    """Arrivals one after the other through graph and rule, ids already rows."""
+    weight, op = np.ones(EDGES, np.float32), np.zeros(EDGES, np.int8)
+    chance, pairs, numbers = np.empty((EDGES, 2)), np.empty((EDGES, 2), np.int64), np.empty((EDGES, 2), np.int64)
+    for i in range(rows.size):
+        world.arrival[rows[i]] = first_new + i
+        for j in range(EDGES):
+            pairs[j, 0], pairs[j, 1] = rows[i], ends[i, j]
+            numbers[j, 0], numbers[j, 1] = first_new + i, world.arrival[ends[i, j]]
+        apply_edges(world.links, op, pairs, weight, chance, 0, 0, False)
+        turn = Turn(seed, sequence + i, 1, 4096, first_new + i)
+        ripple(world, rows[i : i + 1], pairs, numbers, chance, seen, turn)
+
+
+@njit(cache=True, nogil=True)
+def run_bare(vectors: NDArray[np.float32], reads: Rows, ends: Rows, out: NDArray[np.float32]) -> None:
+    """The same rows, gathered and averaged, and nothing else."""
+    for i in range(ends.size - 1):
+        out[:] = 0
+        for at in range(ends[i], ends[i + 1]):
+            for j in range(out.size):
+                out[j] += vectors[reads[at], j]
+        for j in range(out.size):
+            out[j] /= ends[i + 1] - ends[i]
+
+
+def recorded_reads(world: World, rows: Rows, seed: int, sequence: int) -> tuple[Rows, Rows]:
+    """The rows that arrivals read, per arrival: own neighbours twice, and the neighbours of whom they influence."""
+    links, seen = world.links, np.zeros_like(world.arrival)
+    reads: list[Rows] = []
+    ends = [0]
+    for i, row in enumerate(rows):
+        own = links.neighbour[links.begin[row] : links.begin[row] + links.count[row]].astype(np.int64)
+        reached = np.empty(own.size, np.int64)
+        key = np.uint64(key_of(seed, sequence + i, 1))
+        count = spread(links, world.arrival, rows[i : i + 1], seen, 1, key, UNLIMITED, reached)
+        others = [links.neighbour[links.begin[u] : links.begin[u] + links.count[u]] for u in np.unique(reached[:count])]
+        reads.append(np.concatenate([own, own, *others]).astype(np.int64))
+        ends.append(ends[-1] + reads[-1].size)
+    return np.concatenate(reads), np.array(ends)
+
+
+def kernel_and_bare(model: Embedder, vertices: int, seed: int = 1) -> tuple[float, float, float]:
+    """Seconds per arrival in the kernel and in the bare loop, and rows read per arrival."""
+    engine = model._engine
+    graph, field = engine.graph, engine.field
+    ids = np.arange(vertices, vertices + ARRIVALS)
+    rows, _, _ = graph.ids.intern(ids, ids)
+    graph.adjacency.ensure_rows(graph.ids.capacity)
+    while graph.adjacency.links.neighbour.size - graph.adjacency.links.heads[40] < ARRIVALS * EDGES * 16:
+        graph.adjacency._grow_arena()
+    graph._number(np.empty(0, np.int64))
+    graph.arrival = np.resize(graph.arrival, graph.adjacency.rows)
+    field.grow()
+    ends = np.random.default_rng(seed).integers(0, vertices, (ARRIVALS, EDGES))
+    world = engine.rule.world(field)
+    run_kernel(world, rows[:1], ends[:1], field.seen, 0, 10**6, graph.next_arrival)  # compiles
+    began = time.perf_counter()
+    run_kernel(world, rows[1:], ends[1:], field.seen, 0, 10**6 + 1, graph.next_arrival + 1)
+    kernel = (time.perf_counter() - began) / (ARRIVALS - 1)
+    graph.next_arrival += ARRIVALS
+    sample = rows[1 : 1 + ARRIVALS // 4]
+    reads, bounds = recorded_reads(world, sample, 0, 10**6 + 1)
+    out = np.empty(DIM, np.float32)
+    run_bare(field.vectors, reads[: bounds[1]], bounds[:2], out)
+    np.sum(np.ones(8_000_000))  # what the kernel left in the cache should not help the bare loop
+    began = time.perf_counter()
+    run_bare(field.vectors, reads, bounds, out)
+    return kernel, (time.perf_counter() - began) / sample.size, reads.size / sample.size
+
+
+def python_call(model: Embedder, vertices: int, text: bool = False) -> float:
+    """Seconds per `add_vertex` from Python."""
+    name = (lambda number: f"v{number}") if text else int
+    ends = np.random.default_rng(2).integers(0, vertices, (ARRIVALS, EDGES)).tolist()
+    calls = [(name(10**9 + i), [name(end) for end in row]) for i, row in enumerate(ends)]
+    model.add_vertex(*calls[0])
+    began = time.perf_counter()
+    for vertex, neighbours in calls[1:]:
+        model.add_vertex(vertex, neighbours)
+    return (time.perf_counter() - began) / (len(calls) - 1)
+
+
+def bulk_text(edges: Rows, vertices: int) -> float:
+    """Edges per second through `partial_fit` with text ids."""
+    cut, end = (START - 1) * EDGES, (vertices - 1) * EDGES
+    names = np.char.add("user-", edges[:end].astype(str))
+    src, dst = names[:, 0].tolist(), names[:, 1].tolist()
+    model = Embedder(dim=DIM, anchor_growth=0, threads=1).fit(Batch.of(src[:cut], dst[:cut]))
+    batches = [Batch.of(src[i : i + 50_000], dst[i : i + 50_000]) for i in range(cut, end, 50_000)]
+    began = time.perf_counter()
+    for batch in batches:
+        model.partial_fit(batch)
+    return (end - cut) / (time.perf_counter() - began)
+
+
+def measure(large: int) -> dict[str, Any]:
+    """All figures, in one run."""
+    edges = growing_edges(large + 1)
+    small_model, _ = grown_model(edges, SMALL)
+    call_ints = python_call(small_model, SMALL)
+    small_kernel, small_bare, _ = kernel_and_bare(small_model, SMALL)
+    model, bulk = grown_model(edges, large)
+    kernel, bare, reads = kernel_and_bare(model, large)
+    return {
+        "vertices": large,
+        "rows_read_per_arrival": reads,
+        "kernel_us": kernel * 1e6,
+        "bare_us": bare * 1e6,
+        "kernel_over_bare": kernel / bare,
+        "kernel_us_small": small_kernel * 1e6,
+        "kernel_over_bare_small": small_kernel / small_bare,
+        "large_over_small": kernel / small_kernel,
+        "add_vertex_us_small": call_ints * 1e6,
+        "python_overhead_us": (call_ints - small_kernel) * 1e6,
+        "bulk_edges_per_second_int": bulk,
+        "bulk_edges_per_second_text": bulk_text(edges, min(large, 200_000)),
+    }
+
+
+def main() -> None:
+    """Measure, print, and write a record if asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--large", type=int, default=1_000_000)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    figures = measure(options.large)
+    for name, value in figures.items():
+        print(f"{name:32} {value:,.2f}")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""One arrival in one call: at this size calls and small arrays cost more than the work, so everything happens here.
+
+The same kernels in the same order as for a batch, and therefore the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ripplet.graph._id_kernels import HEAD, ROWS, USED, Names, Table, _resolve, find_names
+from ripplet.graph._kernels import TOP, apply_edges
+from ripplet.rules._kernels import Turn, World, ripple
+
+
+@njit(cache=True, nogil=True)
+def _has_room(table: Table, names: Names, world: World, rows: NDArray[np.int64]) -> bool:
+    """Whether names, rows and edges of an arrival fit in what is allocated, whatever they turn out to need."""
+    _, spans, arena, meta = table
+    keys, ends, _ = names
+    links, edges = world.links, rows.size - 1
+    text = 0
+    for i in range(len(ends)):
+        text += max(ends[i] - keys[i], 0)
+    slots = 8 * (edges + 2 + (links.count[rows[0]] if rows[0] >= 0 else 0))
+    for i in range(1, rows.size):
+        slots += 4 << max(links.room[rows[i]], 0) if rows[i] >= 0 else 8
+    return (
+        meta[HEAD] < 0
+        and meta[ROWS] + rows.size <= min(len(spans), world.arrival.size)
+        and meta[USED] + text <= len(arena)
+        and links.heads[TOP] + slots <= links.neighbour.size
+    )
+
+
+@njit(cache=True, nogil=True)
+def arrive(
+    table: Table,
+    names: Names,
+    weight: NDArray[np.float32],
+    world: World,
+    seen: NDArray[np.int64],
+    turn: Turn,
+    repeated: int,
+    directed: bool,
+) -> tuple[int, int, int]:
+    """Let the vertex named first arrive with edges to those named after it: its row, newcomers, rows moved.
+
+    The row is −1, and nothing has happened, where there is not enough room or a freed row is to be used again.
+    """
+    count = len(names[0])
+    rows, fresh = np.empty(count, np.int64), np.empty(count, np.int64)
+    find_names(table, names, 0, count, rows)
+    if not _has_room(table, names, world, rows):
+        return -1, 0, 0
+    new = 0
+    for i in range(count):
+        if rows[i] < 0:
+            new = _resolve(table, names, i, rows, fresh, new)
+    arrived = fresh[:new]
+    for i in range(new):
+        world.arrival[arrived[i]] = turn.first_new + i
+    pairs, numbers = np.empty((count - 1, 2), np.int64), np.empty((count - 1, 2), np.int64)
+    for i in range(count - 1):
+        pairs[i, 0], pairs[i, 1] = rows[0], rows[i + 1]
+        numbers[i, 0], numbers[i, 1] = world.arrival[rows[0]], world.arrival[rows[i + 1]]
+    chance = np.empty((count - 1, 2))
+    apply_edges(world.links, np.zeros(count - 1, np.int8), pairs, weight, chance, 0, repeated, directed)
+    moved = ripple(world, arrived, pairs, numbers, chance, seen, turn)
+    return rows[0], new, moved.size
