@@ -71,14 +71,14 @@ class Embedder:
         self.reuse_influence = reuse_influence
         self.threads = threads
         self._lock = ReadWriteLock()
-        self._engine = self._new_engine()
+        self._engine = _new_engine(self._parameters())
 
     # ------------------------------------------------------------------ what goes in
 
     def fit(self, edges: Any, *, progress: Progress | None = None) -> Embedder:
         """Begin anew with these edges as the initial graph; `progress(what, share done)` is called on long solves."""
         batch = Batch.from_any(edges, directed=self.directed)
-        engine = self._new_engine()
+        engine = _new_engine(self._parameters())
         engine.start(batch, progress)
         with self._lock.writing():
             self._engine = engine
@@ -114,10 +114,12 @@ class Embedder:
             return self._changes(self._engine.apply(batch))
 
     def anchor(self) -> Changes:
-        """Correct all vectors now. Rule `paper` has no anchor: nothing happens."""
+        """Correct all vectors now. Rule `paper` has no anchor, and a graph without edges needs none: nothing happens."""
         with self._lock.writing():
-            moved, engine = self._engine.anchor(), self._engine
-            return self._changes(Outcome(moved, engine.graph.next_arrival, [], self.rule != "paper"))
+            engine = self._engine
+            possible = self.rule != "paper" and engine.graph.adjacency.edges > 0
+            moved = engine.anchor() if possible else np.empty(0, np.int64)
+            return self._changes(Outcome(moved, engine.graph.next_arrival, [], possible))
 
     # ------------------------------------------------------------------ what comes out
 
@@ -126,7 +128,8 @@ class Embedder:
 
     def __contains__(self, vertex: object) -> bool:
         with self._lock.reading():
-            return isinstance(vertex, int | str | np.integer) and self._row(vertex) >= 0
+            known = isinstance(vertex, int | str | np.integer) and not isinstance(vertex, bool)
+            return known and self._row(vertex) >= 0
 
     def __getitem__(self, vertex: Id) -> NDArray[np.float32]:
         return self.vectors([vertex])[0]
@@ -255,29 +258,20 @@ class Embedder:
     def set_params(self, **params: Any) -> Embedder:
         """Change parameters; the model begins anew, empty."""
         known = self.get_params()
-        for name, value in params.items():
+        for name in params:
             if name not in known:
                 raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
-            setattr(self, name, value)
+        engine = _new_engine(Parameters(**(known | params)))
         with self._lock.writing():
-            self._engine = self._new_engine()
+            for name, value in params.items():
+                setattr(self, name, value)
+            self._engine = engine
         return self
 
     # ------------------------------------------------------------------ inside
 
     def _parameters(self) -> Parameters:
         return Parameters(**self.get_params())
-
-    def _new_engine(self) -> Engine:
-        parameters = self._parameters()
-        return Engine(
-            parameters.new_graph(),
-            parameters.new_rule(),
-            self.dim,
-            anchor_growth=parameters.growth,
-            start_size=parameters.first_start,
-            change_threshold=self.change_threshold,
-        )
 
     def _changes(self, outcome: Outcome) -> Changes:
         engine = self._engine
@@ -319,6 +313,17 @@ class Embedder:
         if vector.shape != (self.dim,) or not np.isfinite(vector).all():
             raise InvalidValueError.of("vertex", f"an id or a vector of {self.dim} finite numbers", vertex)
         return self._engine.rule.inside(vector)[None], np.array([-1])
+
+
+def _new_engine(parameters: Parameters) -> Engine:
+    return Engine(
+        parameters.new_graph(),
+        parameters.new_rule(),
+        parameters.dim,
+        anchor_growth=parameters.growth,
+        start_size=parameters.first_start,
+        change_threshold=parameters.change_threshold,
+    )
 
 
 def load(directory: str | PathLike[str]) -> Embedder:

@@ -59,8 +59,8 @@ class Engine:
 
     def apply(self, batch: Batch) -> Outcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
-        steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
         first_new = self.graph.next_arrival
+        steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
         moved, removed = self._move(steps, first_new)
         anchored = self._count(len(batch), moved.size + len(removed))
         if anchored:
@@ -69,6 +69,8 @@ class Engine:
 
     def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
         """Apply one arrival, in one kernel call where the rule has one; its row."""
+        if not isinstance(neighbours, list | tuple):
+            neighbours = as_list(id_column(neighbours, "neighbours"))
         column = id_column([vertex, *neighbours], "vertex and neighbours")
         shares = None if weights is None else Batch.of(neighbours, neighbours, weights).weight
         row, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)

@@ -63,7 +63,7 @@ class SelfLoopWarning(UserWarning):
 
 def one_of(name: str, value: object, choices: Collection[str]) -> None:
     """Refuse a value that is not one of the named choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InvalidValueError.of(name, "one of " + ", ".join(map(repr, choices)), value)
 
 

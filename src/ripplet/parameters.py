@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from ripplet.errors import InvalidValueError, one_of
 from ripplet.graph.adjacency import REPEATED
 from ripplet.graph.graph import Graph
@@ -49,10 +51,10 @@ class Parameters:
         one_of("on_empty", self.on_empty, ON_EMPTY)
         one_of("normalization", self.normalization, NORMALIZATIONS)
         _whole("dim", self.dim, 1)
-        _whole("max_reads", self.max_reads, 1)
+        _whole("max_reads", self.max_reads, 1, 2**31 - 1)
         _whole("seed", self.seed, 0, 2**63 - 1)
         if self.depth is not None:
-            _whole("depth", self.depth, 0)
+            _whole("depth", self.depth, 0, 2**31 - 1)
         if self.threads is not None:
             _whole("threads", self.threads, 1)
         if self.start_size != "auto":
@@ -127,9 +129,12 @@ class Parameters:
 
     def to_json(self) -> dict[str, Any]:
         """The parameters as JSON has them."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         if not isinstance(self.views, str):
-            plain["views"] = [asdict(view) for view in self.views]  # type: ignore[call-overload]
+            plain["views"] = [
+                {name: _plain(value) for name, value in asdict(view).items()}  # type: ignore[call-overload]
+                for view in self.views
+            ]
         return plain
 
     @staticmethod
@@ -139,10 +144,16 @@ class Parameters:
         return plain | {"views": views if isinstance(views, str) else [SpectralView(**view) for view in views]}
 
 
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _whole(name: str, value: Any, least: int, most: int | None = None) -> None:
     good = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not good or value < least or (most is not None and value > most):
-        raise InvalidValueError.of(name, f"a whole number ≥ {least}", value)
+        limit = "" if most is None else f" and ≤ {most:,}"
+        raise InvalidValueError.of(name, f"a whole number ≥ {least}{limit}", value)
 
 
 def _number(name: str, value: Any) -> None:

@@ -99,7 +99,8 @@ class RippleRule:
         if not self.ready:
             return delta.arrived
         world = self.world(field)
-        turn = self._turn(sequence, field.graph.next_arrival - delta.arrived.size)
+        arrived, graph = delta.arrived, field.graph  # newcomers may have gone again, so that numbers are missing
+        turn = self._turn(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
         if self.threads > 1 and len(delta.pairs) >= WORTH_SHARING:
             return _Shared(world, field.seen, turn, self.threads).apply(delta)
         moved: Rows = kernels.ripple(

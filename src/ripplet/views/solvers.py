@@ -32,6 +32,7 @@ def leading_eigenpairs(operator: Operator, columns: int, progress: Progress | No
     solve = _dense if operator.size <= max(DENSE, 2 * columns + 2) else _lanczos
     values, found = solve(operator, active, count, progress)
     order = np.argsort(-values, kind="stable")[:count]
+    count = order.size  # fewer where some have not converged
     mu[:count] = values[order]
     vectors[active, :count] = fixed_signs(found[:, order]) / np.sqrt(operator.measure[active])[:, None]
     return mu, vectors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ripplet.views.operators import Operator
 from ripplet.views.solvers import leading_eigenpairs
 from ripplet.views.subspace import chebyshev, rayleigh_ritz
 
+NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
 SMALLEST_GAIN = 1e-4  # the filter's interval must not reach the wanted end of the spectrum
 
 
@@ -39,13 +41,14 @@ class SpectralView:
         if (self.tau is None) == (self.tau_per_degree is None):
             raise InvalidValueError.of("SpectralView", "either tau or tau_per_degree", self)
         for name in ("share", "weight"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise InvalidValueError.of(f"SpectralView.{name}", "a positive number", getattr(self, name))
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 < value < np.inf:
+                raise InvalidValueError.of(f"SpectralView.{name}", "a positive number", value)
         for name in ("tau", "tau_per_degree", "diffusion", "flatten", "ridge"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < np.inf:
+            if value is not None and (not isinstance(value, Real) or not 0 <= value < np.inf):
                 raise InvalidValueError.of(f"SpectralView.{name}", "a number ≥ 0", value)
-        if self.degree < 1:
+        if not isinstance(self.degree, Integral) or self.degree < 1:
             raise InvalidValueError.of("SpectralView.degree", "a whole number ≥ 1", self.degree)
 
     def start(
@@ -79,7 +82,7 @@ class SpectralView:
         """Scale the columns by the diffusion, and all of them so that the mean square of a row's length is one."""
         top = mu[0] if mu.size and mu[0] > 0 else 1.0
         norms = np.sqrt(np.maximum(np.diag(operator.gram(vectors, vectors)), 1e-300))
-        scale = np.clip(mu / top, 0.0, 1.0) ** self.diffusion * (mu > 0) / norms
+        scale = np.clip(mu / top, 0.0, 1.0) ** self.diffusion * (mu > NOTHING) / norms
         lengths = float((operator.squares(vectors) * scale**2).sum())
         vectors *= (scale * np.sqrt(operator.size / max(lengths, 1e-300))).astype(vectors.dtype)
         return Basis(vectors, mu, operator.tau, operator.centre(vectors))
@@ -96,7 +99,7 @@ def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[An
         block[:, empty] = operator.noise(seed, int(empty.sum()), block.dtype)
         operator.deflate(block)
         norms = np.sqrt(np.diag(operator.gram(block, block)))
-    block /= np.maximum(norms, 1e-300).astype(block.dtype)
+    block /= np.maximum(norms, np.finfo(block.dtype).tiny).astype(block.dtype)
     return block
 
 
