@@ -39,7 +39,7 @@ def joined(steps: Sequence[Delta]) -> Delta:
     if not steps:
         return Delta(_NO_ROWS, _NO_PAIRS, _NO_PAIRS, _NO_PAIRS.astype(np.float64), _NO_ROWS, [])
     *columns, removed = zip(*steps, strict=True)
-    return Delta(*(np.concatenate(column) for column in columns), [name for names in removed for name in names])
+    return Delta._make([*map(np.concatenate, columns), [name for names in removed for name in names]])
 
 
 class Graph:
@@ -101,9 +101,7 @@ class Graph:
                 yield self._remove_vertex(take(batch.src, slice(cut, cut + 1)))
             first = cut + 1
 
-    def _apply_edges(
-        self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
-    ) -> Delta:
+    def _apply_edges(self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]) -> Delta:
         """Apply edge operations together."""
         pairs, arrived = self._intern(src, dst)
         return self._apply_rows(arrived, op, pairs, weight)

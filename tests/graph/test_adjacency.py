@@ -1,0 +1,349 @@
+"""The adjacency against a dict per row, over random histories; what it holds, what it takes, what it notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ripplet.errors import FormatError, InvalidValueError, RippletError
+from ripplet.graph import _kernels as kernels
+from ripplet.graph.adjacency import MAX_ROWS, Adjacency, grown
+
+ROWS = 7
+ADD, REMOVE, REMOVE_VERTEX = 0, 1, 2
+KINDS = [(directed, duplicates) for directed in (False, True) for duplicates in ("add", "ignore", "replace")]
+
+rows = st.integers(0, ROWS - 1)
+weights = st.floats(2**-10, 2**10, width=32)
+histories = st.lists(
+    st.tuples(st.sampled_from([ADD, ADD, ADD, REMOVE, REMOVE, REMOVE_VERTEX]), rows, rows, weights), max_size=80
+)
+Step = tuple[int, int, int, float]
+
+
+class Plain:
+    """A dict per row, in order of insertion: the part of each weight that points away."""
+
+    def __init__(self, directed: bool, duplicates: str) -> None:
+        self.directed, self.duplicates = directed, duplicates
+        self.away: list[dict[int, np.float32]] = [{} for _ in range(ROWS)]
+
+    def do(self, op: int, u: int, v: int, weight: float) -> None:
+        if op == ADD and u != v:
+            self.add(u, v, np.float32(weight))
+        elif op == REMOVE and self.has(u, v):
+            self.remove(u, v)
+        elif op == REMOVE_VERTEX:
+            for other in self.away[u]:
+                del self.away[other][u]
+            self.away[u].clear()
+
+    def add(self, u: int, v: int, weight: np.float32) -> None:
+        known = self.away[u].setdefault(v, np.float32(0))
+        self.away[v].setdefault(u, np.float32(0))
+        if known and self.duplicates == "ignore":
+            return
+        self.away[u][v] = weight if self.duplicates == "replace" else known + weight
+        if not self.directed:
+            self.away[v][u] = self.away[u][v]
+
+    def remove(self, u: int, v: int) -> None:
+        self.away[u][v] = np.float32(0)
+        if not self.directed or not self.away[v][u]:
+            del self.away[u][v], self.away[v][u]
+
+    def has(self, u: int, v: int) -> bool:
+        return bool(self.away[u].get(v, 0))
+
+    def weights(self, u: int) -> list[np.float32]:
+        return [away + self.away[v][u] if self.directed else away for v, away in self.away[u].items()]
+
+    def strength(self, u: int) -> float:
+        return sum(map(float, self.weights(u)))
+
+    def edges(self) -> int:
+        count = sum(away > 0 for row in self.away for away in row.values())
+        return count if self.directed else count // 2
+
+
+def apply(adjacency: Adjacency, history: list[Step]) -> None:
+    """A history, with everything between two removals of vertices in one call."""
+    edges: list[Step] = []
+    for step in [*history, None]:
+        if step is not None and step[0] != REMOVE_VERTEX:
+            edges.append(step)
+            continue
+        op = np.array([op for op, *_ in edges], np.int8)
+        pairs = np.array([(u, v) for _, u, v, _ in edges], np.int64).reshape(-1, 2)
+        adjacency.apply(op, pairs, np.array([weight for *_, weight in edges], np.float32))
+        edges.clear()
+        if step is not None:
+            adjacency.remove_vertex(step[1])
+
+
+def with_rows(count: int, directed: bool = False, duplicates: str = "add") -> Adjacency:
+    adjacency = Adjacency(directed=directed, duplicates=duplicates)
+    adjacency.ensure_rows(count)
+    return adjacency
+
+
+def add(adjacency: Adjacency, pairs: NDArray[np.int64], op: int = ADD) -> None:
+    adjacency.apply(np.full(len(pairs), op, np.int8), pairs, np.ones(len(pairs), np.float32))
+
+
+def random_pairs(count: int, edges: int, seed: int = 0) -> NDArray[np.int64]:
+    """Different pairs of different rows, some of them hubs."""
+    drawn = (np.random.default_rng(seed).random((3 * edges, 2)) ** 2 * count).astype(np.int64)
+    pairs = np.unique(np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1), axis=0)
+    return np.random.default_rng(seed).permutation(pairs)[:edges]
+
+
+def same(one: Adjacency, other: Adjacency) -> bool:
+    first, second = one.packed(), other.packed()
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize(("directed", "duplicates"), KINDS)
+@settings(max_examples=60)
+@given(history=histories)
+def test_agrees_with_a_dict_per_row(directed: bool, duplicates: str, history: list[Step]) -> None:
+    adjacency, plain = with_rows(ROWS, directed, duplicates), Plain(directed, duplicates)
+    apply(adjacency, history)
+    for step in history:
+        plain.do(*step)
+
+    adjacency.check()
+    links = adjacency.links
+    assert adjacency.edges == plain.edges()
+    for u in range(ROWS):
+        slots = slice(links.begin[u], links.begin[u] + links.count[u])
+        assert adjacency.neighbours(u).tolist() == list(plain.away[u])
+        assert links.outgoing[slots].tolist() == list(plain.away[u].values())
+        assert links.weight[slots].tolist() == plain.weights(u)
+        assert links.strength[u] == plain.strength(u)
+        coming = sum(float(plain.away[v][u]) for v in plain.away[u])
+        assert links.in_strength[u] == pytest.approx(coming, rel=1e-9, abs=1e-9)
+        assert [adjacency.has_edge(u, v) for v in range(ROWS)] == [plain.has(u, v) for v in range(ROWS)]
+
+
+@pytest.mark.parametrize(("directed", "duplicates"), KINDS)
+@settings(max_examples=30)
+@given(history=histories, later=histories)
+def test_packed_and_unpacked_goes_on_as_if_nothing_had_been(
+    directed: bool, duplicates: str, history: list[Step], later: list[Step]
+) -> None:
+    adjacency = with_rows(ROWS, directed, duplicates)
+    apply(adjacency, history)
+    again = Adjacency.from_packed(adjacency.packed(), directed=directed, duplicates=duplicates)
+    again.check()
+    assert same(adjacency, again)
+    assert again.edges == adjacency.edges
+    apply(adjacency, later)
+    apply(again, later)
+    again.check()
+    assert same(adjacency, again)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("by_vertex", [False, True])
+def test_everything_in_and_out_again_leaves_nothing(directed: bool, by_vertex: bool) -> None:
+    adjacency, pairs = with_rows(60, directed), random_pairs(60, 400)
+    add(adjacency, pairs)
+    assert adjacency.edges == 400
+    if by_vertex:
+        for row in range(60):
+            adjacency.remove_vertex(row)
+    else:
+        add(adjacency, pairs[::-1], REMOVE)
+    adjacency.check()
+    assert adjacency.edges == 0
+    assert adjacency.packed()["neighbour"].size == 0
+    assert not adjacency.links.strength.any()
+    assert not adjacency.links.in_strength.any()
+    assert (adjacency.links.room == kernels.NO_ROOM).all()
+
+
+def _one_by_one(adjacency: Adjacency, pairs: NDArray[np.int64]) -> None:
+    add(adjacency, pairs, REMOVE)
+
+
+def _last_first(adjacency: Adjacency, pairs: NDArray[np.int64]) -> None:
+    add(adjacency, pairs[::-1], REMOVE)
+
+
+def _by_vertex(adjacency: Adjacency, pairs: NDArray[np.int64]) -> None:
+    for row in np.unique(pairs[:, 0]):
+        adjacency.remove_vertex(row)
+
+
+@pytest.mark.parametrize("take_out", [_one_by_one, _last_first, _by_vertex])
+@pytest.mark.parametrize(
+    "pairs", [np.stack([np.zeros(500, np.int64), np.arange(1, 501)], axis=1), random_pairs(501, 3000)]
+)
+def test_blocks_are_used_again(
+    take_out: Callable[[Adjacency, NDArray[np.int64]], None], pairs: NDArray[np.int64]
+) -> None:
+    adjacency, tops = with_rows(501), []
+    for _ in range(6):
+        add(adjacency, pairs)
+        take_out(adjacency, pairs)
+        tops.append(int(adjacency.links.heads[kernels.TOP]))
+    adjacency.check()
+    assert adjacency.edges == 0
+    assert len(set(tops[1:])) == 1
+
+
+def test_a_changing_graph_of_constant_size_takes_bounded_memory() -> None:
+    adjacency, tops = with_rows(300), []
+    for seed in range(30):
+        pairs = random_pairs(300, 2000, seed)
+        add(adjacency, pairs)
+        add(adjacency, np.random.default_rng(seed).permutation(pairs), REMOVE)
+        tops.append(int(adjacency.links.heads[kernels.TOP]))
+    assert tops[-1] < 1.25 * tops[4]
+
+
+def test_memory_is_within_two_and_a_half_packed_matrices() -> None:
+    adjacency = with_rows(20_000)
+    add(adjacency, np.random.default_rng(0).integers(0, 20_000, (100_000, 2)))
+    packed = adjacency.to_csr()
+    plain = packed.nnz * (4 + 4) + 20_001 * 4
+    held = {id(array): array.nbytes for array in adjacency.links}
+    assert sum(held.values()) <= 2.5 * plain
+    assert 0.8 * sum(held.values()) <= adjacency.nbytes <= sum(held.values())
+
+
+def test_room_is_given_back() -> None:
+    adjacency = with_rows(1001)
+    star = np.stack([np.zeros(1000, np.int64), np.arange(1, 1001)], axis=1)
+    add(adjacency, star)
+    add(adjacency, star[10:], REMOVE)
+    assert adjacency.links.room[0] <= 5
+    assert adjacency.neighbours(0).tolist() == list(range(1, 11))
+
+
+def test_neighbours_stay_in_order_of_insertion() -> None:
+    adjacency = with_rows(10)
+    add(adjacency, np.array([[0, 5], [0, 3], [7, 0], [0, 1], [0, 9]]))
+    add(adjacency, np.array([[3, 0]]), REMOVE)
+    add(adjacency, np.array([[0, 3], [0, 5]]))
+    assert adjacency.neighbours(0).tolist() == [5, 7, 1, 9, 3]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_matrix_over_rows_is_symmetric_and_holds_every_weight(directed: bool) -> None:
+    adjacency = with_rows(4, directed)
+    pairs = np.array([[0, 1], [1, 0], [2, 3]])
+    adjacency.apply(np.zeros(3, np.int8), pairs, np.array([1, 2, 4], np.float32))
+    dense = np.zeros((adjacency.rows, adjacency.rows))
+    dense[0, 1] = dense[1, 0] = 3
+    dense[2, 3] = dense[3, 2] = 4
+    assert np.array_equal(adjacency.to_csr().toarray(), dense)
+    assert adjacency.edges == (3 if directed else 2)
+
+
+def test_rounding_never_lets_an_in_strength_fall_below_zero() -> None:
+    adjacency = with_rows(4, directed=True)
+    pairs, weights = np.array([[0, 1], [2, 1], [1, 3]]), np.array([1, 1e-17, 1], np.float32)
+    adjacency.apply(np.zeros(3, np.int8), pairs, weights)
+    add(adjacency, pairs[:2], REMOVE)
+    assert adjacency.links.in_strength[1] == 0.0
+
+
+def test_many_pairs_are_looked_up_at_once() -> None:
+    adjacency = with_rows(4, directed=True)
+    add(adjacency, np.array([[0, 1], [2, 1]]))
+    found = adjacency.has_edges(np.array([0, 1, 1, 2, 3]), np.array([1, 0, 2, 1, 3]))
+    assert found.tolist() == [True, False, False, True, False]
+
+
+def _one_sided(adjacency: Adjacency) -> None:
+    adjacency.links.neighbour[adjacency.links.begin[0]] = 4
+
+
+def _twice(adjacency: Adjacency) -> None:
+    links = adjacency.links
+    for row, other in ((3, 4), (4, 3)):
+        links.neighbour[links.begin[row] + 1], links.weight[links.begin[row] + 1] = other, 1
+    links.count[3:5], links.strength[3:5] = 2, 2
+
+
+def _set(field: str, index: int, value: float) -> Callable[[Adjacency], None]:
+    def damage(adjacency: Adjacency) -> None:
+        getattr(adjacency.links, field)[index] = value
+
+    return damage
+
+
+def _weight(value: float) -> Callable[[Adjacency], None]:
+    def damage(adjacency: Adjacency) -> None:
+        adjacency.links.weight[adjacency.links.begin[3]] = value
+        adjacency.links.weight[adjacency.links.begin[4]] = value
+        adjacency.links.strength[3:5] = value
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_one_sided, "one end only"),
+        (_twice, "twice"),
+        (_set("strength", 0, 5.0), "sums of weights"),
+        (_set("heads", kernels.EDGES, 7), "number of edges"),
+        (_set("heads", kernels.TOP, 7), "overlap"),
+        (_set("begin", 3, 0), "overlap"),
+        (_set("room", 3, 2), "overlap"),
+        (_weight(-1.0), "not positive"),
+    ],
+)
+def test_damage_is_noticed(damage: Callable[[Adjacency], None], said: str) -> None:
+    adjacency = with_rows(5)
+    add(adjacency, np.array([[0, 1], [0, 2], [1, 2], [3, 4]]))
+    adjacency.check()
+    damage(adjacency)
+    with pytest.raises(RippletError, match=said):
+        adjacency.check()
+
+
+def test_damage_to_in_strengths_is_noticed() -> None:
+    adjacency = with_rows(3, directed=True)
+    add(adjacency, np.array([[0, 1], [2, 1]]))
+    adjacency.check()
+    adjacency.links.in_strength[1] = 1.0
+    with pytest.raises(RippletError, match="incoming"):
+        adjacency.check()
+
+
+def test_a_packed_adjacency_that_contradicts_itself_is_refused() -> None:
+    adjacency = with_rows(3)
+    add(adjacency, np.array([[0, 1]]))
+    packed = adjacency.packed()
+    packed["degree"][2] = 1
+    with pytest.raises(FormatError, match="inconsistent"):
+        Adjacency.from_packed(packed, directed=False, duplicates="add")
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match="duplicates: expected one of 'add', 'ignore', 'replace', got 'sum'"):
+        Adjacency(duplicates="sum")
+    with pytest.raises(RippletError, match="at most 2,147,483,647 vertices"):
+        Adjacency().ensure_rows(MAX_ROWS + 1)
+
+
+def test_an_empty_adjacency_is_whole() -> None:
+    adjacency = Adjacency()
+    adjacency.check()
+    again = Adjacency.from_packed(adjacency.packed(), directed=False, duplicates="add")
+    assert (again.rows, again.edges, again.nbytes) == (0, 0, 0)
+
+
+def test_grown_keeps_what_was_and_fills_what_is_new() -> None:
+    array = np.array([[1, 2], [3, 4]])
+    assert grown(array, 3, -1).tolist() == [[1, 2], [3, 4], [-1, -1]]
+    assert array.shape == (2, 2)

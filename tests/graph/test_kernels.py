@@ -1,0 +1,208 @@
+"""Each kernel of the adjacency against plain Python on small arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplet.graph import _kernels as kernels
+from ripplet.graph._kernels import ADD, EDGES, HEADS, LOOPS, NO_ROOM, REMOVE, SUM, TOP, Links
+
+ROWS = 6
+edges = st.lists(
+    st.tuples(
+        st.sampled_from([ADD, ADD, REMOVE, 2]),
+        st.integers(0, ROWS - 1),
+        st.integers(0, ROWS - 1),
+        st.sampled_from([0.5, 1.0, 2.25, 8.0]),
+    ),
+    max_size=40,
+)
+Edges = list[tuple[int, int, int, float]]
+
+
+def empty(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
+    strength, weight = np.zeros(rows), np.zeros(slots, np.float32)
+    heads = np.full(HEADS, -1, np.int64)
+    heads[TOP:] = 0
+    return Links(
+        begin=np.zeros(rows, np.int64),
+        count=np.zeros(rows, np.int32),
+        room=np.full(rows, NO_ROOM, np.int8),
+        strength=strength,
+        in_strength=np.zeros(rows) if directed else strength,
+        neighbour=np.zeros(slots, np.int32),
+        weight=weight,
+        outgoing=np.zeros(slots, np.float32) if directed else weight,
+        heads=heads,
+    )
+
+
+def apply(links: Links, history: Edges, *, directed: bool = False, first: int = 0) -> tuple[int, np.ndarray]:
+    op, src, dst, weight = (list(column) for column in zip(*history, strict=True)) if history else ([], [], [], [])
+    pairs = np.array([src, dst], np.int64).T.copy().reshape(-1, 2)
+    chance = np.full((len(history), 2), np.nan)
+    done = kernels.apply_edges(
+        links, np.array(op, np.int8), pairs, np.array(weight, np.float32), chance, first, SUM, directed
+    )
+    return done, chance
+
+
+def neighbours(links: Links, row: int) -> list[int]:
+    return links.neighbour[links.begin[row] : links.begin[row] + links.count[row]].tolist()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@settings(max_examples=80)
+@given(history=edges)
+def test_apply_edges_says_the_share_of_strength_that_changed(directed: bool, history: Edges) -> None:
+    links = empty(4096, directed=directed)
+    done, chance = apply(links, history, directed=directed)
+    assert done == len(history)
+    away = np.zeros((ROWS, ROWS))
+    for (op, u, v, weight), shares in zip(history, chance, strict=True):
+        before = away + away.T
+        if op <= REMOVE and u != v:
+            away[u, v] = away[u, v] + weight if op == ADD else 0
+            if not directed and op == REMOVE:
+                away[v, u] = 0
+        both = away + away.T
+        change = abs(both - before)[u, v]
+        for end, share in zip((u, v), shares, strict=True):
+            most = max(before[end].sum(), both[end].sum())
+            assert share == pytest.approx(change / most if change else 0.0)
+    assert links.heads[LOOPS] == sum(op == ADD and u == v for op, u, v, _ in history)
+    assert links.heads[EDGES] == np.count_nonzero(away if directed else np.triu(away + away.T))
+    if directed:
+        assert links.in_strength == pytest.approx(away.sum(axis=0))
+
+
+def test_apply_edges_stops_where_the_arena_is_full_and_goes_on_from_there() -> None:
+    history = [(ADD, 0, v, float(v)) for v in range(1, ROWS)] + [(REMOVE, 0, 2, 1.0), (ADD, 2, 3, 1.0)]
+    small, large = empty(20), empty(4096)
+    done, _ = apply(small, history)
+    assert 0 < done < len(history)
+    assert small.count[0] == done
+    assert small.heads[TOP] <= 20
+    roomy = small._replace(neighbour=np.resize(small.neighbour, 200), weight=np.resize(small.weight, 200))
+    roomy = roomy._replace(outgoing=roomy.weight)
+    assert apply(roomy, history, first=done)[0] == len(history)
+    apply(large, history)
+    assert [neighbours(roomy, row) for row in range(ROWS)] == [neighbours(large, row) for row in range(ROWS)]
+    assert np.array_equal(roomy.strength, large.strength)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@settings(max_examples=60)
+@given(history=edges, row=st.integers(0, ROWS - 1))
+def test_remove_vertex_takes_out_its_edges_and_names_those_who_lost(directed: bool, history: Edges, row: int) -> None:
+    links = empty(4096, directed=directed)
+    apply(links, history, directed=directed)
+    known = neighbours(links, row)
+    shares = [links.weight[kernels.find_slot(links, u, row)] / links.strength[u] for u in known]
+    others = {u: [v for v in neighbours(links, u) if v != row] for u in range(ROWS) if u != row}
+    pointing = sum(kernels.has_edge(links, row, u, directed) for u in range(ROWS))
+    pointing += sum(kernels.has_edge(links, u, row, directed) for u in range(ROWS)) if directed else 0
+    left = links.heads[EDGES] - pointing
+
+    touched, chance = np.empty(len(known), np.int64), np.empty(len(known))
+    kernels.remove_vertex(links, row, touched, chance, directed)
+    assert touched.tolist() == known
+    assert chance == pytest.approx(shares)
+    assert {u: neighbours(links, u) for u in others} == others
+    assert links.heads[EDGES] == left
+    assert (links.count[row], links.room[row], links.strength[row], links.in_strength[row]) == (0, NO_ROOM, 0, 0)
+    for u, around in others.items():
+        weights = [links.weight[kernels.find_slot(links, u, v)] for v in around]
+        assert links.strength[u] == sum(map(float, weights))
+
+
+def test_slots_and_edges_are_found_from_either_end() -> None:
+    links = empty(256, directed=True)
+    apply(links, [(ADD, 0, v, 1.0) for v in range(1, ROWS)] + [(ADD, 4, 2, 1.0)], directed=True)
+    assert [kernels.find_slot(links, 0, v) - links.begin[0] for v in range(1, ROWS)] == [0, 1, 2, 3, 4]
+    assert kernels.find_slot(links, 0, 0) == -1
+    assert kernels._find_pair(links, 2, 0) == (kernels.find_slot(links, 2, 0), kernels.find_slot(links, 0, 2))
+    assert kernels._find_pair(links, 0, 2) == (kernels.find_slot(links, 0, 2), kernels.find_slot(links, 2, 0))
+    assert kernels._find_pair(links, 1, 2) == (-1, -1)
+    src, dst = np.divmod(np.arange(ROWS * ROWS), ROWS)
+    found = np.empty(ROWS * ROWS, np.bool_)
+    kernels.has_edges(links, src, dst, found, True)
+    pairs = {(0, v) for v in range(1, ROWS)} | {(4, 2)}
+    assert found.tolist() == [(u, v) in pairs for u, v in zip(src, dst, strict=True)]
+    kernels.has_edges(links, src, dst, found, False)
+    assert found.tolist() == [(u, v) in pairs or (v, u) in pairs for u, v in zip(src, dst, strict=True)]
+
+
+def test_free_blocks_come_back_last_first_then_fresh_from_the_top() -> None:
+    links = empty(64)
+    first, second, other = (kernels._take_block(links, room) for room in (2, 2, 3))
+    assert (first, second, other, links.heads[TOP]) == (0, 4, 8, 16)
+    kernels._give_block(links, first, 2)
+    kernels._give_block(links, second, 2)
+    assert [kernels._take_block(links, 2) for _ in range(3)] == [second, first, 16]
+    assert kernels._has_block(links, 5)
+    assert not kernels._has_block(links, 6)
+    kernels._give_block(links, other, 3)
+    assert kernels._has_block(links, 3)
+
+
+@pytest.mark.parametrize("address", [-1, 0, 2**31 - 2, 2**31 - 1, 2**31, 2**45 + 12345])
+def test_free_lists_reach_beyond_two_to_the_31_slots(address: int) -> None:
+    links = empty(8)
+    links.heads[1] = address
+    kernels._give_block(links, 4, 1)
+    assert kernels._take_block(links, 1) == 4
+    assert links.heads[1] == address
+
+
+def test_a_moved_row_keeps_its_slots_and_gives_its_block_back() -> None:
+    links = empty(64, directed=True)
+    apply(links, [(ADD, 0, 3, 1.0), (ADD, 5, 0, 2.0)], directed=True)
+    before, old = neighbours(links, 0), links.begin[0]
+    kernels._resize(links, 0, 4, True)
+    slots = slice(links.begin[0], links.begin[0] + 2)
+    assert (links.room[0], neighbours(links, 0)) == (4, before)
+    assert (links.weight[slots].tolist(), links.outgoing[slots].tolist()) == ([1.0, 2.0], [1.0, 0.0])
+    assert links.heads[1] == old
+
+
+def test_a_dropped_slot_leaves_the_others_in_order_and_gives_room_back() -> None:
+    links = empty(256)
+    apply(links, [(ADD, 0, v, float(v)) for v in range(1, ROWS)])
+    assert links.room[0] == 3
+    for gone, left, room in [(3, [1, 2, 4, 5], 3), (1, [2, 4, 5], 3), (5, [2, 4], 2), (4, [2], 1), (2, [], NO_ROOM)]:
+        kernels._drop_slot(links, 0, kernels.find_slot(links, 0, gone), False)
+        assert (neighbours(links, 0), links.room[0], links.strength[0]) == (left, room, sum(left))
+
+
+def test_room_is_kept_where_there_is_no_smaller_block_to_move_to() -> None:
+    links = empty(8, rows=9)
+    links.room[0], links.count[0], links.heads[TOP] = 3, 3, 8
+    links.neighbour[:3], links.weight[:3] = [1, 2, 3], 1
+    kernels._drop_slot(links, 0, 0, False)
+    assert (neighbours(links, 0), links.room[0]) == ([2, 3], 3)
+
+
+def test_strength_is_summed_in_order() -> None:
+    links = empty(64)
+    weights = [1e8, 1e-3, 3.0, 1e-3]
+    apply(links, [(ADD, 0, v, w) for v, w in enumerate(weights, 1)])
+    expected = 0.0
+    for weight in np.array(weights, np.float32):
+        expected += float(weight)
+    links.strength[0] = 0
+    kernels._resum(links, 0)
+    assert links.strength[0] == expected
+
+
+def test_an_edge_fits_only_where_both_blocks_could_double() -> None:
+    links = empty(8)
+    assert kernels._fits(links, 0, 1)
+    links.heads[TOP] = 1
+    assert not kernels._fits(links, 0, 1)
+    links.heads[TOP] = 0
+    links.room[0] = 1
+    assert not kernels._fits(links, 0, 1)

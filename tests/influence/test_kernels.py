@@ -1,0 +1,158 @@
+"""Draws against plain integers and against chance; one round of influence against plain Python."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from numpy.typing import NDArray
+
+from ripplet.graph.adjacency import Adjacency
+from ripplet.influence import _kernels as kernels
+
+MASK = 2**64 - 1
+words = st.integers(0, MASK)
+numbers = st.integers(0, 2**62)
+
+
+def plain_mix(word: int) -> int:
+    word = (word + 0x9E3779B97F4A7C15) & MASK
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
+    return word ^ (word >> 31)
+
+
+def key(seed: int, sequence: int = 0, turn: int = 0) -> np.uint64:
+    return np.uint64(kernels.key_of(seed, sequence, turn))
+
+
+@njit
+def all_draws(key: int, us: int, vs: int) -> NDArray[np.float64]:
+    drawn = np.empty((us, vs))
+    for u in range(us):
+        for v in range(vs):
+            drawn[u, v] = kernels.draw(key, u, v)
+    return drawn
+
+
+def random_adjacency(rows: int, edges: int, *, directed: bool, seed: int = 0) -> Adjacency:
+    rng = np.random.default_rng(seed)
+    adjacency = Adjacency(directed=directed)
+    adjacency.ensure_rows(rows)
+    weight = rng.integers(1, 9, edges).astype(np.float32)
+    adjacency.apply(np.zeros(edges, np.int8), rng.integers(0, rows, (edges, 2)), weight)
+    return adjacency
+
+
+def test_mix_is_the_published_splitmix64() -> None:
+    assert kernels.mix(np.uint64(0)) == 0xE220A8397B1DCDAF
+    assert kernels.mix(np.uint64(0x9E3779B97F4A7C15)) == 0x6E789E6AA1B965F4
+
+
+@settings(max_examples=50)
+@given(seed=words, sequence=numbers, turn=st.integers(0, 100), u=numbers, v=numbers)
+def test_draws_are_a_hash_of_who_asks_whom_and_when(seed: int, sequence: int, turn: int, u: int, v: int) -> None:
+    shared = plain_mix(plain_mix(plain_mix(seed) ^ sequence) ^ turn)
+    word = plain_mix(plain_mix(shared ^ u) ^ v)
+    assert kernels.key_of(np.uint64(seed), sequence, turn) == shared
+    assert kernels.word_of(np.uint64(shared), u, v) == word
+    assert kernels.draw(np.uint64(shared), u, v) == (word >> 11) / 2**53
+    assert kernels.sampled_slot(np.uint64(shared), u, v, 17) == word % 17
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**62])
+def test_draws_are_uniform_and_look_independent(seed: int) -> None:
+    drawn = all_draws(key(seed), 400, 400)
+    assert 0 <= drawn.min() < 1e-4
+    assert 1 - 1e-4 < drawn.max() < 1
+    assert np.unique(drawn).size == drawn.size
+    counts = np.bincount((drawn.ravel() * 64).astype(np.int64), minlength=64)
+    assert (((counts - counts.mean()) ** 2) / counts.mean()).sum() < 63 + 6 * np.sqrt(2 * 63)
+    others = {
+        "the other way": drawn.T,
+        "next asker": np.roll(drawn, 1, axis=1),
+        "next asked": np.roll(drawn, 1, axis=0),
+        "next seed": all_draws(key(seed + 1), 400, 400),
+        "next batch": all_draws(key(seed, 1), 400, 400),
+        "next round": all_draws(key(seed, 0, 1), 400, 400),
+    }
+    apart = ~np.eye(400, dtype=bool)
+    for name, other in others.items():
+        assert abs(np.corrcoef(drawn[apart], other[apart])[0, 1]) < 5 / 400, name
+
+
+def test_sampled_slots_are_even() -> None:
+    shared = key(3)
+    slots = [kernels.sampled_slot(shared, 5, i, 7) for i in range(7000)]
+    counts = np.bincount(slots, minlength=7)
+    assert counts.size == 7
+    assert abs(counts - 1000).max() < 5 * np.sqrt(1000)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("limit", [2**62, 3])
+def test_a_round_gives_each_neighbour_not_seen_one_chance(directed: bool, limit: int) -> None:
+    rows = 60
+    adjacency = random_adjacency(rows, 300, directed=directed)
+    away = np.zeros((rows, rows))
+    packed = adjacency.packed()
+    ends = np.repeat(np.arange(adjacency.rows), packed["degree"])
+    away[ends, packed["neighbour"]] = packed["outgoing" if directed else "weight"]
+    coming = away.sum(axis=0)
+    arrival = np.random.default_rng(1).permutation(adjacency.rows) + 1000
+    reached_at_all = 0
+    for number in range(20):
+        shared = key(7, number)
+        seen = np.zeros(adjacency.rows, np.int64)
+        seen[number::5] = 4
+        sources = np.array([number, number + 20, number + 40])
+        expected = []
+        for v in sources:
+            around = adjacency.neighbours(v)
+            if len(around) > limit:
+                own = int(arrival[v])
+                around = [around[kernels.sampled_slot(shared, own, i, len(around))] for i in range(limit)]
+            for u in around:
+                if seen[u] != 4 and kernels.draw(shared, arrival[u], arrival[v]) * coming[u] < away[v, u]:
+                    expected.append(u)
+        before, reached = seen.copy(), np.full(300, -1, np.int64)
+        count = kernels.spread(adjacency.links, arrival, sources, seen, 4, shared, limit, reached)
+        assert reached[:count].tolist() == expected
+        assert np.array_equal(seen, before)
+        reached_at_all += count
+    assert reached_at_all > 10
+
+
+@given(reached=st.lists(st.integers(0, 9)), seen=st.sets(st.integers(0, 9)))
+def test_first_mentions_are_kept_and_marked(reached: list[int], seen: set[int]) -> None:
+    stamps = np.array([7 if row in seen else 3 for row in range(10)])
+    rows = np.array(reached, np.int64)
+    kept = kernels.mark_new(rows, stamps, 7)
+    assert rows[:kept].tolist() == [row for row in dict.fromkeys(reached) if row not in seen]
+    assert set(np.flatnonzero(stamps == 7).tolist()) == seen | set(reached)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3, -1])
+def test_a_cascade_is_round_after_round(depth: int) -> None:
+    adjacency = random_adjacency(80, 90, directed=False)
+    arrival = np.arange(adjacency.rows) * 3
+    sizes = set()
+    for source in range(80):
+        shared, stamp = key(1, source), 9
+        seen, marks = np.zeros(adjacency.rows, np.int64), np.zeros(adjacency.rows, np.int64)
+        influenced, ends = kernels.cascade(adjacency.links, arrival, source, depth, seen, stamp, shared)
+        marks[source] = stamp
+        front, expected = np.array([source]), []
+        while front.size and len(expected) != depth:
+            reached = np.empty(1000, np.int64)
+            count = kernels.spread(adjacency.links, arrival, front, marks, stamp, shared, 2**62, reached)
+            front = reached[: kernels.mark_new(reached[:count], marks, stamp)].copy()
+            expected.append(front.tolist())
+        assert [influenced[a:b].tolist() for a, b in pairwise(ends)] == expected
+        assert np.array_equal(seen, marks)
+        sizes.add(len(expected))
+    assert max(sizes) == depth if depth >= 0 else max(sizes) > 3

@@ -1,0 +1,73 @@
+"""Errors say what was expected, what came and what to do, and survive a trip between processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from ripplet.errors import (
+    FormatError,
+    InvalidValueError,
+    MissingExtraError,
+    RippletError,
+    UnknownEdgeError,
+    UnknownVertexError,
+    one_of,
+    shorten,
+)
+
+
+def test_invalid_value_names_parameter_expectation_and_value() -> None:
+    error = InvalidValueError.of("dim", "a whole number ≥ 1", -3)
+    assert str(error) == "dim: expected a whole number ≥ 1, got -3"
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (InvalidValueError.of("a", "b", "c"), ValueError),
+        (UnknownVertexError(["a"]), KeyError),
+        (UnknownEdgeError([("a", 1)]), KeyError),
+        (FormatError("x"), ValueError),
+        (MissingExtraError("The demo", "demo"), ImportError),
+    ],
+)
+def test_every_error_can_be_caught_by_its_base_and_its_builtin_and_be_pickled(
+    error: RippletError, builtin: type[Exception]
+) -> None:
+    assert isinstance(error, RippletError)
+    assert isinstance(error, builtin)
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+
+
+def test_unknown_vertex_names_the_first_and_counts_the_rest() -> None:
+    assert "unknown vertex 'bob';" in str(UnknownVertexError(["bob"]))
+    error = UnknownVertexError([7, *range(1500)])
+    assert "unknown vertex 7 and 1,500 more" in str(error)
+    assert error.missing[:2] == [7, 0]
+
+
+def test_unknown_edge_names_both_ends() -> None:
+    error = UnknownEdgeError([("a", 1), (2, 3)])
+    assert "no edge between 'a' and 1 and 1 more" in str(error)
+    assert error.missing == [("a", 1), (2, 3)]
+
+
+def test_missing_extra_says_what_to_install() -> None:
+    assert "pip install 'ripplet[demo]'" in str(MissingExtraError("The picture", "demo"))
+
+
+@pytest.mark.parametrize(("value", "said"), [("sum", "'sum'"), (None, "None"), (["add"], r"\['add'\]")])
+def test_one_of_lists_the_choices(value: object, said: str) -> None:
+    one_of("duplicates", "add", {"add", "ignore"})
+    with pytest.raises(InvalidValueError, match=f"duplicates: expected one of 'add', 'ignore', got {said}"):
+        one_of("duplicates", value, {"add": 0, "ignore": 1})
+
+
+def test_long_values_are_cut() -> None:
+    assert shorten("ab") == "'ab'"
+    assert len(shorten("x" * 1000)) == 80
+    assert shorten("x" * 1000).endswith("…")

@@ -1,0 +1,130 @@
+"""A writer is alone, readers share, and nobody is kept out for ever."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ripplet.locks import ReadWriteLock
+
+SOON = 0.05  # long enough for a thread that is free to go to have gone
+LATE = 10.0  # nobody waits this long unless the lock is broken
+
+
+@contextmanager
+def running(*works: Callable[[], None]) -> Iterator[list[threading.Thread]]:
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    yield threads
+    for thread in threads:
+        thread.join(LATE)
+        assert not thread.is_alive()
+
+
+def test_a_writer_never_meets_anybody() -> None:
+    lock, faults = ReadWriteLock(), []
+    inside = {"readers": 0, "writers": 0}
+    pair = [0, 0]
+
+    def read() -> None:
+        for _ in range(200):
+            with lock.reading():
+                inside["readers"] += 1
+                if inside["writers"] or pair[0] != pair[1]:
+                    faults.append("a reader met a writer")
+                inside["readers"] -= 1
+
+    def write() -> None:
+        for _ in range(100):
+            with lock.writing():
+                inside["writers"] += 1
+                if inside["writers"] > 1:
+                    faults.append("two writers met")
+                pair[0] += 1
+                threading.Event().wait(0.0001)  # let the others try
+                pair[1] += 1
+                inside["writers"] -= 1
+
+    with running(write, write, read, read, read):
+        pass
+    assert not faults
+    assert pair == [200, 200]
+
+
+def test_readers_share() -> None:
+    lock, together = ReadWriteLock(), threading.Barrier(3)
+
+    def read() -> None:
+        with lock.reading():
+            together.wait(LATE)
+
+    with running(read, read, read):
+        pass
+    assert not together.broken
+
+
+def test_a_writer_waits_for_readers_and_goes_before_those_that_come_after_it() -> None:
+    lock, order = ReadWriteLock(), []
+    leave, entered, waiting = threading.Event(), threading.Event(), threading.Event()
+
+    def early() -> None:
+        with lock.reading():
+            entered.set()
+            leave.wait(LATE)
+            order.append("early reader")
+
+    def write() -> None:
+        entered.wait(LATE)
+        waiting.set()
+        with lock.writing():
+            order.append("writer")
+
+    def late() -> None:
+        waiting.wait(LATE)
+        threading.Event().wait(SOON)
+        with lock.reading():
+            order.append("late reader")
+
+    with running(early, write, late):
+        waiting.wait(LATE)
+        threading.Event().wait(3 * SOON)
+        assert order == []
+        leave.set()
+    assert order == ["early reader", "writer", "late reader"]
+
+
+def test_an_error_inside_sets_the_lock_free() -> None:
+    lock = ReadWriteLock()
+    for hold in (lock.writing, lock.reading):
+        with pytest.raises(ZeroDivisionError), hold():
+            raise ZeroDivisionError
+
+    def write() -> None:
+        with lock.writing():
+            pass
+
+    with running(write):
+        pass
+
+
+def test_an_interrupted_wait_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = ReadWriteLock()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with lock.reading(), monkeypatch.context() as patched:
+        patched.setattr(lock._changed, "wait", interrupt)
+        with pytest.raises(KeyboardInterrupt), lock.writing():
+            pass
+
+    def read() -> None:
+        with lock.reading():
+            pass
+
+    with running(read):
+        pass
