@@ -60,8 +60,9 @@ class NeighbourMean:
 
     @staticmethod
     def _parts(batch: Batch) -> tuple[list[int], list[tuple[int, int]]]:
-        rows = list(zip(batch.src.tolist(), batch.dst.tolist(), batch.op.tolist(), strict=True))
-        return [u for u, _, op in rows if op == Op.VERTEX], [(u, v) for u, v, op in rows if op == Op.ADD]
+        added = np.ones(len(batch.src), bool) if batch.op is None else batch.op == Op.ADD
+        edges = zip(batch.src[added].tolist(), batch.dst[added].tolist(), strict=True)
+        return list(dict.fromkeys(batch.src.tolist())), list(edges)
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ def stream(
     arrivals, begin = Arrivals.of(dataset, seed), start_size(dataset, start)
     if batch < 1:
         raise InvalidValueError.of("batch", "a positive integer", batch)
-    start_seconds, _ = _timed(partial(model.fit, arrivals.batch(0, begin)))
+    start_seconds, _ = timed(partial(model.fit, arrivals.batch(0, begin)))
     start_vectors = np.array(model.vectors(arrivals.order[:begin]))
     if watch:
         watch.begin(model, arrivals.order[:begin])
@@ -177,17 +177,20 @@ def _step(
     model: StreamingModel, arrivals: Arrivals, begin: int, end: int, watch: Watch | None
 ) -> tuple[float, NDArray[Any]]:
     """Let a few vertices arrive: the seconds it took, the vectors they were given."""
-    if end - begin == 1 and not watch:
-        vertex, neighbours = int(arrivals.order[begin]), arrivals.neighbours(begin)
-        seconds, vector = _timed(partial(model.add_vertex, vertex, neighbours))
+    single = end - begin == 1
+    vertex, neighbours = int(arrivals.order[begin]), arrivals.neighbours(begin)
+    if single and not watch:
+        seconds, vector = timed(partial(model.add_vertex, vertex, neighbours))
         return seconds, np.array(vector)[None]
-    seconds, changes = _timed(partial(model.partial_fit, arrivals.batch(begin, end)))
+    batch = Batch.arrival(vertex, neighbours) if single else arrivals.batch(begin, end)
+    seconds, changes = timed(partial(model.partial_fit, batch))
     if watch:
         watch.step(model, arrivals.order[:end], end - begin, changes)
     return seconds, np.array(model.vectors(arrivals.order[begin:end]))
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """The seconds some work took, and what came of it."""
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result

@@ -20,8 +20,7 @@ A cell is a setting on a data set with a seed.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,9 +50,15 @@ class Study:
         for name in ("datasets", "seeds", "settings", "figures"):
             if not getattr(self, name):
                 raise InvalidValueError.of(name, "at least one", getattr(self, name))
-        for label, settings in self.beside.items():
-            for setting in settings.keys() - self.settings.keys():
-                raise InvalidValueError.of(f"beside.{label}", "settings of the study", setting)
+        for seed in self.seeds:
+            if isinstance(seed, bool) or not isinstance(seed, int):
+                raise InvalidValueError.of("seeds", "whole numbers", seed)
+        for settings in self.beside.values():
+            _only(self.settings, settings)
+            for figures in settings.values():
+                _only(self.figures, figures)
+                for values in figures.values():
+                    _only(self.datasets, values)
         for _, _, configuration in self.cells(self.seeds[:1]):
             check(configuration)
 
@@ -88,15 +93,16 @@ def load(path: str | Path) -> Study:
         raise InvalidValueError(f"{path}: {error}") from error
 
 
-def key_of(configuration: Configuration) -> str:
-    """The same text for the same configuration, whatever the order it was written in."""
-    return json.dumps(configuration, sort_keys=True)
-
-
 def matches(configuration: Configuration, setting: str, wanted: dict[str, str]) -> bool:
     """Whether a cell has these values, as they would be typed; `setting` is the name of its setting."""
     have = {**configuration, "setting": setting}
     return all(name in have and str(have[name]) == value for name, value in wanted.items())
+
+
+def _only(known: Collection[str], used: Iterable[str]) -> None:
+    for name in used:
+        if name not in known:
+            raise InvalidValueError.of("beside", "one of " + ", ".join(known), name)
 
 
 def _checked(content: Any) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""`python -m ripplet.experiments studies/quality.yaml`: run a study, write its record and its report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ripplet.errors import InvalidValueError, RippletError
+from ripplet.experiments.record import Record
+from ripplet.experiments.report import report
+from ripplet.experiments.run import run
+from ripplet.experiments.spec import load
+from ripplet.io.write import replacing
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line, run, report."""
+    options = _parser().parse_args(arguments)
+    try:
+        study = load(options.study)
+        folder = options.results or options.study.resolve().parents[1] / "results"
+        record = Record.read(folder / f"{study.name}.json")
+        run(study, record, _wanted(options.only), options.again)
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / f"{study.name}.md") as part:
+            part.write_text(report(study, record), encoding="utf-8")
+    except (RippletError, OSError) as error:
+        sys.exit(f"ripplet.experiments: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m ripplet.experiments", description=__doc__)
+    parser.add_argument("study", type=Path, help="the YAML file of a study")
+    parser.add_argument("--only", default="", help="run only some cells, such as start=0.5,seed=0,dataset=cora")
+    parser.add_argument("--again", action="store_true", help="also run what is recorded, and replace it")
+    parser.add_argument("--results", type=Path, help="where the record lies (results/ beside the folder of the study)")
+    return parser
+
+
+def _wanted(only: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in only.split(",") if part]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise InvalidValueError.of("--only", "name=value, separated by commas", name)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""A study of two cells that takes no time, and a kind of cell that only counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripplet.experiments import cells
+from ripplet.experiments.cells import Kind, Measured
+
+STUDY = """
+title: A small study
+about: Says little.
+datasets: [cora, blog]
+seeds: [0, 1]
+parameters: {kind: fake, start: 0.5}
+settings:
+  plain: {}
+  double: {times: 2}
+figures: {score: A score}
+beside:
+  floor: {double: {score: {cora: 3.5}}}
+"""
+
+
+@pytest.fixture
+def study_file(tmp_path: Path, calls: list[dict[str, Any]]) -> Path:
+    (tmp_path / "studies").mkdir()
+    path = tmp_path / "studies" / "small.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The configurations that were run, in order."""
+    seen: list[dict[str, Any]] = []
+
+    def build(configuration: dict[str, Any]) -> None:
+        if "wrong" in configuration:
+            raise TypeError("unexpected keyword argument 'wrong'")
+
+    def run(configuration: dict[str, Any]) -> Measured:
+        seen.append(configuration)
+        base = 1.0 + configuration["seed"] + (configuration["dataset"] == "blog")
+        return Measured({"score": base * configuration.get("times", 1)}, {"spelt": "out"})
+
+    monkeypatch.setitem(cells.KINDS, "fake", Kind(build, run))
+    return seen
