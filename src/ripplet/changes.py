@@ -49,5 +49,5 @@ class Changes:
         return self._vectors
 
     def __repr__(self) -> str:
-        arrived, anchored = int(self.arrived.sum()), ", anchored" if self.anchored else ""
-        return f"Changes({len(self):,} vertices, {arrived:,} new, {len(self.removed):,} removed, sequence {self.sequence}{anchored})"
+        counts = f"{len(self):,} vertices, {int(self.arrived.sum()):,} new, {len(self.removed):,} removed"
+        return f"Changes({counts}, sequence {self.sequence}{', anchored' if self.anchored else ''})"

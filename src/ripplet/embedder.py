@@ -114,7 +114,7 @@ class Embedder:
             return self._changes(self._engine.apply(batch))
 
     def anchor(self) -> Changes:
-        """Correct all vectors now. Rule `paper` has no anchor, and a graph without edges needs none: nothing happens."""
+        """Correct all vectors now. Nothing happens under rule `paper`, nor on a graph without edges."""
         with self._lock.writing():
             engine = self._engine
             possible = self.rule != "paper" and engine.graph.adjacency.edges > 0
@@ -253,7 +253,9 @@ class Embedder:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters the model was made with."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"}
+        return {
+            name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"
+        }
 
     def set_params(self, **params: Any) -> Embedder:
         """Change parameters; the model begins anew, empty."""

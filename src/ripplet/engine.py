@@ -1,4 +1,4 @@
-"""The state of a model and the one way it changes: a batch is applied, or an anchor. A pure function of what came in."""
+"""The state of a model and how it changes: by a batch, or by an anchor. A pure function of what came in."""
 
 from __future__ import annotations
 

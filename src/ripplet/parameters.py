@@ -157,7 +157,7 @@ def _whole(name: str, value: Any, least: int, most: int | None = None) -> None:
 
 
 def _number(name: str, value: Any) -> None:
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= value < float("inf"):
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= float(value) < float("inf"):
         raise InvalidValueError.of(name, "a number ≥ 0", value)
 
 

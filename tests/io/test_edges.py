@@ -50,7 +50,7 @@ def test_the_format_asked_for_wins(tmp_path):
         open_edges(path, format="xml")
 
 
-@pytest.mark.parametrize("data", [CONTENTS["csv"], gzip.compress(CONTENTS["jsonl"]), CONTENTS["parquet"]])
+@pytest.mark.parametrize("data", [CONTENTS["csv"], gzip.compress(CONTENTS["jsonl"], mtime=0), CONTENTS["parquet"]])
 def test_standard_input(monkeypatch, data):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert pairs("-") == [(1, 2), (3, 4)]

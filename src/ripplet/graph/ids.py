@@ -169,7 +169,9 @@ def _longer(part: NDArray[Any], length: int) -> NDArray[Any]:
 
 def _fixed(buffer: Any, dtype: DTypeLike = np.int64) -> NDArray[Any]:
     """A read-only array over a buffer: one type of array for the kernels, which are compiled once per type."""
-    array = np.ascontiguousarray(buffer, dtype).view() if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, dtype)
+    array = (
+        np.ascontiguousarray(buffer, dtype).view() if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, dtype)
+    )
     array.flags.writeable = False
     return array
 

@@ -217,7 +217,9 @@ def place(
     A ring is placed together from the values before it, so that its order does not matter.
     """
     newcomers = arrived[world.placed[arrived] == 1]
-    ring = np.concatenate((unplaced_among(world, touched, seen, stamp), _unplaced_around(world, newcomers, seen, stamp)))
+    ring = np.concatenate(
+        (unplaced_among(world, touched, seen, stamp), _unplaced_around(world, newcomers, seen, stamp))
+    )
     total = np.empty(world.vectors.shape[1], world.vectors.dtype)
     while ring.size:
         values = np.empty((ring.size, total.size), total.dtype)
@@ -256,7 +258,7 @@ def room_for(links: Links, rows: NDArray[np.int64], limit: int) -> int:
     """How many neighbours are looked at when each row looks at `limit` at the most."""
     room = 0
     for row in rows:
-        room += min(np.int64(links.count[row]), limit)
+        room += int(min(links.count[row], limit))
     return room
 
 

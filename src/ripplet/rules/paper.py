@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ ATTEMPTS = 100  # at drawing a set that is not empty, before all neighbours are 
 class PaperRule:
     """The new vector is the mean over the influenced; each of them gives up α of it, α = 1 − √(1 − 1/|I|)."""
 
-    one_by_one = True
-    precision = np.float64
+    one_by_one: ClassVar[bool] = True
+    precision: ClassVar[type[np.floating[Any]]] = np.float64
     ready = True
 
     def __init__(

@@ -1,9 +1,10 @@
-"""Rule `ripple`: admit the newcomers, then refresh whom they influence, by one local step of the views' own operator."""
+"""Rule `ripple`: admit newcomers, then refresh whom they influence, by one local step of the views' own operator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ WORTH_SHARING = 2_048  # batches that change fewer edges than this are quicker o
 class RippleRule:
     """Vectors made of views, refreshed where an arrival has influence, corrected as a whole by anchors."""
 
-    one_by_one = False
-    precision = np.float32
+    one_by_one: ClassVar[bool] = False
+    precision: ClassVar[type[np.floating[Any]]] = np.float32
 
     def __init__(
         self,
@@ -103,9 +104,7 @@ class RippleRule:
         turn = self._turn(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
         if self.threads > 1 and len(delta.pairs) >= WORTH_SHARING:
             return _Shared(world, field.seen, turn, self.threads).apply(delta)
-        moved: Rows = kernels.ripple(
-            world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn
-        )
+        moved: Rows = kernels.ripple(world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn)
         return moved
 
     def arrive(self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int) -> tuple[int, int]:
@@ -174,6 +173,10 @@ def _mean_degree(field: Field) -> float:
     return float(degrees.sum() / max(1, np.count_nonzero(degrees)))
 
 
+def _admit_part(world: World, rows: Rows, first: int, last: int) -> None:
+    kernels.admit(world, rows[first:last])
+
+
 class _Shared:
     """The steps of `kernels.ripple` with the rows of each step shared out among threads. The same bits."""
 
@@ -196,7 +199,8 @@ class _Shared:
         return np.concatenate([newcomers, *moved, lost, unplaced])
 
     def _rounds(self, sources: Rows, front: Rows, left: int) -> list[Rows]:
-        rounds, depth, links = [], 0, self.world.links
+        rounds: list[Rows] = []
+        depth, links = 0, self.world.links
         while True:
             limit = left // (2 * max(1, front.size))
             if front.size and limit > 0:
@@ -220,12 +224,8 @@ class _Shared:
         order = np.argsort(wave, kind="stable")
         cuts = np.flatnonzero(np.diff(wave[order])) + 1
         for rows in np.split(arrived[order], cuts):
-            for_blocks(
-                lambda first, last, rows=rows: kernels.admit(self.world, rows[first:last]),
-                rows.size,
-                size=BLOCK,
-                threads=self.threads,
-            )
+            work = partial(_admit_part, self.world, rows)
+            for_blocks(work, rows.size, size=BLOCK, threads=self.threads)
 
     def _refresh(self, rows: Rows, limit: int, depth: int) -> None:
         world = self.world

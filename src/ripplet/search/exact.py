@@ -29,8 +29,8 @@ def nearest(
     """The `count` living rows of the highest cosine per query, as (rows, cosines); of equals the lower row first.
 
     Rows are as they lie inside, `serving` says how each is scaled to be compared; queries are compared as they are.
-    What has no direction (all zero, or not finite) has no neighbours and is nobody's neighbour. `exclude` names one row per query to leave out, -1 for none. Where
-    fewer than `count` rows are found, the rest is row -1 with cosine 0.
+    What has no direction (all zero, or not finite) has no neighbours and is nobody's neighbour. `exclude` names one
+    row per query to leave out, -1 for none. Where fewer than `count` rows are found, the rest is row -1 with cosine 0.
     """
     _check(rows, alive, queries, serving, count)
     living, left_out = np.asarray(alive, np.bool_), _exclusions(exclude, len(queries))
@@ -63,9 +63,7 @@ def _best(
     def work(first: int, last: int) -> None:
         block = first // ROWS_PER_BLOCK
         kept = found[:, block]
-        best_of_block(
-            rows[first:last], alive[first:last], served, exclude - first, serving, cosines[:, block], kept
-        )
+        best_of_block(rows[first:last], alive[first:last], served, exclude - first, serving, cosines[:, block], kept)
         kept[kept >= 0] += first
 
     for_blocks(work, len(rows), size=ROWS_PER_BLOCK, threads=threads)

@@ -1,4 +1,4 @@
-"""What every kind of view has in common: columns of its own, a start, an anchor, and a way to be refreshed and served."""
+"""What every kind of view has in common: its own columns, a start, an anchor, how it is refreshed and served."""
 
 from __future__ import annotations
 
@@ -29,10 +29,21 @@ class Basis:
 class View(Protocol):
     """One way of seeing the graph, with columns of its own in every vector."""
 
-    share: float  # of the columns, relative to the other views'
-    weight: float  # of its part in the served vector
-    flatten: float  # how far the lengths of its parts are evened out there: part / |part|^flatten
-    ridge: float  # ρ: how little a refresh from few neighbours is trusted to undo the smoothing
+    @property
+    def share(self) -> float:
+        """Its share of the columns, relative to the other views'."""
+
+    @property
+    def weight(self) -> float:
+        """Of its part in the served vector."""
+
+    @property
+    def flatten(self) -> float:
+        """How far the lengths of its parts are evened out there: part / |part|^flatten."""
+
+    @property
+    def ridge(self) -> float:
+        """ρ: how little a refresh from few neighbours is trusted to undo the smoothing."""
 
     def start(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int, progress: Progress | None) -> Basis:
         """The embedding of a graph from nothing."""

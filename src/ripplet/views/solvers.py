@@ -1,4 +1,4 @@
-"""Leading eigenpairs of a view's operator from nothing: dense for tiny graphs, Lanczos, or filtered blocks for large."""
+"""Leading eigenpairs of a view's operator from nothing: dense for tiny graphs, Lanczos, filtered blocks for large."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ class Space:
         columns = share_columns(dim, views)
         self.views = [view for view, count in zip(views, columns, strict=True) if count]
         bounds = np.cumsum([0, *(count for count in columns if count)])
-        self.parts = [slice(int(first), int(last)) for first, last in zip(bounds, bounds[1:], strict=False)]
+        self.parts = [slice(int(first), int(last)) for first, last in pairwise(bounds)]
         self.dim, self.normalize = dim, normalize
         weights, flatten = ([getattr(view, name) for view in self.views] for name in ("weight", "flatten"))
         self.serving = Serving(bounds, np.array(weights, np.float64), np.array(flatten, np.float64))

@@ -1,4 +1,4 @@
-"""The spectral view: leading eigenvectors of the regularised normalised adjacency, diffused by a power of the spectrum."""
+"""The spectral view: leading eigenvectors of the regularised normalised adjacency, diffused by the spectrum."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class SpectralView:
             raise InvalidValueError.of("SpectralView", "either tau or tau_per_degree", self)
         for name in ("share", "weight"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < value < np.inf:
+            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
                 raise InvalidValueError.of(f"SpectralView.{name}", "a positive number", value)
         for name in ("tau", "tau_per_degree", "diffusion", "flatten", "ridge"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, Real) or not 0 <= value < np.inf):
+            if value is not None and (not isinstance(value, Real) or not 0 <= float(value) < np.inf):
                 raise InvalidValueError.of(f"SpectralView.{name}", "a number ≥ 0", value)
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise InvalidValueError.of("SpectralView.degree", "a whole number ≥ 1", self.degree)
@@ -75,7 +75,7 @@ class SpectralView:
         if self.tau is not None:
             tau = self.tau * float(strengths.sum()) / max(1, int(degrees.sum()))
         else:
-            tau = float(self.tau_per_degree or 0) * float(strengths.sum()) / max(1, np.count_nonzero(degrees))
+            tau = float(self.tau_per_degree or 0) * float(strengths.sum()) / max(1, int(np.count_nonzero(degrees)))
         return Operator(adjacency, rows, tau, threads)
 
     def _weighed(self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64]) -> Basis:

@@ -25,7 +25,7 @@ def chebyshev(operator: Operator, block: NDArray[Any], low: float, high: float, 
 
 
 def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """The Ritz values of W on the span of a block, largest first; the block becomes the Ritz vectors, zero beyond its rank."""
+    """The Ritz values of W on a block, largest first; the block becomes the Ritz vectors, zero beyond its rank."""
     columns = block.shape[1]
     gram = operator.gram(block, block)
     scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
