@@ -292,6 +292,13 @@ def test_one_step_per_arrival_and_together_the_whole_batch(known: list[tuple[Id,
     assert weights_of(single) == weights_of(whole)
 
 
+def test_arrival_by_arrival_an_edge_that_goes_keeps_its_place() -> None:
+    graph = grown_by(edges(("a", "b")))
+    rows: list[Operation] = [(Op.ADD, "x", "a", 1.0), (Op.REMOVE, "a", "b", 1.0), (Op.ADD, "y", "a", 1.0)]
+    steps = apply(graph, batch_of(rows), one_by_one=True)
+    assert [step.numbers.tolist() for step in steps] == [[[2, 0], [0, 1]], [[3, 0]]]
+
+
 def test_a_step_says_what_it_did() -> None:
     graph = grown_by(edges(("a", "b", 1.0), ("b", "c", 3.0)))
     [delta] = apply(graph, edges(("a", "b", 1.0), ("d", "b", 5.0)))
