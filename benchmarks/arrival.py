@@ -46,9 +46,7 @@ def grown_model(edges: Rows, vertices: int, batch: int = 100_000) -> tuple[Embed
 
 
 @njit(cache=True, nogil=True)
-def run_kernel(
-    world: World, rows: Rows, ends: Rows, seen: Rows, seed: int, sequence: int, first_new: int
-) -> None:
+def run_kernel(world: World, rows: Rows, ends: Rows, seen: Rows, seed: int, sequence: int, first_new: int) -> None:
     """Arrivals one after the other through graph and rule, ids already rows."""
     weight, op = np.ones(EDGES, np.float32), np.zeros(EDGES, np.int8)
     chance, pairs, numbers = np.empty((EDGES, 2)), np.empty((EDGES, 2), np.int64), np.empty((EDGES, 2), np.int64)

@@ -159,7 +159,7 @@ def test_find_never_changes_anything() -> None:
         np.empty(0, np.int64),
         [],
     ],
-    ids=repr,
+    ids=["sliced text", "no text", "sliced to none", "empty texts", "strided", "broadcast", "no integers", "no list"],
 )
 def test_columns_in_unusual_memory(column: Any) -> None:
     ids, plain = Ids(), as_list(column)
