@@ -85,7 +85,7 @@ class RippleRule:
         A graph that has become dense since its start gets the views of a dense graph now, once, from nothing.
         """
         old, degree = self.space, max(self.mean_degree, _mean_degree(field))
-        if len(self.views(degree)) > len(old.views):
+        if len(self.views(degree)) > len(self.views(self.mean_degree)):
             self.mean_degree = degree
             self.space = self._new_space()
             bases = from_nothing(self.space, field, self.threads)
@@ -124,7 +124,6 @@ class RippleRule:
         )
         if row >= 0:
             graph.next_arrival += new
-            graph.mention_loops()
         return row, moved
 
     def _turn(self, sequence: int, first_new: int) -> Turn:

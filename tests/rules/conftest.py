@@ -1,0 +1,169 @@
+"""Engines over small graphs, and rule `ripple` once more in plain Python, to be compared with row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ripplet.embedder import Embedder
+from ripplet.engine import Engine
+from ripplet.influence._kernels import draw, key_of, sampled_slot
+from ripplet.rules._kernels import RESAMPLE, Turn, World
+
+EVERYTHING = 1 << 60
+
+
+class Reference:
+    """The rule in words of one row at a time, in double precision, counting what it reads beyond the newcomers' edges."""
+
+    def __init__(self, world: World, turn: Turn) -> None:
+        self.links, self.arrival, self.frame, self.turn = world.links, world.arrival, world.frame, turn
+        self.x, self.placed = world.vectors.astype(np.float64), world.placed.astype(bool)
+        self.reads = 0
+
+    def around(self, row: int) -> list[int]:
+        begin = int(self.links.begin[row])
+        return list(range(begin, begin + int(self.links.count[row])))
+
+    def neighbours(self, row: int) -> list[int]:
+        return [int(self.links.neighbour[slot]) for slot in self.around(row)]
+
+    def step(self, terms: list[tuple[float, NDArray[np.float64]]], scale: float = 1.0) -> NDArray[np.float64]:
+        """x ← z · μ'(1 + ρ/b) / (μ'² + ρ/b), z = (Σ a x − c) / ((d + τ) μ₁), view by view."""
+        weights = np.array([a for a, _ in terms], np.float64)
+        total, d = scale * sum(a * x for a, x in terms), scale * weights.sum()
+        b = d**2 / (scale * (weights**2).sum())
+        mu, centre = self.frame.columns.astype(np.float64)
+        row = np.empty_like(total)
+        for (tau, top, ridge), first, last in zip(
+            self.frame.views, self.frame.bounds, self.frame.bounds[1:], strict=False
+        ):
+            part = slice(first, last)
+            z = (total[part] - centre[part]) / ((d + tau) * top)
+            row[part] = z * mu[part] * (1 + ridge / b) / (mu[part] ** 2 + ridge / b)
+        return row
+
+    def refreshed(self, row: int, limit: int, key: int) -> NDArray[np.float64]:
+        slots = self.around(row)
+        scale = 1.0
+        if len(slots) > limit:
+            first, count = slots[0], len(slots)
+            slots = [first + sampled_slot(np.uint64(key), int(self.arrival[row]), i, count) for i in range(limit)]
+            scale = self.links.strength[row] / sum(float(self.links.weight[slot]) for slot in slots)
+        if limit < EVERYTHING:
+            self.reads += len(slots)
+        return self.step([(float(self.links.weight[s]), self.x[self.links.neighbour[s]]) for s in slots], scale)
+
+    def place_from(self, row: int, earlier: bool) -> NDArray[np.float64] | None:
+        terms = []
+        for slot in self.around(row):
+            other = self.links.neighbour[slot]
+            if self.placed[other] and (not earlier or self.arrival[other] < self.arrival[row]):
+                terms.append((float(self.links.weight[slot]), self.x[other]))
+        return self.step(terms) if terms else None
+
+    def store(self, rows: Iterable[int], values: Iterable[NDArray[np.float64]]) -> None:
+        for row, value in zip(rows, values, strict=True):
+            self.x[row], self.placed[row] = value, True
+
+    def place(self, arrived: list[int], touched: list[int]) -> list[int]:
+        for row in arrived:
+            value = self.place_from(row, earlier=True)
+            if value is not None:
+                self.store([row], [value])
+        newcomers = [row for row in arrived if self.placed[row]]
+        asked = dict.fromkeys([row for row in touched if any(self.placed[u] for u in self.neighbours(row))])
+        asked |= dict.fromkeys(u for row in newcomers for u in self.neighbours(row))
+        ring = [row for row in asked if not self.placed[row]]
+        while ring:
+            values = [self.place_from(row, earlier=False) for row in ring]
+            self.store(ring, values)
+            newcomers += ring
+            ring = [u for u in dict.fromkeys(u for row in ring for u in self.neighbours(row)) if not self.placed[u]]
+        return newcomers
+
+    def spread(self, sources: list[int], seen: set[int], limit: int, depth: int) -> list[int]:
+        key, reached = key_of(self.turn.seed, self.turn.sequence, depth), []
+        for source in sources:
+            slots, own = self.around(source), int(self.arrival[source])
+            if len(slots) > limit:
+                slots = [slots[0] + sampled_slot(np.uint64(key), own, i, len(slots)) for i in range(limit)]
+            if limit < EVERYTHING:
+                self.reads += len(slots)
+            for slot in slots:
+                u = int(self.links.neighbour[slot])
+                chance = draw(np.uint64(key), int(self.arrival[u]), own) * self.links.in_strength[u]
+                if u not in seen and chance < self.links.outgoing[slot]:
+                    reached.append(u)
+        return reached
+
+    def apply(self, delta: Any) -> set[int]:
+        turn, touched = self.turn, delta.pairs.ravel().tolist()
+        newcomers = self.place(delta.arrived.tolist(), touched)
+        lost = {row for row in touched if self.placed[row] and not self.links.count[row]}
+        self.x[list(lost)], self.placed[list(lost)] = 0, False
+        front = dict.fromkeys(self.shaken(delta))
+        seen = set(newcomers) | set(front)
+        front = [row for row in front if row not in set(newcomers)]
+        moved = set(newcomers) | lost | set(front) | {row for row in delta.arrived.tolist() if not self.placed[row]}
+        left = turn.max_reads * max(1, len(newcomers) + len(delta.pairs) - len(delta.arrived))
+        sources, depth = newcomers, 0
+        while True:
+            limit = left // (2 * max(1, len(front)))
+            if front and limit > 0:
+                key = key_of(turn.seed, turn.sequence, depth + RESAMPLE)
+                self.store(front, [self.refreshed(row, limit, key) for row in front])
+                left -= sum(min(int(self.links.count[row]), limit) for row in front)
+            if depth == turn.depth or limit == 0:
+                break
+            depth += 1
+            limit = max(1, left // (2 * max(1, len(front))))
+            reached = self.spread(sources, seen, EVERYTHING, depth) + self.spread(front, seen, limit, depth)
+            left -= sum(min(int(self.links.count[row]), limit) for row in front)
+            front, sources = list(dict.fromkeys(reached)), []
+            seen |= set(front)
+            moved |= set(front)
+            if not front:
+                break
+        self.store(newcomers, [self.refreshed(row, EVERYTHING, 0) for row in newcomers])
+        return moved
+
+    def shaken(self, delta: Any) -> list[int]:
+        key, found = key_of(self.turn.seed, self.turn.sequence, 0), []
+        for (rows, numbers), chance in zip(zip(delta.pairs, delta.numbers, strict=True), delta.chance, strict=True):
+            if numbers.max() >= self.turn.first_new:
+                continue
+            for end in range(2):
+                row, own, other = int(rows[end]), int(numbers[end]), int(numbers[1 - end])
+                alive = self.arrival[row] == own and self.placed[row]
+                if alive and draw(np.uint64(key), own, other) < chance[end]:
+                    found.append(row)
+        return found
+
+
+@pytest.fixture(scope="session")
+def reference() -> type[Reference]:
+    return Reference
+
+
+@pytest.fixture(scope="session")
+def engine_of() -> Any:
+    def build(edges: Any, **parameters: Any) -> Engine:
+        return Embedder(**{"dim": 4, **parameters}).fit(edges)._engine
+
+    return build
+
+
+def random_edges(seed: int, vertices: int = 40, edges: int = 90, weighted: bool = True) -> list[tuple[int, int, float]]:
+    rng = np.random.default_rng(seed)
+    ends, weights = rng.integers(0, vertices, (edges, 2)), 2.0 ** rng.integers(-3, 4, edges)
+    return [(u, v, w if weighted else 1.0) for (u, v), w in zip(ends.tolist(), weights.tolist(), strict=True) if u != v]
+
+
+@pytest.fixture(scope="session")
+def edges_of() -> Any:
+    return random_edges

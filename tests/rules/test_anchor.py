@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.embedder import Embedder
+from ripplet.rules import anchor
+from ripplet.rules.anchor import corrected, exchange, orthogonality_error, start
+from ripplet.views import operators
+from ripplet.views.base import Basis
+from ripplet.views.space import Space
+from ripplet.views.spectral import SpectralView
+
+DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
+
+
+def grown(**parameters: Any) -> Embedder:
+    """A model that has seen a third of the edges since its start."""
+    model = Embedder(**{"dim": 6, "anchor_growth": 0, **parameters}).fit(DATA.edges[:700])
+    model.partial_fit(DATA.edges[700:])
+    return model
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_an_exchange_undoes_a_known_rotation(engine_of: Any, edges_of: Any, normalize: bool) -> None:
+    """New coordinates that are the old ones turned: what is served stays where it was."""
+    field = engine_of(edges_of(0, edges=200)).field
+    old = Space([SpectralView(tau=1.0)], 4, normalize)
+    rows, rng = field.graph.rows, np.random.default_rng(0)
+    old.turn_by(np.linalg.qr(rng.standard_normal((4, 4)))[0])
+    rotation = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    before = old.serve(field.vectors[:rows])
+    basis = Basis(field.vectors[:rows] @ rotation.astype(np.float32), np.full(4, 0.5), 1.0, np.zeros(4))
+    new = old.successor()
+    moved = exchange(old, new, [basis], field, 0.001, threads=1)
+    assert moved.size == 0
+    np.testing.assert_allclose(new.turn @ new.turn.T, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(new.serve(field.vectors[:rows]), before, atol=1e-5)
+    np.testing.assert_allclose(field.vectors[:rows], basis.rows)
+    assert new.ready
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3])
+def test_those_that_moved_more_than_the_threshold_are_named(threshold: float) -> None:
+    model = grown(change_threshold=threshold)
+    before, ids = model.to_numpy(), model.ids
+    changes = model.anchor()
+    apart = np.linalg.norm(model.to_numpy() - before, axis=1)
+    clear = np.abs(apart - threshold) > 1e-5
+    told = np.isin(ids, changes.ids)
+    assert np.array_equal(told[clear], (apart > threshold)[clear])
+    assert changes.anchored
+    np.testing.assert_allclose(changes.vectors, model.vectors(changes.ids), atol=1e-6)
+
+
+def test_an_anchor_leads_to_the_exact_embedding() -> None:
+    model = grown()
+    exact = Embedder(dim=6).fit(DATA.edges)
+    mu = exact._engine.rule.space.mu
+    errors = [np.abs(model._engine.rule.space.mu - mu).max()]
+    for _ in range(6):
+        model.anchor()
+        errors.append(np.abs(model._engine.rule.space.mu - mu).max())
+    assert errors[1] < 0.5 * errors[0]
+    assert errors[-1] < 2e-3
+
+
+def test_an_anchor_hardly_moves_what_is_exact() -> None:
+    model = Embedder(dim=3).fit(DATA.edges)  # three columns tell four communities apart: a gap follows them
+    before = model.to_numpy()
+    model.anchor()
+    assert (before * model.to_numpy()).sum(axis=1).min() > 0.999
+
+
+def test_coordinates_stay_while_the_graph_grows() -> None:
+    model = grown()
+    before = model.to_numpy()
+    model.anchor()
+    assert (before * model.to_numpy()).sum(axis=1).mean() > 0.85  # with half as many edges again
+
+
+def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "BLOCK", 16)
+    monkeypatch.setattr(anchor, "BLOCK", 16)
+    digests = set()
+    for threads in (1, 2, 3):
+        model = grown(threads=threads)
+        model.anchor()
+        digests.add(model.digest())
+    assert len(digests) == 1
+
+
+def test_start_and_correction_put_the_columns_at_right_angles() -> None:
+    engine = grown()._engine
+    space, field = engine.rule.space, engine.field
+    drifted = orthogonality_error(space, field, 1)
+    bases = corrected(space, field, 0, 1)
+    assert [basis.rows.shape for basis in bases] == [(field.graph.rows, part.stop - part.start) for part in space.parts]
+    fresh = space.successor()
+    start(fresh, field, 1)
+    assert orthogonality_error(fresh, field, 1) < 1e-5 < drifted
+    assert fresh.ready

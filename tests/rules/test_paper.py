@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ripplet.embedder import Embedder
+from ripplet.errors import InvalidValueError
+from ripplet.events import Batch
+from ripplet.rules.paper import ON_EMPTY
+from ripplet.views.laplacian import NORMALIZATIONS
+from ripplet.views.spectral import SpectralView
+
+
+def paper(**parameters: Any) -> Embedder:
+    return Embedder(**{"dim": 4, "rule": "paper", **parameters})
+
+
+def vectors(model: Embedder) -> NDArray[np.float64]:
+    """As they are inside, in double precision."""
+    return model._engine.field.vectors[: model._engine.graph.rows]
+
+
+def gram(model: Embedder) -> NDArray[np.float64]:
+    return vectors(model).T @ vectors(model)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    start=st.integers(0, 60),
+    depth=st.sampled_from([0, 1, 2, 3, None]),
+    on_empty=st.sampled_from(ON_EMPTY),
+    directed=st.booleans(),
+    normalization=st.sampled_from(NORMALIZATIONS),
+    reuse=st.booleans(),
+)
+def test_lemma_1(
+    edges_of: Any,
+    seed: int,
+    start: int,
+    depth: int | None,
+    on_empty: str,
+    directed: bool,
+    normalization: str,
+    reuse: bool,
+) -> None:
+    """Whatever arrives, FᵀF stays what it was (with each of the first k arrivals at an empty graph it gains a one)."""
+    rng = np.random.default_rng(seed)
+    reuse = reuse and depth is not None
+    model = paper(
+        seed=seed, depth=depth, on_empty=on_empty, directed=directed, normalization=normalization, reuse_influence=reuse
+    ).fit(edges_of(seed, vertices=20, edges=start))
+    initial = gram(model)
+    for number in range(20):
+        others = rng.integers(0, 25 + number, rng.integers(0, 5))
+        model.add_vertex(100 + number, others.tolist(), (2.0 ** rng.integers(-3, 4, others.size)).tolist())
+        expected = initial
+        if not initial.any():
+            expected = np.diag((np.arange(4) < round(np.trace(gram(model)))).astype(float))
+        np.testing.assert_allclose(gram(model), expected, atol=1e-10)
+    assert model.diagnostics()["orthogonality_error"] < 1e-10
+
+
+def test_lemma_1_after_ten_thousand_arrivals() -> None:
+    rng = np.random.default_rng(0)
+    model = paper(dim=8, depth=2).fit([(u, v) for u, v in rng.integers(0, 300, (900, 2)).tolist() if u != v])
+    initial = gram(model)
+    np.testing.assert_allclose(initial, np.eye(8), atol=1e-10)
+    sources = np.repeat(np.arange(300, 10_300), 3)
+    targets = (rng.random(sources.size) * sources).astype(np.int64)
+    model.partial_fit(np.column_stack([sources, targets]))
+    assert len(model) >= 10_290
+    assert np.abs(gram(model) - initial).max() < 1e-9
+    assert model.diagnostics()["orthogonality_error"] < 1e-9
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_the_start_is_feasible(edges_of: Any, normalization: str) -> None:
+    model = paper(normalization=normalization).fit(edges_of(1))
+    graph = model._engine.graph
+    weight = graph.adjacency.links.strength[: graph.rows] if normalization == "random-walk" else np.ones(graph.rows)
+    np.testing.assert_allclose(vectors(model).T @ (weight[:, None] * vectors(model)), np.eye(4), atol=1e-9)
+
+
+def test_from_nothing_the_first_arrivals_are_the_unit_vectors() -> None:
+    model = paper()
+    for number in range(4):
+        assert model.add_vertex(number).tolist() == np.eye(4)[number].tolist()
+    assert not model.add_vertex("fifth").any()  # feasible from now on: no edge, no vector
+    model.add_vertex("sixth", [0, 1, 2, 3])
+    np.testing.assert_allclose(gram(model), np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize("edges", [[("a", "b"), ("b", "c"), ("c", "a")], []])
+def test_a_small_start_keeps_its_own_gram_matrix(edges: list[Any]) -> None:
+    model = paper(dim=6).fit(edges)
+    np.testing.assert_allclose(gram(model), np.diag(np.arange(6) < (2 if edges else 0)), atol=1e-12)
+    model.partial_fit([("d", "a"), ("d", "b"), ("e", "d")])
+    assert model.diagnostics()["orthogonality_error"] < 1e-12
+
+
+def test_a_single_influenced_vertex_becomes_zero() -> None:
+    model = paper(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    before = model["d"]
+    arrived = model.add_vertex("e", ["d"])  # α = 1
+    assert np.array_equal(arrived, before)
+    assert not model["d"].any()
+
+
+def test_an_empty_set_is_treated_as_asked(edges_of: Any) -> None:
+    """At depth 0 nobody is ever influenced."""
+    rest = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]
+    for on_empty in ON_EMPTY:
+        model = paper(dim=2, depth=0, on_empty=on_empty).fit(rest)
+        before = {name: model[name] for name in "abcd"}
+        arrived = model.add_vertex("e", ["a", "b"])
+        if on_empty == "zero":
+            assert not arrived.any()
+            assert all(np.array_equal(model[name], before[name]) for name in "abcd")
+        else:
+            np.testing.assert_allclose(arrived, (before["a"] + before["b"]) / 2, atol=1e-6)
+            moved = before["a"] - (1 - np.sqrt(0.5)) * arrived
+            np.testing.assert_allclose(model["a"], moved, atol=1e-6)
+
+
+def test_resampling_is_another_draw(edges_of: Any) -> None:
+    """With one neighbour of high degree most draws are empty; a fresh draw finds it, not all the others."""
+    hub = [("hub", number) for number in range(40)]
+    model = paper(dim=2, on_empty="resample").fit(hub + [(0, 1)])
+    before = model["hub"]
+    np.testing.assert_allclose(model.add_vertex("new", ["hub"]), before, atol=1e-6)
+
+
+def test_the_unplaced_wait_for_the_first_arrival_that_touches_them() -> None:
+    model = paper(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    model.add_vertex("p")
+    model.add_vertex("q", ["p"])
+    assert model.diagnostics()["unplaced"] == 2
+    model.add_edges([("q", "a")])  # an edge between known vertices changes the graph only
+    assert model.diagnostics()["unplaced"] == 2
+    changes = model.partial_fit([("r", "p"), ("r", "a")])
+    assert model.diagnostics()["unplaced"] == 0
+    assert set("pqr") <= set(changes.ids)
+    assert model.diagnostics()["orthogonality_error"] < 1e-12
+
+
+def test_unplaced_vertices_influence_nobody_and_are_not_influenced() -> None:
+    model = paper(dim=2, depth=None, on_empty="neighbours").fit([("a", "b"), ("b", "c"), ("c", "a")])
+    model.add_vertex("lonely")
+    before = model.vectors(list("abc"))
+    arrived = model.add_vertex("new", ["lonely"])
+    assert not arrived.any()
+    assert np.array_equal(model.vectors(list("abc")), before)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([1, 2, None]), reuse=st.booleans(), empty=st.booleans())
+def test_a_batch_is_its_arrivals_one_by_one(edges_of: Any, seed: int, depth: Any, reuse: bool, empty: bool) -> None:
+    rng = np.random.default_rng(seed)
+    together, apart = (
+        paper(depth=depth, seed=seed, reuse_influence=reuse and depth is not None).fit([] if empty else edges_of(seed))
+        for _ in range(2)
+    )
+    arrivals = [(100 + i, rng.choice(40 if not empty else 100 + i, 3, replace=False).tolist()) for i in range(15)]
+    together.partial_fit([(name, other) for name, others in arrivals for other in others])
+    for name, others in arrivals:
+        apart.partial_fit([(name, other) for other in others])
+    assert together.ids == apart.ids
+    assert together.to_numpy().tobytes() == apart.to_numpy().tobytes()
+    assert vectors(together).tobytes() == vectors(apart).tobytes()
+
+
+def test_sets_can_be_reused(edges_of: Any) -> None:
+    """Reuse is an approximation: another result, the same guarantee."""
+    plain, reused = (paper(depth=3, reuse_influence=reuse).fit(edges_of(2)) for reuse in (False, True))
+    for model in (plain, reused):
+        model.partial_fit([(100 + i, j) for i in range(60) for j in (i % 40, (7 * i) % 40)])
+        assert model.diagnostics()["orthogonality_error"] < 1e-10
+    assert not np.array_equal(plain.to_numpy(), reused.to_numpy())
+
+
+def test_a_removal_shows_in_the_diagnostics(edges_of: Any) -> None:
+    model = paper().fit(edges_of(1))
+    assert model.diagnostics()["orthogonality_error"] < 1e-10
+    model.remove_vertex(model.ids[0])
+    assert model.diagnostics()["orthogonality_error"] > 1e-6
+
+
+def test_there_is_no_anchor(edges_of: Any) -> None:
+    model = paper().fit(edges_of(1))
+    model.add_vertex("new", [0, 1])
+    before = model.digest()
+    changes = model.anchor()
+    assert (len(changes), changes.anchored, model.digest()) == (0, False, before)
+    assert not model.partial_fit(edges_of(7, vertices=500, edges=900)).anchored
+
+
+def test_a_preview_is_the_mean_of_the_neighbours(edges_of: Any) -> None:
+    model = paper().fit(edges_of(1))
+    a, b = model.ids[:2]
+    np.testing.assert_allclose(model.preview([a, b]), (model[a] + model[b]) / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("views", [SpectralView(tau=1.0)]), ("anchor_growth", 0.1), ("normalize", True)]
+)
+def test_what_only_the_other_rule_has_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(InvalidValueError, match=f"^{name}: expected .*paper"):
+        paper(**{name: value})
+    assert paper(views="auto", anchor_growth=0, normalize=False).rule == "paper"
+
+
+def test_batches_with_an_arrival_keep_its_neighbours_together() -> None:
+    """The edges of one newcomer may stand apart in the batch; it arrives with all of them."""
+    together, apart = (paper(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]) for _ in range(2))
+    together.partial_fit([("x", "a"), ("y", "a"), ("x", "b")])
+    apart.partial_fit(Batch.arrival("x", ["a", "b"]))
+    apart.partial_fit(Batch.arrival("y", ["a"]))
+    assert together.ids == apart.ids
+    assert np.array_equal(together.to_numpy(), apart.to_numpy())

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.embedder import Embedder
+from ripplet.evaluation import current, stream
+from ripplet.events import Batch, Op
+from ripplet.rules import _kernels as kernels
+from ripplet.rules import ripple
+from ripplet.rules._kernels import Turn
+from ripplet.views.spectral import DENSE_GRAPH, SpectralView
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, None])
+@pytest.mark.parametrize("max_reads", [5, 4096])
+def test_threads_share_the_work_without_changing_a_bit(
+    edges_of: Any, monkeypatch: pytest.MonkeyPatch, depth: int | None, max_reads: int
+) -> None:
+    monkeypatch.setattr(ripple, "WORTH_SHARING", 1)
+    monkeypatch.setattr(ripple, "BLOCK", 3)
+
+    def digest(threads: int) -> str:
+        model = Embedder(dim=5, depth=depth, max_reads=max_reads, threads=threads, anchor_growth=1.0)
+        model.fit(edges_of(0, vertices=60, edges=150))
+        for seed in range(1, 4):
+            model.partial_fit(edges_of(seed, vertices=60 + 25 * seed, edges=80))
+            model.remove_edges([(u, v) for u, v, _ in _distinct(edges_of(seed, vertices=60 + 25 * seed, edges=20))])
+        going = Batch.of([500, 501, 502, 503, 502], [1, 500, 501, 500, 502], op=[Op.ADD] * 4 + [Op.REMOVE_VERTEX])
+        model.partial_fit(going)
+        return model.digest()
+
+    assert digest(1) == digest(2) == digest(4)
+
+
+def _distinct(edges: list[Any]) -> list[Any]:
+    return list({tuple(sorted(edge[:2])): edge for edge in edges}.values())
+
+
+def test_newcomers_that_go_again_leave_the_waves_of_the_others_alone(engine_of: Any, edges_of: Any) -> None:
+    """The numbers of those who have gone are missing; the others are newcomers all the same."""
+    seen: list[int] = []
+    engine = engine_of(edges_of(0))
+    turn = engine.rule._turn
+    engine.rule._turn = lambda sequence, first_new: seen.append(first_new) or turn(sequence, first_new)
+    first = engine.graph.next_arrival
+    batch = Batch.of(["a", "b", "c", "c"], [0, "a", "b", "c"], op=[Op.ADD] * 3 + [Op.REMOVE_VERTEX])
+    outcome = engine.apply(batch)
+    assert seen == [first]
+    names = engine.graph.ids.names(outcome.moved)
+    assert {"a", "b"} <= set(names)
+    assert "c" not in engine.graph.ids
+    assert outcome.first_new == first
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    duplicates=st.sampled_from(["add", "ignore", "replace"]),
+    directed=st.booleans(),
+    text=st.booleans(),
+)
+def test_one_arrival_is_a_batch_of_one(edges_of: Any, seed: int, duplicates: str, directed: bool, text: bool) -> None:
+    """The quick way gives the same bits as the long one."""
+    rng = np.random.default_rng(seed)
+    quick, long = (Embedder(dim=4, duplicates=duplicates, directed=directed).fit(edges_of(seed % 5)) for _ in range(2))
+    for step in range(12):
+        name: Any = int(rng.integers(0, 60)) if rng.random() < 0.3 else f"new {step}" if text else 1000 + step
+        others = [int(u) for u in rng.integers(0, 60, rng.integers(0, 5)) if u != name]
+        weights = None if rng.random() < 0.5 else (2.0 ** rng.integers(-3, 4, len(others))).tolist()
+        if rng.random() < 0.2 and len(quick) > 5:
+            going = quick.ids[int(rng.integers(len(quick)))]
+            quick.remove_vertex(going)
+            long.remove_vertex(going)
+        vector = quick.add_vertex(name, others, weights)
+        long.partial_fit(Batch.arrival(name, others, weights))
+        assert quick.digest() == long.digest()
+        np.testing.assert_allclose(vector, long[name], atol=1e-6)
+    quick.check()
+    assert quick.diagnostics() == long.diagnostics()
+
+
+@pytest.mark.parametrize("batch", [1, 60])
+def test_arrivals_are_worth_as_much_in_batches(batch: int) -> None:
+    """Batches differ in bits, not in quality: four clear communities are told apart either way."""
+    data = planted_partition(communities=4, size=75, inside=8, elsewhere=1.5, seed=1)
+    result = stream(Embedder(dim=8), data, start=0.4, seed=0, batch=batch)
+    assert current(result).micro > 0.9
+
+
+def test_ends_of_changed_edges_are_refreshed_as_often_as_their_share(engine_of: Any) -> None:
+    engine = engine_of([("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")])
+    (delta,) = [engine.field.follow(step) for step in engine.graph.apply(Batch.from_any([("a", "b", 2.0)]))]
+    world, (a, b) = engine.rule.world(engine.field), delta.pairs[0].tolist()
+    drawn = [kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, Turn(0, s, 1, 9, 4)) for s in range(4000)]
+    counts = np.bincount(np.concatenate(drawn), minlength=4) / 4000
+    np.testing.assert_allclose(counts[[a, b]], [2 / 5, 2 / 4], atol=0.04)  # |Δa| / max(d before, d after)
+    assert counts.sum() == counts[[a, b]].sum()
+
+
+def test_neighbours_are_influenced_as_often_as_their_share(edges_of: Any) -> None:
+    model = Embedder(dim=3, anchor_growth=0).fit([("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")])
+    start = model._engine.state()
+    times = 0
+    for seed in range(600):
+        model.set_params(seed=seed)
+        model._engine.restore(start)
+        times += "a" in model.partial_fit([("new", "a")]).ids
+    assert abs(times / 600 - 1 / 4) < 0.06  # a has four edges now, one of them to the newcomer
+
+
+def test_a_vertex_that_loses_its_last_edge_is_unplaced() -> None:
+    model = Embedder(dim=3, anchor_growth=0).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("a", "e")])
+    assert model["d"].any()
+    changes = model.remove_edges([("c", "d")])
+    assert "d" in changes.ids
+    assert not changes.vectors[changes.ids.index("d")].any()
+    assert not model["d"].any()
+    assert model.diagnostics()["unplaced"] == 1
+    changes = model.remove_vertex("a")
+    assert (changes.removed, "a" in changes.ids, "e" in changes.ids) == (["a"], False, True)
+    assert not model["e"].any()
+
+
+def test_the_unplaced_are_placed_with_the_first_link_to_the_placed() -> None:
+    model = Embedder(dim=3, anchor_growth=0, depth=0).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    for edge in [("p", "q"), ("q", "r"), ("r", "s")]:
+        changes = model.partial_fit([edge])
+        assert not changes.vectors.any()
+    assert model.diagnostics()["unplaced"] == 4
+    changes = model.partial_fit([("a", "s")])
+    assert set(changes.ids) >= set("pqrs")
+    assert model.vectors(list("pqrs")).any(axis=1).all()
+    assert model.diagnostics()["unplaced"] == 0
+    assert model.add_vertex("lonely").tolist() == [0, 0, 0]
+
+
+def test_a_heavier_edge_pulls_harder() -> None:
+    data = planted_partition(communities=2, size=60, inside=8, elsewhere=1, seed=0)
+    model = Embedder(dim=2).fit(data.edges)
+    left, right = (int(np.flatnonzero(data.labels == label)[0]) for label in (0, 1))
+    for heavy, light in ((left, right), (right, left)):
+        vector = model.preview([heavy, light], [50.0, 1.0])
+        assert vector @ model[heavy] > vector @ model[light]
+
+
+@pytest.mark.parametrize("growth", ["auto", 0.5])
+def test_an_empty_model_starts_when_the_graph_is_large_enough(growth: Any) -> None:
+    model, started = Embedder(dim=4, anchor_growth=growth), []
+    for number in range(1, 12):
+        changes = model.partial_fit([(number - 1, number)])
+        started.append(changes.anchored)
+        if not any(started):
+            assert not changes.vectors.any()
+            assert not model.to_numpy().any()
+            assert changes.ids == ([0, 1] if number == 1 else [number])
+        elif started.count(True) == 1:
+            assert len(model) == 8  # twice the columns
+            assert changes.ids == list(range(8))
+            break
+    assert model.to_numpy().any(axis=1).all()
+    assert model.diagnostics()["ready"]
+
+
+@pytest.mark.parametrize("start_size", [2, 6])
+def test_start_size_says_how_large(start_size: int) -> None:
+    model = Embedder(dim=4, start_size=start_size)
+    model.partial_fit(Batch.vertices(range(50)))  # vertices without edges do not count
+    assert not model.diagnostics()["ready"]
+    for number in range(1, start_size):
+        assert not model.diagnostics()["ready"]
+        model.partial_fit([(number, number - 1)])
+    assert model.diagnostics()["ready"]
+
+
+@pytest.mark.parametrize("dim", [1, 2, 8])
+def test_a_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    from_nothing = ripple.from_nothing
+    monkeypatch.setattr(ripple, "from_nothing", lambda *args: calls.append(1) or from_nothing(*args))
+    rng = np.random.default_rng(0)
+    groups = np.arange(120) % 3
+
+    def edges(count: int) -> list[tuple[int, int]]:
+        pairs = rng.integers(0, 120, (6 * count, 2))
+        return [(u, v) for u, v in pairs.tolist() if u < v and (groups[u] == groups[v])][:count]
+
+    model = Embedder(dim=dim, anchor_growth=0.2).fit(edges(300))
+    rule, before = model._engine.rule, model.to_numpy()
+    assert len(rule.space.views) == 1
+    anchors = 0
+    for _ in range(12):
+        anchors += model.partial_fit(edges(100)).anchored
+    assert rule.mean_degree >= DENSE_GRAPH
+    assert len(rule.space.views) == min(dim, 2)
+    assert len(calls) == 1 < anchors
+    known = before.any(axis=1)
+    cosines = (before * model.to_numpy()[: len(before)]).sum(axis=1)
+    assert cosines[known].mean() > 0.5  # the coordinates outlive the views
+    assert model.diagnostics()["orthogonality_error"] < 0.5
+
+
+def test_views_given_are_kept() -> None:
+    views = [SpectralView(tau=0.5), SpectralView(tau_per_degree=8.0, weight=2.0)]
+    model = Embedder(dim=6, views=views).fit(planted_partition(2, 40, 12, 2).edges)
+    model.anchor()
+    assert model._engine.rule.space.views == views
+    np.testing.assert_allclose(np.linalg.norm(model.to_numpy(), axis=1), 1, atol=1e-5)
+
+
+def test_the_orthogonality_error_is_nothing_after_an_anchor() -> None:
+    data = planted_partition(3, 60, 8, 2)
+    model = Embedder(dim=5, anchor_growth=0).fit(data.edges[:-200])
+    assert model.diagnostics()["orthogonality_error"] < 1e-5
+    model.partial_fit(data.edges[-200:])
+    drifted = model.diagnostics()["orthogonality_error"]
+    model.anchor()
+    assert model.diagnostics()["orthogonality_error"] < 1e-5 < drifted < 1

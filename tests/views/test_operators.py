@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplet.views import operators
+from ripplet.views.operators import Operator, cross, in_order
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=25)
+@given(seed=SEEDS, edges=st.integers(1, 80), tau=st.floats(0.01, 20))
+def test_everything_agrees_with_dense_matrices(randomly: Any, seed: int, edges: int, tau: float) -> None:
+    sample, draw = randomly(seed, edges=edges), np.random.default_rng(seed)
+    operator = Operator(sample.adjacency, sample.rows, tau)
+    block, other = draw.standard_normal((2, sample.rows, 4)) * sample.active[:, None]
+    measure = sample.measure(tau)
+    assert operator.size == sample.active.sum()
+    np.testing.assert_allclose(operator.measure, measure, rtol=1e-12)
+    np.testing.assert_allclose(operator.centre(block), sample.degree @ block / max(operator.size, 1), atol=1e-9)
+    np.testing.assert_allclose(operator.step(block), sample.walk(tau) @ block, atol=1e-9)
+    np.testing.assert_allclose(operator.gram(block, other), block.T @ (measure[:, None] * other), atol=1e-8)
+    np.testing.assert_allclose(operator.squares(block), (block**2).sum(axis=0), atol=1e-9)
+    left, right = operator.gram(block, operator.step(other)), operator.gram(operator.step(block), other)
+    operator.deflate(block)
+    np.testing.assert_allclose(measure @ block, 0, atol=1e-8)
+    assert not block[~sample.active].any()
+    operator.deflate(other)
+    left, right = operator.gram(block, operator.step(other)), operator.gram(operator.step(block), other)
+    np.testing.assert_allclose(left, right, atol=1e-8)  # self-adjoint once the constant is out
+
+
+def test_a_turn_is_a_product_in_place(randomly: Any) -> None:
+    sample, draw = randomly(0), np.random.default_rng(0)
+    block, turn = draw.standard_normal((30, 3)).astype(np.float32), draw.standard_normal((3, 3))
+    expected = block @ turn
+    Operator(sample.adjacency, 30, 1.0).turn(block, turn)
+    np.testing.assert_allclose(block, expected, atol=1e-5)
+
+
+def test_noise_depends_on_the_seed_alone(randomly: Any) -> None:
+    operator = Operator(randomly(0).adjacency, 30, 1.0)
+    assert operator.noise(1, 2, np.float32).tobytes() == operator.noise(1, 2, np.float32).tobytes()
+    assert not np.array_equal(operator.noise(1, 2, np.float32), operator.noise(2, 2, np.float32))
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, edges=st.integers(20, 200), tau=st.floats(0.01, 300))
+def test_lowest_lies_below_the_spectrum(randomly: Any, seed: int, edges: int, tau: float) -> None:
+    sample = randomly(seed, vertices=60, edges=edges)
+    lowest = Operator(sample.adjacency, sample.rows, tau).lowest()
+    assert -1 <= lowest <= sample.spectrum(tau)[-1] + 0.02
+
+
+def test_lowest_is_near_where_tau_is_large(randomly: Any) -> None:
+    sample = randomly(1, vertices=100, edges=400, weighted=False)
+    lowest, exact = Operator(sample.adjacency, 100, 200.0).lowest(), sample.spectrum(200.0)[-1]
+    assert -0.5 < exact < 0
+    assert 1.5 * exact < lowest <= exact + 1e-3
+
+
+def test_threads_and_blocks_share_the_work_without_changing_a_bit(
+    randomly: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operators, "BLOCK", 7)
+    sample, draw = randomly(2, vertices=100, edges=300), np.random.default_rng(0)
+    block = draw.standard_normal((100, 4)).astype(np.float32)
+
+    def everything(threads: int) -> bytes:
+        operator, own = Operator(sample.adjacency, 100, 0.5, threads), block.copy()
+        operator.deflate(own)
+        step = operator.step(own)
+        operator.turn(own, np.arange(16.0).reshape(4, 4))
+        parts = own, step, operator.gram(own, step), operator.squares(own), operator.noise(3, 2, np.float32)
+        return b"".join(part.tobytes() for part in parts)
+
+    assert everything(1) == everything(2) == everything(3)
+
+
+def test_sums_of_blocks_are_taken_first_to_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "BLOCK", 2)
+    parts = {4: np.array([1e-20]), 0: np.array([1e20]), 2: np.array([-1e20])}
+    assert in_order(parts, 5).tolist() == [1e-20]  # in any other order the small one is lost
+
+
+def test_a_product_over_no_rows_is_zero() -> None:
+    assert cross(np.empty((0, 2)), np.empty((0, 3)), 1, np.empty(0)).tolist() == [[0, 0, 0], [0, 0, 0]]

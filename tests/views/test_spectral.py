@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplet.errors import InvalidValueError
+from ripplet.views import operators
+from ripplet.views.operators import Operator
+from ripplet.views.spectral import DENSE_GRAPH, NOTHING, SpectralView, auto_views
+
+VIEW = SpectralView(tau=0.5, diffusion=2)
+SHAPES: dict[str, list[tuple[int, int]]] = {
+    "nothing": [],
+    "one edge": [(0, 1)],
+    "star": [(0, leaf) for leaf in range(1, 12)],
+    "complete": list(combinations(range(10), 2)),
+    "bipartite": list(product(range(5), range(5, 10))),
+    "pairs": [(2 * i, 2 * i + 1) for i in range(6)],
+    "path": [(i, i + 1) for i in range(11)],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("columns", [1, 3, 20])
+def test_every_graph_has_a_start_and_an_anchor(sample_of: Any, shape: str, columns: int) -> None:
+    sample = sample_of(14, SHAPES[shape])
+    basis = VIEW.start(sample.adjacency, 14, columns, threads=1)
+    again = VIEW.start(sample.adjacency, 14, columns, threads=1)
+    assert basis.rows.tobytes() == again.rows.tobytes()
+    anchored = VIEW.anchor(sample.adjacency, basis.rows.astype(np.float32), basis.mu, seed=0, threads=1)
+    for result in (basis, anchored):
+        assert result.rows.shape == (14, columns)
+        assert all(np.isfinite(part).all() for part in (result.rows, result.mu, result.centre))
+        assert not result.rows[~sample.active].any()
+        assert not result.rows[:, result.mu < NOTHING].any()  # neither rounding nor a negative value is a community
+        assert np.abs(result.rows).max(initial=0) < 100
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), edges=st.integers(5, 80), diffusion=st.sampled_from([0, 1, 3]))
+def test_a_start_solves_the_equation_of_a_refresh(randomly: Any, seed: int, edges: int, diffusion: float) -> None:
+    sample = randomly(seed, edges=edges)
+    view = SpectralView(tau=0.5, diffusion=diffusion)
+    basis = view.start(sample.adjacency, sample.rows, 5, threads=1)
+    np.testing.assert_allclose(sample.degree @ basis.rows / sample.active.sum(), basis.centre, atol=1e-8)
+    expected = sample.matrix @ basis.rows - basis.centre * sample.active[:, None]
+    actual = sample.measure(basis.tau)[:, None] * basis.rows * basis.mu
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
+    if basis.rows.any():
+        assert np.isclose((basis.rows**2).sum() / sample.active.sum(), 1)
+        lengths = np.sqrt(sample.measure(basis.tau) @ basis.rows**2)
+        positive = np.clip(basis.mu, 0, None)
+        np.testing.assert_allclose(
+            lengths / lengths[0], (positive / positive[0]) ** diffusion * (positive > NOTHING), atol=1e-8
+        )
+
+
+@pytest.mark.parametrize("view", [VIEW, SpectralView(tau_per_degree=3.0, diffusion=1)])
+def test_the_unit_of_the_weights_does_not_matter(randomly: Any, sample_of: Any, view: SpectralView) -> None:
+    sample = randomly(0)
+    scaled = sample_of(30, [(u, v, 8 * sample.matrix[u, v]) for u, v in np.argwhere(np.triu(sample.matrix)).tolist()])
+    one, other = (view.start(s.adjacency, 30, 4, threads=1) for s in (sample, scaled))
+    assert np.isclose(other.tau, 8 * one.tau)
+    np.testing.assert_allclose(one.mu, other.mu, atol=1e-7)
+    np.testing.assert_allclose(one.rows, other.rows, atol=1e-5)
+
+
+def test_tau_is_counted_in_mean_weights_or_in_mean_degrees(sample_of: Any) -> None:
+    sample = sample_of(5, [(0, 1, 2.0), (1, 2, 4.0)])  # mean weight 3, mean strength 12/3 = 4
+    assert np.isclose(SpectralView(tau=0.5).start(sample.adjacency, 5, 1, threads=1).tau, 1.5)
+    assert np.isclose(SpectralView(tau_per_degree=0.5).start(sample.adjacency, 5, 1, threads=1).tau, 2.0)
+
+
+def test_an_anchor_leaves_what_is_exact_where_it_is(planted: Any) -> None:
+    sample = planted()
+    basis = VIEW.start(sample.adjacency, sample.rows, 4, threads=1)
+    anchored = VIEW.anchor(sample.adjacency, basis.rows.astype(np.float32), basis.mu, seed=0, threads=1)
+    assert anchored.rows.dtype == np.float32
+    np.testing.assert_allclose(anchored.mu, basis.mu, atol=1e-5)
+    signs = np.sign((anchored.rows * basis.rows).sum(axis=0))
+    np.testing.assert_allclose(anchored.rows * signs, basis.rows, atol=2e-3)
+
+
+@pytest.mark.parametrize("known", [0, 2])
+def test_anchors_find_what_is_missing(planted: Any, known: int) -> None:
+    """Columns that say nothing are filled with noise, and filtered into place in a few anchors."""
+    sample = planted()
+    exact = VIEW.start(sample.adjacency, sample.rows, 4, threads=1)
+    rows, mu = exact.rows.astype(np.float32), exact.mu.copy()
+    rows[:, known:] = mu[known:] = 0
+    for turn in range(4):
+        basis = VIEW.anchor(sample.adjacency, rows, mu, seed=turn, threads=1)
+        rows, mu = basis.rows, basis.mu
+    np.testing.assert_allclose(mu, exact.mu, atol=1e-3)
+
+
+def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "BLOCK", 16)
+    sample = planted()
+    rows = Operator(sample.adjacency, sample.rows, 1.0).noise(5, 6, np.float32)
+    rows[:, 4] = 0
+    bases = [VIEW.anchor(sample.adjacency, rows, np.full(6, 0.3), seed=1, threads=threads) for threads in (1, 2, 3)]
+    assert len({basis.rows.tobytes() + basis.mu.tobytes() + basis.centre.tobytes() for basis in bases}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("share", [0, -1, np.nan, np.inf, "much"]),
+        ("weight", [0, -1, np.nan]),
+        ("tau", [-1, np.nan, np.inf, "small"]),
+        ("diffusion", [-1, np.nan]),
+        ("flatten", [-0.1]),
+        ("ridge", [-1]),
+        ("degree", [0, -3, 1.5]),
+    ],
+)
+def test_bad_values_are_named(name: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(InvalidValueError, match=rf"SpectralView\.{name}: expected .*, got"):
+            SpectralView(**{"tau": 1.0, name: value})
+
+
+@pytest.mark.parametrize("both", [{}, {"tau": 1.0, "tau_per_degree": 1.0}])
+def test_tau_is_given_in_one_way(both: dict[str, float]) -> None:
+    with pytest.raises(InvalidValueError, match="either tau or tau_per_degree"):
+        SpectralView(**both)
+
+
+def test_dense_graphs_have_a_view_of_hubs_beside_the_communities() -> None:
+    assert len(auto_views(0.0)) == len(auto_views(DENSE_GRAPH - 0.01)) == 1
+    community, hubs = auto_views(DENSE_GRAPH)
+    assert community.share > hubs.share

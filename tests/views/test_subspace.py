@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.polynomial import chebyshev as polynomials
+
+from ripplet.views.operators import Operator
+from ripplet.views.subspace import chebyshev, fixed_signs, rayleigh_ritz
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=25)
+@given(seed=SEEDS, degree=st.integers(1, 6), low=st.floats(-1, -0.2), high=st.floats(0.1, 0.6))
+def test_the_filter_is_the_chebyshev_polynomial(randomly: Any, seed: int, degree: int, low: float, high: float) -> None:
+    sample, draw = randomly(seed), np.random.default_rng(seed)
+    operator = Operator(sample.adjacency, sample.rows, 0.5)
+    block = draw.standard_normal((sample.rows, 3)) * sample.active[:, None]
+    mapped = (2 * sample.walk(0.5) - (high + low) * np.diag(sample.active.astype(float))) / (high - low)
+    coefficients = polynomials.cheb2poly([0] * degree + [1])
+    expected = sum(c * np.linalg.matrix_power(mapped, power) @ block for power, c in enumerate(coefficients))
+    np.testing.assert_allclose(chebyshev(operator, block.copy(), low, high, degree), expected, rtol=1e-7, atol=1e-6)
+
+
+def test_ritz_values_rise_towards_the_exact_ones(planted: Any) -> None:
+    sample = planted()
+    operator, exact = Operator(sample.adjacency, sample.rows, 0.5), sample.spectrum(0.5)[:4]
+    block = operator.noise(0, 4, np.float64)
+    operator.deflate(block)
+    values, block = rayleigh_ritz(operator, block)
+    for _ in range(10):
+        better, block = rayleigh_ritz(operator, chebyshev(operator, block, -1.0, 0.6, 4))
+        assert (better >= values - 1e-9).all()
+        assert (better <= exact + 1e-9).all()
+        values = better
+    np.testing.assert_allclose(values, exact, atol=1e-7)
+    np.testing.assert_allclose(operator.gram(block, block), np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(operator.step(block), block * values, atol=1e-4)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_a_block_of_low_rank_leaves_zero_columns(planted: Any, rank: int) -> None:
+    sample = planted()
+    operator = Operator(sample.adjacency, sample.rows, 0.5)
+    block = np.zeros((sample.rows, 5))
+    if rank:
+        basis = operator.noise(1, rank, np.float64)
+        block = basis @ np.random.default_rng(0).standard_normal((rank, 5))
+        operator.deflate(block)
+    values, turned = rayleigh_ritz(operator, block)
+    assert values.shape == (5,)
+    assert turned[:, :rank].any(axis=0).all()
+    assert not turned[:, rank:].any()
+    assert not values[rank:].any()
+    np.testing.assert_allclose(operator.gram(turned, turned), np.diag(np.arange(5) < rank), atol=1e-6)
+
+
+@given(seed=SEEDS, columns=st.integers(0, 4))
+def test_signs_are_fixed_by_the_largest_entry(seed: int, columns: int) -> None:
+    vectors = np.random.default_rng(seed).standard_normal((6, columns))
+    fixed = fixed_signs(vectors)
+    assert np.array_equal(np.abs(fixed), np.abs(vectors))
+    assert np.array_equal(fixed, fixed_signs(-vectors))
+    assert (np.abs(fixed).max(axis=0, initial=0) == fixed.max(axis=0, initial=0)).all()
