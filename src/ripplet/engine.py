@@ -56,6 +56,7 @@ class Engine:
         if self.graph.adjacency.edges:
             self.rule.start(self.field, progress)
         self._note_size()
+        self.graph.mention_loops()
 
     def apply(self, batch: Batch) -> Outcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
@@ -65,6 +66,7 @@ class Engine:
         anchored = self._count(len(batch), moved.size + len(removed))
         if anchored:
             moved = np.union1d(moved, self.anchor())
+        self.graph.mention_loops()
         return Outcome(moved, first_new, removed, anchored)
 
     def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
@@ -79,6 +81,7 @@ class Engine:
             return self.graph.ids.find_one(as_list(column)[0])
         if self._count(max(len(neighbours), 1), changed):
             self.anchor()
+        self.graph.mention_loops()
         return row
 
     def _count(self, events: int, changes: int) -> bool:

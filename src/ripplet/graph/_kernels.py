@@ -21,6 +21,7 @@ LOOPS = 42  # heads[LOOPS]: self-loops left out so far
 HEADS = 43
 
 ADD, REMOVE = 0, 1  # as ripplet.events.Op
+HEAVIEST = 3e38  # a repeated edge gets no heavier than float32 can hold
 SUM, IGNORE, REPLACE = 0, 1, 2  # what a repeated edge does
 
 
@@ -180,7 +181,7 @@ def _add_edge(links: Links, src: int, dst: int, weight: float, repeated: int, di
     known = links.outgoing[here]
     if known > 0 and repeated == IGNORE:
         return 0.0
-    new = weight if repeated == REPLACE else np.float32(known + weight)
+    new = weight if repeated == REPLACE else np.float32(min(np.float64(known) + weight, HEAVIEST))
     return _set_weight(links, src, dst, here, there, new, directed)
 
 

@@ -134,11 +134,10 @@ class Graph:
         self, arrived: Rows, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
     ) -> Delta:
         chance = self.adjacency.apply(op, pairs, weight)
-        self.mention_loops()
         return Delta(arrived, pairs, self.arrival[pairs], chance, _NO_ROWS, [])
 
     def mention_loops(self) -> None:
-        """Warn of self-loops, once."""
+        """Warn of self-loops, once. For the caller, when all is done: a warning may be made an error."""
         if self.adjacency.loops and not self._warned:
             self._warned = True
             warnings.warn("self-loops are left out (said once)", SelfLoopWarning, stacklevel=2)

@@ -15,7 +15,7 @@ from ripplet.graph.adjacency import grown
 from ripplet.graph.graph import Graph
 from ripplet.influence.cascade import Cascade, Rows
 
-_TABLES = ("owner", "made", "begin")
+_TABLES = ("owner", "made", "begin", "members")
 
 
 class ReusedCascade(Cascade):
@@ -61,12 +61,24 @@ class ReusedCascade(Cascade):
 
     def _store(self, graph: Graph, row: int, rounds: list[Rows]) -> None:
         self._grow(graph.adjacency.rows)
+        length = sum(map(len, rounds))
+        if self.used + length > self.members.size:
+            self._drop_stale(graph)
+            self.members = grown(self.members, 2 * (self.used + length))
         ends = self.used + np.cumsum([0, *map(len, rounds)])
-        if ends[-1] > self.members.size:
-            self.members = grown(self.members, 2 * int(ends[-1]))
         self.members[self.used : ends[-1]] = np.concatenate([np.empty(0, np.int64), *rounds])
         self.owner[row], self.made[row], self.begin[row] = graph.arrival[row], graph.next_arrival, ends
         self.used = int(ends[-1])
+
+    def _drop_stale(self, graph: Graph) -> None:
+        """Keep only the sets of vertices that are still there, without gaps."""
+        live = np.flatnonzero((self.owner >= 0) & (self.owner == graph.arrival[: self.owner.size]))
+        first, size = self.begin[live, 0], self.begin[live, -1] - self.begin[live, 0]
+        moved = np.cumsum(size) - size
+        kept = self.members[np.repeat(first - moved, size) + np.arange(int(size.sum()))]
+        self.begin[live] -= (first - moved)[:, None]
+        self.owner[np.setdiff1d(np.arange(self.owner.size), live)] = -1
+        self.members, self.used = kept, kept.size
 
     def _grow(self, rows: int) -> None:
         if self.owner.size < rows:
@@ -75,9 +87,9 @@ class ReusedCascade(Cascade):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The stored sets as arrays."""
-        return {name: getattr(self, name).copy() for name in _TABLES} | {"members": self.members[: self.used].copy()}
+        return {name: getattr(self, name).copy() for name in _TABLES} | {"used": np.array(self.used)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.owner, self.made, self.begin = (state[name].copy() for name in _TABLES)
-        self.members, self.used = state["members"].copy(), state["members"].size
+        self.owner, self.made, self.begin, self.members = (state[name].copy() for name in _TABLES)
+        self.used = int(state["used"])
