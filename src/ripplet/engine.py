@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplet.events import Batch, Id, IdColumn, as_list, id_column
+from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column
 from ripplet.graph.graph import Delta, Graph, joined
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
@@ -63,7 +63,7 @@ class Engine:
         first_new = self.graph.next_arrival
         steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
         moved, removed = self._move(steps, first_new)
-        anchored = self._count(len(batch), moved.size + len(removed))
+        anchored = self._count(len(batch), _edges_in(batch), moved.size + len(removed))
         if anchored:
             moved = np.union1d(moved, self.anchor())
         self.graph.mention_loops()
@@ -79,16 +79,16 @@ class Engine:
         if row < 0:
             self.apply(Batch.arrival(vertex, neighbours, weights))
             return self.graph.ids.find_one(as_list(column)[0])
-        if self._count(max(len(neighbours), 1), changed):
+        if self._count(len(neighbours), len(neighbours), changed):
             self.anchor()
         self.graph.mention_loops()
         return row
 
-    def _count(self, events: int, changes: int) -> bool:
+    def _count(self, events: int, edges: int, changes: int) -> bool:
         """Note that a batch has been applied; whether an anchor is due."""
         self.sequence += 1
         self.events += events
-        self.edge_events += events
+        self.edge_events += edges
         self.changes += changes
         return self._due()
 
@@ -228,6 +228,10 @@ class Engine:
         self.field.vectors[:rows], self.field.placed[:rows] = state["vectors"], state["placed"]
         for name, value in zip(self.COUNTERS, state["counters"].tolist(), strict=True):
             setattr(self, name, value)
+
+
+def _edges_in(batch: Batch) -> int:
+    return len(batch) if batch.op is None else int(np.count_nonzero(batch.op != Op.VERTEX))
 
 
 def _id_arrays(column: IdColumn) -> list[NDArray[Any]]:
