@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from ripplet.search.exact import nearest
+from ripplet.views._kernels import Serving
 
 ROWS, COLUMNS, COUNT, REPEATS = 100_000, 128, 10, 7
 
@@ -29,12 +30,12 @@ def main() -> None:
     draw = np.random.default_rng(0)
     rows = draw.standard_normal((ROWS, COLUMNS), dtype=np.float32)
     queries = draw.standard_normal((32, COLUMNS), dtype=np.float32)
-    alive, groups, weights = np.ones(ROWS, np.bool_), np.array([0, 64, COLUMNS]), np.ones(2)
+    alive, serving = np.ones(ROWS, np.bool_), Serving(np.array([0, 64, COLUMNS]), np.ones(2), np.full(2, 0.5))
     numpy = milliseconds(lambda: np.argpartition(rows @ queries[0], -COUNT)[-COUNT:])
     print(f"numpy product + argpartition, plain dot, one query: {numpy:.2f} ms")
     for threads in (1, 2):
         for size in (1, len(queries)):
-            search = partial(nearest, rows, alive, queries[:size], groups, weights, COUNT, None, threads)
+            search = partial(nearest, rows, alive, queries[:size], serving, COUNT, None, threads)
             each = milliseconds(search) / size
             print(
                 f"ripplet, {threads} thread(s), {size:2d} at once: {each:.2f} ms per query, {each / numpy:.2f} × numpy"

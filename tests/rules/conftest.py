@@ -18,7 +18,7 @@ EVERYTHING = 1 << 60
 
 
 class Reference:
-    """The rule in words of one row at a time, in double precision, counting what it reads beyond the newcomers' edges."""
+    """The rule one row at a time, in double precision; counts what it reads beyond the edges of newcomers."""
 
     def __init__(self, world: World, turn: Turn) -> None:
         self.links, self.arrival, self.frame, self.turn = world.links, world.arrival, world.frame, turn

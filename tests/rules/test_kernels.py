@@ -103,7 +103,7 @@ def test_a_sample_reads_no_more_than_the_limit(engine_of: Any, reference: Any) -
 @given(seed=SEEDS)
 def test_each_small_step_agrees_with_the_reference(engine_of: Any, edges_of: Any, reference: Any, seed: int) -> None:
     engine = engine_of(edges_of(seed))
-    delta = follow(engine, Batch.from_any([e for e in edges_of(seed + 1, vertices=55, edges=30)]))
+    delta = follow(engine, Batch.from_any(edges_of(seed + 1, vertices=55, edges=30)))
     world, turn = engine.rule.world(engine.field), turn_for(engine, delta)
     plain, rng = reference(world, turn), np.random.default_rng(seed)
     rows = np.flatnonzero(world.placed)

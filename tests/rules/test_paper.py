@@ -131,7 +131,7 @@ def test_an_empty_set_is_treated_as_asked(edges_of: Any) -> None:
 def test_resampling_is_another_draw(edges_of: Any) -> None:
     """With one neighbour of high degree most draws are empty; a fresh draw finds it, not all the others."""
     hub = [("hub", number) for number in range(40)]
-    model = paper(dim=2, on_empty="resample").fit(hub + [(0, 1)])
+    model = paper(dim=2, on_empty="resample").fit([*hub, (0, 1)])
     before = model["hub"]
     np.testing.assert_allclose(model.add_vertex("new", ["hub"]), before, atol=1e-6)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ripplet.errors import InvalidValueError
 from ripplet.search import exact
 from ripplet.search.exact import nearest
+from ripplet.views._kernels import Serving
 
 
 @dataclass
@@ -23,8 +24,7 @@ class Case:
     rows: NDArray[Any]
     alive: NDArray[Any]
     queries: NDArray[Any]
-    groups: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    serving: Serving
     count: int
     exclude: NDArray[np.int64]
 
@@ -33,17 +33,16 @@ class Case:
 
 
 def reference_cosines(case: Case) -> NDArray[np.float64]:
-    """Cosines of served vectors, -inf where a row is no candidate."""
+    """Cosines of queries as they are with rows as they are served, -inf where a row is no candidate."""
 
-    def unit(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    def over_length(matrix: NDArray[np.float64], power: float = 1.0) -> NDArray[np.float64]:
+        length = np.linalg.norm(matrix, axis=1, keepdims=True) ** power
         return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
 
-    def served(matrix: NDArray[Any]) -> NDArray[np.float64]:
-        parts = np.split(matrix.astype(np.float64), case.groups[1:-1], axis=1)
-        return unit(np.hstack([unit(part) * weight for part, weight in zip(parts, case.weights, strict=True)]))
-
-    rows, queries = served(case.rows), served(case.queries)
+    bounds, weights, flatten = case.serving
+    parts = np.split(case.rows.astype(np.float64), bounds[1:-1], axis=1)
+    scaled = [w * over_length(part, power) for part, w, power in zip(parts, weights, flatten, strict=True)]
+    rows, queries = over_length(np.hstack(scaled)), over_length(case.queries.astype(np.float64))
     cosines = queries @ rows.T
     cosines[:, ~case.alive.astype(bool) | ~rows.any(axis=1)] = -np.inf
     cosines[~queries.any(axis=1)] = -np.inf
@@ -59,9 +58,9 @@ def cases(draw: st.DrawFn) -> Case:
     random = np.random.default_rng(seed)
     # A few distinct parts, some of them zero, at very different scales: many duplicates and many empty views.
     distinct = random.standard_normal((6, sum(widths))) * 10.0 ** random.integers(-30, 30, (6, 1))
-    groups = np.concatenate([[0], np.cumsum(widths)])
+    bounds = np.concatenate([[0], np.cumsum(widths)])
     for row, group in random.integers(0, [6, len(widths)], (6, 2)):
-        distinct[row, groups[group] : groups[group + 1]] = 0
+        distinct[row, bounds[group] : bounds[group + 1]] = 0
     rows = distinct[random.integers(0, 6, length)]
     rows += (random.random((length, 1)) < 0.3) * random.standard_normal(rows.shape)
     queries = np.concatenate([rows[:4], random.standard_normal((2, sum(widths))), np.zeros((1, sum(widths)))])
@@ -70,8 +69,7 @@ def cases(draw: st.DrawFn) -> Case:
         rows.astype(dtype),
         (random.random(length) < 0.8).astype(draw(st.sampled_from([np.uint8, np.bool_]))),
         queries.astype(dtype),
-        groups,
-        random.uniform(0.2, 3, len(widths)),
+        Serving(bounds, random.uniform(0.2, 3, len(widths)), random.choice([0, 0.3, 0.5, 1], len(widths))),
         draw(st.integers(1, 70)),
         random.integers(-1, max(length, 1), len(queries)) if length else np.full(len(queries), -1),
     )
@@ -113,28 +111,44 @@ def test_threads_blocks_and_company_do_not_change_a_bit(case: Case, block: int) 
         assert one.tobytes() == other.tobytes()
 
 
+def plain(*bounds: int) -> Serving:
+    """Every view to length one, all of one weight."""
+    return Serving(np.array([0, *bounds]), np.ones(len(bounds)), np.ones(len(bounds)))
+
+
 @pytest.mark.parametrize("block", [2, 4096])
 def test_of_equal_rows_the_lower_comes_first(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "ROWS_PER_BLOCK", block)
     rows = np.tile(np.array([[1, 2, 3]], np.float32), (9, 1)) * np.array([[1, 2, 4, 1, 2, 4, 1, 2, 4]], np.float32).T
-    found, cosines = nearest(rows, np.ones(9, bool), rows[:1], np.array([0, 3]), np.ones(1), 4, np.array([1]))
+    found, cosines = nearest(rows, np.ones(9, bool), rows[:1], plain(3), 4, np.array([1]))
     assert found.tolist() == [[0, 2, 3, 4]]
     assert np.unique(cosines).size == 1
 
 
-def test_one_group_is_the_plain_cosine_and_two_weigh_the_views() -> None:
+def test_one_view_is_the_plain_cosine_and_two_are_weighed() -> None:
     rows = np.array([[3, 4, 0, 0], [0, 0, 5, 12], [3, 4, 12, -5]], np.float32)
     alive, query = np.ones(3, bool), np.array([[3, 4, 5, 12]], np.float32)
-    _, plain = nearest(rows, alive, query, np.array([0, 4]), np.ones(1), 3)
-    np.testing.assert_allclose(plain, [[13 / 194**0.5, 5 / 194**0.5, 25 / 194]], rtol=1e-6)
-    found, weighed = nearest(rows, alive, query, np.array([0, 2, 4]), np.array([2.0, 1.0]), 3)
+    found, cosines = nearest(rows, alive, query, plain(4), 3)
+    assert found.tolist() == [[1, 0, 2]]
+    np.testing.assert_allclose(cosines, [[13 / 194**0.5, 5 / 194**0.5, 25 / 194]], rtol=1e-6)
+    weighed = Serving(np.array([0, 2, 4]), np.array([2.0, 1.0]), np.ones(2))
+    asked = np.array([[1.2, 1.6, 5 / 13, 12 / 13]], np.float32)  # the query as it would be served
+    found, cosines = nearest(rows, alive, asked, weighed, 3)
     assert found.tolist() == [[0, 2, 1]]
-    np.testing.assert_allclose(weighed, [[2 / 5**0.5, 4 / 5, 1 / 5**0.5]], rtol=1e-6)
+    np.testing.assert_allclose(cosines, [[2 / 5**0.5, 4 / 5, 1 / 5**0.5]], rtol=1e-6)
+
+
+def test_flattening_evens_out_the_lengths_of_the_parts() -> None:
+    rows, alive = np.array([[16, 0, 0, 1]], np.float32), np.ones(1, bool)
+    for flatten, long in ((0.0, 16), (0.5, 4), (1.0, 1)):
+        serving = Serving(np.array([0, 2, 4]), np.ones(2), np.full(2, flatten))
+        _, cosines = nearest(rows, alive, np.array([[1, 0, 0, 0]], np.float32), serving, 1)
+        np.testing.assert_allclose(cosines, [[long / (long**2 + 1) ** 0.5]], rtol=1e-6)
 
 
 def test_rows_and_queries_that_are_not_finite_have_no_neighbours() -> None:
     rows = np.array([[np.nan, 1], [np.inf, 1], [1, 1]], np.float32)
-    found, cosines = nearest(rows, np.ones(3, bool), rows, np.array([0, 2]), np.ones(1), 2)
+    found, cosines = nearest(rows, np.ones(3, bool), rows, plain(2), 2)
     assert found.tolist() == [[-1, -1], [-1, -1], [2, -1]]
     assert np.isfinite(cosines).all()
 
@@ -142,33 +156,33 @@ def test_rows_and_queries_that_are_not_finite_have_no_neighbours() -> None:
 def test_inputs_are_left_alone() -> None:
     rows = np.arange(12, dtype=np.float32).reshape(4, 3)
     before = rows.copy()
-    nearest(rows, np.ones(4, bool), rows, np.array([0, 1, 3]), np.ones(2), 2)
+    nearest(rows, np.ones(4, bool), rows, plain(1, 3), 2)
     assert np.array_equal(rows, before)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "told"),
     [
-        ("count", 0),
-        ("alive", np.ones(3, bool)),
-        ("queries", np.ones((1, 2), np.float32)),
-        ("queries", np.ones(3, np.float32)),
-        ("groups", np.array([0, 2, 2, 3])),
-        ("groups", np.array([0, 4])),
-        ("weights", np.ones(2)),
-        ("exclude", np.zeros(2, np.int64)),
+        ("count", 0, "count"),
+        ("alive", np.ones(3, bool), "alive"),
+        ("queries", np.ones((1, 2), np.float32), "queries"),
+        ("queries", np.ones(3, np.float32), "queries"),
+        ("serving", plain(2, 2, 3), "bounds"),
+        ("serving", plain(4), "bounds"),
+        ("serving", plain(3)._replace(weights=np.ones(2)), "weights"),
+        ("serving", plain(3)._replace(flatten=np.ones(2)), "weights"),
+        ("exclude", np.zeros(2, np.int64), "exclude"),
     ],
 )
-def test_arguments_that_do_not_fit_are_named(name: str, value: Any) -> None:
+def test_arguments_that_do_not_fit_are_named(name: str, value: Any, told: str) -> None:
     case = Case(
         np.ones((4, 3), np.float32),
         np.ones(4, bool),
         np.ones((1, 3), np.float32),
-        np.array([0, 3]),
-        np.ones(1),
+        plain(3),
         2,
         np.array([-1]),
     )
     setattr(case, name, value)
-    with pytest.raises(InvalidValueError, match=f"^{name}: expected"):
+    with pytest.raises(InvalidValueError, match=f"^{told}: expected"):
         case.search()

@@ -40,5 +40,5 @@ def test_small_dimensions(dim: int, shares: tuple[float, ...], expected: list[in
 
 
 def test_no_view_at_all_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="^views: expected at least one"):
+    with pytest.raises(InvalidValueError, match=r"^views: expected at least one"):
         share_columns(4, [])
