@@ -137,11 +137,9 @@ class Engine:
         return delta._replace(arrived=arrived, removed=self._gone(delta.removed))
 
     def _due(self) -> bool:
-        if not self.anchor_growth:
-            return False
-        if not self.rule.ready:
+        if not self.rule.ready:  # the start of a model that began empty comes whether or not there are anchors
             return len(self.graph) >= self.start_size and self._with_edges() >= self.start_size
-        return self.growth >= self.anchor_growth
+        return self.anchor_growth > 0 and self.growth >= self.anchor_growth
 
     def _with_edges(self) -> int:
         return int(np.count_nonzero(self.graph.adjacency.links.count[: self.graph.rows]))
