@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from ripplet.events import IdColumn
 from ripplet.graph.graph import Delta
@@ -52,9 +53,10 @@ class PaperRule:
         rows = field.graph.rows
         self.began_empty = field.graph.adjacency.edges == 0
         self.units = 0
-        field.vectors[:rows] = laplacian_vectors(field.graph.adjacency, rows, self.dim, self.normalization)
+        with threadpool_limits(limits=1):  # the same bits however many threads there are
+            field.vectors[:rows] = laplacian_vectors(field.graph.adjacency, rows, self.dim, self.normalization)
+            self.initial_gram = field.vectors[:rows].T @ field.vectors[:rows]
         field.placed[:rows] = field.graph.adjacency.links.count[:rows] > 0
-        self.initial_gram = field.vectors[:rows].T @ field.vectors[:rows]
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let the arrival of a step (there is one at the most) act; the rows that moved, each once."""

@@ -1,0 +1,55 @@
+"""What the vectors are worth, on graphs whose classes are known. No label is ever used to make them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ripplet import Embedder, datasets
+from ripplet.datasets.files import MissingDataError
+from ripplet.datasets.synthetic import growing_communities
+from ripplet.evaluation import ageing, anchor_cosines, arrival, classify, current, stream
+
+
+@pytest.fixture(scope="module")
+def growing() -> datasets.Dataset:
+    return growing_communities(vertices=1_500, communities=6, edges_per_vertex=5, noise=0.15, seed=4)
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_communities_are_told_apart_on_arrival_and_at_the_end(growing: datasets.Dataset, batch: int) -> None:
+    result = stream(Embedder(dim=16), growing, start=0.3, seed=None, batch=batch)
+    assert arrival(result).micro > 0.8
+    assert current(result).micro > 0.9
+    aged = ageing(result)
+    assert aged.end.micro > aged.beginning.micro - 0.02  # a classifier trained at the start still works
+
+
+def test_the_stream_is_nearly_as_good_as_the_exact_embedding_and_better_than_the_paper(
+    growing: datasets.Dataset,
+) -> None:
+    results = {rule: stream(Embedder(dim=16, rule=rule), growing, 0.3, batch=50) for rule in ("ripple", "paper")}
+    scores = {rule: current(result).micro for rule, result in results.items()}
+    order, labels, start = results["ripple"].order, results["ripple"].labels, results["ripple"].start
+    vectors = Embedder(dim=16).fit(growing.edges).vectors(order)
+    exact = classify(vectors, labels, np.arange(start), np.arange(start, len(order))).micro
+    assert scores["ripple"] > max(scores["paper"] + 0.05, exact - 0.02)
+
+
+def test_anchors_keep_the_coordinates(growing: datasets.Dataset) -> None:
+    cosines = anchor_cosines(Embedder(dim=16), growing, start=0.5, seed=0, batch=20)
+    assert len(cosines) >= 5
+    assert min(cosines) > 0.85
+    assert np.mean(cosines) > 0.92
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("name", "at_the_end", "on_arrival"), [("cora", 0.80, 0.70), ("blog", 0.73, 0.70)])
+def test_published_graphs(name: str, at_the_end: float, on_arrival: float, seed: int) -> None:
+    try:
+        data = datasets.load(name)
+    except MissingDataError as error:
+        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+    result = stream(Embedder(dim=90), data, start=0.5, seed=seed)
+    assert current(result).micro >= at_the_end
+    assert arrival(result).micro >= on_arrival

@@ -1,0 +1,543 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.sparse import csr_array
+
+import ripplet
+from ripplet import Batch, Embedder, InvalidValueError, Op, SpectralView, UnknownEdgeError, UnknownVertexError, load
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.errors import FormatError, SelfLoopWarning
+
+DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.5, seed=1)
+SMALL = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Embedder:
+    """To be read, not changed."""
+    model = Embedder(dim=6).fit(DATA.edges)
+    model.anchor()
+    return model
+
+
+# ---------------------------------------------------------------------- what goes in
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 40])
+def test_any_dimension_will_do(dim: int) -> None:
+    model = Embedder(dim=dim).fit(DATA.edges)
+    assert model.to_numpy().shape == (120, dim)
+    np.testing.assert_allclose(np.linalg.norm(model.to_numpy(), axis=1), 1, atol=1e-5)
+    assert model.add_vertex("new", [0, 1]).shape == (dim,)
+
+
+def test_edges_may_come_in_many_forms() -> None:
+    pairs = DATA.edges
+    forms = [pairs.tolist(), Batch.of(*pairs.T), pa.table({"src": pairs[:, 0], "dst": pairs[:, 1]})]
+    digests = {Embedder(dim=4).fit(form).digest() for form in [pairs, *forms]}
+    assert len(digests) == 1
+
+
+def test_a_symmetric_matrix_counts_each_edge_once() -> None:
+    matrix = csr_array((np.ones(4), ([0, 1, 1, 2], [1, 0, 2, 1])), shape=(4, 4))
+    model = Embedder(dim=2).fit(matrix)
+    assert (model.ids, model.diagnostics()["edges"]) == ([0, 1, 2, 3], 2)
+    assert Embedder(dim=2, directed=True).fit(matrix).diagnostics()["edges"] == 4
+
+
+def test_vertices_come_in_order_of_first_mention() -> None:
+    model = Embedder(dim=2).fit([("b", "a"), ("c", "b")])
+    model.partial_fit([("x", "a"), ("a", "y"), ("z", "x")])
+    model.add_vertex("n", ["m", "b"])
+    assert model.ids == ["b", "a", "c", "x", "y", "z", "n", "m"]
+
+
+def test_names_of_all_kinds_are_kept_apart() -> None:
+    names: list[Any] = [1, "1", -1, 0, "0", "", "é", "日本", "a b", 2**63, -(2**80), "x" * 500]
+    model = Embedder(dim=3).fit([(name, names[(i + 1) % len(names)]) for i, name in enumerate(names)])
+    assert model.ids == names
+    assert [type(name) for name in model.ids] == [type(name) for name in names]
+    assert all(name in model for name in names)
+    assert 2 not in model
+    assert "2" not in model
+    assert model.remove_vertex("1").removed == ["1"]
+    assert 1 in model
+    assert "1" not in model
+
+
+@pytest.mark.parametrize("stranger", [1.0, None, True, b"1", (1,), [1], np.array([1, 2]), object()])
+def test_what_cannot_be_a_name_is_not_in_it(fitted: Embedder, stranger: Any) -> None:
+    assert stranger not in fitted
+
+
+def test_numpy_names_are_the_same_names() -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    model.add_vertex(np.int64(7), np.array([8, 9]))
+    model.add_vertex(np.str_("f"), ("a", np.str_("b")))
+    assert model.ids == [*"abcde", 7, 8, 9, "f"]
+    assert np.int64(7) in model
+    assert np.array_equal(model[np.int64(7)], model[7])
+    assert model.nearest(np.int64(7)) == model.nearest(7)
+
+
+@pytest.mark.parametrize(
+    "neighbours", [["x", "y"], ("x", "y"), {"x": 1, "y": 2}, pa.array(["x", "y"]), np.array(["x", "y"])]
+)
+@pytest.mark.parametrize("rule", ["ripple", "paper"])
+def test_neighbours_may_come_in_many_forms(neighbours: Any, rule: str) -> None:
+    model = Embedder(dim=2, rule=rule).fit(SMALL)
+    model.add_vertex("new", neighbours)
+    assert model.ids[-3:] == ["new", "x", "y"]
+    model.add_vertex("newer", (name for name in ["x", "y", "z"]))
+    assert (model.ids[-1], model.diagnostics()["edges"]) == ("z", 10)
+
+
+def test_a_text_is_not_a_list_of_neighbours() -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    before = model.digest()
+    for call in (model.add_vertex, lambda name, others: model.preview(others)):
+        with pytest.raises(InvalidValueError, match="a list or column of ids"):
+            call("new", "ab")
+    assert model.digest() == before
+
+
+def test_a_known_vertex_gets_edges_in_addition() -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    model.add_vertex("a", ["e", "f"])
+    assert (len(model), model.diagnostics()["edges"]) == (6, 7)
+    model.add_vertex("a")
+    assert (len(model), model.diagnostics()["edges"], model.sequence) == (6, 7, 2)
+
+
+@pytest.mark.parametrize(("duplicates", "expected"), [("add", 5.0), ("ignore", 2.0), ("replace", 3.0)])
+def test_repeated_edges_are_treated_as_asked(duplicates: str, expected: float) -> None:
+    model = Embedder(dim=2, duplicates=duplicates).fit([("a", "b", 2.0), ("b", "c", 1.0)])
+    model.add_edges([("b", "a", 3.0)])
+    graph = model._engine.graph
+    assert graph.adjacency.to_csr()[graph.ids.find_one("a"), graph.ids.find_one("b")] == expected
+    assert model.diagnostics()["edges"] == 2
+
+
+def test_self_loops_are_left_out_with_one_warning() -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.partial_fit([("f", "f"), ("f", "a")])
+        model.add_vertex("g", ["g", "b"])
+    assert [warning.category for warning in said] == [SelfLoopWarning]
+    assert model.diagnostics()["edges"] == 7
+    model.check()
+
+
+def test_operations_are_applied_in_the_order_given() -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    add, remove, vertex, drop = Op.ADD, Op.REMOVE, Op.VERTEX, Op.REMOVE_VERTEX
+    rows = [
+        ("x", "a", add),
+        ("x", "a", remove),
+        ("b", "b", drop),
+        ("y", "b", add),
+        ("z", "z", vertex),
+        ("x", "x", drop),
+    ]
+    src, dst, op = map(list, zip(*rows, strict=True))
+    changes = model.partial_fit(Batch.of(src, dst, op=op))
+    assert model.ids == ["a", "c", "d", "e", "y", "b", "z"]
+    assert "x" in changes.removed
+    assert "b" not in changes.removed
+    assert model.diagnostics()["edges"] == 4
+    with pytest.raises(UnknownEdgeError):
+        model.partial_fit(Batch.of(["a", "a"], ["d", "d"], op=[remove, add]))
+    model.partial_fit(Batch.of(["a", "a"], ["d", "d"], op=[add, remove]))
+
+
+def test_direction_is_for_influence_and_the_vectors_are_symmetric() -> None:
+    plain, directed = (Embedder(dim=4, directed=flag).fit(DATA.edges) for flag in (False, True))
+    np.testing.assert_allclose(plain.to_numpy(), directed.to_numpy(), atol=1e-5)
+    directed.remove_edges([DATA.edges[0].tolist()])
+    with pytest.raises(UnknownEdgeError):
+        directed.remove_edges([DATA.edges[1].tolist()[::-1]])
+
+
+def test_removals_take_pairs_only() -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    with pytest.raises(InvalidValueError, match="removals only"):
+        model.remove_edges(Batch.of(["a"], ["b"]))
+    assert len(model.remove_edges([])) == 0
+    model.remove_edges(Batch.of(["a"], ["b"], op=[Op.REMOVE]))
+    model.remove_edges([("c", "b")])
+    assert model.diagnostics()["edges"] == 3
+
+
+def test_an_anchor_tells_who_moved(fitted: Embedder) -> None:
+    model = Embedder(dim=6, anchor_growth=0, change_threshold=0.05).fit(DATA.edges[:400])
+    model.partial_fit(DATA.edges[400:])
+    before, sequence = model.to_numpy(), model.sequence
+    changes = model.anchor()
+    assert changes.anchored
+    assert changes.sequence == sequence
+    assert not changes.arrived.any()
+    assert 0 < len(changes) <= len(model)
+    still = [name for name in model.ids if name not in set(changes.ids)]
+    if still:
+        apart = model.vectors(still) - before[[model.ids.index(name) for name in still]]
+        assert np.linalg.norm(apart, axis=1).max() <= 0.05 + 1e-5
+
+
+def test_progress_is_told() -> None:
+    said: list[tuple[str, float]] = []
+    data = planted_partition(communities=5, size=100, inside=6, elsewhere=2)
+    Embedder(dim=20).fit(data.edges, progress=lambda what, share: said.append((what, share)))
+    assert said
+    assert all(what == "start" and 0 < share <= 1 for what, share in said)
+
+
+# ---------------------------------------------------------------------- what comes out
+
+
+def test_vectors_come_in_the_order_asked_for(fitted: Embedder) -> None:
+    ids, vectors = fitted.ids, fitted.to_numpy()
+    assert len(fitted) == len(ids) == 120
+    assert [*fitted] == ids
+    asked = ids[5], ids[2], ids[5]
+    assert np.array_equal(fitted.vectors(asked), vectors[[5, 2, 5]])
+    assert np.array_equal(fitted.vectors(np.array(asked)), vectors[[5, 2, 5]])
+    assert np.array_equal(fitted[ids[7]], vectors[7])
+    assert fitted.vectors([]).shape == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("call", "missing"),
+    [
+        (lambda model: model.vectors([0, "x", 1, "y", "z"]), "'x' and 2 more"),
+        (lambda model: model["x"], "'x'"),
+        (lambda model: model["0"], "'0'"),
+        (lambda model: model.nearest("x"), "'x'"),
+        (lambda model: model.preview([0, "x"]), "'x'"),
+        (lambda model: model.remove_vertex("x"), "'x'"),
+        (lambda model: model.remove_edges([(0, "x")]), "'x'"),
+        (lambda model: model.remove_edges([("x", 0), ("y", 0)]), "'x' and 1 more"),
+    ],
+)
+def test_unknown_vertices_are_named_and_counted(call: Any, missing: str) -> None:
+    model = Embedder(dim=2).fit([(0, 1), (1, 2)])
+    before = model.digest()
+    with pytest.raises(KeyError, match=f"^unknown vertex {missing};") as error:
+        call(model)
+    assert isinstance(error.value, UnknownVertexError)
+    assert model.digest() == before
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("rule", ["ripple", "paper"])
+def test_the_nearest_are_those_of_the_highest_cosine(normalize: bool, rule: str) -> None:
+    views = [SpectralView(tau=0.5, share=2), SpectralView(tau_per_degree=4.0, weight=1.4)]
+    model = Embedder(dim=6, rule=rule, **({"normalize": normalize, "views": views} if rule == "ripple" else {})).fit(
+        DATA.edges
+    )
+    model.anchor()
+    model.add_vertex("lonely")
+    vectors, ids = model.to_numpy().astype(np.float64), model.ids
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    for asked in (0, 33, 77):
+        expected = unit @ unit[ids.index(asked)]
+        found = model.nearest(asked, k=119)
+        assert len({name for name, _ in found}) == len(found) == 119
+        assert not {asked, "lonely"} & {name for name, _ in found}
+        np.testing.assert_allclose([c for _, c in found], [expected[ids.index(name)] for name, _ in found], atol=1e-5)
+        np.testing.assert_allclose([c for _, c in found][:20], np.sort(expected)[::-1][1:21], atol=1e-5)
+        name, cosine = model.nearest(model[asked], k=1)[0]
+        assert cosine == pytest.approx(1, abs=1e-5)
+        assert np.allclose(unit[ids.index(name)], unit[ids.index(asked)], atol=1e-4)
+    assert model.nearest("lonely") == []
+    assert model.nearest(np.zeros(6)) == []
+    assert len(model.nearest(0, k=10**9)) == 119
+    assert len(model.nearest((3 * model[0]).tolist(), k=np.int64(4))) == 4
+
+
+def test_the_nearest_are_of_the_same_community(fitted: Embedder) -> None:
+    right = [DATA.labels[name] == DATA.labels[v] for v in range(0, 120, 7) for name, _ in fitted.nearest(v, k=5)]
+    assert np.mean(right) > 0.9
+
+
+@pytest.mark.parametrize("asked", [[1.0, 2.0], np.ones((2, 6)), [np.nan] * 6, [np.inf] * 6, ["a"] * 6, None, 1.5, True])
+def test_a_query_that_is_no_vector_is_refused(fitted: Embedder, asked: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"^vertex: expected an id"):
+        fitted.nearest(asked)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, "3", True, None])
+def test_a_count_that_is_none_is_refused(fitted: Embedder, k: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"^k: expected a whole number ≥ 1"):
+        fitted.nearest(0, k=k)
+
+
+@pytest.mark.parametrize("weights", [None, [0.5, 2.0, 1.0]])
+def test_a_preview_is_where_a_newcomer_is_placed(weights: Any) -> None:
+    """Where it moves nobody (depth 0) the newcomer gets what the preview said."""
+    model = Embedder(dim=6, depth=0, anchor_growth=0).fit(DATA.edges)
+    before = model.digest()
+    expected = model.preview([3, 5, 8], weights)
+    assert model.digest() == before
+    np.testing.assert_allclose(model.add_vertex("new", [3, 5, 8], weights), expected, atol=1e-5)
+
+
+def test_a_preview_of_nobody_known_is_zero(fitted: Embedder) -> None:
+    assert fitted.preview([]).tolist() == [0] * 6
+    model = Embedder(dim=3)
+    model.add_vertex("a")
+    assert model.preview(["a"]).tolist() == [0, 0, 0]
+
+
+def test_tables_hold_ids_and_vectors(fitted: Embedder) -> None:
+    frame, table = fitted.to_pandas(), fitted.to_arrow()
+    assert frame.index.tolist() == fitted.ids
+    assert np.array_equal(frame.to_numpy(), fitted.to_numpy())
+    assert table.column_names == ["id", "vector"]
+    assert table["id"].to_pylist() == fitted.ids
+    assert np.array_equal(np.array(table["vector"].to_pylist(), np.float32), fitted.to_numpy())
+    assert pa.types.is_integer(table["id"].type)
+
+
+@pytest.mark.parametrize(
+    ("edges", "ids"),
+    [([("é", "b")], ["é", "b"]), ([(1, "1")], ["1", "1"]), ([(2**70, 3)], [str(2**70), "3"]), ([], [])],
+)
+def test_tables_of_names_of_all_kinds(edges: Any, ids: list[str]) -> None:
+    model = Embedder(dim=2).fit(edges)
+    assert model.to_arrow()["id"].to_pylist() == ids
+    assert model.to_pandas().shape == (len(ids), 2)
+    assert model.to_numpy().shape == (len(ids), 2)
+
+
+# ---------------------------------------------------------------------- how it stands
+
+
+def test_it_shows_itself(fitted: Embedder) -> None:
+    assert repr(fitted) == "Embedder(dim=6, rule='ripple'): 120 vertices, 570 edges"
+    html = fitted._repr_html_()
+    for name, value in fitted.diagnostics().items():
+        assert f"<th>{name}</th><td>{value}</td>" in html
+    assert repr(Embedder(dim=3, rule="paper")) == "Embedder(dim=3, rule='paper'): 0 vertices, 0 edges"
+
+
+def test_diagnostics_have_all_that_was_promised(fitted: Embedder) -> None:
+    told = fitted.diagnostics()
+    expected = {"vertices", "edges", "unplaced", "orthogonality_error", "growth_since_anchor", "events", "changes"}
+    assert expected <= set(told)
+    assert told["vertices"] == 120
+
+
+# ---------------------------------------------------------------------- the same bits
+
+SCRIPT = """
+import sys
+import numpy as np
+from ripplet import Embedder
+from ripplet.rules import ripple
+ripple.WORTH_SHARING = 1
+edges = np.random.default_rng(0).integers(0, 300, (1500, 2))
+edges = edges[edges[:, 0] != edges[:, 1]]
+model = Embedder(dim=8, rule=sys.argv[1], threads=int(sys.argv[2])).fit(edges[:700])
+for part in np.array_split(edges[700:], 8):
+    model.partial_fit(part)
+print(model.digest(), model.diagnostics()["anchors"])
+"""
+
+
+@pytest.mark.parametrize("rule", ["ripple", "paper"])
+def test_digests_agree_across_processes_and_threads(rule: str) -> None:
+    results = set()
+    for threads in ("1", "3"):
+        environment = {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "PYTHONHASHSEED": threads}
+        source = str(Path(ripplet.__file__).parents[1])
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, rule, threads],
+            env=environment | {"PYTHONPATH": source},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        results.add(done.stdout)
+    (only,) = results
+    assert int(only.split()[1]) > (1 if rule == "ripple" else -1)
+
+
+# ---------------------------------------------------------------------- one writer, many readers
+
+
+def test_readers_never_see_half_a_batch() -> None:
+    model = Embedder(dim=8, anchor_growth=0.05).fit(DATA.edges[:300])
+    known, faults, done = model.ids, [], threading.Event()
+
+    def read() -> None:
+        rng = np.random.default_rng(threading.get_ident() % 1000)
+        while not done.is_set():
+            try:
+                vectors = model.vectors(rng.choice(known, 20))
+                lengths = np.linalg.norm(vectors, axis=1)
+                assert ((np.abs(lengths - 1) < 1e-4) | (lengths == 0)).all()
+                matrix, ids = model.to_numpy(), model.ids
+                assert abs(len(matrix) - len(ids)) <= 300
+                assert model.nearest(known[0], k=3)[0][1] <= 1
+                assert model.diagnostics()["vertices"] >= len(known)
+                model.preview(known[:3])
+            except Exception as fault:
+                faults.append(fault)
+                return
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for part in np.array_split(DATA.edges[300:], 30):
+        model.partial_fit(part)
+    for number in range(100):
+        model.add_vertex(f"new {number}", [number % 100, (7 * number) % 100])
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert faults == []
+    model.check()
+
+
+# ---------------------------------------------------------------------- parameters
+
+
+def test_scikit_learn_can_clone_it() -> None:
+    from sklearn.base import clone
+
+    model = Embedder(dim=3, seed=5, views=[SpectralView(tau=1.0)], anchor_growth=0.5).fit(SMALL)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert len(copy) == 0
+    assert copy.fit(SMALL).digest() == model.digest()
+
+
+def test_parameters_are_keywords_and_defaults_are_those_promised() -> None:
+    with pytest.raises(TypeError):
+        Embedder(8)  # type: ignore[misc]
+    promised = {"dim": 128, "rule": "ripple", "depth": 1, "views": "auto", "anchor_growth": "auto", "seed": 0}
+    assert promised.items() <= Embedder().get_params().items()
+
+
+def test_set_params_begins_anew() -> None:
+    model = Embedder(dim=3).fit(SMALL)
+    assert model.set_params(dim=2, seed=1) is model
+    assert (len(model), model.dim, model.seed) == (0, 2, 1)
+    assert model.fit(SMALL).to_numpy().shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"dim": 0}, {"seed": 1, "rule": "none"}, {"seed": 1, "colour": "red"}, {"reuse_influence": True}]
+)
+def test_a_bad_parameter_leaves_the_model_as_it_was(bad: dict[str, Any]) -> None:
+    model = Embedder(dim=3).fit(SMALL)
+    before = model.digest(), model.get_params()
+    with pytest.raises(InvalidValueError):
+        model.set_params(**bad)
+    assert (model.digest(), model.get_params()) == before
+
+
+# ---------------------------------------------------------------------- keeping it
+
+
+def test_a_directory_is_replaced_and_others_are_refused(tmp_path: Path) -> None:
+    model = Embedder(dim=np.int64(3)).fit(SMALL)
+    model.save(tmp_path / "model")
+    model.add_vertex("new", ["a"])
+    model.save(str(tmp_path / "model"))
+    assert load(str(tmp_path / "model")).digest() == model.digest()
+    (tmp_path / "mine.txt").write_text("precious")
+    with pytest.raises(FormatError):
+        model.save(tmp_path)
+    with pytest.raises(FormatError):
+        load(tmp_path / "nothing")
+
+
+def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
+    Embedder(dim=3).fit(SMALL).save(tmp_path / "model")
+    file = tmp_path / "model" / "vectors.npy"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(FormatError, match="damaged"):
+        load(tmp_path / "model")
+
+
+def test_what_is_no_model_of_ours_is_refused(tmp_path: Path) -> None:
+    from ripplet.state.files import read_arrays, write_arrays
+
+    Embedder(dim=3).fit(SMALL).save(tmp_path / "model")
+    arrays, meta = read_arrays(tmp_path / "model")
+    del arrays["placed"]
+    write_arrays(tmp_path / "less", arrays, meta)
+    write_arrays(tmp_path / "none", {}, {})
+    for name in ("less", "none"):
+        with pytest.raises(FormatError, match="not a saved model"):
+            load(tmp_path / name)
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("weights", [[np.nan], [np.inf], [0], [-1], [1e-60], [1e60], [1, 2], ["x"], 1.0])
+def test_bad_weights_are_named_and_change_nothing(weights: Any) -> None:
+    for rule in ("ripple", "paper"):
+        model = Embedder(dim=2, rule=rule).fit(SMALL)
+        before = model.digest()
+        for call in (model.add_vertex, lambda name, others, given: model.preview(others, given)):  # noqa: B023
+            with pytest.raises(InvalidValueError, match=r"^weight: expected"):
+                call("new", ["a"], weights)
+        assert model.digest() == before
+
+
+@pytest.mark.parametrize("name", [1.5, None, True, b"x", ("x",), "\ud800"])
+def test_what_cannot_be_an_id_changes_nothing(name: Any) -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    before = model.digest()
+    for call in (
+        lambda: model.add_vertex(name, ["a"]),
+        lambda: model.add_vertex("new", ["a", name]),
+        lambda: model.add_vertex(name),
+        lambda: model.remove_vertex(name),
+        lambda: model.vectors([name]),
+        lambda: model[name],
+        lambda: model.preview([name]),
+    ):
+        with pytest.raises(InvalidValueError):
+            call()
+    assert model.digest() == before
+
+
+@pytest.mark.parametrize("edges", [np.ones((3, 4)), np.ones(3), csr_array((2, 3)), {"a": "b"}, "ab", 7, None])
+def test_wrong_shapes_are_refused(edges: Any) -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    before = model.digest()
+    for call in (model.fit, model.partial_fit, model.remove_edges):
+        with pytest.raises(InvalidValueError, match=r"^edges: expected"):
+            call(edges)
+    assert model.digest() == before
+
+
+@pytest.mark.parametrize("shape", ["star", "complete", "bipartite", "pairs"])
+def test_graphs_with_nothing_to_say_can_grow(shape: str) -> None:
+    edges = {
+        "star": [(0, i) for i in range(1, 30)],
+        "complete": [(i, j) for i in range(20) for j in range(i)],
+        "bipartite": [(i, j) for i in range(12) for j in range(12, 24)],
+        "pairs": [(2 * i, 2 * i + 1) for i in range(15)],
+    }[shape]
+    model = Embedder(dim=4).fit(edges)
+    for number in range(60):
+        model.add_vertex(1000 + number, list(range(12)) if shape == "bipartite" else [0])
+    assert np.isfinite(model.to_numpy()).all()
+    assert np.abs(model._engine.field.vectors).max() < 1e6

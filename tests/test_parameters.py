@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplet.embedder import Embedder
+from ripplet.errors import InvalidValueError
+from ripplet.parameters import AUTO_GROWTH, Parameters
+from ripplet.rules.paper import PaperRule
+from ripplet.rules.ripple import RippleRule
+from ripplet.views.spectral import SpectralView
+
+
+def parameters(**changed: Any) -> Parameters:
+    return Parameters(**(Embedder(dim=8).get_params() | changed))
+
+
+BAD: dict[str, list[Any]] = {
+    "dim": [0, -1, 2.0, "8", None, True],
+    "rule": ["papers", "", None, 3, ["ripple"]],
+    "depth": [-1, 1.5, "deep", True, 2**70],
+    "views": ["none", [], 3, [3], [SpectralView], {"tau": 1.0}],
+    "anchor_growth": [-0.1, float("nan"), float("inf"), "often", None, True],
+    "seed": [-1, 1.5, None, 2**64, "0"],
+    "max_reads": [0, -5, 2.5, None, 2**62],
+    "directed": [0, 1, None, "yes"],
+    "duplicates": ["sum", None, []],
+    "normalize": [0, 1, None, "yes"],
+    "start_size": [0, 1, 2.5, "small", None],
+    "change_threshold": [-1, float("nan"), "small", None],
+    "on_empty": ["one", None],
+    "normalization": ["none", None],
+    "reuse_influence": [1, None, True],  # with rule "ripple" there is nothing to reuse
+    "threads": [0, -2, 1.5, "all"],
+}
+
+
+def test_every_parameter_is_checked() -> None:
+    assert set(BAD) == set(Embedder().get_params())
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_a_bad_value_is_named(name: str, value: Any) -> None:
+    with pytest.raises(InvalidValueError, match=rf"^{name}: expected .*, got "):
+        parameters(**{name: value})
+
+
+def test_reuse_needs_a_depth() -> None:
+    with pytest.raises(InvalidValueError, match=r"^depth: expected"):
+        Embedder(rule="paper", reuse_influence=True, depth=None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "growth", "expected"),
+    [("ripple", "auto", AUTO_GROWTH), ("ripple", 0, 0.0), ("ripple", 2, 2.0), ("paper", "auto", 0.0)],
+)
+def test_auto_growth_is_the_rules_own(rule: str, growth: Any, expected: float) -> None:
+    assert parameters(rule=rule, anchor_growth=growth).growth == expected
+
+
+def test_auto_start_is_twice_the_dimension() -> None:
+    assert parameters(dim=8).first_start == 16
+    assert parameters(dim=8, start_size=5).first_start == 5
+
+
+def test_rules_and_graphs_are_made_as_asked() -> None:
+    rule = parameters(depth=None, threads=3, normalize=False, max_reads=9, seed=5).new_rule()
+    assert isinstance(rule, RippleRule)
+    assert (rule.depth, rule.threads, rule.normalize, rule.max_reads, rule.seed) == (-1, 3, False, 9, 5)
+    assert not rule.ready
+    assert parameters().new_rule().normalize
+    assert isinstance(parameters(rule="paper").new_rule(), PaperRule)
+    graph = parameters(directed=True, duplicates="ignore").new_graph()
+    assert (graph.adjacency.directed, graph.adjacency.duplicates, len(graph)) == (True, "ignore", 0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"rule": "paper", "depth": None},
+        {"views": [SpectralView(tau=0.5), SpectralView(tau_per_degree=np.float64(3), degree=np.int64(4))]},
+        {"dim": np.int64(7), "seed": np.uint8(3), "anchor_growth": np.float32(0.5)},
+    ],
+)
+def test_parameters_survive_json(changed: dict[str, Any]) -> None:
+    made = parameters(**changed)
+    again = Parameters(**Parameters.from_json(json.loads(json.dumps(made.to_json()))))
+    assert again == made
