@@ -489,7 +489,9 @@ def test_what_is_no_model_of_ours_is_refused(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize("weights", [[np.nan], [np.inf], [0], [-1], [1e-60], [1e60], [1, 2], ["x"], 1.0])
+@pytest.mark.parametrize(
+    "weights", [[np.nan], [np.inf], [0], [-1], [1e-60], [1e60], [1e-40], [1e38], [1, 2], ["x"], 1.0]
+)
 def test_bad_weights_are_named_and_change_nothing(weights: Any) -> None:
     for rule in ("ripple", "paper"):
         model = Embedder(dim=2, rule=rule).fit(SMALL)
@@ -498,6 +500,33 @@ def test_bad_weights_are_named_and_change_nothing(weights: Any) -> None:
             with pytest.raises(InvalidValueError, match=r"^weight: expected"):
                 call("new", ["a"], weights)
         assert model.digest() == before
+
+
+def test_the_largest_and_smallest_weights_can_be_borne() -> None:
+    for weight in (1e-30, 1e30):
+        model = Embedder(dim=3).fit([(u, v, weight) for u, v in DATA.edges.tolist()])
+        for number in range(40):
+            model.add_vertex(f"new {number}", [number, 2 * number], [weight, weight])
+        np.testing.assert_allclose(np.linalg.norm(model.to_numpy(), axis=1), 1, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        Batch(np.array([1]), np.array([99]), np.array([np.nan])),
+        Batch(np.array([1, 2]), np.array([3])),
+        Batch([1.5], [2]),  # type: ignore[list-item]
+        Batch(np.array([1]), np.array([2]), None, np.array([9], np.int8)),
+        Batch(np.array([1]), np.array([2]), np.ones(3)),
+    ],
+)
+def test_a_batch_that_was_not_checked_is_checked(batch: Batch) -> None:
+    model = Embedder(dim=2).fit([(1, 2), (2, 3)])
+    before = model.digest()
+    for call in (model.partial_fit, model.fit):
+        with pytest.raises(InvalidValueError):
+            call(batch)
+    assert model.digest() == before
 
 
 @pytest.mark.parametrize("name", [1.5, None, True, b"x", ("x",), "\ud800"])

@@ -24,6 +24,10 @@ IdColumn: TypeAlias = "NDArray[np.int64] | pa.LargeStringArray | list[Id]"
 """Many ids: int64 when all are such integers, an Arrow string array when all are text, else a list."""
 
 
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
+"""What a weight may be: sums of products with it must stay within single precision."""
+
+
 class Op(IntEnum):
     """What a row of a batch does."""
 
@@ -72,8 +76,8 @@ class Batch:
     @classmethod
     def from_any(cls, edges: Any, *, op: Op = Op.ADD, directed: bool = False) -> Batch:
         """A batch from what people have: pairs or triples, arrays, sparse matrices, networkx graphs, data frames."""
-        if isinstance(edges, Batch):
-            return edges
+        if isinstance(edges, Batch):  # perhaps not made by `of`, and kernels do not look at bounds
+            return cls.of(edges.src, edges.dst, edges.weight, edges.op, edges.time)
         if hasattr(edges, "tocoo"):
             return _from_sparse(edges, op, directed)
         if hasattr(edges, "adj") and hasattr(edges, "nodes"):
@@ -189,10 +193,11 @@ def _weights(values: Any, length: int) -> NDArray[np.float64]:
     column = _numbers("weight", values, length)
     with np.errstate(over="ignore", under="ignore"):
         stored = column.astype(np.float32)
-    bad = ~((stored > 0) & np.isfinite(stored))
+    bad = ~((stored >= SMALLEST_WEIGHT) & (stored <= LARGEST_WEIGHT))
     if bad.any():
         row = int(bad.argmax())
-        raise InvalidValueError.of("weight", "positive finite numbers", f"{column[row]} in row {row}")
+        limits = f" from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}" if 0 < stored[row] < np.inf else ""
+        raise InvalidValueError.of("weight", f"positive finite numbers{limits}", f"{column[row]} in row {row}")
     return column
 
 
