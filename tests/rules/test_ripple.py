@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ripplet.datasets.synthetic import planted_partition
 from ripplet.embedder import Embedder
@@ -56,33 +54,6 @@ def test_newcomers_that_go_again_leave_the_waves_of_the_others_alone(engine_of: 
     assert {"a", "b"} <= set(names)
     assert "c" not in engine.graph.ids
     assert outcome.first_new == first
-
-
-@settings(max_examples=40)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    duplicates=st.sampled_from(["add", "ignore", "replace"]),
-    directed=st.booleans(),
-    text=st.booleans(),
-)
-def test_one_arrival_is_a_batch_of_one(edges_of: Any, seed: int, duplicates: str, directed: bool, text: bool) -> None:
-    """The quick way gives the same bits as the long one."""
-    rng = np.random.default_rng(seed)
-    quick, long = (Embedder(dim=4, duplicates=duplicates, directed=directed).fit(edges_of(seed % 5)) for _ in range(2))
-    for step in range(12):
-        name: Any = int(rng.integers(0, 60)) if rng.random() < 0.3 else f"new {step}" if text else 1000 + step
-        others = [int(u) for u in rng.integers(0, 60, rng.integers(0, 5)) if u != name]
-        weights = None if rng.random() < 0.5 else (2.0 ** rng.integers(-3, 4, len(others))).tolist()
-        if rng.random() < 0.2 and len(quick) > 5:
-            going = quick.ids[int(rng.integers(len(quick)))]
-            quick.remove_vertex(going)
-            long.remove_vertex(going)
-        vector = quick.add_vertex(name, others, weights)
-        long.partial_fit(Batch.arrival(name, others, weights))
-        assert quick.digest() == long.digest()
-        np.testing.assert_allclose(vector, long[name], atol=1e-6)
-    quick.check()
-    assert quick.diagnostics() == long.diagnostics()
 
 
 @pytest.mark.parametrize("batch", [1, 60])

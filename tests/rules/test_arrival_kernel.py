@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplet.embedder import Embedder
+from ripplet.events import Batch
+from ripplet.graph._kernels import TOP
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    duplicates=st.sampled_from(["add", "ignore", "replace"]),
+    directed=st.booleans(),
+    text=st.booleans(),
+)
+def test_one_arrival_is_a_batch_of_one(edges_of: Any, seed: int, duplicates: str, directed: bool, text: bool) -> None:
+    """The quick way gives the same bits as the long one."""
+    rng = np.random.default_rng(seed)
+    quick, long = (Embedder(dim=4, duplicates=duplicates, directed=directed).fit(edges_of(seed % 5)) for _ in range(2))
+    for step in range(12):
+        name: Any = int(rng.integers(0, 60)) if rng.random() < 0.3 else f"new {step}" if text else 1000 + step
+        others = [int(u) for u in rng.integers(0, 60, rng.integers(0, 5)) if u != name]
+        weights = None if rng.random() < 0.5 else (2.0 ** rng.integers(-3, 4, len(others))).tolist()
+        if rng.random() < 0.2 and len(quick) > 5:
+            going = quick.ids[int(rng.integers(len(quick)))]
+            quick.remove_vertex(going)
+            long.remove_vertex(going)
+        vector = quick.add_vertex(name, others, weights)
+        long.partial_fit(Batch.arrival(name, others, weights))
+        assert quick.digest() == long.digest()
+        np.testing.assert_allclose(vector, long[name], atol=1e-6)
+    quick.check()
+    assert quick.diagnostics() == long.diagnostics()
+
+
+def test_the_quick_way_is_taken_wherever_there_is_room(edges_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Embedder(dim=4, anchor_growth=0).fit(edges_of(0))
+    slow: list[Batch] = []
+    apply = model._engine.apply
+    monkeypatch.setattr(model._engine, "apply", lambda batch: slow.append(batch) or apply(batch))
+    for number in range(1, 1000):
+        model.add_vertex(f"name {number}", [0, f"name {number - 1}"])
+    assert len(slow) < 50  # arrays double, so that they seldom run out
+    model.check()
+    assert len(model) == model.diagnostics()["vertices"] == len(set(model.ids))
+
+
+@pytest.mark.parametrize("full", ["edges", "rows"])
+def test_without_room_nothing_happens(edges_of: Any, full: str) -> None:
+    engine = Embedder(dim=4).fit(edges_of(0))._engine
+    links = engine.graph.adjacency.links
+    column = np.array([1000, *range(5)]) if full == "edges" else np.arange(1000, 1000 + 2 * engine.graph.adjacency.rows)
+    if full == "edges":
+        links.heads[TOP] = links.neighbour.size
+    before = engine.digest()
+    assert engine.rule.arrive(engine.field, column, None, 1) == (-1, 0)
+    assert engine.digest() == before
+    assert 1000 not in engine.graph.ids
