@@ -21,7 +21,7 @@ from ripplet.views.laplacian import NORMALIZATIONS
 from ripplet.views.spectral import SpectralView, auto_views
 
 RULES = ("ripple", "paper")
-AUTO_GROWTH = 0.1
+AUTO_GROWTH = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

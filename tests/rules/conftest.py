@@ -110,7 +110,8 @@ class Reference:
         seen = set(newcomers) | set(front)
         front = [row for row in front if row not in set(newcomers)]
         moved = set(newcomers) | lost | set(front) | {row for row in delta.arrived.tolist() if not self.placed[row]}
-        left = turn.max_reads * max(1, len(newcomers) + len(delta.pairs) - len(delta.arrived))
+        known = sum(max(pair) < turn.first_new for pair in delta.numbers.tolist())
+        left = turn.max_reads * max(1, len(delta.arrived) + known)
         sources, depth = newcomers, 0
         while True:
             limit = left // (2 * max(1, len(front)))

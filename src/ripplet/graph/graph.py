@@ -109,19 +109,22 @@ class Graph:
     def _arrivals(
         self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
     ) -> Iterator[Delta]:
-        """Apply edge operations one arrival after the other: each newcomer with its edges to those before it."""
+        """Apply edge operations one arrival after the other: each newcomer with its edges to those before it.
+
+        What happens between known vertices keeps its place: behind the arrivals that were mentioned before it.
+        """
         pairs, arrived = self._intern(src, dst)
+        first_new = self.next_arrival - arrived.size
         newest = self.arrival[pairs].max(axis=1)
-        if (op == Op.REMOVE).any():  # edges that go keep their place, each newcomer comes with its first edge
-            newest = np.maximum.accumulate(newest)
-        order = np.argsort(newest, kind="stable")
-        cuts = [*np.searchsorted(newest[order], self.arrival[arrived]).tolist(), order.size]
-        known = order[: cuts[0]]
-        if known.size:
-            yield self._apply_rows(_NO_ROWS, op[known], pairs[known], weight[known])
-        for at, (begin, end) in enumerate(pairwise(cuts)):
-            chosen = order[begin:end]
-            yield self._apply_rows(arrived[at : at + 1], op[chosen], pairs[chosen], weight[chosen])
+        turn = np.where(newest < first_new, 2 * np.maximum.accumulate(newest) + 1, 2 * newest)
+        if (op == Op.REMOVE).any():  # then everything keeps its place, and a newcomer comes with its first edge alone
+            turn = np.maximum.accumulate(turn)
+        order = np.argsort(turn, kind="stable")
+        cuts = np.flatnonzero(np.diff(turn[order], prepend=-1))
+        for begin, end in pairwise([*cuts.tolist(), order.size]):
+            chosen, number = order[begin:end], int(turn[order[begin]])
+            newcomer = arrived[:0] if number % 2 else arrived[number // 2 - first_new :][:1]
+            yield self._apply_rows(newcomer, op[chosen], pairs[chosen], weight[chosen])
 
     def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[Rows, Rows]:
         """The rows of both ends, and the newcomers among them, numbered."""

@@ -254,6 +254,16 @@ def shaken(
 
 
 @njit(cache=True, nogil=True)
+def count_events(arrived: NDArray[np.int64], numbers: NDArray[np.int64], first_new: int) -> int:
+    """How many arrivals and changes between known vertices a batch holds: what it may read goes by that."""
+    events = arrived.size
+    for i in range(len(numbers)):
+        if max(numbers[i, 0], numbers[i, 1]) < first_new:
+            events += 1
+    return max(events, 1)
+
+
+@njit(cache=True, nogil=True)
 def room_for(links: Links, rows: NDArray[np.int64], limit: int) -> int:
     """How many neighbours are looked at when each row looks at `limit` at the most."""
     room = 0
@@ -305,7 +315,7 @@ def ripple(
     front = shaken(world, pairs, numbers, chance, turn)
     mark_new(newcomers.copy(), seen, stamp)
     front = front[: mark_new(front, seen, stamp)]
-    left = turn.max_reads * max(1, newcomers.size + len(pairs) - arrived.size)
+    left = turn.max_reads * count_events(arrived, numbers, turn.first_new)
     moved = front
     sources = newcomers
     depth = 0

@@ -48,7 +48,7 @@ class RippleRule:
     ) -> None:
         self.dim, self.views, self.normalize = dim, views, normalize
         self.mean_degree = 0.0  # at the start, which is when the views are chosen
-        self.space = self._new_space()
+        self.space = self._new_space(0.0)
         self.depth = -1 if depth is None else depth
         self.seed = seed
         self.max_reads = max_reads
@@ -75,25 +75,26 @@ class RippleRule:
 
     def start(self, field: Field, progress: Progress | None = None) -> None:
         """Embed the graph as it is from nothing, with the views that suit it."""
-        self.mean_degree = _mean_degree(field)
-        self.space, self._world = self._new_space(), None
-        start(self.space, field, self.threads, progress)
+        degree = _mean_degree(field)
+        space = self._new_space(degree)
+        start(space, field, self.threads, progress)
+        self.mean_degree, self.space, self._world = degree, space, None
 
     def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
         """Correct all vectors; the rows that moved more than the threshold.
 
         A graph that has become dense since its start gets the views of a dense graph now, once, from nothing.
         """
-        old, degree = self.space, max(self.mean_degree, _mean_degree(field))
+        degree = max(self.mean_degree, _mean_degree(field))
         if len(self.views(degree)) > len(self.views(self.mean_degree)):
-            self.mean_degree = degree
-            self.space = self._new_space()
-            bases = from_nothing(self.space, field, self.threads)
+            space = self._new_space(degree)
+            bases = from_nothing(space, field, self.threads)
         else:
-            self.space = old.successor()
-            bases = corrected(old, field, self.seed + sequence, self.threads)
-        self._world = None
-        return exchange(old, self.space, bases, field, threshold, self.threads)
+            degree, space = self.mean_degree, self.space.successor()
+            bases = corrected(self.space, field, self.seed + sequence, self.threads)
+        moved = exchange(self.space, space, bases, field, threshold, self.threads)
+        self.mean_degree, self.space, self._world = degree, space, None
+        return moved
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
@@ -159,12 +160,12 @@ class RippleRule:
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         self.mean_degree = float(state["mean_degree"])
-        self.space = self._new_space()
+        self.space = self._new_space(self.mean_degree)
         self.space.restore(state)
         self._world = None
 
-    def _new_space(self) -> Space:
-        return Space(self.views(self.mean_degree), self.dim, self.normalize)
+    def _new_space(self, mean_degree: float) -> Space:
+        return Space(self.views(mean_degree), self.dim, self.normalize)
 
 
 def _mean_degree(field: Field) -> float:
@@ -191,7 +192,7 @@ class _Shared:
         front = kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, turn)
         influence.mark_new(newcomers.copy(), self.seen, self.stamp)
         front = front[: influence.mark_new(front, self.seen, self.stamp)]
-        left = turn.max_reads * max(1, newcomers.size + len(delta.pairs) - delta.arrived.size)
+        left = turn.max_reads * kernels.count_events(delta.arrived, delta.numbers, turn.first_new)
         moved = [front, *self._rounds(newcomers, front, left)]
         self._refresh(newcomers, UNLIMITED, 0)
         unplaced = delta.arrived[world.placed[delta.arrived] == 0]

@@ -13,9 +13,9 @@ from ripplet.views.operators import Operator
 from ripplet.views.subspace import chebyshev, fixed_signs, rayleigh_ritz
 
 DENSE = 400  # vertices: up to here a dense solver is quicker than any other, and repeated values are no trouble to it
-LANCZOS = 60_000  # vertices: above this Lanczos is slow and large; filtered blocks are neither
+LANCZOS = 10_000  # vertices: above this Lanczos is slow and large; filtered blocks are neither
 TOLERANCE = 1e-8
-PASSES, DEGREE, SETTLED = 12, 12, 1e-3  # of the filtered blocks
+PASSES, DEGREE, SETTLED = 20, 12, 2e-4  # of the filtered blocks
 
 Pairs = tuple[NDArray[np.float64], NDArray[np.float64]]
 
