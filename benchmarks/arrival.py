@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplet import Batch, Embedder
-from ripplet.graph._kernels import apply_edges
+from ripplet.graph._kernels import TOP, apply_edges
 from ripplet.influence._kernels import key_of, spread
 from ripplet.rules._kernels import UNLIMITED, Turn, World, ripple
 
@@ -51,7 +51,6 @@ def run_kernel(world: World, rows: Rows, ends: Rows, seen: Rows, seed: int, sequ
     weight, op = np.ones(EDGES, np.float32), np.zeros(EDGES, np.int8)
     chance, pairs, numbers = np.empty((EDGES, 2)), np.empty((EDGES, 2), np.int64), np.empty((EDGES, 2), np.int64)
     for i in range(rows.size):
-        world.arrival[rows[i]] = first_new + i
         for j in range(EDGES):
             pairs[j, 0], pairs[j, 1] = rows[i], ends[i, j]
             numbers[j, 0], numbers[j, 1] = first_new + i, world.arrival[ends[i, j]]
@@ -94,19 +93,17 @@ def kernel_and_bare(model: Embedder, vertices: int, seed: int = 1) -> tuple[floa
     graph, field = engine.graph, engine.field
     ids = np.arange(vertices, vertices + ARRIVALS)
     rows, _, _ = graph.ids.intern(ids, ids)
-    graph.adjacency.ensure_rows(graph.ids.capacity)
-    while graph.adjacency.links.neighbour.size - graph.adjacency.links.heads[40] < ARRIVALS * EDGES * 16:
-        graph.adjacency._grow_arena()
-    graph._number(np.empty(0, np.int64))
-    graph.arrival = np.resize(graph.arrival, graph.adjacency.rows)
+    first_new = graph.next_arrival
+    graph._number(rows)
     field.grow()
+    while graph.adjacency.links.neighbour.size - graph.adjacency.links.heads[TOP] < ARRIVALS * EDGES * 16:
+        graph.adjacency._grow_arena()
     ends = np.random.default_rng(seed).integers(0, vertices, (ARRIVALS, EDGES))
     world = engine.rule.world(field)
-    run_kernel(world, rows[:1], ends[:1], field.seen, 0, 10**6, graph.next_arrival)  # compiles
+    run_kernel(world, rows[:1], ends[:1], field.seen, 0, 10**6, first_new)  # compiles
     began = time.perf_counter()
-    run_kernel(world, rows[1:], ends[1:], field.seen, 0, 10**6 + 1, graph.next_arrival + 1)
+    run_kernel(world, rows[1:], ends[1:], field.seen, 0, 10**6 + 1, first_new + 1)
     kernel = (time.perf_counter() - began) / (ARRIVALS - 1)
-    graph.next_arrival += ARRIVALS
     sample = rows[1 : 1 + ARRIVALS // 4]
     reads, bounds = recorded_reads(world, sample, 0, 10**6 + 1)
     out = np.empty(DIM, np.float32)
@@ -135,10 +132,10 @@ def bulk_text(edges: Rows, vertices: int) -> float:
     names = np.char.add("user-", edges[:end].astype(str))
     src, dst = names[:, 0].tolist(), names[:, 1].tolist()
     model = Embedder(dim=DIM, anchor_growth=0, threads=1).fit(Batch.of(src[:cut], dst[:cut]))
-    batches = [Batch.of(src[i : i + 50_000], dst[i : i + 50_000]) for i in range(cut, end, 50_000)]
     began = time.perf_counter()
-    for batch in batches:
-        model.partial_fit(batch)
+    for first in range(cut, end, 50_000):
+        last = min(first + 50_000, end)
+        model.partial_fit(Batch.of(src[first:last], dst[first:last]))
     return (end - cut) / (time.perf_counter() - began)
 
 

@@ -1,0 +1,63 @@
+"""The documents are true: examples run, parameters and public names are described, figures come from records."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import ripplet
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_example_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["vector"].shape == (16,)  # type: ignore[attr-defined]
+    assert {"gus", "hal"} <= set(names["model"].ids)  # type: ignore[attr-defined]
+    assert "1 new" in capsys.readouterr().out
+
+
+def test_every_parameter_is_described() -> None:
+    method = (ROOT / "docs/method.md").read_text()
+    missing = [name for name in inspect.signature(ripplet.Embedder).parameters if f"| `{name}` |" not in method]
+    assert not missing
+
+
+def test_defaults_are_described_as_they_are() -> None:
+    method = (ROOT / "docs/method.md").read_text()
+    for name, parameter in inspect.signature(ripplet.Embedder).parameters.items():
+        (shown,) = re.findall(rf"^\| `{name}` \| ([^|]*) \|", method, flags=re.MULTILINE)
+        default = "all cores" if name == "threads" else str(parameter.default)
+        assert default in shown.replace('"', "").replace("`", ""), name
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_figures_of_the_readme_are_those_of_the_records() -> None:
+    spec = importlib.util.spec_from_file_location("readme_figures", ROOT / "studies/readme_figures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    figures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(figures)
+    assert figures.rewritten(README) == README, "run python studies/readme_figures.py"
+
+
+def test_public_names_are_there() -> None:
+    assert [name for name in ripplet.__all__ if getattr(ripplet, name, None) is None] == []
+    assert set(ripplet.__all__) == set(dir(ripplet))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        ripplet.nothing  # noqa: B018
