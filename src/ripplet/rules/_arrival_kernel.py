@@ -1,17 +1,41 @@
 """One arrival in one call: at this size calls and small arrays cost more than the work, so everything happens here.
 
-The same kernels in the same order as for a batch, and therefore the same bits.
+The same kernels in the same order as for a batch, and therefore the same bits. The two dozen arrays of the state are
+handed over once, in a `Stage`, and not with every call: unpacking them takes longer than refreshing a vertex.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.experimental import structref
 from numpy.typing import NDArray
 
 from ripplet.graph._id_kernels import HEAD, ROWS, USED, Names, Table, _resolve, find_names
 from ripplet.graph._kernels import TOP, apply_edges
 from ripplet.rules._kernels import Turn, World, ripple
+
+
+@structref.register
+class _StageType(types.StructRef):  # type: ignore[misc]
+    def preprocess_fields(self, fields: Any) -> Any:
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class Stage(structref.StructRefProxy):  # type: ignore[misc]
+    """The arrays that an arrival works on: names, state, and who has been seen. Valid until one of them is replaced."""
+
+
+structref.define_constructor(Stage, _StageType, ["table", "world", "seen"])
+structref.define_boxing(_StageType, Stage)
+
+
+@njit(cache=True, nogil=True)
+def set_stage(table: Table, world: World, seen: NDArray[np.int64]) -> Stage:
+    """The arrays in one parcel."""
+    return Stage(table, world, seen)
 
 
 @njit(cache=True, nogil=True)
@@ -36,19 +60,13 @@ def _has_room(table: Table, names: Names, world: World, rows: NDArray[np.int64])
 
 @njit(cache=True, nogil=True)
 def arrive(
-    table: Table,
-    names: Names,
-    weight: NDArray[np.float32],
-    world: World,
-    seen: NDArray[np.int64],
-    turn: Turn,
-    repeated: int,
-    directed: bool,
+    stage: Stage, names: Names, weight: NDArray[np.float32], turn: Turn, repeated: int, directed: bool
 ) -> tuple[int, int, int]:
     """Let the vertex named first arrive with edges to those named after it: its row, newcomers, rows moved.
 
     The row is −1, and nothing has happened, where there is not enough room or a freed row is to be used again.
     """
+    table, world, seen = stage.table, stage.world, stage.seen
     count = len(names[0])
     rows, fresh = np.empty(count, np.int64), np.empty(count, np.int64)
     find_names(table, names, 0, count, rows)

@@ -16,7 +16,7 @@ from ripplet.graph.ids import names_for_kernels
 from ripplet.influence import _kernels as influence
 from ripplet.parallel import blocks, for_blocks
 from ripplet.rules import _kernels as kernels
-from ripplet.rules._arrival_kernel import arrive
+from ripplet.rules._arrival_kernel import Stage, arrive, set_stage
 from ripplet.rules._kernels import UNLIMITED, Turn, World
 from ripplet.rules.anchor import corrected, exchange, from_nothing, orthogonality_error, start
 from ripplet.rules.field import Field
@@ -54,6 +54,7 @@ class RippleRule:
         self.max_reads = max_reads
         self.threads = threads
         self._world: World | None = None
+        self._staged: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
 
     @property
     def ready(self) -> bool:
@@ -114,11 +115,9 @@ class RippleRule:
         if not self.ready or not edges:
             return -1, 0
         row, new, moved = arrive(
-            graph.ids.table,
+            self._stage(field),
             names_for_kernels(names),
             ones(edges) if weights is None else weights.astype(np.float32),
-            self.world(field),
-            field.seen,
             self._turn(sequence, graph.next_arrival),
             REPEATED[graph.adjacency.duplicates],
             graph.adjacency.directed,
@@ -126,6 +125,12 @@ class RippleRule:
         if row >= 0:
             graph.next_arrival += new
         return row, moved
+
+    def _stage(self, field: Field) -> Stage:
+        arrays = field.graph.ids.table, self.world(field), field.seen
+        if any(mine is not now for mine, now in zip(self._staged[1], arrays, strict=True)):
+            self._staged = set_stage(*arrays), arrays
+        return self._staged[0]
 
     def _turn(self, sequence: int, first_new: int) -> Turn:
         return Turn(self.seed, sequence, self.depth, self.max_reads, first_new)
