@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from ripplet.baselines.base import checked
+from ripplet.baselines.base import check_settings, checked
 from ripplet.errors import InvalidValueError
 
 
@@ -29,3 +32,28 @@ def test_the_callers_matrix_is_left_alone() -> None:
 def test_what_is_no_graph_is_refused(graph: np.ndarray, expected: str) -> None:
     with pytest.raises(InvalidValueError, match=expected):
         checked(graph)
+
+
+@dataclass
+class Method:
+    dim: int = 1
+    rate: float = 0.5
+    order: str = "any"
+    seed: int = 0
+
+
+def test_settings_that_can_be_used_are_let_pass() -> None:
+    check_settings(Method())
+    check_settings(Method(rate=2, order=""))
+
+
+@pytest.mark.parametrize("settings", [{"dim": 0}, {"dim": True}, {"seed": -1}, {"dim": 1.0}])
+def test_whole_numbers_are_checked(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValueError, match=f"Method.{next(iter(settings))}: expected a whole number ≥"):
+        check_settings(Method(**settings))
+
+
+@pytest.mark.parametrize("rate", [0, -1.0, np.inf, np.nan, "1"])
+def test_other_numbers_are_checked(rate: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"Method\.rate: expected a number > 0"):
+        check_settings(Method(rate=rate))

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from ripplet.baselines.base import Baseline
 from ripplet.baselines.deepwalk import DeepWalk
+from ripplet.baselines.line import LINE
+from ripplet.baselines.netmf import NetMF
+from ripplet.baselines.node2vec import Node2Vec
+from ripplet.baselines.spectral import Spectral
 from ripplet.errors import one_of
 
-__all__ = ["Baseline", "DeepWalk", "baseline"]
+__all__ = ["LINE", "Baseline", "DeepWalk", "NetMF", "Node2Vec", "Spectral", "baseline"]
 
-_KINDS: dict[str, type[Baseline]] = {"deepwalk": DeepWalk}
+_KINDS: dict[str, type[Baseline]] = {
+    "deepwalk": DeepWalk,
+    "line": LINE,
+    "netmf": NetMF,
+    "node2vec": Node2Vec,
+    "spectral": Spectral,
+}
 
 
 def baseline(name: str) -> type[Baseline]:

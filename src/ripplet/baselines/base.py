@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,3 +35,15 @@ def checked(graph: Any) -> csr_array:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
+
+
+def check_settings(method: Any) -> None:
+    """Refuse settings that cannot be used: whole numbers below 1 (the seed: below 0), numbers that are not above 0."""
+    for field in fields(method):
+        name, value = f"{type(method).__name__}.{field.name}", getattr(method, field.name)
+        if field.type == "int":
+            least = 0 if field.name == "seed" else 1
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InvalidValueError.of(name, f"a whole number ≥ {least}", value)
+        elif field.type == "float" and (not isinstance(value, Real) or not 0 < float(value) < np.inf):
+            raise InvalidValueError.of(name, "a number > 0", value)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplet.baselines import _kernels as kernels
-from ripplet.baselines.base import checked
-from ripplet.errors import InvalidValueError, MissingExtraError
+from ripplet.baselines.base import check_settings, checked
+from ripplet.errors import MissingExtraError
 from ripplet.influence._kernels import key_of
 from ripplet.parallel import for_blocks
 
@@ -36,17 +34,14 @@ class DeepWalk:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, least = getattr(self, field.name), 0 if field.name == "seed" else 1
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidValueError.of(f"DeepWalk.{field.name}", f"a whole number ≥ {least}", value)
+        check_settings(self)
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
         """Walk and train; vertices without edges keep zero vectors."""
         try:
             from gensim.models import Word2Vec
         except ImportError as error:
-            raise MissingExtraError("DeepWalk", "eval") from error
+            raise MissingExtraError(type(self).__name__, "eval") from error
         sentences = Sentences(self.corpus(graph))
         vectors = np.zeros((graph.shape[0], self.dim), np.float32)
         if not len(sentences.walks):
@@ -66,28 +61,23 @@ class DeepWalk:
 
     def corpus(self, graph: csr_array) -> NDArray[np.int64]:
         """The walks, a row each; round after round, each round from all vertices that have edges, in random order."""
-        matrix = checked(graph)
-        first, neighbour = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-        cumulative = np.concatenate([[0.0], np.cumsum(matrix.data)])
-        starts = np.flatnonzero(np.diff(first))
+        slots = kernels.slots_of(checked(graph))
+        starts = np.flatnonzero(np.diff(slots.first))
         walks = np.empty((self.walks, len(starts), self.length), np.int64)
-        for turn, rows in enumerate(walks):
+        for turn in range(self.walks):
             order = np.random.default_rng([self.seed, turn]).permutation(starts)
-            key = np.uint64(key_of(self.seed, 0, turn))
-            step = partial(_walk, (first, neighbour, cumulative), order, key, rows)
-            for_blocks(step, len(order), size=BLOCK, threads=self.threads)
+            self._round(slots, order, np.uint64(key_of(self.seed, 0, turn)), walks[turn])
         return walks.reshape(-1, self.length)
 
+    def _round(self, slots: kernels.Slots, order: NDArray[np.int64], key: np.uint64, rows: NDArray[np.int64]) -> None:
+        def work(begin: int, end: int) -> None:
+            self._walk(slots, order[begin:end], key, rows[begin:end])
 
-def _walk(
-    graph: tuple[NDArray[Any], ...],
-    order: NDArray[np.int64],
-    key: np.uint64,
-    rows: NDArray[np.int64],
-    begin: int,
-    end: int,
-) -> None:
-    kernels.walk(*graph, order[begin:end], key, rows[begin:end])
+        for_blocks(work, len(order), size=BLOCK, threads=self.threads)
+
+    def _walk(self, slots: kernels.Slots, starts: NDArray[np.int64], key: np.uint64, rows: NDArray[np.int64]) -> None:
+        """Fill a row with the walk from each start: what makes another method of this one."""
+        kernels.walk(*slots, starts, key, rows)
 
 
 @dataclass(frozen=True, slots=True)
