@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column
-from ripplet.graph.graph import Delta, Graph, joined
+from ripplet.graph.graph import Delta, Graph, joined, under
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
 from ripplet.views.base import Progress
@@ -138,7 +138,7 @@ class Engine:
 
     def _due(self) -> bool:
         if not self.rule.ready:  # the start of a model that began empty comes whether or not there are anchors
-            return len(self.graph) >= self.start_size and self._with_edges() >= self.start_size
+            return 2 * self.graph.adjacency.edges >= self.start_size and self._with_edges() >= self.start_size
         return self.anchor_growth > 0 and self.growth >= self.anchor_growth
 
     def _with_edges(self) -> int:
@@ -218,9 +218,9 @@ class Engine:
         """Take over what `state` gave."""
         adjacency = self.graph.adjacency
         self.graph = Graph.from_state(
-            _under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
+            under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
         )
-        self.rule.restore(_under("rule_", state))
+        self.rule.restore(under("rule_", state))
         self.field = Field(self.graph, self.field.vectors.shape[1], self.field.vectors.dtype)
         rows = self.graph.rows
         self.field.vectors[:rows], self.field.placed[:rows] = state["vectors"], state["placed"]
@@ -239,7 +239,3 @@ def _id_arrays(column: IdColumn) -> list[NDArray[Any]]:
         names = [name.encode() for name in column.to_pylist()]
         return [np.array([len(name) for name in names]), np.frombuffer(b"".join(names), np.uint8)]
     return [np.frombuffer(repr(column).encode(), np.uint8)]
-
-
-def _under(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

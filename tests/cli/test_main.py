@@ -41,7 +41,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"ripplet {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["embed", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["embed", "--help"], ["demo", "--help"], ["datasets", "--help"]])
 def test_help(capsys, arguments):
     assert leave(arguments) == ExitCode.OK
     assert "Usage: ripplet" in capsys.readouterr().out

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplet.datasets import Dataset
+from ripplet.datasets.base import SourceFile
 from ripplet.errors import InvalidValueError
 
 PAIRS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
@@ -52,3 +53,14 @@ def test_the_labels_are_not_those_of_the_caller() -> None:
 def test_a_pair_outside_the_vertices_is_refused(pair: list[int]) -> None:
     with pytest.raises(InvalidValueError, match="vertices 0 to 2"):
         Dataset.of("bad", [pair], np.zeros(3))
+
+
+def test_vertices_are_called_by_their_index_unless_they_have_names() -> None:
+    assert list(Dataset.of("pair", [[0, 1]], [0, 0]).names) == [0, 1]
+    assert Dataset.of("pair", [[0, 1]], [0, 0], names=["a", "b"]).names == ["a", "b"]
+    with pytest.raises(InvalidValueError, match="names: expected 2 names"):
+        Dataset.of("pair", [[0, 1]], [0, 0], names=["a"])
+
+
+def test_the_address_of_a_file() -> None:
+    assert SourceFile("edges.txt", "", "https://example.org/graphs").address == "https://example.org/graphs/edges.txt"

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.datasets._kernels import attach
+from ripplet.datasets._kernels import attach, copy_ends
 
 
 def reference(labels: np.ndarray, noise: float, draws: np.ndarray) -> list[list[int]]:
@@ -30,3 +30,15 @@ def test_attach_is_the_reference(vertices: int, communities: int, per_vertex: in
     room = np.bincount(labels, minlength=communities) * (1 + 2 * per_vertex)
     targets = attach(labels, np.cumsum(room) - room, noise, draws)
     assert targets.tolist() == reference(labels, noise, draws)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 40), st.integers(1, 4), st.integers(0, 1000))
+def test_copy_ends_is_the_reference(arrivals: int, per_vertex: int, seed: int) -> None:
+    draws = np.random.default_rng(seed).random((arrivals, per_vertex))
+    ends: list[int] = []
+    for vertex, row in enumerate(draws, start=1):
+        earlier = list(ends) or [0]
+        for draw in row:
+            ends += [earlier[int(draw * len(earlier))], vertex]
+    assert copy_ends(draws).tolist() == ends[::2]

@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def info_of(*paths: Path) -> Info:
     files = (SourceFile(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), "here") for path in paths)
-    return Info("tiny", "a tiny graph", 3, 2, 2, tuple(files))
+    return Info("tiny", "a tiny graph", 3, 2, 1, 4, 2, tuple(files))
 
 
 def test_text_files_in_any_order_of_lines(folder: Path) -> None:

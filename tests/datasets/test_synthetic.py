@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplet.datasets import Dataset
-from ripplet.datasets.synthetic import growing_communities, nested_communities, planted_partition
+from ripplet.datasets.synthetic import (
+    growing_communities,
+    nested_communities,
+    planted_partition,
+    preferential_attachment,
+    rmat,
+)
 from ripplet.errors import InvalidValueError
 
 
@@ -80,7 +86,55 @@ def test_planted_partition_draws_exactly_the_pairs_asked_for(communities: int, s
     assert (within, len(ends) - within) == (round(vertices * inside / 2), round(vertices * elsewhere / 2))
 
 
-@pytest.mark.parametrize("generate", [growing_communities, nested_communities, planted_partition])
+@pytest.mark.parametrize("per_vertex", [1, 4])
+def test_preferential_attachment_has_the_degrees_of_the_theory(per_vertex: int) -> None:
+    vertices, m = 100_000, per_vertex
+    dataset = preferential_attachment(vertices, per_vertex)
+    assert np.unique(dataset.edges[:, 1]).tolist() == list(range(1, vertices))
+    degrees = np.bincount(dataset.edges.ravel())
+    for k in range(m, m + 6):
+        expected = 2 * m * (m + 1) / (k * (k + 1) * (k + 2))
+        assert np.mean(degrees == k) == pytest.approx(expected, rel=0.04)
+    k = 10 * m
+    assert np.mean(degrees >= k) == pytest.approx(m * (m + 1) / (k * (k + 1)), rel=0.1)
+
+
+def test_rmat_has_the_degrees_of_the_theory() -> None:
+    scale, per_vertex, shares = 9, 8, (0.6, 0.2, 0.15, 0.05)
+    cell = np.ones((1, 1))
+    for _ in range(scale):
+        cell = np.kron(cell, np.reshape(shares, (2, 2)))
+    linked = 1 - (1 - cell - cell.T) ** (per_vertex << scale)
+    np.fill_diagonal(linked, 0)
+    expected = linked.sum(axis=1)
+    datasets = [rmat(scale, per_vertex, shares, seed) for seed in range(20)]
+    degrees = np.array([np.bincount(dataset.edges.ravel(), minlength=1 << scale) for dataset in datasets])
+    spread = (linked * (1 - linked)).sum(axis=1)
+    assert degrees.mean() == pytest.approx(expected.mean(), rel=0.01)
+    assert (degrees**2).mean() == pytest.approx((expected**2 + spread).mean(), rel=0.02)
+    assert degrees.max(axis=1).mean() == pytest.approx(expected.max(), rel=0.03)
+
+
+def test_rmat_with_equal_shares_has_no_hubs_and_its_order_hides_the_hubs_it_has() -> None:
+    even = np.bincount(rmat(12, 8, (0.25,) * 4).edges.ravel())
+    assert even.max() < 3 * even.mean()
+    skewed = np.bincount(rmat(12, 8).edges.ravel(), minlength=1 << 12)
+    assert skewed.max() > 20 * skewed.mean()
+    assert skewed[:2048].sum() == pytest.approx(skewed.sum() / 2, rel=0.2)
+
+
+@pytest.mark.parametrize("generate", [preferential_attachment, rmat])
+def test_hubs_without_communities_have_one_label(generate: Callable[..., Dataset]) -> None:
+    assert generate().classes == 1
+
+
+def test_a_single_vertex_attaches_to_nobody() -> None:
+    assert preferential_attachment(1).edges.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "generate", [growing_communities, nested_communities, planted_partition, preferential_attachment, rmat]
+)
 def test_the_seed_decides_everything(generate: Callable[..., Dataset]) -> None:
     first, again, other = generate(seed=3), generate(seed=3), generate(seed=4)
     assert np.array_equal(first.edges, again.edges)
@@ -95,3 +149,11 @@ def test_impossible_wishes_are_refused() -> None:
         growing_communities(communities=0)
     with pytest.raises(InvalidValueError, match="noise"):
         growing_communities(noise=1.5)
+    with pytest.raises(InvalidValueError, match="vertices: expected a positive integer"):
+        preferential_attachment(0)
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.5, 0.5, -0.5), (0.3, 0.3, 0.3, 0.3)])
+def test_shares_of_quarters_sum_to_one(shares: tuple[float, ...]) -> None:
+    with pytest.raises(InvalidValueError, match="shares: expected four shares that sum to 1"):
+        rmat(shares=shares)

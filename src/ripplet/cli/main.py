@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ripplet._version import __version__
+from ripplet.cli.datasets import datasets
 from ripplet.cli.demo import demo
 from ripplet.cli.embed import embed
 from ripplet.errors import MissingExtraError, RippletError
@@ -30,6 +31,7 @@ class ExitCode(IntEnum):
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(embed)
 app.command()(demo)
+app.command()(datasets)
 
 
 def _version(asked: bool) -> None:

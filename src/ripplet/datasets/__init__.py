@@ -1,16 +1,20 @@
-"""Graphs to measure with: the five of the paper, one file each, and generated ones that grow."""
+"""Graphs to measure with: the five of the paper, one file each, one's own, and generated ones that grow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from ripplet.datasets import blog, citeseer, cora, flickr, wiki
 from ripplet.datasets.base import Dataset, Info
+from ripplet.datasets.download import Progress
+from ripplet.datasets.files import find
+from ripplet.datasets.own import from_files
 from ripplet.errors import one_of
 
-__all__ = ["Dataset", "Info", "available", "load"]
+__all__ = ["Dataset", "Info", "available", "fetch", "from_files", "load"]
 
-_LOADERS: dict[str, tuple[Info, Callable[[], Dataset]]] = {
+_LOADERS: dict[str, tuple[Info, Callable[[Progress | None], Dataset]]] = {
     module.INFO.name: (module.INFO, module.load) for module in (cora, citeseer, wiki, blog, flickr)
 }
 
@@ -20,8 +24,15 @@ def available() -> dict[str, Info]:
     return {name: info for name, (info, _) in _LOADERS.items()}
 
 
-def load(name: str) -> Dataset:
-    """Read a published data set from the folder named by RIPPLET_DATA."""
+def load(name: str, progress: Progress | None = None) -> Dataset:
+    """Read a published data set: from the folder named by RIPPLET_DATA, the user's cache, or where it was published."""
     one_of("name", name, _LOADERS)
     _, read = _LOADERS[name]
-    return read()
+    return read(progress)
+
+
+def fetch(name: str, progress: Progress | None = None) -> list[Path]:
+    """Make sure that the files of a published data set are here, and say where."""
+    one_of("name", name, _LOADERS)
+    info, _ = _LOADERS[name]
+    return [find(file, progress) for file in info.files]

@@ -1,4 +1,4 @@
-"""The inner loop of the growing graph: every arrival copies endpoints of earlier edges."""
+"""The inner loops of growing graphs: every arrival copies endpoints of earlier edges."""
 
 from __future__ import annotations
 
@@ -36,3 +36,21 @@ def attach(
                 slots[first[own] + used[own] + 1] = vertex
                 used[own] += 2
     return targets
+
+
+@njit(cache=True, nogil=True)
+def copy_ends(draws: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The target of every edge of vertices 1, 2, … (a row of draws each): a uniform one of the earlier ends of edges.
+
+    A vertex is among the ends as often as its degree says. Edge i has its target at 2i and its source at 2i + 1; the
+    edges of vertex 1 all go to vertex 0.
+    """
+    arrivals, per_vertex = draws.shape
+    ends = np.zeros(2 * arrivals * per_vertex, np.int64)
+    for arrival in range(arrivals):
+        earlier = 2 * arrival * per_vertex
+        for edge in range(per_vertex):
+            slot = earlier + 2 * edge
+            ends[slot] = ends[int(draws[arrival, edge] * earlier)]
+            ends[slot + 1] = arrival + 1
+    return ends[::2].copy()

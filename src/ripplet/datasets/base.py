@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from ripplet.errors import InvalidValueError
+from ripplet.events import Id
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,23 +18,40 @@ class Dataset:
     """An undirected, unweighted graph without self-loops, and one label per vertex; vertices are 0 … n−1.
 
     Each edge stands once, the smaller vertex first, in the order of the larger: the order in which edges come when
-    vertices arrive by index.
+    vertices arrive by index. `names` says what the vertices are called where they come from, `class_names` what the
+    labels stand for where those were text.
     """
 
     name: str
     edges: NDArray[np.int64]
     labels: NDArray[np.int64]
+    names: Sequence[Id]
+    class_names: Sequence[str] = ()
 
     @classmethod
-    def of(cls, name: str, pairs: ArrayLike, labels: ArrayLike) -> Dataset:
-        """A data set from pairs in any order and direction; repeated pairs count once, self-loops are left out."""
+    def of(
+        cls,
+        name: str,
+        pairs: ArrayLike,
+        labels: ArrayLike,
+        names: Sequence[Id] | None = None,
+        class_names: Sequence[str] = (),
+    ) -> Dataset:
+        """A data set from pairs in any order and direction; repeated pairs count once, self-loops are left out.
+
+        Without names the vertices are called by their index.
+        """
         ends, marks = np.asarray(pairs, np.int64).reshape(-1, 2), np.array(labels, np.int64)
         count = len(marks)
         if len(ends) and (ends.min() < 0 or ends.max() >= count):
             raise InvalidValueError.of("pairs", f"vertices 0 to {count - 1:,}", f"{ends.min()} to {ends.max()}")
+        if names is not None and len(names) != count:
+            raise InvalidValueError.of("names", f"{count:,} names, as many as labels", f"{len(names):,} names")
         older, newer = ends.min(axis=1), ends.max(axis=1)
-        keys = np.unique((newer * count + older)[older < newer])
-        return cls(name, np.column_stack([keys % max(count, 1), keys // max(count, 1)]), marks)
+        keys = np.sort((newer * count + older)[older < newer])
+        keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique takes twenty times as long on millions of pairs
+        edges = np.column_stack([keys % max(count, 1), keys // max(count, 1)])
+        return cls(name, edges, marks, range(count) if names is None else names, class_names)
 
     @property
     def vertices(self) -> int:
@@ -57,20 +76,31 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as its authors published it: its name, its checksum, where it comes from."""
+    """A file as its authors published it: its name, its checksum, the address of the folder it comes from."""
 
     name: str
     sha256: str
     origin: str
 
+    @property
+    def address(self) -> str:
+        """Where the file can be downloaded."""
+        return f"{self.origin}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What is known of a published data set without reading it; `edges` are distinct pairs without self-loops."""
+    """What is known of a published data set without reading it.
+
+    `edges` are distinct pairs without self-loops, `self_loops` the vertices with one, `paper_edges` what Table 2 of the
+    paper says: the rows of the file. Vertices and classes are the same in both.
+    """
 
     name: str
     about: str
     vertices: int
     edges: int
+    self_loops: int
+    paper_edges: int
     classes: int
     files: tuple[SourceFile, ...]

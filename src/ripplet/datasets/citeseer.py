@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from ripplet.datasets.base import Dataset, Info, SourceFile
+from ripplet.datasets.download import Progress
 from ripplet.datasets.readers import read_text
 
-ORIGIN = "github.com/thunlp/MMDW at commit 22335fbfbf5c088045384397f5b71d1bbce54624, folder data"
+ORIGIN = "https://raw.githubusercontent.com/thunlp/MMDW/22335fbfbf5c088045384397f5b71d1bbce54624/data"
 INFO = Info(
     name="citeseer",
     about="computer-science papers that cite each other, labelled by field",
     vertices=3_312,
     edges=4_551,
+    self_loops=124,
+    paper_edges=4_732,
     classes=6,
     files=(
         SourceFile(
@@ -27,6 +30,6 @@ INFO = Info(
 )
 
 
-def load() -> Dataset:
-    """Read CiteSeer from the data folder."""
-    return read_text(INFO)
+def load(progress: Progress | None = None) -> Dataset:
+    """Read CiteSeer; it is downloaded where it is not here yet."""
+    return read_text(INFO, progress)

@@ -1,38 +1,56 @@
-"""Finding the files of a data set in the folder named by RIPPLET_DATA, and making sure they are the right ones."""
+"""Finding the files of a data set: in the folder named by RIPPLET_DATA, in the user's cache, else at their address."""
 
 from __future__ import annotations
 
-import hashlib
 import os
+from http.client import HTTPException
 from pathlib import Path
+from urllib.error import URLError
 
 from ripplet.datasets.base import SourceFile
-from ripplet.errors import FormatError, RippletError
+from ripplet.datasets.download import Progress, download, is_intact
+from ripplet.errors import RippletError
 
 VARIABLE = "RIPPLET_DATA"
-"""The environment variable that names the folder with the files of the data sets."""
+"""The environment variable that names a folder with the files of the data sets."""
 
 
 class MissingDataError(RippletError, FileNotFoundError):
-    """A file of a data set is not where it was looked for."""
+    """A file of a data set is neither here nor to be had."""
 
 
-def find(file: SourceFile) -> Path:
-    """The path of a file in the data folder, once its checksum has been seen to be right."""
+def cache_folder() -> Path:
+    """Where downloaded files are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ripplet"
+
+
+def present(file: SourceFile) -> Path | None:
+    """The path of a file that is here with the right checksum; a file with other bytes does not count."""
+    return next((path for path in _candidates(file) if is_intact(path, file)), None)
+
+
+def find(file: SourceFile, progress: Progress | None = None) -> Path:
+    """The path of a file with the right checksum; it is downloaded where it is not here yet."""
+    path = present(file)
+    if path is not None:
+        return path
+    target = cache_folder() / file.name
+    try:
+        download(file, target, progress)
+    except (OSError, HTTPException) as error:
+        raise MissingDataError(_explain(file, error)) from error
+    return target
+
+
+def _candidates(file: SourceFile) -> list[Path]:
     folder = os.environ.get(VARIABLE)
-    if not folder:
-        raise MissingDataError(
-            f"{file.name}: expected in the folder named by {VARIABLE}, which is not set; "
-            f"set it to a folder that holds the file (it comes from {file.origin})"
-        )
-    path = Path(folder) / file.name
-    if not path.is_file():
-        raise MissingDataError(
-            f"{file.name}: expected in {folder} ({VARIABLE}), not there; put it there (it comes from {file.origin})"
-        )
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != file.sha256:
-        raise FormatError(
-            f"{path}: expected sha256 {file.sha256}, got {found}; replace it by the file from {file.origin}"
-        )
-    return path
+    return [Path(place) / file.name for place in (folder, cache_folder()) if place]
+
+
+def _explain(file: SourceFile, error: Exception) -> str:
+    reason = error.reason if type(error) is URLError else error
+    looked = [f"{path} {'has another sha256' if path.is_file() else 'is not there'}" for path in _candidates(file)]
+    return (
+        f"{file.name}: {', '.join(looked)}, and {file.address} cannot be downloaded ({reason}); "
+        f"put the file into a folder and set {VARIABLE} to that folder"
+    )

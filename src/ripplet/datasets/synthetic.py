@@ -1,6 +1,9 @@
-"""Generated graphs with known communities; the order of the vertices is the order of their arrival."""
+"""Generated graphs, with communities or with hubs; the order of the vertices is the order of their arrival."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +69,45 @@ def planted_partition(
 ) -> Dataset:
     """Equal communities in random order; `inside` and `elsewhere` are the mean degrees to one's own and the others."""
     nested = nested_communities(communities, 1, size, inside, 0.0, elsewhere, seed)
-    return Dataset("planted partition", nested.edges, nested.labels)
+    return replace(nested, name="planted partition")
+
+
+def preferential_attachment(vertices: int = 20_000, edges_per_vertex: int = 5, seed: int = 0) -> Dataset:
+    """Hubs that grow: every edge of a newcomer goes to an earlier vertex in proportion to its degree.
+
+    A share 2m(m+1) / (k(k+1)(k+2)) of the vertices has k ≥ m edges, m per newcomer (Barabási and Albert). Edges drawn
+    twice count once. All vertices have the same label.
+    """
+    from ripplet.datasets._kernels import copy_ends
+
+    _positive(vertices=vertices, edges_per_vertex=edges_per_vertex)
+    targets = copy_ends(np.random.default_rng(seed).random((vertices - 1, edges_per_vertex)))
+    sources = np.repeat(np.arange(1, vertices), edges_per_vertex)
+    labels = np.zeros(vertices, np.int64)
+    return Dataset.of("preferential attachment", np.column_stack([sources, targets]), labels)
+
+
+def rmat(
+    scale: int = 14, edges_per_vertex: int = 8, shares: Sequence[float] = (0.57, 0.19, 0.19, 0.05), seed: int = 0
+) -> Dataset:
+    """A recursive matrix (R-MAT) of 2^scale vertices in random order: hubs, and hubs among the neighbours of hubs.
+
+    Every edge falls into one quarter of the adjacency matrix after another, in these shares. Edges drawn twice count
+    once and self-loops are left out, so there are fewer edges than drawn; many vertices have none. All vertices have
+    the same label.
+    """
+    _positive(scale=scale, edges_per_vertex=edges_per_vertex)
+    if len(shares) != 4 or min(shares) < 0 or not np.isclose(sum(shares), 1):
+        raise InvalidValueError.of("shares", "four shares that sum to 1", shares)
+    rng = np.random.default_rng(seed)
+    vertices = 1 << scale
+    rows, columns = np.zeros((2, vertices * edges_per_vertex), np.int64)
+    bounds = np.cumsum(shares)[:3]
+    for _ in range(scale):
+        quarter = np.searchsorted(bounds, rng.random(len(rows)), side="right")
+        rows, columns = 2 * rows + quarter // 2, 2 * columns + quarter % 2
+    pairs = rng.permutation(vertices)[np.column_stack([rows, columns])]
+    return Dataset.of("R-MAT", pairs, np.zeros(vertices, np.int64))
 
 
 def _between(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from ripplet.datasets.base import Dataset, Info, SourceFile
+from ripplet.datasets.download import Progress
 from ripplet.datasets.readers import read_text
 
-ORIGIN = "github.com/thunlp/MMDW at commit 22335fbfbf5c088045384397f5b71d1bbce54624, folder data"
+ORIGIN = "https://raw.githubusercontent.com/thunlp/MMDW/22335fbfbf5c088045384397f5b71d1bbce54624/data"
 INFO = Info(
     name="wiki",
     about="encyclopaedia pages that link to each other, labelled by category",
     vertices=2_405,
     edges=11_596,
+    self_loops=1_165,
+    paper_edges=17_981,
     classes=17,
     files=(
         SourceFile(
@@ -27,6 +30,6 @@ INFO = Info(
 )
 
 
-def load() -> Dataset:
-    """Read Wiki from the data folder."""
-    return read_text(INFO)
+def load(progress: Progress | None = None) -> Dataset:
+    """Read Wiki; it is downloaded where it is not here yet."""
+    return read_text(INFO, progress)

@@ -1,24 +1,32 @@
-"""What vectors are worth: classification, clustering, the stream protocols, stability."""
+"""What vectors are worth: classification, clustering, link prediction, the stream protocols, stability, latency."""
 
 from __future__ import annotations
 
 from ripplet.evaluation.classification import Classifier, Scores, classify
 from ripplet.evaluation.clustering import Agreement, cluster
-from ripplet.evaluation.protocols import StreamResult, arrival, current, stream
+from ripplet.evaluation.latency import Latency, latency
+from ripplet.evaluation.link_prediction import LinkScores, link_prediction
+from ripplet.evaluation.protocols import Checkpoints, StreamResult, arrival, checkpoint, current, stream
 from ripplet.evaluation.stability import Ageing, AnchorWatch, ageing, anchor_cosines
 
 __all__ = [
     "Ageing",
     "Agreement",
     "AnchorWatch",
+    "Checkpoints",
     "Classifier",
+    "Latency",
+    "LinkScores",
     "Scores",
     "StreamResult",
     "ageing",
     "anchor_cosines",
     "arrival",
+    "checkpoint",
     "classify",
     "cluster",
     "current",
+    "latency",
+    "link_prediction",
     "stream",
 ]

@@ -22,6 +22,14 @@ class Scores:
     micro: float
     macro: float
 
+    @classmethod
+    def of(cls, labels: NDArray[Any], told: NDArray[Any]) -> Scores:
+        """F1 of what was told about vertices with these labels."""
+        from sklearn.metrics import f1_score
+
+        micro, macro = (f1_score(labels, told, average=average, zero_division=0) for average in ("micro", "macro"))
+        return cls(float(micro), float(macro))
+
 
 @dataclass(frozen=True, slots=True)
 class Classifier:
@@ -42,13 +50,14 @@ class Classifier:
         model = OneVsRestClassifier(LogisticRegression(C=1.0, max_iter=1000))
         return cls(model.fit(LENGTH * unit_rows(vectors), labels))
 
+    def tell(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """The labels it gives to vectors."""
+        told: NDArray[Any] = self.model.predict(LENGTH * unit_rows(vectors))
+        return told
+
     def score(self, vectors: NDArray[Any], labels: NDArray[Any]) -> Scores:
         """F1 of what it says about these vectors."""
-        from sklearn.metrics import f1_score
-
-        told = self.model.predict(LENGTH * unit_rows(vectors))
-        micro, macro = (f1_score(labels, told, average=average, zero_division=0) for average in ("micro", "macro"))
-        return Scores(float(micro), float(macro))
+        return Scores.of(labels, self.tell(vectors))
 
 
 def classify(vectors: NDArray[Any], labels: NDArray[Any], train: NDArray[np.int64], test: NDArray[np.int64]) -> Scores:

@@ -212,8 +212,8 @@ class Graph:
     def from_state(cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str) -> Graph:
         """The graph whose `state` this is."""
         self = cls(directed=directed, duplicates=duplicates)
-        self.ids = Ids.from_state(_under("ids_", state))
-        self.adjacency = Adjacency.from_packed(_under("edges_", state), directed=directed, duplicates=duplicates)
+        self.ids = Ids.from_state(under("ids_", state))
+        self.adjacency = Adjacency.from_packed(under("edges_", state), directed=directed, duplicates=duplicates)
         self.adjacency.ensure_rows(self.ids.capacity)
         self.arrival = grown(state["arrival"], self.adjacency.rows, -1)
         self.next_arrival = int(state["next_arrival"])
@@ -234,7 +234,8 @@ def ones(length: int) -> NDArray[np.float32]:
     return _ONES[:length] if length <= _SMALL else np.ones(length, np.float32)
 
 
-def _under(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def under(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a state whose names begin with a prefix, without it."""
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ripplet.events import IdColumn
-from ripplet.graph.graph import Delta
+from ripplet.graph.graph import Delta, under
 from ripplet.influence.cascade import Cascade, Rows
 from ripplet.influence.reuse import ReusedCascade
 from ripplet.rules import _paper_kernels as kernels
@@ -139,5 +139,4 @@ class PaperRule:
         self.units, self.began_empty = int(state["units"][0]), bool(state["units"][1])
         self.initial_gram = state["initial_gram"]
         if isinstance(self.cascade, ReusedCascade):
-            prefix = "cascade_"
-            self.cascade.restore({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})
+            self.cascade.restore(under("cascade_", state))
