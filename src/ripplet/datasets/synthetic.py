@@ -105,7 +105,7 @@ def rmat(
     bounds = np.cumsum(shares)[:3]
     for _ in range(scale):
         quarter = np.searchsorted(bounds, rng.random(len(rows)), side="right")
-        rows, columns = 2 * rows + quarter // 2, 2 * columns + quarter % 2
+        rows, columns = rows << 1 | quarter >> 1, columns << 1 | quarter & 1
     pairs = rng.permutation(vertices)[np.column_stack([rows, columns])]
     return Dataset.of("R-MAT", pairs, np.zeros(vertices, np.int64))
 
