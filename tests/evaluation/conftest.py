@@ -38,11 +38,17 @@ class NeighbourMean:
         self.calls.append("add_vertex")
         return self._arrive(vertex, neighbours)
 
+    def preview(self, neighbours: list[int]) -> np.ndarray:
+        self.calls.append("preview")
+        return self._mean(neighbours)
+
     def partial_fit(self, batch: Batch) -> Any:
         self.calls.append("partial_fit")
         vertices, edges = self._parts(batch)
-        for vertex in vertices:
+        new = [vertex for vertex in vertices if vertex not in self.rows]
+        for vertex in new:
             self._arrive(vertex, [v for u, v in edges if u == vertex])
+        self.edges |= {(u, v) for u, v in edges if u not in new}
         anchored = bool(self.anchor_every) and len(self.rows) % self.anchor_every == 0
         if anchored:
             self.rows = {vertex: row @ self.turn for vertex, row in self.rows.items()}
@@ -54,9 +60,11 @@ class NeighbourMean:
     def _arrive(self, vertex: int, neighbours: list[int]) -> np.ndarray:
         assert vertex not in self.rows
         self.edges |= {(vertex, other) for other in neighbours}
-        means = [self.rows[other] for other in neighbours]
-        self.rows[vertex] = np.mean(means, axis=0) if means else np.zeros(self.dim)
+        self.rows[vertex] = self._mean(neighbours)
         return self.rows[vertex]
+
+    def _mean(self, neighbours: list[int]) -> np.ndarray:
+        return np.mean([self.rows[other] for other in neighbours], axis=0) if neighbours else np.zeros(self.dim)
 
     @staticmethod
     def _parts(batch: Batch) -> tuple[list[int], list[tuple[int, int]]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ripplet.errors import InvalidValueError, MissingExtraError
-from ripplet.evaluation.classification import Classifier, classify
+from ripplet.evaluation.classification import Classifier, Scores, classify
 
 LABELS = np.tile([0, 1, 2], 40)
 RNG = np.random.default_rng(0)
@@ -34,6 +34,12 @@ def test_micro_weighs_vertices_and_macro_classes() -> None:
     scores = trained.score(vectors, np.array([0, 0, 0, 1]))
     assert scores.micro == pytest.approx(3 / 4)
     assert scores.macro == pytest.approx((6 / 7 + 0) / 2)
+
+
+def test_what_is_told_can_be_scored_later() -> None:
+    trained = Classifier.train(SEPARATE, LABELS)
+    told = np.concatenate([trained.tell(SEPARATE[:50]), trained.tell(SEPARATE[50:])])
+    assert Scores.of(LABELS, told) == trained.score(SEPARATE, LABELS)
 
 
 def test_only_the_train_rows_teach() -> None:

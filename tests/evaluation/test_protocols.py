@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ripplet.datasets import Dataset
 from ripplet.datasets.synthetic import planted_partition
 from ripplet.errors import InvalidValueError
-from ripplet.evaluation.protocols import Arrivals, arrival, current, stream
+from ripplet.evaluation.protocols import Arrivals, arrival, checkpoint, current, stream
 from ripplet.events import Op
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
@@ -137,3 +137,114 @@ def test_a_start_of_nothing_or_everything_is_refused(neighbour_mean: Any, start:
 def test_an_empty_batch_is_refused(neighbour_mean: Any) -> None:
     with pytest.raises(InvalidValueError, match="batch"):
         stream(neighbour_mean(), GRAPH, batch=0)
+
+
+# ---------------------------------------------------------------------- spread
+
+
+@given(st.one_of(st.none(), st.integers(0, 1000)))
+def test_spread_edges_are_the_same_edges_at_their_time(seed: int | None) -> None:
+    together, spread = Arrivals.of(GRAPH, seed), Arrivals.of(GRAPH, seed, "spread")
+    np.testing.assert_array_equal(together.order, spread.order)
+    assert len(spread.edges) == len(GRAPH.edges)
+    assert pairs(spread.edges) == pairs(GRAPH.edges)
+    place = np.argsort(spread.order)
+    for here in range(GRAPH.vertices):
+        own, late = spread.neighbours(here), spread.late(here)
+        assert set(own) <= set(together.neighbours(here))
+        assert bool(own) == bool(together.neighbours(here))
+        assert (place[late] < here).all()
+    assert len(together.late(50)) == 0
+
+
+def test_about_half_of_the_edges_come_later_and_not_all_at_once() -> None:
+    graph = planted_partition(communities=3, size=200, inside=30, elsewhere=5)
+    spread = Arrivals.of(graph, 0, "spread")
+    late = np.array([len(spread.late(place)) for place in range(graph.vertices)])
+    assert 0.4 < late.sum() / len(graph.edges) < 0.5
+    assert (late[300:] > 0).mean() > 0.95
+    assert (spread.edges != Arrivals.of(graph, 1, "spread").edges).any()
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_late_edges_reach_the_model(neighbour_mean: Any, batch: int) -> None:
+    model = neighbour_mean()
+    stream(model, GRAPH, seed=1, batch=batch, edges="spread")
+    assert pairs(list(model.edges)) == pairs(GRAPH.edges)
+
+
+def test_vectors_on_arrival_are_those_before_late_edges(neighbour_mean: Any) -> None:
+    class Restless(neighbour_mean):  # type: ignore[misc]
+        def partial_fit(self, batch: Any) -> Any:
+            self.rows = {vertex: row + 1 for vertex, row in self.rows.items()}
+            return super().partial_fit(batch)
+
+    result = stream(Restless(), GRAPH, edges="spread")
+    late = [len(Arrivals.of(GRAPH, 0, "spread").late(place)) > 0 for place in range(45, 90)]
+    steps = np.cumsum(late[::-1])[::-1]
+    np.testing.assert_allclose(result.final_vectors[45:, 0] - result.arrival_vectors[:, 0], steps, atol=1e-9)
+    assert result.stream_seconds > result.arrival_seconds.sum()
+
+
+def test_edges_come_together_or_spread(neighbour_mean: Any) -> None:
+    with pytest.raises(InvalidValueError, match="edges: expected one of 'together', 'spread'"):
+        stream(neighbour_mean(), GRAPH, edges="scattered")
+
+
+# ---------------------------------------------------------------------- checkpoint
+
+
+@pytest.mark.parametrize("edges", ["together", "spread"])
+@pytest.mark.parametrize("seed", [None, 4])
+def test_a_graph_is_what_the_batches_have_brought(neighbour_mean: Any, seed: int | None, edges: str) -> None:
+    arrivals, model = Arrivals.of(GRAPH, seed, edges), neighbour_mean()
+    model.fit(arrivals.batch(0, 60))
+    graph = arrivals.graph(60)
+    assert graph.shape == (60, 60)
+    assert (graph != graph.T).nnz == 0
+    assert pairs(arrivals.order[np.column_stack(graph.nonzero())]) == pairs(list(model.edges))
+    assert (graph.data == 1).all()
+
+
+@pytest.mark.parametrize(("every", "sizes"), [(0.25, [57, 68, 79, 90]), (0.4, [63, 90]), (1.0, [90])])
+def test_it_is_retrained_after_every_share_of_the_stream(every: float, sizes: list[int]) -> None:
+    told: list[int] = []
+    seen: list[int] = []
+
+    def embed(graph: Any) -> np.ndarray:
+        seen.append(graph.shape[0])
+        return np.eye(graph.shape[0])
+
+    result = checkpoint(embed, GRAPH, every=every, progress=told.append)
+    assert seen == sizes
+    assert told == [size - 45 for size in sizes]
+    assert len(result.retrain_seconds) == len(sizes)
+
+
+def test_every_arrival_is_judged_by_the_first_vectors_it_has() -> None:
+    labels = GRAPH.labels[Arrivals.of(GRAPH, 2).order]
+
+    def embed(graph: Any) -> np.ndarray:
+        """Right about those of the last 5 %, wrong about all that came before them."""
+        size = graph.shape[0]
+        shown = (labels[:size] + 1) % 3
+        shown[:45] = labels[:45]
+        shown[-3:] = labels[size - 3 : size]
+        return np.eye(3)[shown] @ np.linalg.qr(np.random.default_rng(size).standard_normal((3, 3)))[0]
+
+    assert checkpoint(embed, GRAPH, seed=2, every=3 / 45).scores.micro == 1.0
+    assert checkpoint(embed, GRAPH, seed=2, every=1.0).scores.micro == pytest.approx(3 / 45)
+
+
+def test_a_retrained_method_is_good_at_every_checkpoint(neighbour_mean: Any) -> None:
+    def embed(graph: Any) -> np.ndarray:
+        return np.linalg.eigh(graph.toarray())[1][:, -4:]
+
+    for seed in (None, 0):
+        assert checkpoint(embed, GRAPH, seed=seed, every=0.2).scores.micro > 0.6
+
+
+@pytest.mark.parametrize("every", [0.0, 1.5])
+def test_checkpoints_need_a_share(every: float) -> None:
+    with pytest.raises(InvalidValueError, match="every: expected a share"):
+        checkpoint(lambda graph: np.eye(graph.shape[0]), GRAPH, every=every)

@@ -1,0 +1,34 @@
+"""Baselines that take in one arrival at a time, all with the same few methods: `start`, `arrive`, `vectors`."""
+
+from __future__ import annotations
+
+from ripplet.baselines.streaming.adapter import Streamed
+from ripplet.baselines.streaming.base import StreamingBaseline
+from ripplet.baselines.streaming.incremental_svd import IncrementalSVD
+from ripplet.baselines.streaming.neighbour_mean import NeighbourMean
+from ripplet.baselines.streaming.nystrom import Nystrom
+from ripplet.baselines.streaming.warm_node2vec import WarmNode2Vec
+from ripplet.errors import one_of
+
+__all__ = [
+    "IncrementalSVD",
+    "NeighbourMean",
+    "Nystrom",
+    "Streamed",
+    "StreamingBaseline",
+    "WarmNode2Vec",
+    "streaming_baseline",
+]
+
+_KINDS: dict[str, type[StreamingBaseline]] = {
+    "neighbour_mean": NeighbourMean,
+    "nystrom": Nystrom,
+    "warm_node2vec": WarmNode2Vec,
+    "incremental_svd": IncrementalSVD,
+}
+
+
+def streaming_baseline(name: str) -> type[StreamingBaseline]:
+    """The class of a streaming baseline by its name."""
+    one_of("baseline", name, _KINDS)
+    return _KINDS[name]
