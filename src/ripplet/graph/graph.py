@@ -120,9 +120,10 @@ class Graph:
         if (op == Op.REMOVE).any():  # then everything keeps its place, and a newcomer comes with its first edge alone
             turn = np.maximum.accumulate(turn)
         order = np.argsort(turn, kind="stable")
-        cuts = np.flatnonzero(np.diff(turn[order], prepend=-1))
-        for begin, end in pairwise([*cuts.tolist(), order.size]):
-            chosen, number = order[begin:end], int(turn[order[begin]])
+        turns = np.union1d(turn, 2 * self.arrival[arrived])  # a newcomer has its turn even if it brings no edge
+        cuts = [*np.searchsorted(turn[order], turns).tolist(), order.size]
+        for number, (begin, end) in zip(turns.tolist(), pairwise(cuts), strict=True):
+            chosen = order[begin:end]
             newcomer = arrived[:0] if number % 2 else arrived[number // 2 - first_new :][:1]
             yield self._apply_rows(newcomer, op[chosen], pairs[chosen], weight[chosen])
 
