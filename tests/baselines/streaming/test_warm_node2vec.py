@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+from ripplet.baselines import Node2Vec
 from ripplet.baselines.streaming import WarmNode2Vec
 
 SETTINGS = {"dim": 8, "length": 10}
@@ -44,6 +46,17 @@ def test_walks_begin_at_what_an_arrival_touches_and_go_along_edges(small_stream:
     assert set(walks[walks[:, 0] == 80, 1].tolist()) <= {4, 9}
     graph = method._graph.to_csr()
     assert (graph[walks[:, :-1].ravel(), walks[:, 1:].ravel()] > 0).all()
+
+
+def test_walks_are_those_of_node2vec(small_stream: Any) -> None:
+    settings = SETTINGS | {"p": 0.25, "q": 4.0, "seed": 3}
+    method = WarmNode2Vec(**settings)
+    method.start(small_stream.graph)
+    method._touched = set(range(80))
+    walks, own = method._corpus(), Node2Vec(**settings).corpus(small_stream.graph)
+    returns, expected = [(rows[:, 2:] == rows[:, :-2]).mean() for rows in (walks, own)]
+    assert returns == pytest.approx(expected, abs=0.03)
+    assert expected > 0.3
 
 
 def test_edges_between_known_vertices_are_learned(small_stream: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,14 +81,6 @@ def check_arrival(v: int, neighbours: Sequence[int], known: int) -> None:
         raise InvalidValueError.of("v", f"a known vertex or the next, {known}", v)
     if len(neighbours) and not 0 <= min(neighbours) <= max(neighbours) < known:
         raise InvalidValueError.of("neighbours", f"known vertices, 0 to {known - 1}", list(neighbours))
-
-
-def check_settings(method: Any) -> None:
-    """Refuse settings that are not whole numbers; only the seed may be zero."""
-    for field in fields(method):
-        value, least = getattr(method, field.name), 0 if field.name == "seed" else 1
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidValueError.of(f"{type(method).__name__}.{field.name}", f"a whole number ≥ {least}", value)
 
 
 def growing(graph: csr_array) -> Adjacency:

@@ -16,8 +16,8 @@ from scipy.linalg import eigh, qr, svd
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 
-from ripplet.baselines.base import checked
-from ripplet.baselines.streaming.base import Rows, check_arrival, check_settings
+from ripplet.baselines.base import check_settings, checked
+from ripplet.baselines.streaming.base import Rows, check_arrival
 
 NEGLIGIBLE = 1e-9  # of the largest: singular values and lengths below are rounding
 DENSE = 400

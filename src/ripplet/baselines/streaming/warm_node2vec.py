@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplet.baselines import _kernels as kernels
+from ripplet.baselines.base import check_settings
 from ripplet.baselines.deepwalk import Sentences
-from ripplet.baselines.streaming.base import Rows, check_arrival, check_settings, growing, link
+from ripplet.baselines.streaming.base import Rows, check_arrival, growing, link
 from ripplet.errors import MissingExtraError
 from ripplet.influence._kernels import key_of
 
 
 @dataclass(kw_only=True)
 class WarmNode2Vec:
-    """node2vec with p = q = 1, trained on the start; then, per `chunk` of arrivals, on walks from all they touch.
+    """node2vec trained on the start; then, per `chunk` of arrivals, on walks from all they touch.
 
     A newcomer has the mean of its neighbours until its chunk is complete; training sets out from there.
     """
@@ -29,6 +30,8 @@ class WarmNode2Vec:
     length: int = 40
     window: int = 7
     epochs: int = 1
+    p: float = 1.0
+    q: float = 1.0
     chunk: int = 64
     seed: int = 0
 
@@ -92,13 +95,12 @@ class WarmNode2Vec:
     def _corpus(self) -> NDArray[np.int64]:
         """Walks from the touched vertices that have edges, round after round, each in random order."""
         graph = self._graph.to_csr()
-        first, neighbour = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-        cumulative = np.concatenate([[0.0], np.cumsum(graph.data)])
-        touched = np.array(sorted(self._touched), np.int64)
-        starts = touched[first[touched + 1] > first[touched]]
+        graph.sort_indices()
+        slots, touched = kernels.slots_of(graph), np.array(sorted(self._touched), np.int64)
+        starts = touched[slots.first[touched + 1] > slots.first[touched]]
         walks = np.empty((self.walks, len(starts), self.length), np.int64)
         for turn, rows in enumerate(walks):
             order = np.random.default_rng([self.seed, self._learned, turn]).permutation(starts)
             key = np.uint64(key_of(self.seed, self._learned, turn))
-            kernels.walk(first, neighbour, cumulative, order, key, rows)
+            kernels.biased_walk(slots, (1 / self.p, 1.0, 1 / self.q), order, key, rows)
         return walks.reshape(-1, self.length)
