@@ -117,7 +117,7 @@ class Graph:
         first_new = self.next_arrival - arrived.size
         newest = self.arrival[pairs].max(axis=1)
         turn = np.where(newest < first_new, 2 * np.maximum.accumulate(newest) + 1, 2 * newest)
-        if (op == Op.REMOVE).any():  # then everything keeps its place, and a newcomer comes with its first edge alone
+        if _comes_and_goes(op, pairs):  # then everything keeps its place: a newcomer comes with its first edges alone
             turn = np.maximum.accumulate(turn)
         order = np.argsort(turn, kind="stable")
         turns = np.union1d(turn, 2 * self.arrival[arrived])  # a newcomer has its turn even if it brings no edge
@@ -238,6 +238,15 @@ def ones(length: int) -> NDArray[np.float32]:
 def under(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The arrays of a state whose names begin with a prefix, without it."""
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+
+
+def _comes_and_goes(op: NDArray[np.int8], pairs: NDArray[np.int64]) -> bool:
+    """Whether an edge is both added and removed, so that the order in which that happens matters."""
+    gone = op == Op.REMOVE
+    if not gone.any():
+        return False
+    pair = (pairs.min(axis=1) << 31) + pairs.max(axis=1)
+    return bool(np.isin(pair[gone], pair[~gone]).any())
 
 
 class _Rehearsal:
