@@ -35,7 +35,7 @@ class SpectralView:
     weight: float = 1.0
     flatten: float = 0.5
     ridge: float = 1.0
-    degree: int = 4  # of the anchor's Chebyshev filter
+    degree: int = 6  # of the anchor's Chebyshev filter
 
     def __post_init__(self) -> None:
         if (self.tau is None) == (self.tau_per_degree is None):
