@@ -75,6 +75,18 @@ def test_non_edges_are_never_edges(neighbour_mean: Any) -> None:
     assert all(set(ids[1:]) == {2, 3, 4} for ids in asked)
 
 
+def test_late_edges_are_compared_with_strangers_of_their_newer_end(neighbour_mean: Any) -> None:
+    asked: list[list[int]] = []
+    model, edges = neighbour_mean(), GRAPH.adjacency().toarray()
+    look = model.vectors
+    model.vectors = lambda ids: asked.append(ids.tolist()) or look(ids)
+    model.partial_fit = lambda batch: None
+    link_prediction(model, GRAPH, edges="spread")
+    late = [(asked[at][0], asked[at + 1]) for at in range(len(asked)) if len(asked[at]) == 1]
+    assert len(late) > 50
+    assert all(edges[source, ids[0]] and not edges[source, ids[1:]].any() for source, ids in late)
+
+
 def test_the_seed_decides_and_a_dot_product_is_no_cosine(neighbour_mean: Any) -> None:
     told = link_prediction(neighbour_mean(), GRAPH)
     assert told == link_prediction(neighbour_mean(), GRAPH)

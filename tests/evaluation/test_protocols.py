@@ -236,6 +236,11 @@ def test_every_arrival_is_judged_by_the_first_vectors_it_has() -> None:
     assert checkpoint(embed, GRAPH, seed=2, every=1.0).scores.micro == pytest.approx(3 / 45)
 
 
+def test_only_the_start_teaches() -> None:
+    noise = np.random.default_rng(0).standard_normal((90, 120))
+    assert checkpoint(lambda graph: noise[: graph.shape[0]], GRAPH, every=0.5).scores.micro < 0.7
+
+
 def test_a_retrained_method_is_good_at_every_checkpoint(neighbour_mean: Any) -> None:
     def embed(graph: Any) -> np.ndarray:
         return np.linalg.eigh(graph.toarray())[1][:, -4:]

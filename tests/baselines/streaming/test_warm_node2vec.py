@@ -25,13 +25,13 @@ def test_nothing_moves_until_a_chunk_is_complete(small_stream: Any) -> None:
 
 
 def test_training_goes_on_from_the_vectors_as_they_are(small_stream: Any) -> None:
-    method = WarmNode2Vec(**SETTINGS, chunk=1)
+    method = WarmNode2Vec(**SETTINGS, walks=2, chunk=1)
     method.start(small_stream.graph)
     start = method.vectors().copy()
     foretold = method.place([0, 1])
     given = method.arrive(80, [0, 1])
     moved = np.linalg.norm(method.vectors()[:80] - start, axis=1)
-    assert np.linalg.norm(given - foretold) < np.linalg.norm(foretold)
+    assert np.linalg.norm(given - foretold) < 0.25 * np.linalg.norm(foretold)
     assert np.median(moved) < 0.2 * np.median(np.linalg.norm(start, axis=1))
 
 

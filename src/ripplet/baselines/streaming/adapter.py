@@ -96,11 +96,11 @@ def _only_added(batch: Batch) -> None:
 
 
 def _arrivals(batch: Batch) -> Iterator[tuple[Id, list[Id]]]:
-    """The sources of a batch with their neighbours, as long as the source stays the same and is not named again."""
+    """The sources of a batch with their neighbours, as long as the source stays the same."""
     src, dst = as_list(batch.src), as_list(batch.dst)
     named = [False] * len(batch) if batch.op is None else (batch.op == Op.VERTEX).tolist()
     begin = 0
     for row in range(1, len(batch) + 1):
-        if row == len(batch) or src[row] != src[begin] or named[row]:
+        if row == len(batch) or src[row] != src[begin]:
             yield src[begin], [dst[edge] for edge in range(begin, row) if not named[edge]]
             begin = row
