@@ -86,6 +86,7 @@ COMPARISONS = (
     Comparison(NetMF, {"dim": 90, "window": 10, "approximate": False}, KARATE_CLUB),
     Comparison(NetMF, {"dim": 90, "window": 10, "approximate": True}, KARATE_CLUB),
 )
+STEADY = {"PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "1"}  # else PecanPy's vectors differ from run to run
 FRAME = """
 import sys
 import numpy as np
@@ -112,10 +113,10 @@ def theirs(peer: Peer, dataset: datasets.Dataset) -> list[float]:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         python, graph, vectors = install(peer, place / "venv"), place / "graph.npy", place / "vectors.npy"
+        own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | STEADY
         np.save(graph, dataset.adjacency().toarray())
         for seed in SEEDS:
             command = [str(python), "-c", FRAME.format(code=peer.code), str(graph), str(seed), str(vectors)]
-            own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             subprocess.run(command, check=True, capture_output=True, text=True, cwd=place, env=own)
             scores.append(score(np.load(vectors), dataset, seed))
     return scores
@@ -138,6 +139,7 @@ def compare(comparison: Comparison, dataset: datasets.Dataset, known: dict[str, 
         "method": comparison.ours.__name__,
         "settings": asdict(methods[0]) | {"seed": list(SEEDS)},  # type: ignore[call-overload]
         "peer": peer.name,
+        "installed": [*peer.requirements, *peer.bare],
         "remarks": peer.remarks,
         "ours": ours,
     }
