@@ -128,3 +128,46 @@ def test_an_interrupted_wait_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -
 
     with running(read):
         pass
+
+
+def test_one_reader_beside_one_writer_never_wait_for_each_other_for_ever() -> None:
+    lock, stop, reads = ReadWriteLock(), threading.Event(), []
+
+    def read() -> None:
+        while not stop.is_set():
+            with lock.reading():
+                reads.append(1)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    for _ in range(2_000):
+        with lock.writing():
+            pass
+    stop.set()
+    reader.join(10)
+    assert not reader.is_alive()
+    assert reads
+
+
+def test_a_reader_waits_for_one_write_at_the_most() -> None:
+    """Beside a writer that never pauses, every write that ends lets the waiting reader in before the next."""
+    lock, stop, writes = ReadWriteLock(), threading.Event(), [0]
+
+    def write() -> None:
+        while not stop.is_set():
+            with lock.writing():
+                writes[0] += 1
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    waited = []
+    for _ in range(50):
+        lock._state.acquire()  # what has been written so far, while the lock itself is held still
+        before = writes[0]
+        lock._state.release()
+        with lock.reading():
+            waited.append(writes[0] - before)
+    stop.set()
+    writer.join(10)
+    assert not writer.is_alive()
+    assert sorted(waited)[len(waited) // 2] <= 2

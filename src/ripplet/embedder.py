@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ripplet.changes import Changes
 from ripplet.engine import Engine, Outcome
 from ripplet.errors import FormatError, InvalidValueError, UnknownVertexError
-from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column
+from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, plain_id
 from ripplet.locks import ReadWriteLock
 from ripplet.parameters import Parameters
 from ripplet.search.exact import nearest
@@ -71,17 +71,19 @@ class Embedder:
         self.reuse_influence = reuse_influence
         self.threads = threads
         self._lock = ReadWriteLock()
-        self._engine = _new_engine(self._parameters())
+        self._made_with = self._parameters()
+        self._engine = _new_engine(self._made_with)
 
     # ------------------------------------------------------------------ what goes in
 
     def fit(self, edges: Any, *, progress: Progress | None = None) -> Embedder:
         """Begin anew with these edges as the initial graph; `progress(what, share done)` is called on long solves."""
         batch = Batch.from_any(edges, directed=self.directed)
-        engine = _new_engine(self._parameters())
+        parameters = self._parameters()
+        engine = _new_engine(parameters)
         engine.start(batch, progress)
         with self._lock.writing():
-            self._engine = engine
+            self._made_with, self._engine = parameters, engine
         return self
 
     def partial_fit(self, edges: Any) -> Changes:
@@ -102,8 +104,8 @@ class Embedder:
     def remove_edges(self, edges: Any) -> Changes:
         """Remove edges (pairs; weights are not looked at) as a batch."""
         batch = Batch.from_any(edges, op=Op.REMOVE, directed=self.directed)
-        if isinstance(edges, Batch) and (edges.op is None or (edges.op != Op.REMOVE).any()):
-            raise InvalidValueError.of("edges", "pairs, or a Batch of removals only", "a Batch that adds")
+        if len(batch) and (batch.op is None or (batch.op != Op.REMOVE).any()):
+            raise InvalidValueError.of("edges", "pairs, or a batch of removals only", "a batch that does more")
         with self._lock.writing():
             return self._changes(self._engine.apply(batch))
 
@@ -127,9 +129,11 @@ class Embedder:
         return len(self._engine.graph)
 
     def __contains__(self, vertex: object) -> bool:
-        with self._lock.reading():
-            known = isinstance(vertex, int | str | np.integer) and not isinstance(vertex, bool)
-            return known and self._row(vertex) >= 0
+        try:
+            with self._lock.reading():
+                return self._row(vertex) >= 0
+        except InvalidValueError:
+            return False
 
     def __getitem__(self, vertex: Id) -> NDArray[np.float32]:
         return self.vectors([vertex])[0]
@@ -156,13 +160,13 @@ class Embedder:
 
     def preview(self, neighbours: Sequence[Id], weights: Any = None) -> NDArray[np.float32]:
         """The vector a newcomer with these known neighbours would be placed at, before it moves any of them."""
-        column = id_column(neighbours)
+        column = id_column(neighbours, "neighbours")
         shares = Batch.of(column, column, weights).weight
         single = np.ones(len(column), np.float32) if shares is None else shares.astype(np.float32)
         with self._lock.reading():
             engine = self._engine
-            row = engine.rule.preview(engine.field, engine.graph.rows_of(column), single)
-            return engine.rule.serve(row[None])[0]
+            edges = engine.graph.adjacency.merged(engine.graph.rows_of(column), single)
+            return engine.rule.serve(engine.rule.preview(engine.field, *edges)[None])[0]
 
     def nearest(self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10) -> list[tuple[Id, float]]:
         """The `k` vertices of highest cosine with a vertex (itself left out) or with a raw vector, best first."""
@@ -236,7 +240,8 @@ class Embedder:
         """Write the model to a directory; an earlier model there is replaced, at once or not at all."""
         with self._lock.reading():
             arrays = self._engine.state()
-        write_arrays(directory, arrays, {"parameters": self._parameters().to_json()})
+            parameters = self._made_with.to_json()
+        write_arrays(directory, arrays, {"parameters": parameters})
 
     @classmethod
     def load(cls, directory: str | PathLike[str]) -> Embedder:
@@ -263,12 +268,23 @@ class Embedder:
         for name in params:
             if name not in known:
                 raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
-        engine = _new_engine(Parameters(**(known | params)))
+        parameters = Parameters(**(known | params))
+        engine = _new_engine(parameters)
         with self._lock.writing():
             for name, value in params.items():
                 setattr(self, name, value)
-            self._engine = engine
+            self._made_with, self._engine = parameters, engine
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and for other processes: parameters and arrays."""
+        with self._lock.reading():
+            return {"parameters": self._made_with.to_json(), "arrays": self._engine.state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The model that `__getstate__` described."""
+        type(self).__init__(self, **Parameters.from_json(state["parameters"]))
+        self._engine.restore(state["arrays"])
 
     # ------------------------------------------------------------------ inside
 
@@ -295,9 +311,7 @@ class Embedder:
         return graph.ids.column(graph.in_order())
 
     def _row(self, vertex: Any) -> int:
-        if isinstance(vertex, bool) or not isinstance(vertex, int | str | np.integer):
-            raise InvalidValueError.of("vertex", "an id that is int or str", vertex)
-        return self._engine.graph.ids.find_one(vertex if isinstance(vertex, str) else int(vertex))
+        return self._engine.graph.ids.find_one(plain_id(vertex, "vertex"))
 
     def _query(self, vertex: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """What to compare with, inside, and the row to leave out."""

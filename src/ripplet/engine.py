@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column
+from ripplet.events import Batch, Id, IdColumn, as_list, id_column
 from ripplet.graph.graph import Delta, Graph, joined, under
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
@@ -62,10 +62,12 @@ class Engine:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
         first_new = self.graph.next_arrival
         steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
-        moved, removed = self._move(steps, first_new)
-        anchored = self._count(len(batch), _edges_in(batch), moved.size + len(removed))
+        moved, removed, edges = self._move(steps, first_new)
+        anchored = self._count(len(batch), edges, moved.size + len(removed))
         if anchored:
             moved = np.union1d(moved, self.anchor())
+        if not self.graph.adjacency.edges:
+            self.rule.reset(self.field)
         self.graph.mention_loops()
         return Outcome(moved, first_new, removed, anchored)
 
@@ -75,11 +77,11 @@ class Engine:
             neighbours = as_list(id_column(neighbours, "neighbours"))
         column = id_column([vertex, *neighbours], "vertex and neighbours")
         shares = None if weights is None else Batch.of(neighbours, neighbours, weights).weight
-        row, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)
+        row, edges, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)
         if row < 0:
             self.apply(Batch.arrival(vertex, neighbours, weights))
             return self.graph.ids.find_one(as_list(column)[0])
-        if self._count(len(neighbours), len(neighbours), changed):
+        if self._count(len(neighbours), edges, changed):
             self.anchor()
         self.graph.mention_loops()
         return row
@@ -109,19 +111,21 @@ class Engine:
         vertices = len(self.graph) / max(self.vertices_then, 1) - 1
         return max(vertices, self.edge_events / (2 * max(self.edges_then, 1)))
 
-    def _move(self, steps: Iterable[Delta], first_new: int) -> tuple[Rows, list[Id]]:
-        """Take the steps and let the rule act, after each or after all of them."""
+    def _move(self, steps: Iterable[Delta], first_new: int) -> tuple[Rows, list[Id], int]:
+        """Take the steps, the rule acting after each or after all: rows moved, vertices gone, edges changed."""
         if not self.rule.one_by_one:
             followed = [self.field.follow(delta) for delta in steps]
             delta = self._joined(followed, first_new)
-            return self.rule.apply(self.field, delta, self.sequence + 1), delta.removed
+            return self.rule.apply(self.field, delta, self.sequence + 1), delta.removed, _edges_changed(delta)
         moved: list[Rows] = [np.empty(0, np.int64)]
         removed: list[Id] = []
+        edges = 0
         for delta in steps:
             moved.append(self.rule.apply(self.field, self.field.follow(delta), self.sequence + 1))
             removed += delta.removed
+            edges += _edges_changed(delta)
         rows = np.unique(np.concatenate(moved))
-        return rows[self.graph.arrival[rows] >= 0], self._gone(removed)
+        return rows[self.graph.arrival[rows] >= 0], self._gone(removed), edges
 
     def _gone(self, removed: list[Id]) -> list[Id]:
         return [name for name in removed if name not in self.graph.ids]
@@ -174,7 +178,7 @@ class Engine:
         }
 
     def digest(self) -> str:
-        """A hash of graph, vectors and sequence number that does not depend on how they lie in memory."""
+        """A hash of graph, vectors, coordinates and sequence number that does not depend on how they lie in memory."""
         order = self.graph.in_order()
         hasher = hashlib.blake2b(digest_size=16)
         for part in self._canonical(order):
@@ -228,8 +232,8 @@ class Engine:
             setattr(self, name, value)
 
 
-def _edges_in(batch: Batch) -> int:
-    return len(batch) if batch.op is None else int(np.count_nonzero(batch.op != Op.VERTEX))
+def _edges_changed(delta: Delta) -> int:
+    return int(np.count_nonzero(delta.chance[:, 0]))
 
 
 def _id_arrays(column: IdColumn) -> list[NDArray[Any]]:

@@ -162,11 +162,12 @@ def _id_list(values: list[Any], name: str) -> IdColumn:
             raise InvalidValueError.of(name, "text that can be written as UTF-8", error.object) from None
     if not values:
         return np.empty(0, np.int64)
-    plain: list[Id] = [_plain_id(value, name) for value in values]
+    plain: list[Id] = [plain_id(value, name) for value in values]
     return plain if kinds <= {int, str} else _id_list(plain, name)
 
 
-def _plain_id(value: Any, name: str) -> Id:
+def plain_id(value: Any, name: str) -> Id:
+    """One id as a plain int or str, or an error that says why it cannot be one."""
     if isinstance(value, str):
         plain = str.__str__(value)  # the text itself, where a subclass would show another
         try:
@@ -233,14 +234,15 @@ def _from_rows(rows: Any, op: Op) -> Batch:
             got = f"{shorten(row)} in row {number}"
             raise InvalidValueError.of("edges", "pairs (src, dst) or triples (src, dst, weight)", got)
     src, dst = [row[0] for row in rows], [row[1] for row in rows]
-    weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if any(len(row) == 3 for row in rows) else None
+    weighted = op == Op.ADD and any(len(row) == 3 for row in rows)
+    weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if weighted else None
     return Batch.of(src, dst, weights, _fill(op, len(rows)))
 
 
 def _from_array(edges: NDArray[Any], op: Op) -> Batch:
     if edges.ndim != 2 or edges.shape[1] not in (2, 3):
         raise InvalidValueError.of("edges", "an array of shape (m, 2) or (m, 3)", f"shape {edges.shape}")
-    weights = edges[:, 2] if edges.shape[1] == 3 else None
+    weights = edges[:, 2] if edges.shape[1] == 3 and op == Op.ADD else None
     return Batch.of(edges[:, 0], edges[:, 1], weights, _fill(op, len(edges)))
 
 

@@ -8,15 +8,20 @@ from types import TracebackType
 
 
 class ReadWriteLock:
-    """Readers share, a writer is alone; a waiting writer goes before readers that come after it."""
+    """Readers share, a writer is alone, and nobody starves.
+
+    A writer that waits goes before readers that come after it; the readers that came while it wrote go before the next
+    writer. So a reader waits for one write at the most.
+    """
 
     def __init__(self) -> None:
         self._state = threading.Lock()
         self._changed = threading.Condition(self._state)
         self._readers = 0
         self._writing = False
-        self._waiting = 0  # writers
-        self._asleep = 0
+        self._writers_waiting = 0
+        self._readers_waiting = 0
+        self._passes = 0  # readers that may go before the next writer
         self._reader, self._writer = _Reader(self), _Writer(self)
 
     def reading(self) -> AbstractContextManager[None]:
@@ -28,44 +33,52 @@ class ReadWriteLock:
         return self._writer
 
     def begin_reading(self) -> None:
-        """Wait until nobody writes or waits to."""
+        """Wait until nobody writes, and until it is a reader's turn."""
         with self._state:
-            while self._writing or self._waiting:
-                self._sleep()
+            if self._writing or self._writers_waiting:
+                self._wait_to_read()
             self._readers += 1
+
+    def _wait_to_read(self) -> None:
+        self._readers_waiting += 1
+        try:
+            while self._writing or (self._writers_waiting and not self._passes):
+                self._changed.wait()
+        finally:  # also when interrupted: a pass that nobody takes would keep writers out for ever
+            self._readers_waiting -= 1
+            self._passes = min(max(self._passes - 1, 0), self._readers_waiting)
+            self._wake()
 
     def end_reading(self) -> None:
         """Let a writer in behind the last reader."""
         with self._state:
             self._readers -= 1
-            if not self._readers and self._asleep:
-                self._changed.notify_all()
+            if not self._readers:
+                self._wake()
 
     def begin_writing(self) -> None:
-        """Wait until nobody reads or writes."""
+        """Wait until nobody reads or writes, and until the readers whose turn it is have had it."""
         with self._state:
-            self._waiting += 1
+            self._writers_waiting += 1
             try:
-                while self._writing or self._readers:
+                while self._writing or self._readers or self._passes:
                     self._changed.wait()
-            except BaseException:  # an interrupted wait must not keep readers out for ever
-                self._changed.notify_all()
-                raise
+                self._writing = True
             finally:
-                self._waiting -= 1
-            self._writing = True
+                self._writers_waiting -= 1
+                if not self._writing:  # interrupted: readers may have been waiting for this writer
+                    self._wake()
 
     def end_writing(self) -> None:
-        """Let everybody in."""
+        """Let everybody in, those who waited to read first."""
         with self._state:
             self._writing = False
-            if self._asleep:
-                self._changed.notify_all()
+            self._passes = self._readers_waiting
+            self._wake()
 
-    def _sleep(self) -> None:
-        self._asleep += 1
-        self._changed.wait()
-        self._asleep -= 1
+    def _wake(self) -> None:
+        if self._readers_waiting or self._writers_waiting:
+            self._changed.notify_all()
 
 
 class _Held(AbstractContextManager[None]):

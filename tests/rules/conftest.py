@@ -36,7 +36,7 @@ class Reference:
         """x ← z · μ'(1 + ρ/b) / (μ'² + ρ/b), z = (Σ a x − c) / ((d + τ) μ₁), view by view."""
         weights = np.array([a for a, _ in terms], np.float64)
         total, d = scale * sum(a * x for a, x in terms), scale * weights.sum()
-        b = d**2 / (scale * (weights**2).sum())
+        b = weights.sum() ** 2 / (weights**2).sum()
         mu, centre = self.frame.columns.astype(np.float64)
         row = np.empty_like(total)
         for (tau, top, ridge), first, last in zip(
@@ -109,17 +109,20 @@ class Reference:
         front = dict.fromkeys(self.shaken(delta))
         seen = set(newcomers) | set(front)
         front = [row for row in front if row not in set(newcomers)]
-        moved = set(newcomers) | lost | set(front) | {row for row in delta.arrived.tolist() if not self.placed[row]}
+        moved = set(newcomers) | lost | {row for row in delta.arrived.tolist() if not self.placed[row]}
         known = sum(max(pair) < turn.first_new for pair in delta.numbers.tolist())
         left = turn.max_reads * max(1, len(delta.arrived) + known)
         sources, depth = newcomers, 0
         while True:
             limit = left // (2 * max(1, len(front)))
-            if front and limit > 0:
+            if limit == 0:
+                break
+            if front:
                 key = key_of(turn.seed, turn.sequence, depth + RESAMPLE)
                 self.store(front, [self.refreshed(row, limit, key) for row in front])
                 left -= sum(min(int(self.links.count[row]), limit) for row in front)
-            if depth == turn.depth or limit == 0:
+                moved |= set(front)
+            if depth == turn.depth:
                 break
             depth += 1
             limit = max(1, left // (2 * max(1, len(front))))
@@ -127,7 +130,6 @@ class Reference:
             left -= sum(min(int(self.links.count[row]), limit) for row in front)
             front, sources = list(dict.fromkeys(reached)), []
             seen |= set(front)
-            moved |= set(front)
             if not front:
                 break
         self.store(newcomers, [self.refreshed(row, EVERYTHING, 0) for row in newcomers])

@@ -59,6 +59,6 @@ def test_without_room_nothing_happens(edges_of: Any, full: str) -> None:
     if full == "edges":
         links.heads[TOP] = links.neighbour.size
     before = engine.digest()
-    assert engine.rule.arrive(engine.field, column, None, 1) == (-1, 0)
+    assert engine.rule.arrive(engine.field, column, None, 1) == (-1, 0, 0)
     assert engine.digest() == before
     assert 1000 not in engine.graph.ids

@@ -172,7 +172,7 @@ def _add_name(table: Table, key: int, end: int, data: Bytes) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _resolve(table: Table, names: Names, i: int, rows: Ints, fresh: Ints, new: int) -> int:
+def resolve(table: Table, names: Names, i: int, rows: Ints, fresh: Ints, new: int) -> int:
     """Give a row to a name that was unknown when its block was read; the answer counts the new names."""
     keys, ends, data = names
     find_names(table, names, i, i + 1, rows)
@@ -200,9 +200,9 @@ def intern_names(
         find_names(table, dst, pairs, last, dst_rows)
         for i in range(pairs, last):
             if src_rows[i] < 0:
-                new = _resolve(table, src, i, src_rows, fresh, new)
+                new = resolve(table, src, i, src_rows, fresh, new)
             if src_rows[i] >= 0 and dst_rows[i] < 0:
-                new = _resolve(table, dst, i, dst_rows, fresh, new)
+                new = resolve(table, dst, i, dst_rows, fresh, new)
             if src_rows[i] < 0 or dst_rows[i] < 0:
                 return i, new
         pairs = last

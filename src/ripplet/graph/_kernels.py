@@ -186,9 +186,12 @@ def _add_edge(links: Links, src: int, dst: int, weight: float, repeated: int, di
 
 
 @njit(cache=True, nogil=True)
-def _add_in_strength(links: Links, row: int, change: float) -> None:
-    """Never below zero: a rounding residue there would let influence flow against the direction of an edge."""
-    links.in_strength[row] = max(links.in_strength[row] + change, 0.0)
+def _resum_in(links: Links, row: int) -> None:
+    """The strength of the edges that point to a row, summed anew: what was added and taken off leaves no residue."""
+    total = 0.0
+    for at in range(links.begin[row], links.begin[row] + links.count[row]):
+        total += np.float64(links.weight[at]) - np.float64(links.outgoing[at])
+    links.in_strength[row] = total
 
 
 @njit(cache=True, nogil=True)
@@ -200,7 +203,7 @@ def _set_weight(links: Links, src: int, dst: int, here: int, there: int, new: fl
     links.weight[here] = total
     links.weight[there] = total
     if directed:
-        _add_in_strength(links, dst, np.float64(new) - np.float64(known))
+        _resum_in(links, dst)
         if known == 0:
             links.heads[EDGES] += 1
     _resum(links, src)
@@ -219,10 +222,10 @@ def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
     if directed and links.outgoing[there] > 0:
         change = _set_weight(links, src, dst, here, there, np.float32(0), directed)
         return change
-    if directed:
-        _add_in_strength(links, dst, -np.float64(known))
     _drop_slot(links, src, here, directed)
     _drop_slot(links, dst, there, directed)
+    if directed:
+        _resum_in(links, dst)
     return -np.float64(known)
 
 
@@ -282,11 +285,11 @@ def remove_vertex(
         touched[i] = other
         chance[i] = links.weight[begin + i] / links.strength[other]
         links.heads[EDGES] -= 1
-        if directed:
-            _add_in_strength(links, other, -np.float64(links.outgoing[begin + i]))
-            if links.outgoing[begin + i] > 0 and links.outgoing[slot] > 0:
-                links.heads[EDGES] -= 1
+        if directed and links.outgoing[begin + i] > 0 and links.outgoing[slot] > 0:
+            links.heads[EDGES] -= 1
         _drop_slot(links, other, slot, directed)
+        if directed:
+            _resum_in(links, other)
     links.count[row] = 0
     if links.room[row] != NO_ROOM:
         _resize(links, row, NO_ROOM, directed)

@@ -104,6 +104,17 @@ class Adjacency:
         kernels.has_edges(self.links, src, dst, found, self.directed)
         return found
 
+    def merged(
+        self, rows: NDArray[np.int64], weight: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Edges of one vertex to these rows as they would be stored: repeated ones made one."""
+        kept: dict[int, float] = {}
+        for row, share in zip(rows.tolist(), weight.tolist(), strict=True):
+            if row in kept and self.duplicates != "replace":
+                share = kept[row] + share if self.duplicates == "add" else kept[row]
+            kept[row] = share
+        return np.array(list(kept), np.int64), np.array(list(kept.values()), np.float32)
+
     def neighbours(self, row: int) -> NDArray[np.int64]:
         """The neighbours of a row in the order in which the edges came."""
         begin, count = int(self.links.begin[row]), int(self.links.count[row])
@@ -121,7 +132,7 @@ class Adjacency:
         )
 
     def packed(self) -> dict[str, NDArray[Any]]:
-        """The edges without gaps, rows one after the other, each in its own order: what is hashed and saved."""
+        """The edges without gaps, rows one after the other, each in its own order: what is saved."""
         links, slots = self.links, self._slots()
         packed: dict[str, NDArray[Any]] = {
             "degree": links.count.copy(),

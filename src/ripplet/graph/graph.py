@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.errors import InvalidValueError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
+from ripplet.errors import RippletError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
 from ripplet.events import Batch, Id, IdColumn, Op, as_list, take
 from ripplet.graph.adjacency import Adjacency, grown
 from ripplet.graph.ids import Ids
@@ -195,9 +195,9 @@ class Graph:
         self.adjacency.check()
         alive = np.flatnonzero(self.arrival >= 0)
         if alive.size != len(self.ids) or (self.ids.find(self.ids.column(alive)) != alive).any():
-            raise InvalidValueError("the names and the rows do not match")
+            raise RippletError("the graph is damaged: names and rows do not match")
         if (self.arrival[np.flatnonzero(self.adjacency.links.count)] < 0).any():
-            raise InvalidValueError("a free row has edges")
+            raise RippletError("the graph is damaged: a free row has edges")
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays; restored by `from_state`, it goes on exactly as this one would."""
@@ -250,13 +250,15 @@ def _comes_and_goes(op: NDArray[np.int8], pairs: NDArray[np.int64]) -> bool:
 
 
 class _Rehearsal:
-    """Plays a mixed batch through without changing the graph, to find the first removal of what is not there."""
+    """Plays a mixed batch through without changing the graph, to find removals of what is not there."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.edges: dict[Hashable, bool] = {}  # what the batch itself has said of an edge so far
         self.vertices: dict[Id, bool] = {}
         self.lives: Counter[Id] = Counter()  # removals so far; what was said of an earlier life no longer holds
+        self.unknown: list[Id] = []
+        self.missing: list[tuple[Id, Id]] = []
 
     def run(self, batch: Batch, ops: NDArray[np.int8]) -> None:
         for op, src, dst in zip(ops.tolist(), as_list(batch.src), as_list(batch.dst), strict=True):
@@ -265,24 +267,28 @@ class _Rehearsal:
                 if src != dst:
                     self.edges[self._key(src, dst)] = True
                 continue
-            if op == Op.REMOVE:
-                self._need(src, dst)
-                if not self._has_edge(src, dst):
-                    raise UnknownEdgeError([(src, dst)])
-                self.edges[self._key(src, dst)] = False
-            else:
-                self._need(src)
+            if not self._known(src, *([dst] if op == Op.REMOVE else [])):
+                continue
+            if op == Op.REMOVE_VERTEX:
                 self.vertices[src] = False
                 self.lives[src] += 1
+            elif self._has_edge(src, dst):
+                self.edges[self._key(src, dst)] = False
+            else:
+                self.missing.append((src, dst))
+        if self.unknown:
+            raise UnknownVertexError(self.unknown)
+        if self.missing:
+            raise UnknownEdgeError(self.missing)
 
     def _key(self, src: Id, dst: Id) -> Hashable:
         ends = (src, self.lives[src]), (dst, self.lives[dst])
         return ends if self.graph.adjacency.directed else frozenset(ends)
 
-    def _need(self, *names: Id) -> None:
-        for name in names:
-            if not self.vertices.get(name, name in self.graph.ids):
-                raise UnknownVertexError([name])
+    def _known(self, *names: Id) -> bool:
+        unknown = [name for name in names if not self.vertices.get(name, name in self.graph.ids)]
+        self.unknown += unknown
+        return not unknown
 
     def _has_edge(self, src: Id, dst: Id) -> bool:
         said = self.edges.get(self._key(src, dst))

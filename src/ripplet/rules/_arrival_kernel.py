@@ -13,8 +13,8 @@ from numba import njit, types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
-from ripplet.graph._id_kernels import HEAD, ROWS, USED, Names, Table, _resolve, find_names
-from ripplet.graph._kernels import TOP, apply_edges
+from ripplet.graph._id_kernels import HEAD, ROWS, USED, Names, Table, find_names, resolve
+from ripplet.graph._kernels import MIN_ROOM, NO_ROOM, TOP, Links, apply_edges
 from ripplet.rules._kernels import Turn, World, ripple
 
 
@@ -39,30 +39,44 @@ def set_stage(table: Table, world: World, seen: NDArray[np.int64]) -> Stage:
 
 
 @njit(cache=True, nogil=True)
+def _slots_needed(links: Links, rows: NDArray[np.int64]) -> int:
+    """The most slots of the arena that edges from the first row to the others can take, with what `_fits` demands."""
+    slots, widest = 0, 0
+    for i in range(rows.size):
+        known, more = rows[i] >= 0, rows.size - 1 if i == 0 else 1
+        count = links.count[rows[i]] if known else 0
+        room = links.room[rows[i]] if known else NO_ROOM
+        while room == NO_ROOM or 1 << room < count + more:
+            room = MIN_ROOM if room == NO_ROOM else room + 1
+            slots += 1 << room
+        if i == 0:
+            slots += 4 << room
+        else:
+            widest = max(widest, 4 << room)
+    return slots + widest
+
+
+@njit(cache=True, nogil=True)
 def _has_room(table: Table, names: Names, world: World, rows: NDArray[np.int64]) -> bool:
     """Whether names, rows and edges of an arrival fit in what is allocated, whatever they turn out to need."""
     _, spans, arena, meta = table
     keys, ends, _ = names
-    links, edges = world.links, rows.size - 1
     text = 0
     for i in range(len(ends)):
         text += max(ends[i] - keys[i], 0)
-    slots = 8 * (edges + 2 + (links.count[rows[0]] if rows[0] >= 0 else 0))
-    for i in range(1, rows.size):
-        slots += 4 << max(links.room[rows[i]], 0) if rows[i] >= 0 else 8
     return (
         meta[HEAD] < 0
         and meta[ROWS] + rows.size <= min(len(spans), world.arrival.size)
         and meta[USED] + text <= len(arena)
-        and links.heads[TOP] + slots <= links.neighbour.size
+        and world.links.heads[TOP] + _slots_needed(world.links, rows) <= world.links.neighbour.size
     )
 
 
 @njit(cache=True, nogil=True)
 def arrive(
     stage: Stage, names: Names, weight: NDArray[np.float32], turn: Turn, repeated: int, directed: bool
-) -> tuple[int, int, int]:
-    """Let the vertex named first arrive with edges to those named after it: its row, newcomers, rows moved.
+) -> tuple[int, int, int, int]:
+    """Let the vertex named first arrive with edges to those named after it: its row, newcomers, edges and rows changed.
 
     The row is −1, and nothing has happened, where there is not enough room or a freed row is to be used again.
     """
@@ -71,11 +85,11 @@ def arrive(
     rows, fresh = np.empty(count, np.int64), np.empty(count, np.int64)
     find_names(table, names, 0, count, rows)
     if not _has_room(table, names, world, rows):
-        return -1, 0, 0
+        return -1, 0, 0, 0
     new = 0
     for i in range(count):
         if rows[i] < 0:
-            new = _resolve(table, names, i, rows, fresh, new)
+            new = resolve(table, names, i, rows, fresh, new)
     arrived = fresh[:new]
     for i in range(new):
         world.arrival[arrived[i]] = turn.first_new + i
@@ -86,4 +100,4 @@ def arrive(
     chance = np.empty((count - 1, 2))
     apply_edges(world.links, np.zeros(count - 1, np.int8), pairs, weight, chance, 0, repeated, directed)
     moved = ripple(world, arrived, pairs, numbers, chance, seen, turn)
-    return rows[0], new, moved.size
+    return rows[0], new, int(np.count_nonzero(chance[:, 0])), moved.size

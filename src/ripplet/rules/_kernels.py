@@ -60,7 +60,7 @@ def _gather(world: World, row: int, limit: int, key: int, total: NDArray[np.floa
         for j in range(total.size):
             total[j] *= scale
         sum_a *= scale
-        sum_aa *= scale
+        sum_aa *= scale * scale  # the effective number of neighbours stays that of the sample
     return sum_a, sum_aa
 
 
@@ -316,16 +316,18 @@ def ripple(
     mark_new(newcomers.copy(), seen, stamp)
     front = front[: mark_new(front, seen, stamp)]
     left = turn.max_reads * count_events(arrived, numbers, turn.first_new)
-    moved = front
+    moved = front[:0]
     sources = newcomers
     depth = 0
     while True:
         limit = left // (2 * max(1, front.size))
-        key = key_of(turn.seed, turn.sequence, depth + RESAMPLE)
-        if front.size and limit > 0:
-            _refresh_now(world, front, limit, key)
+        if limit == 0:
+            break
+        if front.size:
+            _refresh_now(world, front, limit, key_of(turn.seed, turn.sequence, depth + RESAMPLE))
             left -= room_for(world.links, front, limit)
-        if depth == turn.depth or limit == 0:
+            moved = np.concatenate((moved, front))
+        if depth == turn.depth:
             break
         depth += 1
         key = key_of(turn.seed, turn.sequence, depth)
@@ -336,7 +338,6 @@ def ripple(
         count += spread(world.links, world.arrival, front, seen, stamp, uint64(key), limit, reached[count:])
         front = reached[: mark_new(reached[:count], seen, stamp)]
         left -= reached.size - own
-        moved = np.concatenate((moved, front))
         sources = newcomers[:0]
         if not front.size:
             break

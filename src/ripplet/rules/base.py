@@ -37,14 +37,19 @@ class Rule(Protocol):
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let a step of the graph move vectors; the rows that may have moved."""
 
-    def arrive(self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int) -> tuple[int, int]:
-        """Let the first of `names` arrive with edges to the others, graph and all; its row, and how many rows moved.
+    def arrive(
+        self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int
+    ) -> tuple[int, int, int]:
+        """Let the first of `names` arrive with edges to the others, graph and all; its row, edges and rows changed.
 
         −1, with nothing done, where the rule has no quick way for it: then the graph is to be changed first.
         """
 
     def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
         """Correct all vectors; the rows that moved more than the threshold."""
+
+    def reset(self, field: Field) -> None:
+        """Begin anew, if nothing is left that could place a newcomer: the graph has lost its last edge."""
 
     def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""

@@ -54,7 +54,9 @@ class PaperRule:
         self.began_empty = field.graph.adjacency.edges == 0
         self.units = 0
         with threadpool_limits(limits=1):  # the same bits however many threads there are
-            field.vectors[:rows] = laplacian_vectors(field.graph.adjacency, rows, self.dim, self.normalization)
+            field.vectors[:rows] = laplacian_vectors(
+                field.graph.adjacency, rows, self.dim, self.normalization, progress
+            )
             self.initial_gram = field.vectors[:rows].T @ field.vectors[:rows]
         field.placed[:rows] = field.graph.adjacency.links.count[:rows] > 0
 
@@ -92,13 +94,20 @@ class PaperRule:
                 return influenced
         return influenced if self.on_empty == "zero" else neighbours
 
-    def arrive(self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int) -> tuple[int, int]:
+    def arrive(
+        self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int
+    ) -> tuple[int, int, int]:
         """No quick way."""
-        return -1, 0
+        return -1, 0, 0
 
     def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
         """Nothing: the paper has no global correction."""
         return np.empty(0, np.int64)
+
+    def reset(self, field: Field) -> None:
+        """Begin with unit vectors again, unless vertices are left that keep theirs."""
+        if not field.placed.any():
+            self.began_empty, self.units = True, 0
 
     def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The mean of the neighbours: what the new vector is when all of them are influenced."""

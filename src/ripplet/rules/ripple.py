@@ -26,6 +26,7 @@ from ripplet.views.space import Space, as_they_are
 
 Rows = NDArray[np.int64]
 BLOCK = 512  # rows a thread takes at a time
+_NOTHING_STAGED: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
 WORTH_SHARING = 2_048  # batches that change fewer edges than this are quicker on one thread
 
 
@@ -54,7 +55,7 @@ class RippleRule:
         self.max_reads = max_reads
         self.threads = threads
         self._world: World | None = None
-        self._staged: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
+        self._staged = _NOTHING_STAGED
 
     @property
     def ready(self) -> bool:
@@ -72,6 +73,7 @@ class RippleRule:
         if world is None or world.links is not links or world.vectors is not field.vectors:
             frame = self.space.frame(field.vectors.dtype)
             world = self._world = World(links, field.graph.arrival, field.placed, field.vectors, frame)
+            self._staged = _NOTHING_STAGED  # or it would keep arrays alive that have been replaced
         return world
 
     def start(self, field: Field, progress: Progress | None = None) -> None:
@@ -109,12 +111,14 @@ class RippleRule:
         moved: Rows = kernels.ripple(world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn)
         return moved
 
-    def arrive(self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int) -> tuple[int, int]:
+    def arrive(
+        self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int
+    ) -> tuple[int, int, int]:
         """One arrival in one kernel call; −1 where there is no start yet, no edge, or not enough room allocated."""
         graph, edges = field.graph, len(names) - 1
         if not self.ready or not edges:
-            return -1, 0
-        row, new, moved = arrive(
+            return -1, 0, 0
+        row, new, edges, moved = arrive(
             self._stage(field),
             names_for_kernels(names),
             ones(edges) if weights is None else weights.astype(np.float32),
@@ -124,7 +128,7 @@ class RippleRule:
         )
         if row >= 0:
             graph.next_arrival += new
-        return row, moved
+        return row, edges, moved
 
     def _stage(self, field: Field) -> Stage:
         arrays = field.graph.ids.table, self.world(field), field.seen
@@ -134,6 +138,10 @@ class RippleRule:
 
     def _turn(self, sequence: int, first_new: int) -> Turn:
         return Turn(self.seed, sequence, self.depth, self.max_reads, first_new)
+
+    def reset(self, field: Field) -> None:
+        """Forget the start: the graph has no edge left to have learned anything from."""
+        self.mean_degree, self.space, self._world = 0.0, self._new_space(0.0), None
 
     def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
@@ -198,7 +206,7 @@ class _Shared:
         influence.mark_new(newcomers.copy(), self.seen, self.stamp)
         front = front[: influence.mark_new(front, self.seen, self.stamp)]
         left = turn.max_reads * kernels.count_events(delta.arrived, delta.numbers, turn.first_new)
-        moved = [front, *self._rounds(newcomers, front, left)]
+        moved = self._rounds(newcomers, front, left)
         self._refresh(newcomers, UNLIMITED, 0)
         unplaced = delta.arrived[world.placed[delta.arrived] == 0]
         return np.concatenate([newcomers, *moved, lost, unplaced])
@@ -208,10 +216,13 @@ class _Shared:
         depth, links = 0, self.world.links
         while True:
             limit = left // (2 * max(1, front.size))
-            if front.size and limit > 0:
+            if limit == 0:
+                return rounds
+            if front.size:
                 self._refresh(front, limit, depth)
                 left -= kernels.room_for(links, front, limit)
-            if depth == self.turn.depth or limit == 0:
+                rounds.append(front)
+            if depth == self.turn.depth:
                 return rounds
             depth += 1
             limit = max(1, left // (2 * max(1, front.size)))
@@ -219,7 +230,6 @@ class _Shared:
             left -= kernels.room_for(links, front, limit)
             front = np.concatenate(reached)
             front = front[: influence.mark_new(front, self.seen, self.stamp)]
-            rounds.append(front)
             sources = sources[:0]
             if not front.size:
                 return rounds

@@ -105,6 +105,8 @@ def _check_replaceable(target: Path) -> None:
     expected = "nothing, an empty directory or one written by Ripplet"
     if not target.is_dir():
         raise _fault(target, expected, "a file", remedy)
+    if target.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise _fault(target, "a directory to be replaced as a whole", "the one we are in", remedy)
     ours = _own_files(target)
     foreign = sorted(entry.name for entry in target.iterdir() if entry.name not in ours)
     if foreign:

@@ -7,16 +7,18 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import laplacian
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ripplet.graph.adjacency import Adjacency
-from ripplet.views.solvers import DENSE, TOLERANCE
+from ripplet.views.base import Progress
+from ripplet.views.solvers import DENSE, largest
 from ripplet.views.subspace import fixed_signs
 
 NORMALIZATIONS = ("symmetric", "random-walk", "unnormalized")
 
 
-def laplacian_vectors(adjacency: Adjacency, rows: int, columns: int, normalization: str) -> NDArray[np.float64]:
+def laplacian_vectors(
+    adjacency: Adjacency, rows: int, columns: int, normalization: str, progress: Progress | None = None
+) -> NDArray[np.float64]:
     """Eigenvectors of the smallest Laplacian eigenvalues but the trivial one; zero rows where there are no edges.
 
     `symmetric`: of I − D^-½ A D^-½, so that FᵀF = I. `random-walk`: those times D^-½, so that FᵀDF = I.
@@ -31,7 +33,7 @@ def laplacian_vectors(adjacency: Adjacency, rows: int, columns: int, normalizati
     degree = adjacency.links.strength[active]
     trivial = np.ones(active.size) if normalization == "unnormalized" else np.sqrt(degree)
     mirrored, trivial = _mirrored(csr_array(matrix), degree, normalization), trivial / np.linalg.norm(trivial)
-    found = _leading(mirrored, trivial, count)
+    found = _leading(mirrored, trivial, count, progress)
     if normalization == "random-walk":
         found = found / np.sqrt(degree)[:, None]
     vectors[active, :count] = fixed_signs(found)
@@ -46,17 +48,15 @@ def _mirrored(matrix: csr_array, degree: NDArray[np.float64], normalization: str
     return csr_array(scale @ matrix @ scale)
 
 
-def _leading(matrix: csr_array, trivial: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def _leading(
+    matrix: csr_array, trivial: NDArray[np.float64], count: int, progress: Progress | None
+) -> NDArray[np.float64]:
     size = trivial.size
     shift = 3 * abs(matrix).sum(axis=0).max()  # moves the trivial vector below all others
     if size <= max(DENSE, 2 * count + 2):
         vectors = eigh(matrix.toarray() - shift * np.outer(trivial, trivial))[1][:, ::-1]
     else:
-        linear = LinearOperator(
-            (size, size), matvec=lambda y: matrix @ y.ravel() - shift * trivial * (trivial @ y.ravel()), dtype=float
-        )
-        first = np.random.Generator(np.random.Philox(0)).standard_normal(size)
-        values, vectors = eigsh(linear, k=count, which="LA", v0=first, tol=TOLERANCE)
-        vectors = vectors[:, np.argsort(-values, kind="stable")]
-    leading: NDArray[np.float64] = vectors[:, :count]
-    return leading
+        values, found = largest(lambda y: matrix @ y - shift * trivial * (trivial @ y), size, count, progress)
+        vectors = np.zeros((size, count))
+        vectors[:, : values.size] = found[:, np.argsort(-values, kind="stable")]
+    return vectors[:, :count]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
@@ -56,25 +58,35 @@ def _dense(operator: Operator, active: NDArray[np.int64], count: int, progress: 
 
 def _lanczos(operator: Operator, active: NDArray[np.int64], count: int, progress: Progress | None) -> Pairs:
     matrix, root = _scaled(operator, active)
-    trivial, inverse, calls = root / np.linalg.norm(root), 1 / root, 0
-    subspace = min(max(2 * count + 1, 20), active.size)
+    trivial, inverse = root / np.linalg.norm(root), 1 / root
 
     def apply(y: NDArray[np.float64]) -> NDArray[np.float64]:
+        spread = operator.tau / active.size * inverse * (inverse @ y)
+        return matrix @ y + spread - 2 * trivial * (trivial @ y)
+
+    return largest(apply, active.size, count, progress)
+
+
+def largest(
+    apply: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int, count: int, progress: Progress | None
+) -> Pairs:
+    """The largest eigenpairs of a symmetric operator by Lanczos, in no order; the same ones every time."""
+    subspace, calls = min(max(2 * count + 1, 20), size), 0
+
+    def counted(y: NDArray[np.float64]) -> NDArray[np.float64]:
         nonlocal calls
         calls += 1
         if progress and calls % 50 == 0:
             progress("start", 1 - subspace / (subspace + calls))  # the number of calls is not known before
-        flat = y.ravel()
-        spread = operator.tau / active.size * inverse * (inverse @ flat)
-        return matrix @ flat + spread - 2 * trivial * (trivial @ flat)
+        return apply(y.ravel())
 
-    linear = LinearOperator((active.size, active.size), matvec=apply, dtype=np.float64)
-    first = np.random.Generator(np.random.Philox(0)).standard_normal(active.size)
+    linear = LinearOperator((size, size), matvec=counted, dtype=np.float64)
+    rng = np.random.Generator(np.random.Philox(0))  # also for restarts, which would else be drawn from the system
+    options = {"k": count, "which": "LA", "v0": rng.standard_normal(size), "ncv": subspace, "tol": TOLERANCE}
     try:
-        pairs: Pairs = eigsh(linear, k=count, which="LA", v0=first, ncv=subspace, tol=TOLERANCE)
+        return eigsh(linear, rng=rng, **options)
     except ArpackNoConvergence as partial:  # what has converged is right; the rest is left to the first anchor
-        pairs = partial.eigenvalues, partial.eigenvectors
-    return pairs
+        return partial.eigenvalues, partial.eigenvectors
 
 
 def _blocks(operator: Operator, columns: int, progress: Progress | None) -> Pairs:

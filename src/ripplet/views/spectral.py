@@ -54,7 +54,10 @@ class SpectralView:
     def start(
         self, adjacency: Adjacency, rows: int, columns: int, *, threads: int, progress: Progress | None = None
     ) -> Basis:
-        """Exact leading eigenvectors (to solver tolerance); zero columns where the graph has fewer than asked for."""
+        """Leading eigenvectors, to solver tolerance; zero columns where the graph has fewer than asked for.
+
+        On more than 10,000 vertices the tolerance is that the sum of the eigenvalues has settled.
+        """
         operator = self._operator(adjacency, rows, threads)
         mu, vectors = leading_eigenpairs(operator, columns, progress)
         return self._weighed(operator, vectors, mu)

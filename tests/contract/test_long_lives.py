@@ -1,0 +1,145 @@
+"""What a model goes through when it lives long: emptied and grown again, copied, starved of reads, fed with repeats."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ripplet import Batch, Embedder, InvalidValueError, Op, load
+from ripplet.errors import FormatError
+
+RING = [(i, (i + 1) % 40) for i in range(40)] + [(i, (i + 7) % 40) for i in range(40)]
+
+
+@pytest.mark.parametrize("parameters", [{"anchor_growth": 0}, {}, {"rule": "paper"}])
+def test_a_model_emptied_and_grown_again_places_its_vertices(parameters: dict[str, Any]) -> None:
+    model = Embedder(dim=4, **parameters).fit(RING)
+    model.partial_fit(Batch.vertices(model.ids, Op.REMOVE_VERTEX))
+    assert len(model) == 0
+    for u, v in RING:
+        model.partial_fit([(f"again {u}", f"again {v}")])
+    assert model.diagnostics()["unplaced"] == 0
+    assert np.isfinite(model.to_numpy()).all()
+
+
+@pytest.mark.parametrize("rule", ["ripple", "paper"])
+@pytest.mark.parametrize(
+    "edges", [[(0, leaf) for leaf in range(1, 1025)], [(u, 20 + v) for u in range(20) for v in range(500)]]
+)
+def test_starts_of_low_rank_are_the_same_every_time(rule: str, edges: list[tuple[int, int]]) -> None:
+    assert len({Embedder(dim=12, rule=rule).fit(edges).digest() for _ in range(3)}) == 1
+
+
+def test_no_edge_is_lost_where_a_hub_has_shrunk() -> None:
+    for fill in range(1_000, 3_000, 97):
+        model = Embedder(dim=4, anchor_growth=0, threads=1).fit([(0, leaf) for leaf in range(1, 1025)] + [(1, 2)])
+        model.remove_edges([(0, leaf) for leaf in range(258, 1025)])
+        model.partial_fit([(f"left {i}", f"right {i}") for i in range(fill)])
+        model.add_vertex("spare", [1])
+        edges = model.diagnostics()["edges"]
+        model.add_vertex(0, ["p", "q"])
+        assert model.diagnostics()["edges"] == edges + 2
+        model.check()
+
+
+@pytest.mark.parametrize("parameters", [{}, {"rule": "paper", "depth": 2, "reuse_influence": True}])
+def test_copies_live_on_their_own(parameters: dict[str, Any]) -> None:
+    model = Embedder(dim=4, **parameters).fit(RING)
+    model.add_vertex("x", [0, 1])
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other.digest() == model.digest()
+        other.add_vertex("y", ["x", 3])
+        assert "y" not in model
+    model.add_vertex("y", ["x", 3])
+    assert other.digest() == model.digest()
+
+
+def test_directed_strengths_leave_no_residue() -> None:
+    model = Embedder(dim=2, directed=True).fit([("a", "b", 1.0), ("c", "b", 1e20), ("b", "d", 1.0)])
+    model.remove_edges([("c", "b")])
+    model.check()
+
+
+def test_removals_are_removals_whatever_the_columns_say() -> None:
+    model = Embedder(dim=2).fit(RING)
+    before = model.digest()
+    with pytest.raises(InvalidValueError, match="removals only"):
+        model.remove_edges(pd.DataFrame({"src": [0], "dst": [1], "op": [0]}))
+    assert model.digest() == before
+    model.remove_edges([(0, 1, 0.0)])  # weights are not looked at
+    model.remove_edges([])
+    assert model.diagnostics()["edges"] == len(RING) - 1
+
+
+def test_changes_name_only_what_was_refreshed() -> None:
+    model = Embedder(dim=4, max_reads=1, depth=3, anchor_growth=0).fit(RING)
+    before = {name: model[name] for name in model.ids}
+    changes = model.partial_fit([("x", 0), ("x", 1), ("x", 2)])
+    still = [name for name in changes.ids if name in before and np.array_equal(before[name], model[name])]
+    assert still == []
+
+
+def test_only_edges_that_change_bring_an_anchor_nearer() -> None:
+    model = Embedder(dim=4, duplicates="ignore").fit(RING)
+    for _ in range(10):
+        model.partial_fit(RING)
+    assert model.diagnostics()["anchors"] == 0
+    hub = Embedder(dim=4, anchor_growth=0.2).fit([*RING, *((0, other) for other in range(50, 150))])
+    hub.remove_vertex(0)
+    assert hub.diagnostics()["anchors"] == 1
+
+
+@pytest.mark.parametrize("duplicates", ["add", "ignore", "replace"])
+def test_a_preview_merges_repeated_neighbours_as_an_arrival_does(duplicates: str) -> None:
+    model = Embedder(dim=4, duplicates=duplicates, depth=0, anchor_growth=0).fit(RING)
+    neighbours, weights = [0, 5, 0, 9], [1.0, 2.0, 4.0, 1.0]
+    preview = model.preview(neighbours, weights)
+    np.testing.assert_allclose(model.add_vertex("x", neighbours, weights), preview, atol=1e-5)
+
+
+def test_a_saved_model_has_the_parameters_it_was_made_with(tmp_path: Path) -> None:
+    model = Embedder(dim=4, seed=1).fit(RING)
+    model.seed = 7
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.seed == 1
+    model.add_vertex("x", [0, 1])
+    again.add_vertex("x", [0, 1])
+    assert again.digest() == model.digest()
+
+
+def test_the_working_directory_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FormatError, match="the one we are in"):
+        Embedder(dim=2).fit(RING).save(".")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["\ud800", None, 1.5, True, b"a"])
+def test_what_cannot_be_an_id_is_not_in_the_model(name: Any) -> None:
+    assert name not in Embedder(dim=2).fit(RING)
+
+
+def test_one_reader_and_one_writer_both_get_on() -> None:
+    model, stop = Embedder(dim=4).fit(RING), threading.Event()
+    reads: list[int] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            reads.append(len(model.vectors([0, 1])))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    for number in range(300):
+        model.add_vertex(f"new {number}", [number % 40])
+    stop.set()
+    reader.join(10)
+    assert not reader.is_alive()
+    assert len(reads) > 10
