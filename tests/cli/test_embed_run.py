@@ -32,3 +32,12 @@ def test_batches_have_the_size_asked_for(tmp_path):
     with progress() as bars:
         first, rest, total = sizes._apart(bars)
     assert (len(first), [len(batch) for batch in rest], total) == (2, [3, 3, 2], 8)
+
+
+def test_what_is_read_is_not_written_over(tmp_path):
+    edges = tmp_path / "e.csv"
+    edges.write_text("1,2\n2,3\n")
+    same = Job(str(edges), tmp_path / "." / "e.csv", {}, {"dim": 2})
+    with pytest.raises(InvalidValueError, match="output: expected another file"), progress() as bars:
+        same.run(bars)
+    assert edges.read_text() == "1,2\n2,3\n"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from ripplet.errors import FormatError, InvalidValueError
 from ripplet.events import as_list
 from ripplet.io.edges import open_edges
+from ripplet.io.source import Source, open_source
 
 
 def pairs(path, **options):
@@ -94,3 +96,13 @@ def test_a_matrix_market_file_is_not_read_as_edges(tmp_path):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
         open_edges(tmp_path / "nothing.csv")
+
+
+@pytest.mark.parametrize("text", ["1,2\n3\n", "%%MatrixMarket\n"])
+def test_the_file_is_let_go_when_reading_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    opened: list[Source] = []
+    monkeypatch.setattr("ripplet.io.edges.open_source", lambda path: opened.append(open_source(path)) or opened[0])
+    (tmp_path / "e.csv").write_text(text)
+    with pytest.raises(FormatError):
+        list(open_edges(tmp_path / "e.csv"))
+    assert opened[0].closed

@@ -60,10 +60,18 @@ class Job:
         check_output("output", self.output, VECTOR_FORMATS)
         if self.changes is not None:
             check_output("changes", self.changes, LOG_FORMATS)
+        self._check_apart()
         try:
             return Embedder(**self.model)
         except TypeError as error:
             raise InvalidValueError(f"--set: {error}") from error
+
+    def _check_apart(self) -> None:
+        """Refuse to write over what is read."""
+        inputs = {Path(path).resolve() for path in (self.edges, self.start_edges) if path not in (None, "-")}
+        for name, path in (("output", self.output), ("changes", self.changes)):
+            if path is not None and path.resolve() in inputs:
+                raise InvalidValueError.of(name, "another file than the edges are read from", str(path))
 
     def _open(self, path: str, batch_size: int) -> EdgeReader:
         reader = open_edges(path, batch_size=batch_size, **self.read)

@@ -41,8 +41,15 @@ class EdgeReader(Iterator[Batch]):
                 skipped = f"; all {self.skipped:,} rows were skipped" if self.skipped else ""
                 raise FormatError(f"{self._source.name}: expected at least one edge, got none{skipped}") from None
             raise
+        except BaseException:
+            self._source.close()
+            raise
         self._edges += len(batch)
         return batch
+
+    def close(self) -> None:
+        """Let go of the file before its end."""
+        self._source.close()
 
     @property
     def skipped(self) -> int:
@@ -68,7 +75,11 @@ def open_edges(
         one_of("format", format, tuple(FORMATS))
     size = checked_size("batch_size", batch_size)
     source = open_source(path)
-    return EdgeReader(source, format or _format(source, path), size, checked)
+    try:
+        return EdgeReader(source, format or _format(source, path), size, checked)
+    except BaseException:
+        source.close()
+        raise
 
 
 def _format(source: Source, path: str | os.PathLike[str]) -> str:

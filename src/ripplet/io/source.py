@@ -93,6 +93,10 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         plain = Source("standard input", sys.stdin.buffer)
     else:
         plain = Source(str(path), io.FileIO(path), path=Path(path))
-    head = plain.head(4)
+    try:
+        head = plain.head(4)
+    except BaseException:
+        plain.close()
+        raise
     codec = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)
     return Source(plain.name, pa.CompressedInputStream(plain, codec), compressed=True) if codec else plain
