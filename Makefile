@@ -26,7 +26,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.test
-	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,13 +7,11 @@ Everything is measured in one run and printed as ratios; times on a shared machi
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _report import run
 from numba import njit
 from numpy.typing import NDArray
 
@@ -163,18 +161,5 @@ def measure(large: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure, print, and write a record if asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--large", type=int, default=1_000_000)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    figures = measure(options.large)
-    for name, value in figures.items():
-        print(f"{name:32} {value:,.2f}")
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, "large", 1_000_000)

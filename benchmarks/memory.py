@@ -7,14 +7,13 @@ The graph is streamed in bulk from a start of 1 % of it; memory is what the proc
 
 from __future__ import annotations
 
-import argparse
-import json
 import resource
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _report import run
 from numpy.typing import NDArray
 
 from ripplet import Embedder
@@ -70,18 +69,5 @@ def measure(vertices: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure, print, and write a record if asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vertices", type=int, default=1_000_000)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    figures = measure(options.vertices)
-    for name, value in figures.items():
-        print(f"{name:32} {value:,.2f}")
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, "vertices", 1_000_000)

@@ -65,33 +65,15 @@ def _gather(world: World, row: int, limit: int, key: int, total: NDArray[np.floa
 
 
 @njit(cache=True, nogil=True)
-def _gather_earlier(world: World, row: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Sum a·x over the neighbours that are placed and arrived before; Σa and Σa²."""
-    links, vectors = world.links, world.vectors
-    begin, count, own = links.begin[row], links.count[row], world.arrival[row]
-    total[:] = 0
-    sum_a, sum_aa = 0.0, 0.0
-    for slot in range(begin, begin + count):
-        other = links.neighbour[slot]
-        if world.placed[other] and world.arrival[other] < own:
-            a = links.weight[slot]
-            for j in range(total.size):
-                total[j] += a * vectors[other, j]
-            sum_a += a
-            sum_aa += np.float64(a) * a
-    return sum_a, sum_aa
-
-
-@njit(cache=True, nogil=True)
-def _gather_placed(world: World, row: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Sum a·x over the neighbours that are placed; Σa and Σa²."""
+def _gather_placed(world: World, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Sum a·x over the neighbours that are placed and have an arrival number below `before`; Σa and Σa²."""
     links, vectors = world.links, world.vectors
     begin, count = links.begin[row], links.count[row]
     total[:] = 0
     sum_a, sum_aa = 0.0, 0.0
     for slot in range(begin, begin + count):
         other = links.neighbour[slot]
-        if world.placed[other]:
+        if world.placed[other] and world.arrival[other] < before:
             a = links.weight[slot]
             for j in range(total.size):
                 total[j] += a * vectors[other, j]
@@ -151,7 +133,7 @@ def admit(world: World, rows: NDArray[np.int64]) -> None:
     """Place new vertices one after the other, each from its placed neighbours that arrived before it."""
     total = np.empty(world.vectors.shape[1], world.vectors.dtype)
     for row in rows:
-        sum_a, sum_aa = _gather_earlier(world, row, total)
+        sum_a, sum_aa = _gather_placed(world, row, world.arrival[row], total)
         if sum_a > 0:
             _step(world.frame, total, sum_a, sum_aa, world.vectors[row])
             world.placed[row] = 1
@@ -224,7 +206,7 @@ def place(
     while ring.size:
         values = np.empty((ring.size, total.size), total.dtype)
         for i in range(ring.size):
-            sum_a, sum_aa = _gather_placed(world, ring[i], total)
+            sum_a, sum_aa = _gather_placed(world, ring[i], UNLIMITED, total)
             _step(world.frame, total, sum_a, sum_aa, values[i])
         store(world, ring, values)
         newcomers = np.concatenate((newcomers, ring))

@@ -1,0 +1,22 @@
+"""What the benchmarks that keep a record have in common: options, a printed table, a JSON file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def run(about: str | None, measure: Callable[[int], dict[str, Any]], size: str, default: int) -> None:
+    """Measure at the size asked for, print every figure, and write them down if asked."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(f"--{size}", dest="size", type=int, default=default)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    figures = measure(options.size)
+    for name, value in figures.items():
+        print(f"{name:32} {value:,.2f}")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
