@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplet.embedder import Embedder
-from ripplet.events import Batch
+from ripplet.events import Batch, Op
 from ripplet.graph._kernels import TOP
 
 
@@ -62,3 +62,19 @@ def test_without_room_nothing_happens(edges_of: Any, full: str) -> None:
     assert engine.rule.arrive(engine.field, column, None, 1) == (-1, 0, 0)
     assert engine.digest() == before
     assert 1000 not in engine.graph.ids
+
+
+def test_rows_of_removed_vertices_are_reused_the_quick_way(edges_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Embedder(dim=4, anchor_growth=0).fit(edges_of(0))
+    for number in range(20):  # whatever must grow has grown
+        model.add_vertex(f"first {number}", [0, 1])
+    going = [f"first {number}" for number in range(5)]
+    model.partial_fit(Batch.vertices(going, Op.REMOVE_VERTEX))
+    rows, slow = model._engine.graph.rows, []
+    apply = model._engine.apply
+    monkeypatch.setattr(model._engine, "apply", lambda batch: slow.append(batch) or apply(batch))
+    for number in range(5):
+        model.add_vertex(f"new {number}", [0, 1])
+    assert not slow
+    assert model._engine.graph.rows == rows
+    model.check()

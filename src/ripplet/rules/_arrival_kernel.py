@@ -13,7 +13,7 @@ from numba import njit, types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
-from ripplet.graph._id_kernels import HEAD, ROWS, USED, Names, Table, find_names, resolve
+from ripplet.graph._id_kernels import ROWS, USED, Names, Table, find_names, resolve
 from ripplet.graph._kernels import MIN_ROOM, NO_ROOM, TOP, Links, apply_edges
 from ripplet.rules._kernels import Turn, World, ripple
 
@@ -65,8 +65,7 @@ def _has_room(table: Table, names: Names, world: World, rows: NDArray[np.int64])
     for i in range(len(ends)):
         text += max(ends[i] - keys[i], 0)
     return (
-        meta[HEAD] < 0
-        and meta[ROWS] + rows.size <= min(len(spans), world.arrival.size)
+        meta[ROWS] + rows.size <= min(len(spans), world.arrival.size)
         and meta[USED] + text <= len(arena)
         and world.links.heads[TOP] + _slots_needed(world.links, rows) <= world.links.neighbour.size
     )
@@ -78,7 +77,7 @@ def arrive(
 ) -> tuple[int, int, int, int]:
     """Let the vertex named first arrive with edges to those named after it: its row, newcomers, edges and rows changed.
 
-    The row is −1, and nothing has happened, where there is not enough room or a freed row is to be used again.
+    The row is −1, and nothing has happened, where there is not enough room.
     """
     table, world, seen = stage.table, stage.world, stage.seen
     count = len(names[0])
