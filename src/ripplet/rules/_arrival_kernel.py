@@ -25,17 +25,20 @@ class _StageType(types.StructRef):  # type: ignore[misc]
 
 
 class Stage(structref.StructRefProxy):  # type: ignore[misc]
-    """The arrays that an arrival works on: names, state, and who has been seen. Valid until one of them is replaced."""
+    """What an arrival works with: names, state, who has been seen, and how the rule is set.
+
+    Valid until one of the arrays is replaced. Of `turn`, sequence and first_new are each arrival's own.
+    """
 
 
-structref.define_constructor(Stage, _StageType, ["table", "world", "seen"])
+structref.define_constructor(Stage, _StageType, ["table", "world", "seen", "turn", "repeated", "directed"])
 structref.define_boxing(_StageType, Stage)
 
 
 @njit(cache=True, nogil=True)
-def set_stage(table: Table, world: World, seen: NDArray[np.int64]) -> Stage:
-    """The arrays in one parcel."""
-    return Stage(table, world, seen)
+def set_stage(table: Table, world: World, seen: NDArray[np.int64], turn: Turn, repeated: int, directed: bool) -> Stage:
+    """All of it in one parcel."""
+    return Stage(table, world, seen, turn, repeated, directed)
 
 
 @njit(cache=True, nogil=True)
@@ -73,13 +76,14 @@ def _has_room(table: Table, names: Names, world: World, rows: NDArray[np.int64])
 
 @njit(cache=True, nogil=True)
 def arrive(
-    stage: Stage, names: Names, weight: NDArray[np.float32], turn: Turn, repeated: int, directed: bool
+    stage: Stage, names: Names, weight: NDArray[np.float32], sequence: int, first_new: int
 ) -> tuple[int, int, int, int]:
     """Let the vertex named first arrive with edges to those named after it: its row, newcomers, edges and rows changed.
 
     The row is −1, and nothing has happened, where there is not enough room.
     """
     table, world, seen = stage.table, stage.world, stage.seen
+    turn = Turn(stage.turn.seed, sequence, stage.turn.depth, stage.turn.max_reads, first_new)
     count = len(names[0])
     rows, fresh = np.empty(count, np.int64), np.empty(count, np.int64)
     find_names(table, names, 0, count, rows)
@@ -91,12 +95,12 @@ def arrive(
             new = resolve(table, names, i, rows, fresh, new)
     arrived = fresh[:new]
     for i in range(new):
-        world.arrival[arrived[i]] = turn.first_new + i
+        world.arrival[arrived[i]] = first_new + i
     pairs, numbers = np.empty((count - 1, 2), np.int64), np.empty((count - 1, 2), np.int64)
     for i in range(count - 1):
         pairs[i, 0], pairs[i, 1] = rows[0], rows[i + 1]
         numbers[i, 0], numbers[i, 1] = world.arrival[rows[0]], world.arrival[rows[i + 1]]
     chance = np.empty((count - 1, 2))
-    apply_edges(world.links, np.zeros(count - 1, np.int8), pairs, weight, chance, 0, repeated, directed)
+    apply_edges(world.links, np.zeros(count - 1, np.int8), pairs, weight, chance, 0, stage.repeated, stage.directed)
     moved = ripple(world, arrived, pairs, numbers, chance, seen, turn)
     return rows[0], new, int(np.count_nonzero(chance[:, 0])), moved.size

@@ -122,9 +122,8 @@ class RippleRule:
             self._stage(field),
             names_for_kernels(names),
             ones(edges) if weights is None else weights.astype(np.float32),
-            self._turn(sequence, graph.next_arrival),
-            REPEATED[graph.adjacency.duplicates],
-            graph.adjacency.directed,
+            sequence,
+            graph.next_arrival,
         )
         if row >= 0:
             graph.next_arrival += new
@@ -133,7 +132,9 @@ class RippleRule:
     def _stage(self, field: Field) -> Stage:
         arrays = field.graph.ids.table, self.world(field), field.seen
         if any(mine is not now for mine, now in zip(self._staged[1], arrays, strict=True)):
-            self._staged = set_stage(*arrays), arrays
+            edges = field.graph.adjacency
+            stage = set_stage(*arrays, self._turn(0, 0), REPEATED[edges.duplicates], edges.directed)
+            self._staged = stage, arrays
         return self._staged[0]
 
     def _turn(self, sequence: int, first_new: int) -> Turn:
