@@ -35,6 +35,7 @@ def test_every_block_is_worked_on_once_for_any_number_of_threads(threads: int) -
 def test_two_blocks_run_side_by_side() -> None:
     together = threading.Barrier(2)
     for_blocks(lambda first, last: together.wait(10) and None, 2, size=1, threads=2)
+    assert not together.broken  # both got there
 
 
 @pytest.mark.parametrize("threads", [2, 3])

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ripplet.changes import Changes
 from ripplet.engine import Engine, Outcome
 from ripplet.errors import FormatError, InvalidValueError, UnknownVertexError
-from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, plain_id
+from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, plain_id, weight_column
+from ripplet.graph.graph import ones
 from ripplet.locks import ReadWriteLock
 from ripplet.parameters import Parameters
 from ripplet.search.exact import nearest
@@ -161,11 +162,10 @@ class Embedder:
     def preview(self, neighbours: Sequence[Id], weights: Any = None) -> NDArray[np.float32]:
         """The vector a newcomer with these known neighbours would be placed at, before it moves any of them."""
         column = id_column(neighbours, "neighbours")
-        shares = Batch.of(column, column, weights).weight
-        single = np.ones(len(column), np.float32) if shares is None else shares.astype(np.float32)
+        shares = ones(len(column)) if weights is None else weight_column(weights, len(column)).astype(np.float32)
         with self._lock.reading():
             engine = self._engine
-            edges = engine.graph.adjacency.merged(engine.graph.rows_of(column), single)
+            edges = engine.graph.adjacency.merged(engine.graph.rows_of(column), shares)
             return engine.rule.serve(engine.rule.preview(engine.field, *edges)[None])[0]
 
     def nearest(self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10) -> list[tuple[Id, float]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplet.events import Batch, Id, IdColumn, as_list, id_column
+from ripplet.events import Batch, Id, IdColumn, as_list, id_column, weight_column
 from ripplet.graph.graph import Delta, Graph, joined, under
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
@@ -76,7 +76,7 @@ class Engine:
         if not isinstance(neighbours, list | tuple):
             neighbours = as_list(id_column(neighbours, "neighbours"))
         column = id_column([vertex, *neighbours], "vertex and neighbours")
-        shares = None if weights is None else Batch.of(neighbours, neighbours, weights).weight
+        shares = None if weights is None else weight_column(weights, len(neighbours))
         row, edges, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)
         if row < 0:
             self.apply(Batch.arrival(vertex, neighbours, weights))
@@ -188,13 +188,12 @@ class Engine:
 
     def _canonical(self, order: Rows) -> list[NDArray[Any]]:
         links, arrival = self.graph.adjacency.links, self.graph.arrival
-        count = links.count[order].astype(np.int64)
-        slots = np.repeat(links.begin[order] - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+        slots = self.graph.adjacency.slots(order)
         learned = self.rule.state()
         return [
             *_id_arrays(self.graph.ids.column(order)),
             arrival[order],
-            count,
+            links.count[order].astype(np.int64),
             arrival[links.neighbour[slots]],
             links.weight[slots],
             links.outgoing[slots],

@@ -68,7 +68,7 @@ class Batch:
         return cls(
             source,
             target if operations is None else _repeat_source(source, target, operations),
-            None if weight is None else _weights(weight, length),
+            None if weight is None else weight_column(weight, length),
             operations,
             None if time is None else _numbers("time", time, length),
         )
@@ -92,7 +92,7 @@ class Batch:
     def arrival(cls, vertex: Id, neighbours: Sequence[Id], weights: Any = None) -> Batch:
         """One vertex with its edges (perhaps none)."""
         column = id_column(neighbours, "neighbours")
-        shares = None if weights is None else _weights(weights, len(column))
+        shares = None if weights is None else weight_column(weights, len(column))
         if not len(column):
             return cls.vertices([vertex])
         return cls(id_column([vertex] * len(column), "vertex"), column, shares)
@@ -190,7 +190,8 @@ def _numbers(name: str, values: Any, length: int) -> NDArray[np.float64]:
     return column
 
 
-def _weights(values: Any, length: int) -> NDArray[np.float64]:
+def weight_column(values: Any, length: int) -> NDArray[np.float64]:
+    """Weights as a column, or an error that names the first one that cannot be a weight."""
     column = _numbers("weight", values, length)
     with np.errstate(over="ignore", under="ignore"):
         stored = column.astype(np.float32)

@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, triu
 
 from ripplet.errors import InvalidValueError
+from ripplet.events import Op
+from ripplet.graph.adjacency import Adjacency
 
 
 class Baseline(Protocol):
@@ -35,6 +37,19 @@ def checked(graph: Any) -> csr_array:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
+
+
+def growing(graph: Any) -> Adjacency:
+    """A graph that edges can be added to, from a symmetric matrix; self-loops are left out."""
+    edges, adjacency = triu(checked(graph), 1).tocoo(), Adjacency()
+    adjacency.ensure_rows(edges.shape[0])
+    add_edges(adjacency, np.column_stack([edges.row, edges.col]), edges.data)
+    return adjacency
+
+
+def add_edges(adjacency: Adjacency, pairs: NDArray[Any], weights: NDArray[np.float64]) -> None:
+    """Add edges between rows that are there."""
+    adjacency.apply(np.full(len(pairs), Op.ADD, np.int8), pairs.astype(np.int64), weights.astype(np.float32))
 
 
 def check_settings(method: Any) -> None:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from ripplet.baselines import _kernels as kernels
 from ripplet.baselines.base import check_settings, checked
 from ripplet.errors import MissingExtraError
-from ripplet.influence._kernels import key_of
+from ripplet.influence.draws import draw_key
 from ripplet.parallel import for_blocks
 
 BLOCK = 4_096
@@ -66,7 +66,7 @@ class DeepWalk:
         walks = np.empty((self.walks, len(starts), self.length), np.int64)
         for turn in range(self.walks):
             order = np.random.default_rng([self.seed, turn]).permutation(starts)
-            self._round(slots, order, np.uint64(key_of(self.seed, 0, turn)), walks[turn])
+            self._round(slots, order, draw_key(self.seed, 0, turn), walks[turn])
         return walks.reshape(-1, self.length)
 
     def _round(self, slots: kernels.Slots, order: NDArray[np.int64], key: np.uint64, rows: NDArray[np.int64]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
 from scipy.special import ive
 
-from ripplet.baselines.base import checked
+from ripplet.baselines.base import check_settings, checked
 from ripplet.errors import InvalidValueError
 from ripplet.parallel import for_blocks
 
@@ -42,10 +42,7 @@ class GraphWave:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, least = getattr(self, field.name), 0 if field.name == "seed" else 1
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidValueError.of(f"GraphWave.{field.name}", f"a whole number ≥ {least}", value)
+        check_settings(self)
         if self.dim % 2 or self.dim < 2 * self.scales:
             raise InvalidValueError.of("GraphWave.dim", "an even number, two or more for each of the scales", self.dim)
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from ripplet.baselines import _kernels as kernels
 from ripplet.baselines.base import check_settings, checked
 from ripplet.errors import InvalidValueError, one_of
-from ripplet.influence._kernels import key_of
+from ripplet.influence.draws import draw_key
 from ripplet.parallel import for_blocks
 
 BLOCK = 65_536
@@ -57,7 +57,7 @@ class LINE:
         vectors = (noise - np.float32(0.5)) / np.float32(columns) * linked[:, None]
         contexts = np.zeros_like(vectors) if second else vectors
         plan = kernels.Plan(self.samples * int(linked.sum()), self.negatives, float(self.rate))
-        key = np.uint64(key_of(self.seed, 0, second))
+        key = draw_key(self.seed, 0, second)
 
         def work(first: int, last: int) -> None:
             kernels.learn_arcs(arcs, vectors, contexts, plan, key, first, last)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, triu
+from scipy.sparse import csr_array
 
-from ripplet.baselines.base import check_settings, checked
-from ripplet.events import Op
-from ripplet.graph.adjacency import Adjacency
+from ripplet.baselines.base import check_settings, growing
 from ripplet.views.laplacian import laplacian_vectors
 
 
@@ -29,8 +27,4 @@ class Spectral:
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
         """Decompose; vertices without edges have zero vectors."""
-        edges = triu(checked(graph), k=1).tocoo()
-        adjacency, pairs = Adjacency(), np.column_stack([edges.row, edges.col]).astype(np.int64)
-        adjacency.ensure_rows(edges.shape[0])
-        adjacency.apply(np.full(len(pairs), Op.ADD, np.int8), pairs, edges.data.astype(np.float32))
-        return laplacian_vectors(adjacency, edges.shape[0], self.dim, "symmetric").astype(np.float32)
+        return laplacian_vectors(growing(graph), graph.shape[0], self.dim, "symmetric").astype(np.float32)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from ripplet.baselines import _structure_kernels as kernels
 from ripplet.baselines.base import checked
 from ripplet.baselines.deepwalk import BLOCK, DeepWalk
-from ripplet.influence._kernels import key_of
+from ripplet.influence.draws import draw_key
 from ripplet.parallel import blocks, for_blocks
 
 STAY = 0.3
@@ -43,7 +43,7 @@ class Struc2Vec(DeepWalk):
         cumulative, up = transitions(self.distances(matrix, order))
         for turn, rows in enumerate(walks):
             starts = np.random.default_rng([self.seed, turn]).permutation(len(order))
-            key = np.uint64(key_of(self.seed, 0, turn))
+            key = draw_key(self.seed, 0, turn)
             step = partial(_walk, cumulative, up, starts, key, rows)
             for_blocks(step, len(order), size=BLOCK, threads=self.threads)
         return order[walks].reshape(-1, self.length)

@@ -133,7 +133,7 @@ class Adjacency:
 
     def packed(self) -> dict[str, NDArray[Any]]:
         """The edges without gaps, rows one after the other, each in its own order: what is saved."""
-        links, slots = self.links, self._slots()
+        links, slots = self.links, self.slots()
         packed: dict[str, NDArray[Any]] = {
             "degree": links.count.copy(),
             "strength": links.strength.copy(),
@@ -160,7 +160,7 @@ class Adjacency:
             self._grow_arena()
         rows = slice(0, degree.size)
         self.links.begin[rows], self.links.count[rows], self.links.room[rows] = begin, degree, room
-        slots = self._slots()
+        slots = self.slots()
         self.links.neighbour[slots], self.links.weight[slots] = packed["neighbour"], packed["weight"]
         self.links.strength[rows] = packed["strength"]
         edges = packed["neighbour"].size // 2
@@ -170,22 +170,22 @@ class Adjacency:
         self.links.heads[kernels.EDGES] = edges
         return self
 
-    def _slots(self) -> NDArray[np.int64]:
-        """The arena slots in use, row by row."""
-        count = self.links.count.astype(np.int64)
+    def slots(self, rows: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.int64]:
+        """The arena slots in use, row by row: of all rows, or of some in the order given."""
+        count = self.links.count[rows].astype(np.int64)
         ends = np.cumsum(count)
-        return np.repeat(self.links.begin - (ends - count), count) + np.arange(int(count.sum()))
+        return np.repeat(self.links.begin[rows] - (ends - count), count) + np.arange(int(count.sum()))
 
     def to_csr(self) -> csr_array:
         """The symmetric weighted adjacency matrix over rows."""
-        slots = self._slots()
+        slots = self.slots()
         indptr = np.concatenate([[0], np.cumsum(self.links.count.astype(np.int64))])
         entries = (self.links.weight[slots].astype(np.float64), self.links.neighbour[slots], indptr)
         return csr_array(entries, shape=(self.rows, self.rows))
 
     def check(self) -> None:
         """Raise where the arrays contradict each other: blocks overlapping, one-sided edges, wrong sums."""
-        links, slots = self.links, self._slots()
+        links, slots = self.links, self.slots()
         matrix = self.to_csr()
         used = np.concatenate([self._blocks(), self._free_blocks()])
         order = used[np.argsort(used[:, 0], kind="stable")]
@@ -212,7 +212,7 @@ class Adjacency:
                 raise RippletError(f"the adjacency is damaged: {fault}")
 
     def _count_edges(self) -> int:
-        slots = self._slots()
+        slots = self.slots()
         return int((self.links.outgoing[slots] > 0).sum()) if self.directed else slots.size // 2
 
     def _blocks(self) -> NDArray[np.int64]:

@@ -82,7 +82,7 @@ class Graph:
         if batch.op is None:
             edges = batch.src, batch.dst, _no_ops(len(batch)), weight
             return self._arrivals(*edges) if one_by_one else (self._apply_edges(*edges),)
-        self._check(batch)
+        self._check(batch, batch.op)
         return self._steps(batch, batch.op, weight, one_by_one)
 
     def _steps(
@@ -165,16 +165,14 @@ class Graph:
         self.arrival[arrived] = np.arange(self.next_arrival, self.next_arrival + arrived.size)
         self.next_arrival += arrived.size
 
-    def _check(self, batch: Batch) -> None:
+    def _check(self, batch: Batch, op: NDArray[np.int8]) -> None:
         """Refuse a batch that removes what is not there when its turn comes."""
-        assert batch.op is not None
-        going = (batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX)
-        if not going.any():
+        if not ((op == Op.REMOVE) | (op == Op.REMOVE_VERTEX)).any():
             return
-        if (batch.op == Op.REMOVE).all():
+        if (op == Op.REMOVE).all():
             self._check_removals(batch)
         else:
-            _Rehearsal(self).run(batch, batch.op)
+            _Rehearsal(self).run(batch, op)
 
     def _check_removals(self, batch: Batch) -> None:
         src, dst = self.rows_of(batch.src), self.rows_of(batch.dst)

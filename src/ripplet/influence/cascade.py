@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ripplet.graph.adjacency import grown
 from ripplet.graph.graph import Graph
 from ripplet.influence import _kernels as kernels
+from ripplet.influence.draws import draw_key
 
 Rows = NDArray[np.int64]
 UNTIL_NOBODY_NEW = -1
@@ -28,7 +29,7 @@ class Cascade:
 
     def rounds(self, graph: Graph, source: int, depth: int, attempt: int = 0) -> tuple[Rows, Rows]:
         """The rows influenced within `depth` rounds, and where among them each round begins (with the end behind)."""
-        key = np.uint64(kernels.key_of(self.seed, int(graph.arrival[source]), attempt))
+        key = draw_key(self.seed, int(graph.arrival[source]), attempt)
         if self._seen.size < graph.adjacency.rows:
             self._seen = grown(self._seen, graph.adjacency.rows)
         self._stamp += 1

@@ -14,6 +14,7 @@ from ripplet.graph.adjacency import REPEATED
 from ripplet.graph.graph import Delta, ones
 from ripplet.graph.ids import names_for_kernels
 from ripplet.influence import _kernels as influence
+from ripplet.influence.draws import draw_key
 from ripplet.parallel import blocks, for_blocks
 from ripplet.rules import _kernels as kernels
 from ripplet.rules._arrival_kernel import Stage, arrive, set_stage
@@ -245,7 +246,7 @@ class _Shared:
 
     def _refresh(self, rows: Rows, limit: int, depth: int) -> None:
         world = self.world
-        key = np.uint64(influence.key_of(self.turn.seed, self.turn.sequence, depth + kernels.RESAMPLE))
+        key = draw_key(self.turn.seed, self.turn.sequence, depth + kernels.RESAMPLE)
         values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)
 
         def refresh(first: int, last: int) -> None:
@@ -259,7 +260,7 @@ class _Shared:
 
     def _spread(self, sources: Rows, limit: int, depth: int) -> Rows:
         world = self.world
-        key = np.uint64(influence.key_of(self.turn.seed, self.turn.sequence, depth))
+        key = draw_key(self.turn.seed, self.turn.sequence, depth)
         found: dict[int, Rows] = {}
 
         def work(first: int, last: int) -> None:

@@ -7,11 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, triu
+from scipy.sparse import csr_array
 
-from ripplet.baselines.base import checked
+from ripplet.baselines.base import add_edges
 from ripplet.errors import InvalidValueError
-from ripplet.events import Op
 from ripplet.graph.adjacency import Adjacency, grown
 
 
@@ -83,20 +82,7 @@ def check_arrival(v: int, neighbours: Sequence[int], known: int) -> None:
         raise InvalidValueError.of("neighbours", f"known vertices, 0 to {known - 1}", list(neighbours))
 
 
-def growing(graph: csr_array) -> Adjacency:
-    """A graph that edges can be added to, from a symmetric matrix."""
-    matrix, adjacency = checked(graph), Adjacency()
-    adjacency.ensure_rows(matrix.shape[0])
-    edges = triu(matrix, 1).tocoo()
-    _add(adjacency, np.column_stack([edges.row, edges.col]), edges.data)
-    return adjacency
-
-
 def link(adjacency: Adjacency, v: int, neighbours: Sequence[int]) -> None:
     """Add the edges of an arrival."""
     adjacency.ensure_rows(v + 1)
-    _add(adjacency, np.column_stack([np.full(len(neighbours), v), neighbours]), np.ones(len(neighbours)))
-
-
-def _add(adjacency: Adjacency, pairs: NDArray[Any], weights: NDArray[np.float64]) -> None:
-    adjacency.apply(np.full(len(pairs), Op.ADD, np.int8), pairs.astype(np.int64), weights.astype(np.float32))
+    add_edges(adjacency, np.column_stack([np.full(len(neighbours), v), neighbours]), np.ones(len(neighbours)))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplet.baselines.base import check_settings
-from ripplet.baselines.streaming.base import Rows, check_arrival, growing
+from ripplet.baselines.base import check_settings, growing
+from ripplet.baselines.streaming.base import Rows, check_arrival
 from ripplet.views.spectral import auto_views
 
 

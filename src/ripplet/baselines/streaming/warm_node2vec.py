@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplet.baselines import _kernels as kernels
-from ripplet.baselines.base import check_settings
+from ripplet.baselines.base import check_settings, growing
 from ripplet.baselines.deepwalk import Sentences
-from ripplet.baselines.streaming.base import Rows, check_arrival, growing, link
+from ripplet.baselines.streaming.base import Rows, check_arrival, link
 from ripplet.errors import MissingExtraError
-from ripplet.influence._kernels import key_of
+from ripplet.influence.draws import draw_key
 
 
 @dataclass(kw_only=True)
@@ -101,6 +101,6 @@ class WarmNode2Vec:
         walks = np.empty((self.walks, len(starts), self.length), np.int64)
         for turn, rows in enumerate(walks):
             order = np.random.default_rng([self.seed, self._learned, turn]).permutation(starts)
-            key = np.uint64(key_of(self.seed, self._learned, turn))
+            key = draw_key(self.seed, self._learned, turn)
             kernels.biased_walk(slots, (1 / self.p, 1.0, 1 / self.q), order, key, rows)
         return walks.reshape(-1, self.length)
