@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from ripplet.parallel import blocks, for_blocks, resolve_threads
+from ripplet.parallel import blocks, for_blocks, one_blas_thread, resolve_threads
 
 
 @given(length=st.integers(0, 500), size=st.integers(1, 60))
@@ -67,6 +68,17 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     child.kill()
     assert not alive
     assert child.exitcode == 0
+
+
+def test_algebra_has_one_thread_inside_and_as_many_as_before_after() -> None:
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        for _ in range(2):
+            with one_blas_thread():
+                assert threads() == {1}
+            assert threads() == {2}
 
 
 def test_threads_default_to_the_cores_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 
 def resolve_threads(threads: int | None) -> int:
@@ -36,6 +40,18 @@ def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, thre
     wait(futures)
     for future in futures:
         future.result()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Small matrices on one thread: the same bits however many there are, and no time lost in sharing them out."""
+    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The libraries to limit, looked up once: it takes longer than the algebra of a small anchor."""
+    return ThreadpoolController()
 
 
 @cache

@@ -84,7 +84,7 @@ def test_coordinates_stay_while_the_graph_grows() -> None:
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators, "BLOCK", 16)
-    monkeypatch.setattr(anchor, "BLOCK", 16)
+    monkeypatch.setattr(anchor, "AT_ONCE", 16)
     digests = set()
     for threads in (1, 2, 3):
         model = grown(threads=threads)

@@ -33,6 +33,16 @@ def test_combine_is_the_dense_operator(
 
 
 @settings(max_examples=25)
+@given(seed=SEEDS, edges=st.integers(0, 200))
+def test_multiply_is_the_product_of_its_rows(randomly: Any, seed: int, edges: int) -> None:
+    sample, source = randomly(seed, edges=edges), np.random.default_rng(seed).standard_normal(30)
+    target = np.full(30, np.nan)
+    kernels.multiply(sample.adjacency.links, source, target, 4, 17)
+    np.testing.assert_allclose(target[4:17], (sample.matrix @ source)[4:17], atol=1e-9)
+    assert np.isnan(np.delete(target, slice(4, 17))).all()
+
+
+@settings(max_examples=25)
 @given(seed=SEEDS, tau=st.floats(0, 5))
 def test_sums_and_differences_pass_over_rows_without_edges(randomly: Any, seed: int, tau: float) -> None:
     sample, draw = randomly(seed, edges=25), np.random.default_rng(seed)

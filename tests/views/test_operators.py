@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplet.views import operators
-from ripplet.views.operators import Operator, cross, in_order
+from ripplet.views.operators import Operator, cross, in_order, total
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -57,6 +57,15 @@ def test_lowest_lies_below_the_spectrum(randomly: Any, seed: int, edges: int, ta
     assert -1 <= lowest <= sample.spectrum(tau)[-1] + 0.02
 
 
+@settings(max_examples=30)
+@given(seed=SEEDS, edges=st.integers(20, 200), tau=st.floats(0.01, 300))
+def test_the_spectrum_lies_between_its_ends(randomly: Any, seed: int, edges: int, tau: float) -> None:
+    sample = randomly(seed, vertices=60, edges=edges)
+    (low, top), spectrum = Operator(sample.adjacency, sample.rows, tau).ends(), sample.spectrum(tau)
+    assert -1 <= low <= spectrum[-1] + 0.02
+    assert spectrum[0] - 0.02 <= top <= 1
+
+
 def test_lowest_is_near_where_tau_is_large(randomly: Any) -> None:
     sample = randomly(1, vertices=100, edges=400, weighted=False)
     lowest, exact = Operator(sample.adjacency, 100, 200.0).lowest(), sample.spectrum(200.0)[-1]
@@ -68,6 +77,7 @@ def test_threads_and_blocks_share_the_work_without_changing_a_bit(
     randomly: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operators, "BLOCK", 7)
+    monkeypatch.setattr(operators, "AT_ONCE", 3)
     sample, draw = randomly(2, vertices=100, edges=300), np.random.default_rng(0)
     block = draw.standard_normal((100, 4)).astype(np.float32)
 
@@ -77,6 +87,7 @@ def test_threads_and_blocks_share_the_work_without_changing_a_bit(
         step = operator.step(own)
         operator.turn(own, np.arange(16.0).reshape(4, 4))
         parts = own, step, operator.gram(own, step), operator.squares(own), operator.noise(3, 2, np.float32)
+        parts += operator.gram(own, own), np.array(operator.ends())
         return b"".join(part.tobytes() for part in parts)
 
     assert everything(1) == everything(2) == everything(3)
@@ -86,6 +97,15 @@ def test_sums_of_blocks_are_taken_first_to_last(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(operators, "BLOCK", 2)
     parts = {4: np.array([1e-20]), 0: np.array([1e20]), 2: np.array([-1e20])}
     assert in_order(parts, 5).tolist() == [1e-20]  # in any other order the small one is lost
+
+
+@given(rows=st.integers(1, 40), block=st.integers(1, 12), at_once=st.integers(1, 12), threads=st.integers(1, 3))
+def test_a_total_takes_every_row_once(rows: int, block: int, at_once: int, threads: int) -> None:
+    numbers = 2.0 ** np.arange(rows)  # exact in every order
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operators, "BLOCK", block)
+        patch.setattr(operators, "AT_ONCE", at_once)
+        assert total(lambda first, last: numbers[first:last].sum(keepdims=True), rows, threads) == 2.0**rows - 1
 
 
 def test_a_product_over_no_rows_is_zero() -> None:

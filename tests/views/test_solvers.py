@@ -11,12 +11,14 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from ripplet.views import solvers
 from ripplet.views.operators import Operator
-from ripplet.views.solvers import leading_eigenpairs
+from ripplet.views.solvers import largest, leading_eigenpairs
+
+SEEDS = st.integers(0, 2**32 - 1)
 
 
 @settings(max_examples=40)
 @given(
-    seed=st.integers(0, 2**32 - 1),
+    seed=SEEDS,
     vertices=st.integers(1, 30),
     edges=st.integers(0, 60),
     columns=st.integers(1, 8),
@@ -39,29 +41,62 @@ def test_pairs_are_those_of_the_dense_matrix(
     np.testing.assert_allclose(operator.gram(vectors, vectors), np.diag(np.arange(columns) < count), atol=1e-8)
 
 
-@pytest.mark.parametrize("solver", ["dense", "lanczos", "blocks"])
-def test_the_solvers_agree_and_repeat_themselves(planted: Any, monkeypatch: pytest.MonkeyPatch, solver: str) -> None:
+def test_the_solvers_agree_and_repeat_themselves(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = planted()
     operator = Operator(sample.adjacency, sample.rows, 0.5)
     exact, expected = leading_eigenpairs(operator, 4)
     assert sample.rows <= solvers.DENSE
-    monkeypatch.setattr(solvers, "DENSE", 400 if solver == "dense" else 0)
-    monkeypatch.setattr(solvers, "LANCZOS", 0 if solver == "blocks" else 60_000)
+    monkeypatch.setattr(solvers, "DENSE", 0)
     mu, vectors = leading_eigenpairs(operator, 4)
     again = leading_eigenpairs(operator, 4)
     assert mu.tobytes() == again[0].tobytes()
     assert vectors.tobytes() == again[1].tobytes()
-    np.testing.assert_allclose(mu, exact, atol=1e-3 if solver == "blocks" else 1e-7)
+    np.testing.assert_allclose(mu, exact, atol=1e-3)
     root = np.sqrt(operator.measure)[:, None]
-    assert subspace_angles(root * vectors, root * expected).max() < (0.05 if solver == "blocks" else 1e-5)
+    assert subspace_angles(root * vectors, root * expected).max() < 0.05
 
 
-@pytest.mark.parametrize("constant", ["DENSE", "LANCZOS"])
-def test_long_solves_say_how_far_they_are(planted: Any, monkeypatch: pytest.MonkeyPatch, constant: str) -> None:
-    monkeypatch.setattr(solvers, "DENSE", 0)
-    monkeypatch.setattr(solvers, constant, 0)
+@settings(max_examples=40)
+@given(seed=SEEDS, edges=st.integers(60, 400), columns=st.integers(1, 8), tau=st.sampled_from([0.01, 0.5, 300.0]))
+def test_blocks_come_near_to_all_values_whatever_the_graph(
+    randomly: Any, seed: int, edges: int, columns: int, tau: float
+) -> None:
+    sample = randomly(seed, 100, edges)
+    operator, exact = Operator(sample.adjacency, sample.rows, tau), sample.spectrum(tau)[:columns]
+    mu, vectors = solvers._blocks(operator, columns, None)
+    assert not vectors[~sample.active].any()
+    assert (mu <= exact + 1e-5).all()
+    assert abs(mu.sum() - exact.sum()) < 2e-3 * exact.sum()
+    np.testing.assert_allclose(operator.gram(vectors, vectors), np.eye(columns), atol=1e-4)
+
+
+def test_blocks_find_a_value_as_often_as_it_is_there(sample_of: Any) -> None:
+    """Forty rings of five: every value is there forty times, or twice that."""
+    rings = [(5 * ring + here, 5 * ring + (here + 1) % 5) for ring in range(40) for here in range(5)]
+    sample = sample_of(200, rings)
+    mu, _ = solvers._blocks(Operator(sample.adjacency, 200, 0.25), 60, None)
+    np.testing.assert_allclose(mu, sample.spectrum(0.25)[:60], atol=2e-3)
+
+
+@pytest.mark.parametrize("edges", [[(0, v) for v in range(1, 40)], [(u, v) for u in range(40) for v in range(u)]])
+def test_blocks_bear_spectra_of_few_values(sample_of: Any, edges: list[tuple[int, int]]) -> None:
+    sample = sample_of(40, edges)  # a star, and every vertex linked to every other
+    mu, vectors = solvers._blocks(Operator(sample.adjacency, 40, 0.25), 5, None)
+    np.testing.assert_allclose(mu, sample.spectrum(0.25)[:5], atol=1e-5)
+    assert np.isfinite(vectors).all()
+
+
+@pytest.mark.parametrize("solver", ["blocks", "lanczos"])
+def test_long_solves_say_how_far_they_are(planted: Any, solver: str) -> None:
     sample, said = planted(groups=3, inside=3, across=200), []
-    leading_eigenpairs(Operator(sample.adjacency, sample.rows, 0.5), 10, lambda what, share: said.append((what, share)))
+
+    def progress(what: str, share: float) -> None:
+        said.append((what, share))
+
+    if solver == "blocks":
+        solvers._blocks(Operator(sample.adjacency, sample.rows, 0.5), 10, progress)
+    else:
+        largest(lambda y: sample.matrix @ y, sample.rows, 10, progress)
     assert said
     assert {what for what, _ in said} == {"start"}
     shares = [share for _, share in said]
@@ -75,11 +110,9 @@ def test_what_has_converged_is_kept(planted: Any, monkeypatch: pytest.MonkeyPatc
         values, vectors = eigsh(*args, **options)
         raise ArpackNoConvergence("no", values[-converged:][:converged], vectors[:, -converged:][:, :converged])
 
-    sample = planted()
-    operator = Operator(sample.adjacency, sample.rows, 0.5)
-    monkeypatch.setattr(solvers, "DENSE", 0)
+    matrix = planted().matrix
     monkeypatch.setattr(solvers, "eigsh", impatient)
-    mu, vectors = leading_eigenpairs(operator, 4)
-    np.testing.assert_allclose(mu[:converged], sample.spectrum(0.5)[:converged], atol=1e-7)
-    assert not mu[converged:].any()
-    assert not vectors[:, converged:].any()
+    values, vectors = largest(lambda y: matrix @ y, len(matrix), 4, None)
+    assert values.shape == (converged,)
+    np.testing.assert_allclose(np.sort(values), np.linalg.eigvalsh(matrix)[len(matrix) - converged :], atol=1e-7)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-6)

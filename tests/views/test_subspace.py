@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial import chebyshev as polynomials
 
+from ripplet.views import subspace
 from ripplet.views.operators import Operator
 from ripplet.views.subspace import chebyshev, fixed_signs, rayleigh_ritz
 
@@ -40,6 +41,20 @@ def test_ritz_values_rise_towards_the_exact_ones(planted: Any) -> None:
     np.testing.assert_allclose(values, exact, atol=1e-7)
     np.testing.assert_allclose(operator.gram(block, block), np.eye(4), atol=1e-9)
     np.testing.assert_allclose(operator.step(block), block * values, atol=1e-4)
+
+
+def test_columns_are_made_orthonormal_in_two_ways_with_one_result(
+    planted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = planted()
+    operator = Operator(sample.adjacency, sample.rows, 0.5)
+    block = operator.noise(2, 4, np.float64) @ np.array([[1e4, 1, 0, 2], [0, 3, 1, 1], [0, 0, 1e-2, 1], [0, 0, 0, 1]])
+    operator.deflate(block)
+    values, vectors = rayleigh_ritz(operator, block.copy())
+    monkeypatch.setattr(subspace, "INDEPENDENT", 2.0)  # nothing is
+    others, same = rayleigh_ritz(operator, block.copy())
+    np.testing.assert_allclose(values, others, atol=1e-9)
+    np.testing.assert_allclose(np.abs(operator.gram(vectors, same)), np.eye(4), atol=1e-7)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3])

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import svd
-from threadpoolctl import threadpool_limits
 
-from ripplet.parallel import for_blocks
+from ripplet.parallel import for_blocks, one_blas_thread
 from ripplet.rules.field import Field
 from ripplet.views.base import Basis, Progress
-from ripplet.views.operators import BLOCK, cross, in_order
+from ripplet.views.operators import AT_ONCE, cross, total
 from ripplet.views.space import Space
 
 Rows = NDArray[np.int64]
@@ -26,7 +24,7 @@ def start(space: Space, field: Field, threads: int, progress: Progress | None = 
 def corrected(space: Space, field: Field, seed: int, threads: int) -> list[Basis]:
     """Every view's correction from its current rows."""
     adjacency, old = field.graph.adjacency, field.vectors[: field.graph.rows]
-    with threadpool_limits(limits=1):  # small matrices on one thread: the same bits however many there are
+    with one_blas_thread():
         return [
             view.anchor(adjacency, old[:, part], space.mu[part], seed=seed, threads=threads)
             for view, part in zip(space.views, space.parts, strict=True)
@@ -36,7 +34,7 @@ def corrected(space: Space, field: Field, seed: int, threads: int) -> list[Basis
 def from_nothing(space: Space, field: Field, threads: int, progress: Progress | None = None) -> list[Basis]:
     """Every view's start on the graph as it is."""
     adjacency, rows = field.graph.adjacency, field.graph.rows
-    with threadpool_limits(limits=1):
+    with one_blas_thread():
         return [
             view.start(adjacency, rows, part.stop - part.start, threads=threads, progress=progress)
             for view, part in zip(space.views, space.parts, strict=True)
@@ -51,15 +49,13 @@ def exchange(old: Space, new: Space, bases: list[Basis], field: Field, threshold
     than the threshold.
     """
     before, size = field.vectors[: field.graph.rows], field.graph.rows
-    parts: dict[int, NDArray[np.float64]] = {}
 
-    def compare(first: int, last: int) -> None:
-        fresh = new.scale(_side_by_side(bases, first, last))
-        parts[first] = fresh.T.astype(np.float64) @ old.serve(before[first:last])
+    def compare(first: int, last: int) -> NDArray[np.float64]:
+        fresh = new.scale(_side_by_side(bases, first, last)).astype(np.float64)
+        return fresh.T @ old.serve(before[first:last]).astype(np.float64)
 
-    with threadpool_limits(limits=1):
-        for_blocks(compare, size, size=BLOCK, threads=threads)
-        left, _, right = svd(in_order(parts, size))
+    with one_blas_thread():
+        left, _, right = np.linalg.svd(total(compare, size, threads))
         new.turn_by(left @ right)
         far = np.zeros(size, bool)
 
@@ -67,7 +63,7 @@ def exchange(old: Space, new: Space, bases: list[Basis], field: Field, threshold
             apart = new.serve(_side_by_side(bases, first, last)) - old.serve(before[first:last])
             far[first:last] = np.linalg.norm(apart, axis=1) > threshold
 
-        for_blocks(measure, size, size=BLOCK, threads=threads)
+        for_blocks(measure, size, size=AT_ONCE, threads=threads)
     _write(field, new, bases)
     return np.flatnonzero(far)
 

@@ -53,15 +53,38 @@ def combine(
             target[row] = 0
             continue
         total[:] = 0
-        begin = links.begin[row]
-        for slot in range(begin, begin + count):
-            a, other = links.weight[slot], links.neighbour[slot]
+        slot, end = links.begin[row], links.begin[row] + count
+        while slot + 4 <= end:  # four at a time: the sums are loaded and stored a quarter as often
+            a, p = links.weight[slot], source[links.neighbour[slot]]
+            b, q = links.weight[slot + 1], source[links.neighbour[slot + 1]]
+            c, r = links.weight[slot + 2], source[links.neighbour[slot + 2]]
+            d, s = links.weight[slot + 3], source[links.neighbour[slot + 3]]
             for j in range(total.size):
-                total[j] += a * source[other, j]
+                total[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
+            slot += 4
+        for rest in range(slot, end):
+            a, p = links.weight[rest], source[links.neighbour[rest]]
+            for j in range(total.size):
+                total[j] += a * p[j]
         on_step = kind(factors[0] / (links.strength[row] + tau))
         for j in range(total.size):
             step = (total[j] - middle[j]) * on_step
             target[row, j] = step + on_source * source[row, j] + on_target * target[row, j]
+
+
+@njit(cache=True, nogil=True)
+def multiply(links: Links, source: NDArray[np.float64], target: NDArray[np.float64], first: int, last: int) -> None:
+    """target ← A source for a single column, in two sums that do not wait for each other."""
+    for row in range(first, last):
+        slot, end = links.begin[row], links.begin[row] + links.count[row]
+        even = odd = 0.0
+        while slot + 2 <= end:
+            even += links.weight[slot] * source[links.neighbour[slot]]
+            odd += links.weight[slot + 1] * source[links.neighbour[slot + 1]]
+            slot += 2
+        if slot < end:
+            even += links.weight[slot] * source[links.neighbour[slot]]
+        target[row] = even + odd
 
 
 @njit(cache=True, nogil=True)

@@ -22,6 +22,7 @@ from ripplet.parallel import blocks, for_blocks
 from ripplet.views import _kernels as kernels
 
 BLOCK = 8_192  # rows per block: reductions run over these, in order, whatever the number of threads
+AT_ONCE = 1_024  # rows of a block turned into float64 together: they stay in the cache
 LANCZOS_STEPS = 16
 
 Matrix = NDArray[Any]
@@ -67,13 +68,7 @@ class Operator:
 
     def squares(self, source: Matrix) -> NDArray[np.float64]:
         """Σ x², per column."""
-        parts: dict[int, NDArray[np.float64]] = {}
-
-        def work(first: int, last: int) -> None:
-            parts[first] = np.square(source[first:last], dtype=np.float64).sum(axis=0)
-
-        self._each(work)
-        return in_order(parts, self.rows)
+        return total(lambda a, b: np.square(source[a:b], dtype=np.float64).sum(axis=0), self.rows, self.threads)
 
     def turn(self, target: Matrix, turn: NDArray[np.float64]) -> None:
         """target ← target · turn, in place, block by block."""
@@ -93,29 +88,39 @@ class Operator:
 
     def lowest(self) -> float:
         """A safe lower bound of the spectrum: −1 always holds and is near where τ is small, else Lanczos tells."""
-        if self.size < LANCZOS_STEPS + 2 or self.tau * self.size < self.links.strength[: self.rows].sum():
-            return -1.0
+        return -1.0 if self.tau * self.size < self.links.strength[: self.rows].sum() else self.ends()[0]
+
+    def ends(self) -> tuple[float, float]:
+        """Safe bounds of the spectrum without the trivial value, from a few steps of Lanczos."""
+        if self.size < LANCZOS_STEPS + 2:
+            return -1.0, 1.0
         root = np.sqrt(self.measure)
         inverse = np.divide(1.0, root, out=np.zeros_like(root), where=self.active)
-        diagonal, off, basis = [], [], []
+        diagonal, off, basis = [], [], np.empty((LANCZOS_STEPS, self.rows))
         vector = self.noise(0, 1, np.float64)[:, 0]
         vector -= root * (root @ vector) / (root @ root)
         beta = float(np.linalg.norm(vector))
-        for _ in range(LANCZOS_STEPS):
-            vector /= beta
-            basis.append(vector)
-            following = root * self.step((inverse * vector)[:, None])[:, 0]
-            diagonal.append(float(vector @ following))
-            for earlier in basis:
-                following -= earlier * (earlier @ following)
-            beta = float(np.linalg.norm(following))
+        for step in range(LANCZOS_STEPS):
+            basis[step] = vector / beta
+            vector = self._symmetric(basis[step], inverse)
+            diagonal.append(float(basis[step] @ vector))
+            vector -= (basis[: step + 1] @ vector) @ basis[: step + 1]
+            beta = float(np.linalg.norm(vector))
             if beta < 1e-12:
                 break
             off.append(beta)
-            vector = following
         size = len(diagonal)
         values, vectors = eigh_tridiagonal(diagonal, off[: size - 1])
-        return float(max(values[0] - beta * abs(vectors[-1, 0]), -1.0))
+        slack = beta * np.abs(vectors[-1])
+        return float(max(values[0] - slack[0], -1.0)), float(min(values[-1] + slack[-1], 1.0))
+
+    def _symmetric(self, vector: NDArray[np.float64], inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(D+τ)^½ W (D+τ)^-½ of one vector, given (D+τ)^-½."""
+        source, target = inverse * vector, np.empty_like(vector)
+        self._each(lambda first, last: kernels.multiply(self.links, source, target, first, last))
+        target -= float(self.links.strength[: self.rows] @ source) / self.size
+        target *= inverse
+        return target
 
     def _sum(self, source: Matrix, tau: float) -> NDArray[np.float64]:
         parts: dict[int, NDArray[np.float64]] = {}
@@ -133,13 +138,24 @@ class Operator:
 
 def cross(left: Matrix, right: Matrix, threads: int, measure: NDArray[np.float64]) -> NDArray[np.float64]:
     """Σ measure · left rightᵀ over rows, k×k in float64, blocks added up in order."""
+    root = np.sqrt(measure)[:, None]
+
+    def product(first: int, last: int) -> NDArray[np.float64]:
+        scaled = left[first:last] * root[first:last]
+        return scaled.T @ (scaled if left is right else right[first:last] * root[first:last])
+
+    return total(product, len(left), threads) if len(left) else np.zeros((left.shape[1], right.shape[1]))
+
+
+def total(part: Callable[[int, int], NDArray[np.float64]], rows: int, threads: int) -> NDArray[np.float64]:
+    """The sum of `part(first, last)` over all rows, a few at a time: per block first to last, then over the blocks."""
     parts: dict[int, NDArray[np.float64]] = {}
 
     def work(first: int, last: int) -> None:
-        parts[first] = (left[first:last] * measure[first:last, None]).T @ right[first:last].astype(np.float64)
+        parts[first] = np.sum([part(first + a, first + b) for a, b in blocks(last - first, AT_ONCE)], axis=0)
 
-    for_blocks(work, len(left), size=BLOCK, threads=threads)
-    return in_order(parts, len(left)) if parts else np.zeros((left.shape[1], right.shape[1]))
+    for_blocks(work, rows, size=BLOCK, threads=threads)
+    return in_order(parts, rows)
 
 
 def in_order(parts: dict[int, NDArray[np.float64]], rows: int) -> NDArray[np.float64]:

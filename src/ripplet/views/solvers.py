@@ -1,70 +1,54 @@
-"""Leading eigenpairs of a view's operator from nothing: dense for tiny graphs, Lanczos, filtered blocks for large."""
+"""Leading eigenpairs from nothing: of a view's operator, dense for small graphs, else filtered blocks; and Lanczos."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ripplet.views.base import Progress
 from ripplet.views.operators import Operator
 from ripplet.views.subspace import chebyshev, fixed_signs, rayleigh_ritz
 
-DENSE = 400  # vertices: up to here a dense solver is quicker than any other, and repeated values are no trouble to it
-LANCZOS = 10_000  # vertices: above this Lanczos is slow and large; filtered blocks are neither
-TOLERANCE = 1e-8
-PASSES, DEGREE, SETTLED = 20, 12, 2e-4  # of the filtered blocks
+DENSE = 400  # vertices: up to here a dense solver is quicker than any other
+TOLERANCE = 1e-8  # of Lanczos
 
-Pairs = tuple[NDArray[np.float64], NDArray[np.float64]]
+# Of the filtered blocks, which also find values that are repeated, as those of many small components are.
+PASSES, SETTLED = 20, 1e-3  # until the sum of the values changes by less; what is left is then several times smaller
+GUARD = 10  # more columns than wanted, because the last ones converge slowly
+STEEPEST = 1e4  # how much stronger a filter may make one direction than another before it drowns in rounding
+HIGHEST_DEGREE = 20
+FIRST_GUESS, SMALLEST = 0.1, 1e-3  # of the top of the spectrum: where the wanted part may begin
+
+Pairs = tuple[NDArray[np.float64], NDArray[Any]]
 
 
 def leading_eigenpairs(operator: Operator, columns: int, progress: Progress | None = None) -> Pairs:
     """The largest eigenvalues of W apart from the trivial one and their vectors, zero beyond what the graph has."""
+    if operator.size > max(DENSE, 2 * columns + 2):
+        return _blocks(operator, columns, progress)
     mu, vectors = np.zeros(columns), np.zeros((operator.rows, columns))
     count = min(columns, operator.size - 1)
     if count <= 0:
         return mu, vectors
-    if operator.size > max(LANCZOS, 2 * columns + 2):
-        return _blocks(operator, columns, progress)
     active = np.flatnonzero(operator.active)
-    solve = _dense if operator.size <= max(DENSE, 2 * columns + 2) else _lanczos
-    values, found = solve(operator, active, count, progress)
-    order = np.argsort(-values, kind="stable")[:count]
-    count = order.size  # fewer where some have not converged
-    mu[:count] = values[order]
-    vectors[active, :count] = fixed_signs(found[:, order]) / np.sqrt(operator.measure[active])[:, None]
+    root = np.sqrt(operator.measure[active])
+    values, found = _dense(operator, active, root)
+    mu[:count] = values[: -count - 1 : -1]
+    vectors[active, :count] = fixed_signs(found[:, : -count - 1 : -1]) / root[:, None]
     return mu, vectors
 
 
-def _scaled(operator: Operator, active: NDArray[np.int64]) -> tuple[csr_array, NDArray[np.float64]]:
-    """(D+τ)^-½ A (D+τ)^-½ over the vertices with edges, and (D+τ)^½."""
-    root = np.sqrt(operator.measure[active])
-    matrix = operator.adjacency.to_csr()[active][:, active]
-    scale = diags_array(1 / root)
-    return csr_array(scale @ matrix @ scale), root
-
-
-def _dense(operator: Operator, active: NDArray[np.int64], count: int, progress: Progress | None) -> Pairs:
-    matrix, root = _scaled(operator, active)
-    trivial = root / np.linalg.norm(root)
-    full = matrix.toarray() + operator.tau / active.size * np.outer(1 / root, 1 / root)
-    values, vectors = eigh(full - 3 * np.outer(trivial, trivial))  # the trivial value 1 becomes −2, below all others
-    return values[1:], vectors[:, 1:]
-
-
-def _lanczos(operator: Operator, active: NDArray[np.int64], count: int, progress: Progress | None) -> Pairs:
-    matrix, root = _scaled(operator, active)
+def _dense(operator: Operator, active: NDArray[np.int64], root: NDArray[np.float64]) -> Pairs:
+    """All eigenpairs of the symmetric form, smallest first; the trivial value 1 has become −2, below all others."""
     trivial, inverse = root / np.linalg.norm(root), 1 / root
-
-    def apply(y: NDArray[np.float64]) -> NDArray[np.float64]:
-        spread = operator.tau / active.size * inverse * (inverse @ y)
-        return matrix @ y + spread - 2 * trivial * (trivial @ y)
-
-    return largest(apply, active.size, count, progress)
+    spread = operator.adjacency.to_csr()[active][:, active].toarray() + operator.tau / active.size
+    values, vectors = eigh(spread * np.outer(inverse, inverse) - 3 * np.outer(trivial, trivial))
+    return values, vectors
 
 
 def largest(
@@ -91,16 +75,25 @@ def largest(
 
 def _blocks(operator: Operator, columns: int, progress: Progress | None) -> Pairs:
     """Chebyshev-filtered subspace iteration from noise until the eigenvalues have settled."""
-    block, low = operator.noise(0, columns, np.float32), operator.lowest()
+    low, top = operator.ends()
+    block = operator.noise(0, min(columns + GUARD, operator.size - 1), np.float32)
     operator.deflate(block)
-    values, block = rayleigh_ritz(operator, block)
+    high, before = FIRST_GUESS * top, 0.0
     for turn in range(PASSES):
-        high = max(float(values[-1]), low / 2, 1e-3)
-        block = chebyshev(operator, block, low, high, DEGREE)
+        high = max(high, SMALLEST * abs(top))
+        block = chebyshev(operator, block, low, high, _degree(low, high, top))
         operator.deflate(block)
-        before, (values, block) = values, rayleigh_ritz(operator, block)
+        values, block = rayleigh_ritz(operator, block)
+        total, high = float(values[:columns].sum()), float(values[-1])
         if progress:
             progress("start", (turn + 1) / PASSES)
-        if abs(values.sum() - before.sum()) < SETTLED * abs(values.sum()):
+        if abs(total - before) < SETTLED * abs(total):
             break
-    return values, block.astype(np.float64)
+        before = total
+    return values[:columns], block[:, :columns].copy()
+
+
+def _degree(low: float, high: float, top: float) -> int:
+    """Of the filter that is small on [low, high] and as large at the top as a block in float32 bears."""
+    reach = (2 * top - high - low) / (high - low)  # where the top lies when [low, high] is drawn out to [−1, 1]
+    return min(HIGHEST_DEGREE, max(1, int(np.arccosh(STEEPEST) / np.arccosh(max(reach, 1 + 1e-9)))))

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg.lapack import dtrtri
 
 from ripplet.views.operators import Operator
 
 NEGLIGIBLE = 1e-9  # directions of a block shorter than this, squared and relative to the longest, are rounding
+INDEPENDENT = 1e-6  # and where none is shorter than this, the columns need no eigenvectors to be made orthonormal
 
 
 def chebyshev(operator: Operator, block: NDArray[Any], low: float, high: float, degree: int) -> NDArray[Any]:
@@ -27,18 +28,29 @@ def chebyshev(operator: Operator, block: NDArray[Any], low: float, high: float, 
 def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """The Ritz values of W on a block, largest first; the block becomes the Ritz vectors, zero beyond its rank."""
     columns = block.shape[1]
-    gram = operator.gram(block, block)
-    scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    lengths, directions = eigh(gram * np.outer(scale, scale))
-    kept = lengths > NEGLIGIBLE * max(lengths[-1], 1e-300)
-    whiten = scale[:, None] * directions[:, kept] / np.sqrt(lengths[kept])
+    whiten = _whitening(operator.gram(block, block))
     small = whiten.T @ operator.gram(block, operator.step(block)) @ whiten
-    values, turns = eigh((small + small.T) / 2)
+    values, turns = np.linalg.eigh((small + small.T) / 2)
     values, turns = values[::-1], whiten @ turns[:, ::-1]
     turn = np.zeros((columns, columns))
     turn[:, : values.size] = fixed_signs(turns)
     operator.turn(block, turn)
     return np.concatenate([values, np.zeros(columns - values.size)]), block
+
+
+def _whitening(gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What makes a block with these inner products orthonormal; fewer columns where some depend on the others."""
+    scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    cosines = gram * np.outer(scale, scale)
+    try:
+        lower = np.linalg.cholesky(cosines)
+        if np.square(np.diag(lower)).min() > INDEPENDENT:
+            return scale[:, None] * dtrtri(lower, lower=True)[0].T
+    except np.linalg.LinAlgError:
+        pass
+    lengths, directions = np.linalg.eigh(cosines)
+    kept = lengths > NEGLIGIBLE * max(lengths[-1], 1e-300)
+    return scale[:, None] * directions[:, kept] / np.sqrt(lengths[kept])
 
 
 def fixed_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
