@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from ripplet.experiments.record import Record
 from ripplet.experiments.report import report, shown
 from ripplet.experiments.run import run
-from ripplet.experiments.spec import load
+from ripplet.experiments.spec import Plot, load
 
 
 def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path, tmp_path: Path) -> None:
@@ -37,6 +38,14 @@ def test_cells_the_study_no_longer_has_do_not_count(study_file: Path, tmp_path: 
     run(load(study_file), record)
     study_file.write_text(study_file.read_text().replace("[0, 1]", "[0]"))
     assert "| plain | 1.00 | 2.00 |" in report(load(study_file), record)
+
+
+def test_pictures_stand_before_the_tables(study_file: Path, tmp_path: Path) -> None:
+    plot = Plot(kind="bars", title="Scores", figure="score")
+    study = replace(load(study_file), plots={"score": plot})
+    assert "cells).\n\n![Scores](figures/small-score.svg)\n\n## A score" in report(
+        study, Record(tmp_path / "small.json")
+    )
 
 
 @pytest.mark.parametrize(
