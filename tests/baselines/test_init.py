@@ -9,7 +9,7 @@ from ripplet.baselines import DeepWalk, baseline
 from ripplet.datasets.synthetic import planted_partition
 from ripplet.errors import InvalidValueError
 
-NAMES = list(baselines._KINDS)
+NAMES = list(baselines.BASELINES)
 
 
 def test_a_baseline_is_found_by_its_name() -> None:

@@ -12,9 +12,20 @@ from ripplet.baselines.spectral import Spectral
 from ripplet.baselines.struc2vec import Struc2Vec
 from ripplet.errors import one_of
 
-__all__ = ["LINE", "Baseline", "DeepWalk", "GraphWave", "NetMF", "Node2Vec", "Spectral", "Struc2Vec", "baseline"]
+__all__ = [
+    "BASELINES",
+    "LINE",
+    "Baseline",
+    "DeepWalk",
+    "GraphWave",
+    "NetMF",
+    "Node2Vec",
+    "Spectral",
+    "Struc2Vec",
+    "baseline",
+]
 
-_KINDS: dict[str, type[Baseline]] = {
+BASELINES: dict[str, type[Baseline]] = {
     "deepwalk": DeepWalk,
     "graphwave": GraphWave,
     "line": LINE,
@@ -27,5 +38,5 @@ _KINDS: dict[str, type[Baseline]] = {
 
 def baseline(name: str) -> type[Baseline]:
     """The class of a baseline by its name."""
-    one_of("baseline", name, _KINDS)
-    return _KINDS[name]
+    one_of("baseline", name, BASELINES)
+    return BASELINES[name]

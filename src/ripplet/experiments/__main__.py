@@ -8,24 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ripplet.errors import InvalidValueError, RippletError
-from ripplet.experiments.record import Record
-from ripplet.experiments.report import report
-from ripplet.experiments.run import run
+from ripplet.experiments.reproduce import Choice, carry_out
 from ripplet.experiments.spec import load
-from ripplet.io.write import replacing
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, run, report."""
     options = _parser().parse_args(arguments)
     try:
-        study = load(options.study)
         folder = options.results or options.study.resolve().parents[1] / "results"
-        record = Record.read(folder / f"{study.name}.json")
-        run(study, record, _wanted(options.only), options.again)
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / f"{study.name}.md") as part:
-            part.write_text(report(study, record), encoding="utf-8")
+        carry_out(load(options.study, folder), folder, Choice(_wanted(options.only), options.again, options.jobs))
     except (RippletError, OSError) as error:
         sys.exit(f"ripplet.experiments: {error}")
 
@@ -35,6 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("study", type=Path, help="the YAML file of a study")
     parser.add_argument("--only", default="", help="run only some cells, such as start=0.5,seed=0,dataset=cora")
     parser.add_argument("--again", action="store_true", help="also run what is recorded, and replace it")
+    parser.add_argument("--jobs", type=int, default=1, help="how many cells run side by side, in processes (1)")
     parser.add_argument("--results", type=Path, help="where the record lies (results/ beside the folder of the study)")
     return parser
 

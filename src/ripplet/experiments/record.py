@@ -14,7 +14,7 @@ from typing import Any
 
 from ripplet import __version__
 from ripplet.errors import FormatError
-from ripplet.experiments.cells import Configuration, Figures, Measured
+from ripplet.experiments.kinds.base import Configuration, Figures, Measured
 from ripplet.io.write import replacing
 from ripplet.parallel import resolve_threads
 

@@ -1,23 +1,31 @@
-"""Running a study: every cell that is not recorded yet, one after another, each recorded as soon as it is done."""
+"""Running studies: every cell that is not recorded yet, several side by side, each recorded as soon as it is done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from multiprocessing import get_context
+from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from ripplet.errors import InvalidValueError
 from ripplet.evaluation.protocols import timed
-from ripplet.experiments.cells import Configuration, measure
+from ripplet.experiments.cells import Configuration, Measured, measure
+from ripplet.experiments.kinds import KINDS
 from ripplet.experiments.record import Record, environment, key_of
 from ripplet.experiments.spec import Study, matches
+from ripplet.experiments.tuned import check_chosen
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
+Told = Callable[[str, float], object]
+"""Who is told that a cell is done, and how many seconds it took."""
+
+Cell = tuple[str, Configuration]
 
 
-def run(study: Study, record: Record, only: dict[str, str] | None = None, again: bool = False) -> int:
-    """Run the cells that match `only` and are not recorded, or all that match, `again`; how many were run."""
+def waiting(study: Study, record: Record, only: dict[str, str] | None = None, again: bool = False) -> list[Cell]:
+    """The cells that match `only` and are not recorded, or all that match, `again`: a name and a configuration."""
     wanted = {
         key_of(configuration): (f"{dataset}, {setting}, seed {configuration['seed']}", configuration)
         for setting, dataset, configuration in study.cells()
@@ -25,36 +33,44 @@ def run(study: Study, record: Record, only: dict[str, str] | None = None, again:
     }
     if not wanted:
         raise InvalidValueError.of("only", "values that some cell has", only)
-    waiting = [cell for key, cell in wanted.items() if again or key not in record.cells]
-    with _progress() as bars:
-        task = bars.add_task(study.name, total=len(waiting))
-        for name, configuration in waiting:
-            bars.update(task, description=name)
-            seconds = _run_cell(record, configuration)
-            bars.console.print(f"{name}: {seconds:.1f} s", highlight=False)
-            bars.advance(task)
-    return len(waiting)
+    return [cell for key, cell in wanted.items() if again or key not in record.cells]
 
 
-def _run_cell(record: Record, configuration: Configuration) -> float:
-    where = environment()
-    seconds, measured = timed(lambda: measure(configuration))
-    record.add(configuration, measured, seconds, where)
-    return seconds
+def run(cells: list[Cell], record: Record, jobs: int = 1, told: Told | None = None) -> None:
+    """Run cells, `jobs` at a time, those that measure time one by one; what is done is recorded at once."""
+    for _, configuration in cells:
+        check_chosen(configuration)
+    alone = [cell for cell in cells if KINDS[cell[1]["kind"]].alone]
+    others = [cell for cell in cells if not KINDS[cell[1]["kind"]].alone]
+    for batch, workers in ((others, jobs), (alone, 1)):
+        where = environment()
+        for (name, configuration), (seconds, measured) in _results(batch, min(workers, len(batch))):
+            record.add(configuration, measured, seconds, where)
+            if told:
+                told(name, seconds)
+
+
+def _results(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, tuple[float, Measured]]]:
+    """What each cell came to, as they are done."""
+    if jobs <= 1:
+        for cell in cells:
+            yield cell, _timed(cell[1])
+        return
+    with _pool(jobs) as pool:
+        futures: dict[Future[Any], Cell] = {pool.submit(_timed, cell[1]): cell for cell in cells}
+        for done in as_completed(futures):
+            yield futures[done], done.result()
+
+
+def _timed(configuration: Configuration) -> tuple[float, Measured]:
+    return timed(lambda: measure(configuration))
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=3600) as bars:
-        yield bars
+def _pool(jobs: int) -> Iterator[Executor]:
+    """Processes that each keep to one thread of linear algebra; on an error what has not begun is not begun."""
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=threadpool_limits, initargs=(1,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)

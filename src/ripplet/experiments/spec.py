@@ -14,22 +14,51 @@
       floor:
         start 50 %:
           current_micro: {cora: 81.3, blog: 74.3}
+    plots:                                    # a picture each
+      depth: {kind: sweep, figure: current_micro, title: "Micro-F1 (%)", x: depth}
+    quick: {datasets: [cora], seeds: [0]}     # what to run of it where time is short; without, nothing
 
-A cell is a setting on a data set with a seed.
+A cell is a setting on a data set with a seed. Many settings can be given as `grids`: a parameter with a list of values
+stands for as many settings, and so do their combinations.
+
+    grids:
+      DeepWalk: {method: deepwalk, length: [10, 40], window: [5, 10]}
+
+A setting that is `tuned_by` another study takes, on each data set, the parameters with which its method did best there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ripplet.errors import FormatError, InvalidValueError, MissingExtraError
+from ripplet.errors import FormatError, InvalidValueError, MissingExtraError, one_of
 from ripplet.experiments.cells import Configuration, check
+from ripplet.experiments.tuned import TUNED_BY, Choices
 
 REQUIRED = {"title": str, "datasets": list, "seeds": list, "parameters": dict, "figures": dict}
-OPTIONAL = {"about": str, "settings": dict, "beside": dict}
+OPTIONAL = {"about": str, "settings": dict, "grids": dict, "beside": dict, "plots": dict, "quick": dict}
+PLOTS = ("shares", "bars", "sweep", "growth")
+QUICK = ("datasets", "seeds", "settings", "parameters")
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A picture: of one `figure` or of several `figures` with their labels, for some settings or for all."""
+
+    kind: str
+    title: str
+    figure: str = ""
+    figures: dict[str, str] = field(default_factory=dict)
+    settings: list[str] = field(default_factory=list)
+    x: str = ""
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("plots.kind", self.kind, PLOTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +74,9 @@ class Study:
     about: str = ""
     settings: dict[str, Configuration] = field(default_factory=lambda: {"default": {}})
     beside: dict[str, dict[str, dict[str, dict[str, float]]]] = field(default_factory=dict)
+    plots: dict[str, Plot] = field(default_factory=dict)
+    quick: dict[str, Any] = field(default_factory=dict)
+    choices: Choices = field(default_factory=Choices)
 
     def __post_init__(self) -> None:
         for name in ("datasets", "seeds", "settings", "figures"):
@@ -59,15 +91,36 @@ class Study:
                 _only(self.figures, figures)
                 for values in figures.values():
                     _only(self.datasets, values)
+        for plot in self.plots.values():
+            _only(self.settings, plot.settings, "plots")
         for _, _, configuration in self.cells(self.seeds[:1]):
-            check(configuration)
+            check({name: value for name, value in configuration.items() if name != TUNED_BY})
 
     def cells(self, seeds: list[int] | None = None) -> Iterator[tuple[str, str, Configuration]]:
         """Setting, data set and whole configuration of every cell; a whole seed comes before the next begins."""
         for seed in self.seeds if seeds is None else seeds:
             for setting, own in self.settings.items():
                 for dataset in self.datasets:
-                    yield setting, dataset, {**self.parameters, **own, "dataset": dataset, "seed": seed}
+                    whole = {**self.parameters, **own, "dataset": dataset, "seed": seed}
+                    yield setting, dataset, self.choices.applied(whole)
+
+    def shortened(self) -> Study | None:
+        """What is run of it where time is short, if anything."""
+        if not self.quick:
+            return None
+        settings = {name: self.settings[name] for name in self.quick.get("settings", self.settings)}
+        return replace(
+            self,
+            datasets=self.quick.get("datasets", self.datasets),
+            seeds=self.quick.get("seeds", self.seeds),
+            settings=settings,
+            parameters=self.parameters | self.quick.get("parameters", {}),
+            beside={},
+            plots={
+                name: replace(plot, settings=[one for one in plot.settings if one in settings])
+                for name, plot in self.plots.items()
+            },
+        )
 
     def known(self, figure: str, setting: str, dataset: str) -> dict[str, float]:
         """The values to print beside a figure, by their label."""
@@ -77,8 +130,11 @@ class Study:
         return {label: value for label, value in found.items() if value is not None}
 
 
-def load(path: str | Path) -> Study:
-    """Read a study and make sure that all its cells can be run, before the first is."""
+def load(path: str | Path, results: Path | None = None) -> Study:
+    """Read a study and make sure that all its cells can be run, before the first is.
+
+    In `results` lie the records of the studies that its settings are tuned by.
+    """
     try:
         import yaml
     except ImportError as error:
@@ -88,7 +144,7 @@ def load(path: str | Path) -> Study:
     except yaml.YAMLError as error:
         raise FormatError(f"{path}: expected YAML, got {error}") from error
     try:
-        return Study(name=Path(path).stem, **_checked(content))
+        return _study(Path(path).stem, _checked(content), results)
     except InvalidValueError as error:
         raise InvalidValueError(f"{path}: {error}") from error
 
@@ -99,10 +155,42 @@ def matches(configuration: Configuration, setting: str, wanted: dict[str, str]) 
     return all(name in have and str(have[name]) == value for name, value in wanted.items())
 
 
-def _only(known: Collection[str], used: Iterable[str]) -> None:
+def _study(name: str, content: dict[str, Any], results: Path | None) -> Study:
+    grids = content.pop("grids", {})
+    if grids:
+        content["settings"] = content.get("settings", {}) | _expanded(grids)
+    if "plots" in content:
+        content["plots"] = {key: _plot(value) for key, value in content["plots"].items()}
+    quick = content.get("quick", {})
+    _only(QUICK, quick, "quick")
+    _only(content.get("settings", {}), quick.get("settings", []), "quick")
+    used = {own[TUNED_BY] for own in content.get("settings", {}).values() if TUNED_BY in own}
+    return Study(name=name, **content, choices=Choices.read(results, used))
+
+
+def _expanded(grids: dict[str, Configuration]) -> dict[str, Configuration]:
+    """Every combination of the listed values as a setting, named by what varies."""
+    settings = {}
+    for title, grid in grids.items():
+        lists = {name: value for name, value in grid.items() if isinstance(value, list)}
+        for values in product(*lists.values()):
+            own = dict(zip(lists, values, strict=True))
+            label = ", ".join(f"{name} {value}" for name, value in own.items())
+            settings[f"{title}: {label}" if label else title] = {**grid, **own}
+    return settings
+
+
+def _plot(content: Any) -> Plot:
+    try:
+        return Plot(**content)
+    except TypeError as error:
+        raise InvalidValueError.of("plots", "kind, title and what is to be drawn", str(error)) from error
+
+
+def _only(known: Collection[str], used: Iterable[str], where: str = "beside") -> None:
     for name in used:
         if name not in known:
-            raise InvalidValueError.of("beside", "one of " + ", ".join(known), name)
+            raise InvalidValueError.of(where, "one of " + ", ".join(known), name)
 
 
 def _checked(content: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from ripplet.baselines.streaming.warm_node2vec import WarmNode2Vec
 from ripplet.errors import one_of
 
 __all__ = [
+    "STREAMING_BASELINES",
     "IncrementalSVD",
     "NeighbourMean",
     "Nystrom",
@@ -20,7 +21,7 @@ __all__ = [
     "streaming_baseline",
 ]
 
-_KINDS: dict[str, type[StreamingBaseline]] = {
+STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
     "neighbour_mean": NeighbourMean,
     "nystrom": Nystrom,
     "warm_node2vec": WarmNode2Vec,
@@ -30,5 +31,5 @@ _KINDS: dict[str, type[StreamingBaseline]] = {
 
 def streaming_baseline(name: str) -> type[StreamingBaseline]:
     """The class of a streaming baseline by its name."""
-    one_of("baseline", name, _KINDS)
-    return _KINDS[name]
+    one_of("baseline", name, STREAMING_BASELINES)
+    return STREAMING_BASELINES[name]

@@ -1,0 +1,83 @@
+"""Every method by its name, whether it is ours, is retrained on the whole graph, or takes in arrivals by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet import datasets
+from ripplet.baselines import BASELINES, Baseline, baseline
+from ripplet.baselines.streaming import STREAMING_BASELINES, Streamed, streaming_baseline
+from ripplet.embedder import Embedder
+from ripplet.errors import one_of
+from ripplet.evaluation.protocols import StreamingModel, timed
+from ripplet.experiments.kinds.base import Configuration, without
+from ripplet.parameters import Parameters
+from ripplet.views.spectral import SpectralView
+
+OURS: dict[str, Configuration] = {"ripplet": {}, "paper": {"rule": "paper"}}
+SAME_FOR_ALL_SEEDS = frozenset({"graphwave", "netmf", "spectral"})
+
+
+def embedder(parameters: Configuration) -> Embedder:
+    """An Embedder; `views` may be a list of mappings."""
+    own = dict(parameters)
+    if isinstance(own.get("views"), list):
+        own["views"] = [SpectralView(**view) for view in own["views"]]
+    return Embedder(**own)
+
+
+def is_retrained(name: str) -> bool:
+    """Whether a method sees the final graph only."""
+    one_of("method", name, [*OURS, *BASELINES, *STREAMING_BASELINES])
+    return name in BASELINES
+
+
+def retrained(name: str, parameters: Configuration) -> Baseline:
+    """A method that is retrained on the whole graph; the seed does not matter where nothing is drawn."""
+    method = baseline(name)(**parameters)
+    return replace(method, seed=0) if name in SAME_FOR_ALL_SEEDS else method  # type: ignore[type-var]
+
+
+def streamed(name: str, parameters: Configuration) -> Callable[[], StreamingModel]:
+    """How to make a fresh model that vertices can arrive at; parameters are checked now."""
+    if name in OURS:
+        make: Callable[[], Any] = lambda: embedder({**OURS[name], **parameters})  # noqa: E731
+    else:
+        make = lambda: Streamed(streaming_baseline(name)(**parameters))  # noqa: E731
+    make()
+    return make
+
+
+def spelt_out(method: Any) -> Configuration:
+    """The settings of a method with all defaults."""
+    if isinstance(method, Embedder):
+        return Parameters(**method.get_params()).to_json()
+    return asdict(method.method if isinstance(method, Streamed) else method)
+
+
+def check_method(configuration: Configuration, *own: str) -> None:
+    """Refuse a method that nobody knows, and parameters it does not take; `own` are those of the kind of cell."""
+    name, parameters = configuration.get("method", ""), without(configuration, "method", *own)
+    if is_retrained(name):
+        retrained(name, parameters)
+    else:
+        streamed(name, parameters)
+
+
+def embedding(method: Baseline, dataset: datasets.Dataset) -> tuple[float, NDArray[np.float32]]:
+    """The seconds of a retraining on the whole graph, and its vectors: once for a data set and a setting."""
+    return _embedding(type(method), tuple(asdict(method).items()), dataset)  # type: ignore[call-overload]
+
+
+@lru_cache(maxsize=16)
+def _embedding(
+    kind: type[Baseline], settings: tuple[tuple[str, Any], ...], dataset: datasets.Dataset
+) -> tuple[float, NDArray[np.float32]]:
+    seconds, vectors = timed(lambda: kind(**dict(settings)).embed(dataset.adjacency()))
+    return seconds, vectors

@@ -1,0 +1,100 @@
+"""Kind `stream`: everything about one stream of ours: scores, stability, and how far from an exact embedding it ends.
+
+Vertices arrive at an Embedder, one at a time or `batch` together; `start` is the share of the vertices that is the
+start and the training set. All other parameters are the Embedder's; `each_view` changes fields of the views it would
+choose by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ripplet.embedder import Embedder
+from ripplet.evaluation import AnchorWatch, StreamResult, ageing, arrival, cluster, current, stream
+from ripplet.evaluation.protocols import Arrivals, start_size, timed
+from ripplet.events import Op
+from ripplet.experiments.kinds.base import (
+    Configuration,
+    Figures,
+    Kind,
+    Measured,
+    check_share,
+    data,
+    percent,
+    small,
+    without,
+)
+from ripplet.experiments.kinds.methods import embedder, spelt_out
+from ripplet.rules.ripple import RippleRule
+from ripplet.views.spectral import auto_views
+
+
+def _check(configuration: Configuration) -> None:
+    check_share("start", configuration.get("start"))
+    _embedder(configuration)
+
+
+def _embedder(configuration: Configuration, start_degree: float = 0.0) -> Embedder:
+    own = without(configuration, "start", "batch", "each_view")
+    if "each_view" in configuration:
+        own["views"] = [replace(view, **configuration["each_view"]) for view in auto_views(start_degree)]
+    return embedder(own)
+
+
+def _run(configuration: Configuration) -> Measured:
+    dataset, start, seed = data(configuration), configuration["start"], configuration["seed"]
+    arrivals = Arrivals.of(dataset, seed)
+    model = _embedder(configuration, _mean_degree(arrivals, start_size(dataset, start)))
+    watch = AnchorWatch()
+    stream(_embedder(configuration), small())
+    result = stream(model, dataset, start, seed, configuration.get("batch", 1), watch=watch)
+    exact = _same_views(model)
+    exact_seconds, _ = timed(lambda: exact.fit(arrivals.batch(0, dataset.vertices)))
+    figures = _scores(result) | _stability(result, watch.cosines)
+    figures["exact_micro"] = 100 * current(replace(result, final_vectors=exact.vectors(result.order))).micro
+    figures["short_of_exact"] = figures["exact_micro"] - figures["current_micro"]
+    figures["exact_seconds"] = exact_seconds
+    return Measured(figures, spelt_out(exact))
+
+
+KIND = Kind(_check, _run)
+
+
+def _same_views(model: Embedder) -> Embedder:
+    """An embedder yet to be fitted, with the views that this one has come to."""
+    parameters, rule = model.get_params(), model._engine.rule
+    if isinstance(rule, RippleRule):
+        parameters["views"] = rule.space.views
+    return Embedder(**parameters)
+
+
+def _scores(result: StreamResult) -> Figures:
+    return {
+        **percent("current", current(result)),
+        **percent("arrival", arrival(result)),
+        "nmi": 100 * cluster(result.final_vectors, result.labels).nmi,
+        "start_seconds": result.start_seconds,
+        "stream_seconds": result.stream_seconds,
+    }
+
+
+def _stability(result: StreamResult, cosines: list[float]) -> Figures:
+    age = ageing(result)
+    figures = {
+        "anchors": len(cosines),
+        "ageing_begin": 100 * age.beginning.micro,
+        "ageing_end": 100 * age.end.micro,
+        "ageing_gain": 100 * (age.end.micro - age.beginning.micro),
+    }
+    if cosines:
+        figures |= {"anchor_cosine_min": min(cosines), "anchor_cosine_mean": float(np.mean(cosines))}
+    return figures
+
+
+def _mean_degree(arrivals: Arrivals, begin: int) -> float:
+    """The mean degree at the start, of those that have edges: what views are chosen by."""
+    batch = arrivals.batch(0, begin)
+    ends = np.column_stack([batch.src, batch.dst])[batch.op == Op.ADD]
+    return float(ends.size / max(1, len(np.unique(ends))))
