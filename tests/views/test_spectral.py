@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ripplet.errors import InvalidValueError
 from ripplet.views import operators
 from ripplet.views.operators import Operator
-from ripplet.views.spectral import DENSE_GRAPH, NOTHING, SpectralView, auto_views
+from ripplet.views.spectral import DENSE_GRAPH, NOTHING, STEEPEST, SpectralView, auto_views
 
 VIEW = SpectralView(tau=0.5, diffusion=2)
 SHAPES: dict[str, list[tuple[int, int]]] = {
@@ -115,6 +115,7 @@ def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypat
         ("weight", [0, -1, np.nan]),
         ("tau", [-1, np.nan, np.inf, "small"]),
         ("diffusion", [-1, np.nan]),
+        ("tail", [0, -0.1, 1.5, np.nan, "long"]),
         ("flatten", [-0.1]),
         ("ridge", [-1]),
         ("degree", [0, -3, 1.5]),
@@ -130,6 +131,27 @@ def test_bad_values_are_named(name: str, values: list[Any]) -> None:
 def test_tau_is_given_in_one_way(both: dict[str, float]) -> None:
     with pytest.raises(InvalidValueError, match="either tau or tau_per_degree"):
         SpectralView(**both)
+
+
+def test_the_power_is_given_in_one_way() -> None:
+    with pytest.raises(InvalidValueError, match="either diffusion or tail"):
+        SpectralView(tau=1.0, diffusion=3, tail=0.1)
+
+
+@pytest.mark.parametrize("tail", [0.05, 0.5, 1.0])
+def test_the_last_column_weighs_the_tail_of_the_first(planted: Any, tail: float) -> None:
+    sample = planted()
+    basis = SpectralView(tau=0.5, tail=tail).start(sample.adjacency, sample.rows, 12, threads=1)
+    operator = Operator(sample.adjacency, sample.rows, basis.tau)
+    lengths = operator.lengths(basis.rows)
+    np.testing.assert_allclose(lengths, np.sqrt(np.diag(operator.gram(basis.rows, basis.rows))), rtol=1e-6)
+    assert lengths[-1] / lengths[0] == pytest.approx(tail, rel=1e-3)
+    assert (np.diff(lengths) <= 1e-6).all()
+
+
+def test_a_spectrum_that_does_not_fall_is_left_flat() -> None:
+    view = SpectralView(tau=0.5, tail=0.1)
+    assert view._power(np.ones(5)) == view._power(np.zeros(0)) == STEEPEST
 
 
 def test_dense_graphs_have_a_view_of_hubs_beside_the_communities() -> None:

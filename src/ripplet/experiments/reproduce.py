@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 HEADING = "Ripplet: the paper's experiments, and ours beside them"
 INTRO = """
-Every figure on this page comes from a record that the command `ripplet reproduce` writes: one JSON file per study with the
-configuration of each cell, its seed, the versions, the machine and the commit. Nothing is filled in by hand; what has
-not been measured is a dash. Values in small print are those printed in the paper, where it prints any.
+Every figure on this page comes from a record that the command `ripplet reproduce` writes: one JSON file per study with
+the configuration of each cell, its seed, the versions, the machine and the commit. Nothing is filled in by hand; what
+has not been measured is a dash. Values in small print are those printed in the paper, where it prints any.
 """
 
 

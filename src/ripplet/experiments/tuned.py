@@ -45,8 +45,10 @@ def check_chosen(configuration: Configuration) -> None:
     """Refuse a configuration whose choice has not been made."""
     if TUNED_BY in configuration:
         raise InvalidValueError.of(
-            TUNED_BY, f"a record with settings of {configuration['method']} on {configuration['dataset']}; "
-            f"run the study {configuration[TUNED_BY]} first", "none"
+            TUNED_BY,
+            f"a record with settings of {configuration['method']} on {configuration['dataset']}; "
+            f"run the study {configuration[TUNED_BY]} first",
+            "none",
         )
 
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ripplet.events import IdColumn
 from ripplet.graph.graph import Delta, under
 from ripplet.influence.cascade import Cascade, Rows
 from ripplet.influence.reuse import ReusedCascade
+from ripplet.parallel import one_blas_thread
 from ripplet.rules import _paper_kernels as kernels
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
@@ -53,7 +53,7 @@ class PaperRule:
         rows = field.graph.rows
         self.began_empty = field.graph.adjacency.edges == 0
         self.units = 0
-        with threadpool_limits(limits=1):  # the same bits however many threads there are
+        with one_blas_thread():  # the same bits however many threads there are
             field.vectors[:rows] = laplacian_vectors(
                 field.graph.adjacency, rows, self.dim, self.normalization, progress
             )

@@ -66,6 +66,14 @@ class Operator:
         """Σ (d+τ) left rightᵀ, k×k in float64, blocks added up in order."""
         return cross(left, right, self.threads, self.measure)
 
+    def lengths(self, source: Matrix) -> NDArray[np.float64]:
+        """√Σ (d+τ) x², per column."""
+
+        def part(first: int, last: int) -> NDArray[np.float64]:
+            return self.measure[first:last] @ np.square(source[first:last], dtype=np.float64)
+
+        return np.sqrt(total(part, self.rows, self.threads))
+
     def squares(self, source: Matrix) -> NDArray[np.float64]:
         """Σ x², per column."""
         return total(lambda a, b: np.square(source[a:b], dtype=np.float64).sum(axis=0), self.rows, self.threads)

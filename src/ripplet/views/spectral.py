@@ -17,12 +17,16 @@ from ripplet.views.solvers import leading_eigenpairs
 from ripplet.views.subspace import chebyshev, rayleigh_ritz
 
 NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
+FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no power would make one
 SMALLEST_GAIN = 1e-4  # the filter's interval must not reach the wanted end of the spectrum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpectralView:
-    """Columns from S = (D+τI)^-½ (A + (τ/n) 11ᵀ) (D+τI)^-½, scaled by (μ/μ₁)^diffusion.
+    """Columns from S = (D+τI)^-½ (A + (τ/n) 11ᵀ) (D+τI)^-½, scaled by (μ/μ₁)^q.
+
+    The power q is given as `diffusion`, or by the `tail`: so that the last column weighs that much of the first. How
+    fast a spectrum falls differs from graph to graph; how much of its end should count differs less.
 
     `tau` is given in mean edge weights, or as `tau_per_degree` in mean degrees (weighted): small for communities in
     sparse graphs, many times the mean degree for the hubs of dense ones.
@@ -31,7 +35,8 @@ class SpectralView:
     share: float = 1.0
     tau: float | None = None
     tau_per_degree: float | None = None
-    diffusion: float = 0.0
+    diffusion: float | None = None
+    tail: float | None = None
     weight: float = 1.0
     flatten: float = 0.5
     ridge: float = 1.0
@@ -40,6 +45,10 @@ class SpectralView:
     def __post_init__(self) -> None:
         if (self.tau is None) == (self.tau_per_degree is None):
             raise InvalidValueError.of("SpectralView", "either tau or tau_per_degree", self)
+        if self.tail is not None and self.diffusion is not None:
+            raise InvalidValueError.of("SpectralView", "either diffusion or tail", self)
+        if self.tail is not None and (not isinstance(self.tail, Real) or not 0 < float(self.tail) <= 1):
+            raise InvalidValueError.of("SpectralView.tail", "a number above 0, at most 1", self.tail)
         for name in ("share", "weight"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < float(value) < np.inf:
@@ -56,7 +65,7 @@ class SpectralView:
     ) -> Basis:
         """Leading eigenvectors, to solver tolerance; zero columns where the graph has fewer than asked for.
 
-        On more than 10,000 vertices the tolerance is that the sum of the eigenvalues has settled.
+        On more than 400 vertices the tolerance is that the sum of the eigenvalues has settled.
         """
         operator = self._operator(adjacency, rows, threads)
         mu, vectors = leading_eigenpairs(operator, columns, progress)
@@ -84,11 +93,18 @@ class SpectralView:
     def _weighed(self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64]) -> Basis:
         """Scale the columns by the diffusion, and all of them so that the mean square of a row's length is one."""
         top = mu[0] if mu.size and mu[0] > 0 else 1.0
-        norms = np.sqrt(np.maximum(np.diag(operator.gram(vectors, vectors)), 1e-300))
-        scale = np.clip(mu / top, 0.0, 1.0) ** self.diffusion * (mu > NOTHING) / norms
+        norms = np.maximum(operator.lengths(vectors), 1e-150)
+        ratio = np.clip(mu / top, 0.0, 1.0)
+        scale = ratio ** self._power(ratio[mu > NOTHING]) * (mu > NOTHING) / norms
         lengths = float((operator.squares(vectors) * scale**2).sum())
         vectors *= (scale * np.sqrt(operator.size / max(lengths, 1e-300))).astype(vectors.dtype)
         return Basis(vectors, mu, operator.tau, operator.centre(vectors))
+
+    def _power(self, ratio: NDArray[np.float64]) -> float:
+        """q: as given, or such that the smallest of these ratios becomes the tail."""
+        if self.tail is None:
+            return self.diffusion or 0.0
+        return float(min(np.log(self.tail) / np.log(min(ratio.min(initial=1.0), FLAT)), STEEPEST))
 
 
 def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -96,12 +112,12 @@ def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[An
     block = rows.copy()
     block[~operator.active] = 0
     operator.deflate(block)
-    norms = np.sqrt(np.diag(operator.gram(block, block)))
+    norms = operator.lengths(block)
     empty = norms <= 1e-6 * max(norms.max(initial=0.0), 1e-300)
     if empty.any():
         block[:, empty] = operator.noise(seed, int(empty.sum()), block.dtype)
         operator.deflate(block)
-        norms = np.sqrt(np.diag(operator.gram(block, block)))
+        norms = operator.lengths(block)
     block /= np.maximum(norms, np.finfo(block.dtype).tiny).astype(block.dtype)
     return block
 
@@ -112,8 +128,8 @@ DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of th
 def auto_views(mean_degree: float) -> tuple[SpectralView, ...]:
     """The views of a graph by its mean degree alone: communities, and on dense graphs hubs (a large τ) beside them."""
     if mean_degree < DENSE_GRAPH:
-        return (SpectralView(tau=0.25, diffusion=3),)
+        return (SpectralView(tau=0.25, tail=0.1, degree=10),)
     return (
-        SpectralView(share=3, tau_per_degree=0.25, diffusion=3),
-        SpectralView(share=1, tau_per_degree=64, diffusion=1, weight=1.4),
+        SpectralView(share=3, tau_per_degree=0.25, tail=0.0625),
+        SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0),
     )

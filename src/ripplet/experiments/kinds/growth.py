@@ -6,6 +6,8 @@ comes after. `baselines` gives the settings of those that are retrained on the g
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ripplet.baselines import Baseline, baseline
@@ -46,7 +48,7 @@ def _run(configuration: Configuration) -> Measured:
         }
         for name, method in _retrainings(configuration).items():
             method.embed(small().adjacency())
-            figures[f"{name}_seconds"] = timed(lambda m=method: m.embed(dataset.adjacency()))[0]
+            figures[f"{name}_seconds"] = timed(partial(method.embed, dataset.adjacency()))[0]
     return Measured(figures, spelt_out(model))
 
 

@@ -28,7 +28,7 @@ def embedder(parameters: Configuration) -> Embedder:
     """An Embedder; `views` may be a list of mappings."""
     own = dict(parameters)
     if isinstance(own.get("views"), list):
-        own["views"] = [SpectralView(**view) for view in own["views"]]
+        own["views"] = [SpectralView(**view) if isinstance(view, dict) else view for view in own["views"]]
     return Embedder(**own)
 
 
@@ -58,7 +58,8 @@ def spelt_out(method: Any) -> Configuration:
     """The settings of a method with all defaults."""
     if isinstance(method, Embedder):
         return Parameters(**method.get_params()).to_json()
-    return asdict(method.method if isinstance(method, Streamed) else method)
+    own: Any = method.method if isinstance(method, Streamed) else method
+    return asdict(own)
 
 
 def check_method(configuration: Configuration, *own: str) -> None:

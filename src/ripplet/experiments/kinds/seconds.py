@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import fields
+from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -40,7 +41,7 @@ def _run(configuration: Configuration) -> Measured:
             stream(_ours(configuration, ANCHORS[name]), small())
         for method in methods.values():
             method.embed(small().adjacency())
-        figures = {name: timed(lambda m=method: m.embed(dataset.adjacency()))[0] for name, method in methods.items()}
+        figures = {name: timed(partial(method.embed, dataset.adjacency()))[0] for name, method in methods.items()}
         for name in ANCHORS:
             figures |= _streams(configuration, dataset, name)
     figures |= _ratios(figures)

@@ -9,8 +9,10 @@ has no such ending is the mean over the shares. `order`: vertices come in `rando
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ripplet.datasets import Dataset
 from ripplet.errors import one_of
@@ -46,11 +48,11 @@ def _run(configuration: Configuration) -> Measured:
     name, parameters = configuration["method"], without(configuration, "method", *OWN)
     if is_retrained(name):
         method = retrained(name, parameters)
-        figures = _of_one_embedding(configuration, embedding(method, data(configuration))[1])
-        return Measured(figures, spelt_out(method))
+        _, vectors = embedding(method, data(configuration))
+        return Measured(_of_one_embedding(configuration, vectors), spelt_out(method))
     make = streamed(name, parameters)
     stream(make(), small())
-    figures = {}
+    figures: Figures = {}
     for share in configuration["shares"]:
         model = make()
         figures |= _of_a_stream(configuration, share, model)
@@ -60,15 +62,16 @@ def _run(configuration: Configuration) -> Measured:
 KIND = Kind(_check, _run)
 
 
-def _of_one_embedding(configuration: Configuration, vectors: np.ndarray) -> Figures:
+def _of_one_embedding(configuration: Configuration, vectors: NDArray[Any]) -> Figures:
     dataset = data(configuration)
-    order, figures = Arrivals.of(dataset, order_seed(configuration)).order, {}
+    order = Arrivals.of(dataset, order_seed(configuration)).order
+    figures = _agreement("", cluster(vectors, dataset.labels))
     for share in configuration["shares"]:
         begin = start_size(dataset, share)
         if _can_be_told(dataset, order[:begin]):
             scores = classify(vectors, dataset.labels, order[:begin], order[begin:])
             figures |= _ending(at(share), percent("current", scores))
-    return figures | _agreement("", cluster(vectors, dataset.labels))
+    return figures
 
 
 def _of_a_stream(configuration: Configuration, share: float, model: StreamingModel) -> Figures:
@@ -90,7 +93,7 @@ def _agreement(prefix: str, agreement: Agreement) -> Figures:
     return {f"{prefix}nmi": 100 * agreement.nmi, f"{prefix}completeness": 100 * agreement.completeness}
 
 
-def _can_be_told(dataset: Dataset, train: np.ndarray) -> bool:
+def _can_be_told(dataset: Dataset, train: NDArray[np.int64]) -> bool:
     """Whether the training set has two classes: by index it may begin with one alone."""
     return len(np.unique(dataset.labels[train])) > 1
 

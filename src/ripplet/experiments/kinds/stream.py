@@ -2,7 +2,7 @@
 
 Vertices arrive at an Embedder, one at a time or `batch` together; `start` is the share of the vertices that is the
 start and the training set. All other parameters are the Embedder's; `each_view` changes fields of the views it would
-choose by itself.
+choose by itself, `community_view` those of the first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from ripplet.experiments.kinds.base import (
 )
 from ripplet.experiments.kinds.methods import embedder, spelt_out
 from ripplet.rules.ripple import RippleRule
-from ripplet.views.spectral import auto_views
+from ripplet.views.spectral import SpectralView, auto_views
+
+OTHER_WAY = {"tau": "tau_per_degree", "tau_per_degree": "tau"}
 
 
 def _check(configuration: Configuration) -> None:
@@ -37,10 +39,18 @@ def _check(configuration: Configuration) -> None:
 
 
 def _embedder(configuration: Configuration, start_degree: float = 0.0) -> Embedder:
-    own = without(configuration, "start", "batch", "each_view")
-    if "each_view" in configuration:
-        own["views"] = [replace(view, **configuration["each_view"]) for view in auto_views(start_degree)]
+    own = without(configuration, "start", "batch", "each_view", "community_view")
+    all_views, first = configuration.get("each_view", {}), configuration.get("community_view", {})
+    if all_views or first:
+        views = [replace(view, **all_views) for view in auto_views(start_degree)]
+        own["views"] = [_changed(views[0], first), *views[1:]]
     return embedder(own)
+
+
+def _changed(view: SpectralView, fields: Configuration) -> SpectralView:
+    """A view with other values; τ in one way does away with τ in the other."""
+    other: Configuration = {OTHER_WAY[name]: None for name in fields if name in OTHER_WAY}
+    return replace(view, **other, **fields)
 
 
 def _run(configuration: Configuration) -> Measured:
