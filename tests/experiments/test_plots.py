@@ -109,6 +109,22 @@ def test_bars_bear_their_values(tmp_path: Path) -> None:
     assert [bar.get_width() for bar in axes.patches] == [0.01234, 1234.5]
 
 
+def test_several_figures_of_one_setting_have_a_bar_each(tmp_path: Path) -> None:
+    plot = Plot(
+        kind="bars",
+        title="Time",
+        settings=["LINE"],
+        figures={"own": "ripplet", "walk": "DeepWalk", "never": "GraphWave"},
+    )
+
+    def figures(setting: str, *_: object) -> dict[str, float]:
+        return {"own": 1.0 + (setting == "LINE"), "walk": 30.0}
+
+    axes = axes_of(made(tmp_path, METHODS, figures, plots={"bars": plot}), "bars")[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["ripplet", "DeepWalk"]
+    assert [bar.get_width() for bar in axes.patches] == [2.0, 30.0]
+
+
 @pytest.mark.parametrize(
     ("values", "x", "scale"),
     [

@@ -173,7 +173,7 @@ def _nothing(axes: Axes) -> None:
 
 
 def _shares(study: Study, plot: Plot, cells: Cells) -> list[Panel]:
-    looks = _looks(study)
+    looks = _looks(study.settings)
     lines = {
         dataset: _some({setting: _over_shares(cells, plot.figure, setting, dataset) for setting in _rows(study, plot)})
         for dataset in study.datasets
@@ -210,16 +210,22 @@ def _legend(settings: Sequence[str], looks: dict[str, Look], axes: Axes) -> None
 
 
 def _bars(study: Study, plot: Plot, cells: Cells) -> list[Panel]:
+    """A bar per setting; or per figure, where a plot has several, of its one setting."""
+    rows = _rows(study, plot)
+    of = {label: (rows[0], figure) for figure, label in plot.figures.items()} or {
+        row: (row, plot.figure) for row in rows
+    }
+    looks = _looks(plot.figures.values() or study.settings)
     panels = []
     for dataset in study.datasets:
         bars = {
-            row: point.mean
-            for row in _rows(study, plot)
-            for point in _points([(0.0, values_of(cells, plot.figure, row, dataset))])
+            label: point.mean
+            for label, (row, figure) in of.items()
+            for point in _points([(0.0, values_of(cells, figure, row, dataset))])
             if point.mean > 0 or not plot.log
         }
         if bars:
-            paint = partial(_bar_panel, dataset, bars, _looks(study), plot.log)
+            paint = partial(_bar_panel, dataset, bars, looks, plot.log)
             panels.append(Panel(paint, BAR * len(bars) + AROUND_BARS))
     return panels
 
@@ -335,10 +341,10 @@ def _rows(study: Study, plot: Plot) -> list[str]:
     return [setting for setting in study.settings if not plot.settings or setting in plot.settings]
 
 
-def _looks(study: Study) -> dict[str, Look]:
+def _looks(names: Iterable[str]) -> dict[str, Look]:
     """The looks of all settings, so that a method has one colour in all pictures of a study."""
     families: dict[str, list[str]] = {}
-    for setting in study.settings:
+    for setting in names:
         family = OURS if setting.startswith(OURS) else setting.removesuffix(TUNED)
         families.setdefault(family, []).append(setting)
     looks = {}

@@ -33,7 +33,7 @@ def report(study: Study, record: Record) -> str:
     """The whole report, as Markdown; its pictures are files beside it."""
     cells = measured(study, record)
     about = [study.about.strip()] if study.about else []
-    pictures = [f"![{plot.title}]({picture(study, name)})" for name, plot in getattr(study, "plots", {}).items()]
+    pictures = [f"![{plot.title}]({picture(study, name)})" for name, plot in study.plots.items()]
     tables = [f"## {heading}\n\n{_markdown(study, cells, figure)}" for figure, heading in study.figures.items()]
     where = "\n".join(["## Where this comes from", "", *(f"- {line}" for line in origin(record))])
     return "\n\n".join([f"# {study.title}", *about, extent(study, record), *pictures, *tables, where]) + "\n"
