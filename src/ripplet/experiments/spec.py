@@ -24,7 +24,7 @@ stands for as many settings, and so do their combinations.
     grids:
       DeepWalk: {method: deepwalk, length: [10, 40], window: [5, 10]}
 
-A setting that is `tuned_by` another study takes, on each data set, the parameters with which its method did best there.
+A setting may have `seeds` of its own, of those of the study. One that is `tuned_by` another study takes, on each data set, the parameters with which its method did best there.
 """
 
 from __future__ import annotations
@@ -100,8 +100,9 @@ class Study:
         """Setting, data set and whole configuration of every cell; a whole seed comes before the next begins."""
         for seed in self.seeds if seeds is None else seeds:
             for setting, own in self.settings.items():
-                for dataset in self.datasets:
+                for dataset in self.datasets if seed in own.get("seeds", self.seeds) else []:
                     whole = {**self.parameters, **own, "dataset": dataset, "seed": seed}
+                    whole.pop("seeds", None)
                     yield setting, dataset, self.choices.applied(whole)
 
     def shortened(self) -> Study | None:
