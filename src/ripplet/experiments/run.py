@@ -51,15 +51,25 @@ def run(cells: list[Cell], record: Record, jobs: int = 1, told: Told | None = No
 
 
 def _results(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, tuple[float, Measured]]]:
-    """What each cell came to, as they are done."""
+    """What each cell came to, as they are done; an error comes last, after what had begun beside it."""
     if jobs <= 1:
         for cell in cells:
             yield cell, _timed(cell[1])
         return
     with _pool(jobs) as pool:
         futures: dict[Future[Any], Cell] = {pool.submit(_timed, cell[1]): cell for cell in cells}
+        failed: BaseException | None = None
         for done in as_completed(futures):
-            yield futures[done], done.result()
+            if done.cancelled():
+                continue
+            if done.exception() is None:
+                yield futures[done], done.result()
+                continue
+            failed = failed or done.exception()
+            for other in futures:
+                other.cancel()
+        if failed:
+            raise failed
 
 
 def _timed(configuration: Configuration) -> tuple[float, Measured]:

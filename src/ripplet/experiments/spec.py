@@ -24,7 +24,8 @@ stands for as many settings, and so do their combinations.
     grids:
       DeepWalk: {method: deepwalk, length: [10, 40], window: [5, 10]}
 
-A setting may have `seeds` of its own, of those of the study. One that is `tuned_by` another study takes, on each data set, the parameters with which its method did best there.
+A setting may have `seeds` of its own, of those of the study. One that is `tuned_by` another study takes, on each data
+set, the parameters with which its method did best there.
 """
 
 from __future__ import annotations
@@ -93,12 +94,12 @@ class Study:
                     _only(self.datasets, values)
         for plot in self.plots.values():
             _only(self.settings, plot.settings, "plots")
-        for _, _, configuration in self.cells(self.seeds[:1]):
+        for configuration in {(setting, dataset): own for setting, dataset, own in self.cells()}.values():
             check({name: value for name, value in configuration.items() if name != TUNED_BY})
 
-    def cells(self, seeds: list[int] | None = None) -> Iterator[tuple[str, str, Configuration]]:
+    def cells(self) -> Iterator[tuple[str, str, Configuration]]:
         """Setting, data set and whole configuration of every cell; a whole seed comes before the next begins."""
-        for seed in self.seeds if seeds is None else seeds:
+        for seed in self.seeds:
             for setting, own in self.settings.items():
                 for dataset in self.datasets if seed in own.get("seeds", self.seeds) else []:
                     whole = {**self.parameters, **own, "dataset": dataset, "seed": seed}
@@ -120,6 +121,7 @@ class Study:
             plots={
                 name: replace(plot, settings=[one for one in plot.settings if one in settings])
                 for name, plot in self.plots.items()
+                if not plot.settings or settings.keys() & set(plot.settings)
             },
         )
 
@@ -165,15 +167,27 @@ def _study(name: str, content: dict[str, Any], results: Path | None) -> Study:
     quick = content.get("quick", {})
     _only(QUICK, quick, "quick")
     _only(content.get("settings", {}), quick.get("settings", []), "quick")
-    used = {own[TUNED_BY] for own in content.get("settings", {}).values() if TUNED_BY in own}
-    return Study(name=name, **content, choices=Choices.read(results, used))
+    settings: dict[str, Configuration] = content.get("settings", {})
+    for setting, own in settings.items():
+        _check_setting(f"settings.{setting}", own, content["seeds"])
+    configurations = [content["parameters"], *settings.values()]
+    used = {own[TUNED_BY] for own in configurations if TUNED_BY in own}
+    study = Study(name=name, **content, choices=Choices.read(results, used))
+    study.shortened()  # so that a mistake in it is found now
+    return study
+
+
+def _check_setting(where: str, own: Any, seeds: list[int]) -> None:
+    if not isinstance(own, dict):
+        raise InvalidValueError.of(where, "a mapping of parameters", own)
+    _only(seeds, own.get("seeds", []), f"{where}.seeds")
 
 
 def _expanded(grids: dict[str, Configuration]) -> dict[str, Configuration]:
     """Every combination of the listed values as a setting, named by what varies."""
     settings = {}
     for title, grid in grids.items():
-        lists = {name: value for name, value in grid.items() if isinstance(value, list)}
+        lists = {name: value for name, value in grid.items() if isinstance(value, list) and name != "seeds"}
         for values in product(*lists.values()):
             own = dict(zip(lists, values, strict=True))
             label = ", ".join(f"{name} {value}" for name, value in own.items())
@@ -188,10 +202,10 @@ def _plot(content: Any) -> Plot:
         raise InvalidValueError.of("plots", "kind, title and what is to be drawn", str(error)) from error
 
 
-def _only(known: Collection[str], used: Iterable[str], where: str = "beside") -> None:
+def _only(known: Collection[Any], used: Iterable[Any], where: str = "beside") -> None:
     for name in used:
         if name not in known:
-            raise InvalidValueError.of(where, "one of " + ", ".join(known), name)
+            raise InvalidValueError.of(where, "one of " + ", ".join(map(str, known)), name)
 
 
 def _checked(content: Any) -> dict[str, Any]:

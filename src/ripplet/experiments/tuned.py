@@ -46,7 +46,7 @@ def check_chosen(configuration: Configuration) -> None:
     if TUNED_BY in configuration:
         raise InvalidValueError.of(
             TUNED_BY,
-            f"a record with settings of {configuration['method']} on {configuration['dataset']}; "
+            f"a record with settings of {configuration.get('method')} on {configuration['dataset']}; "
             f"run the study {configuration[TUNED_BY]} first",
             "none",
         )
@@ -58,6 +58,8 @@ def _best(study: str, record: Record) -> dict[tuple[str, str, str], Configuratio
     top: dict[tuple[str, str, str], float] = {}
     for cell in record.cells.values():
         own = cell["configuration"]
+        if BEST not in cell["figures"]:
+            raise InvalidValueError.of(TUNED_BY, f"a study whose cells have the figure {BEST}", study)
         key = (study, own["method"], own["dataset"])
         if cell["figures"][BEST] > top.get(key, -1.0):
             top[key] = cell["figures"][BEST]

@@ -83,6 +83,12 @@ def at(share: float) -> str:
     return f"@{round(100 * share)}"
 
 
+def check_only(configuration: Configuration, *known: str) -> None:
+    """Refuse a parameter that would have no effect."""
+    for name in without(configuration, "seed", *known):
+        raise InvalidValueError.of("parameters", "only seed, " + ", ".join(known), name)
+
+
 def check_share(name: str, value: object) -> None:
     """Refuse what is no share of the vertices."""
     if not isinstance(value, float) or not 0 < value < 1:

@@ -1,7 +1,7 @@
 """Kind `checkpoint`: what a careful user would do without a stream: retrain a `method` after `every` share of it.
 
 Each arrival is judged by the first embedding that knows it. `start` is the share of the vertices that are there from
-the beginning, and the training set. `ripplet` here is our embedding computed from nothing each time.
+the beginning, and the training set. `ripplet` and `paper` here are our embeddings computed from nothing each time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from ripplet.baselines import BASELINES
+from ripplet.errors import one_of
 from ripplet.evaluation import checkpoint
 from ripplet.experiments.kinds.base import (
     Configuration,
@@ -26,7 +28,7 @@ from ripplet.experiments.kinds.base import (
     small,
     without,
 )
-from ripplet.experiments.kinds.methods import check_method, embedder, is_retrained, retrained, spelt_out
+from ripplet.experiments.kinds.methods import OURS, check_method, embedder, is_retrained, retrained, spelt_out
 
 OWN = ("start", "every", "order")
 
@@ -35,6 +37,7 @@ def _check(configuration: Configuration) -> None:
     check_share("start", configuration.get("start"))
     check_share("every", configuration.get("every", 0.05))
     check_order(configuration)
+    one_of("method", configuration.get("method"), [*OURS, *BASELINES])
     check_method(configuration, *OWN)
 
 
@@ -55,5 +58,5 @@ def _embedding(name: str, parameters: Configuration) -> tuple[Any, Callable[[csr
     if is_retrained(name):
         method = retrained(name, parameters)
         return method, method.embed
-    model = embedder(parameters)
+    model = embedder({**OURS[name], **parameters})
     return model, lambda graph: model.fit(graph).vectors(np.arange(graph.shape[0]))

@@ -10,26 +10,29 @@ from functools import partial
 
 import numpy as np
 
-from ripplet.baselines import Baseline, baseline
 from ripplet.embedder import Embedder
 from ripplet.errors import InvalidValueError, one_of
 from ripplet.evaluation import stream
 from ripplet.evaluation.protocols import timed
-from ripplet.experiments.kinds.base import GENERATED, Configuration, Figures, Kind, Measured, data, small
+from ripplet.experiments.kinds.base import Configuration, Figures, Kind, Measured, check_only, data, small
 from ripplet.experiments.kinds.methods import embedder, spelt_out
-from ripplet.experiments.kinds.seconds import one_thread_each
+from ripplet.experiments.kinds.seconds import one_thread_each, retrainings
 
 GROWTH = 0.05
 """The growth between two anchors that an anchor is shared out over: the default of rule `ripple`."""
 
+SIZED = ("preferential_attachment",)
+"""The generated graphs that can be of any size."""
+
 
 def _check(configuration: Configuration) -> None:
-    one_of("dataset", configuration["dataset"], GENERATED)
+    one_of("dataset", configuration["dataset"], SIZED)
+    check_only(configuration, "dim", "threads", "vertices", "arrivals", "baselines")
     for name in ("vertices", "arrivals"):
         if not isinstance(configuration.get(name), int) or configuration[name] < 1:
             raise InvalidValueError.of(name, "a whole number ≥ 1", configuration.get(name))
     _model(configuration)
-    _retrainings(configuration)
+    retrainings(configuration)
 
 
 def _run(configuration: Configuration) -> Measured:
@@ -46,7 +49,7 @@ def _run(configuration: Configuration) -> Measured:
             "anchor_seconds": anchor_seconds,
             "anchor_share_us": 1e6 * anchor_seconds / (GROWTH * size),
         }
-        for name, method in _retrainings(configuration).items():
+        for name, method in retrainings(configuration).items():
             method.embed(small().adjacency())
             figures[f"{name}_seconds"] = timed(partial(method.embed, dataset.adjacency()))[0]
     return Measured(figures, spelt_out(model))
@@ -57,8 +60,3 @@ KIND = Kind(_check, _run, alone=True)
 
 def _model(configuration: Configuration) -> Embedder:
     return embedder({name: configuration[name] for name in ("dim", "seed", "threads")} | {"anchor_growth": 0})
-
-
-def _retrainings(configuration: Configuration) -> dict[str, Baseline]:
-    common = {name: configuration[name] for name in ("dim", "seed")}
-    return {name: baseline(name)(**common, **(own or {})) for name, own in configuration.get("baselines", {}).items()}

@@ -18,7 +18,17 @@ from ripplet.datasets import Dataset
 from ripplet.embedder import Embedder
 from ripplet.evaluation import stream
 from ripplet.evaluation.protocols import timed
-from ripplet.experiments.kinds.base import Configuration, Figures, Kind, Measured, at, check_shares, data, small
+from ripplet.experiments.kinds.base import (
+    Configuration,
+    Figures,
+    Kind,
+    Measured,
+    at,
+    check_only,
+    check_shares,
+    data,
+    small,
+)
 from ripplet.experiments.kinds.methods import embedder, spelt_out
 
 WALKERS = ("deepwalk", "node2vec", "struc2vec")
@@ -29,13 +39,14 @@ ANCHORS: dict[str, Configuration] = {WITH_ANCHORS: {}, WITHOUT: {"anchor_growth"
 
 
 def _check(configuration: Configuration) -> None:
+    check_only(configuration, "dim", "threads", "shares", "baselines")
     check_shares(configuration.get("shares"))
     _ours(configuration, {})
-    _baselines(configuration)
+    retrainings(configuration)
 
 
 def _run(configuration: Configuration) -> Measured:
-    dataset, methods = data(configuration), _baselines(configuration)
+    dataset, methods = data(configuration), retrainings(configuration)
     with one_thread_each(configuration["threads"]):
         for name in ANCHORS:
             stream(_ours(configuration, ANCHORS[name]), small())
@@ -61,9 +72,10 @@ def _ours(configuration: Configuration, anchors: Configuration) -> Embedder:
     return embedder({**common, **anchors})
 
 
-def _baselines(configuration: Configuration) -> dict[str, Baseline]:
+def retrainings(configuration: Configuration) -> dict[str, Baseline]:
+    """The methods to compare with, with the dimension, the seed and the threads of the cell."""
     found = {}
-    for name, own in configuration["baselines"].items():
+    for name, own in configuration.get("baselines", {}).items():
         kind = baseline(name)
         common = {key: configuration[key] for key in ("dim", "seed", "threads") if key in _settings(kind)}
         found[name] = kind(**{**common, **(own or {})})
@@ -85,8 +97,11 @@ def _streams(configuration: Configuration, dataset: Dataset, name: str) -> Figur
 
 
 def _ratios(figures: Figures) -> Figures:
-    """How many times faster than the fastest retraining by walks."""
-    fastest = min((figures[name] for name in WALKERS if name in figures), default=np.nan)
+    """How many times faster than the fastest retraining by walks; nothing where there was none."""
+    walkers = [figures[name] for name in WALKERS if name in figures]
+    if not walkers:
+        return {}
+    fastest = min(walkers)
     ratios = {"fastest_walker": fastest}
     for name in ANCHORS:
         ratios[f"{name}_times_faster"] = fastest / figures[name]
