@@ -1,4 +1,4 @@
-"""A study of two cells that takes no time, and a kind of cell that only counts."""
+"""A study of eight cells that takes no time, and a kind of cell that only counts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ripplet.experiments import cells
-from ripplet.experiments.cells import Kind, Measured
+from ripplet.experiments.kinds import KINDS
+from ripplet.experiments.kinds.base import Kind, Measured, check_share
 
 STUDY = """
 title: A small study
@@ -38,7 +38,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The configurations that were run, in order."""
     seen: list[dict[str, Any]] = []
 
-    def build(configuration: dict[str, Any]) -> None:
+    def check(configuration: dict[str, Any]) -> None:
+        check_share("start", configuration["start"])
         if "wrong" in configuration:
             raise TypeError("unexpected keyword argument 'wrong'")
 
@@ -47,5 +48,5 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         base = 1.0 + configuration["seed"] + (configuration["dataset"] == "blog")
         return Measured({"score": base * configuration.get("times", 1)}, {"spelt": "out"})
 
-    monkeypatch.setitem(cells.KINDS, "fake", Kind(build, run))
+    monkeypatch.setitem(KINDS, "fake", Kind(check, run))
     return seen

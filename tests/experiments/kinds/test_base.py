@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from ripplet import datasets
+from ripplet.datasets import Dataset
+from ripplet.datasets.synthetic import nested_communities, preferential_attachment
+from ripplet.errors import InvalidValueError
+from ripplet.evaluation import Scores
+from ripplet.experiments.kinds import base
+from ripplet.experiments.kinds.base import (
+    at,
+    check_only,
+    check_order,
+    check_share,
+    check_shares,
+    data,
+    order_seed,
+    percent,
+    small,
+    without,
+)
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch, graph: Dataset) -> Iterator[list[str]]:
+    """The published data sets that were read; all are the small graph here."""
+    names: list[str] = []
+    monkeypatch.setattr(datasets, "load", lambda name: names.append(name) or graph)
+    base._published.cache_clear()
+    yield names
+    base._published.cache_clear()
+
+
+def test_generated_graphs_follow_the_seed_and_the_size() -> None:
+    nested = data({"dataset": "nested_communities", "seed": 1})
+    np.testing.assert_array_equal(nested.edges, nested_communities(seed=1).edges)
+    hubs = data({"dataset": "preferential_attachment", "seed": 1}, vertices=50)
+    np.testing.assert_array_equal(hubs.edges, preferential_attachment(50, seed=1).edges)
+
+
+def test_a_published_data_set_is_read_once_whatever_the_seed(loaded: list[str]) -> None:
+    assert data({"dataset": "cora", "seed": 0}) is data({"dataset": "cora", "seed": 1})
+    assert loaded == ["cora"]
+
+
+def test_by_index_there_is_no_seed_of_the_order() -> None:
+    assert order_seed({"seed": 3}) == order_seed({"seed": 3, "order": "random"}) == 3
+    assert order_seed({"seed": 3, "order": "index"}) is None
+
+
+def test_the_graph_to_warm_up_with_can_be_streamed_and_told_apart() -> None:
+    assert (small().vertices, small().classes) == (100, 2)
+
+
+def test_the_rest_of_a_configuration_is_the_methods() -> None:
+    whole = {"kind": "shares", "dataset": "cora", "seed": 0, "shares": [0.5], "dim": 4}
+    assert without(whole, "shares") == {"seed": 0, "dim": 4}
+
+
+def test_figures_are_in_per_cent_and_named_by_their_share() -> None:
+    assert percent("current", Scores(0.5, 0.25)) == {"current_micro": 50.0, "current_macro": 25.0}
+    assert (at(0.1), at(0.29), at(0.9)) == ("@10", "@29", "@90")
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.5, 1, None, "0.5", True])
+def test_what_is_no_share_is_refused(value: object) -> None:
+    with pytest.raises(InvalidValueError, match="start: expected a share between 0 and 1"):
+        check_share("start", value)
+    with pytest.raises(InvalidValueError, match="shares: expected a share between 0 and 1"):
+        check_shares([0.5, value])
+
+
+@pytest.mark.parametrize("values", [[], None, 0.5, (0.5,)])
+def test_what_is_no_list_of_shares_is_refused(values: object) -> None:
+    with pytest.raises(InvalidValueError, match="shares: expected a list of shares"):
+        check_shares(values)
+
+
+def test_an_order_nobody_knows_is_refused() -> None:
+    for known in ({}, {"order": "random"}, {"order": "index"}):
+        check_order(known)
+    with pytest.raises(InvalidValueError, match="order: expected one of 'random', 'index', got 'reverse'"):
+        check_order({"order": "reverse"})
+
+
+def test_a_parameter_without_effect_is_refused() -> None:
+    check_only({"kind": "growth", "dataset": "cora", "seed": 0, "dim": 4}, "dim")
+    with pytest.raises(InvalidValueError, match="parameters: expected only seed, dim, got 'depth'"):
+        check_only({"kind": "growth", "dim": 4, "depth": 1}, "dim")

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ripplet import Embedder
+from ripplet.baselines.streaming import NeighbourMean, Streamed
+from ripplet.datasets import Dataset
+from ripplet.errors import InvalidValueError
+from ripplet.evaluation import link_prediction
+from ripplet.experiments.cells import check, measure
+
+LINKS = {"kind": "links", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 8, "method": "ripplet"}
+
+
+@pytest.mark.parametrize("edges", ["together", "spread"])
+def test_ours_foretells_what_link_prediction_says(edges: str, graph: Dataset) -> None:
+    measured = measure(LINKS | {"edges": edges})
+    expected = link_prediction(Embedder(dim=8, seed=3), graph, 0.5, 3, edges=edges)
+    assert measured.figures["auc"] == pytest.approx(100 * expected.auc)
+    assert measured.figures["mrr"] == pytest.approx(100 * expected.mrr)
+    assert measured.figures["scored_edges"] == expected.edges
+    assert (measured.parameters["dim"], measured.parameters["rule"]) == (8, "ripple")
+
+
+def test_a_streaming_baseline_is_judged_like_ours(graph: Dataset) -> None:
+    measured = measure(LINKS | {"method": "neighbour_mean"})
+    expected = link_prediction(Streamed(NeighbourMean(dim=8, seed=3)), graph, 0.5, 3)
+    assert measured.figures["auc"] == pytest.approx(100 * expected.auc)
+    assert measured.parameters["dim"] == 8
+
+
+def test_microseconds_are_those_of_a_stream_in_order_of_slowness() -> None:
+    figures = measure(LINKS).figures
+    assert 0 < figures["arrival_p50_us"] <= figures["arrival_p99_us"] <= figures["arrival_maximum_us"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"method": "deepwalk"}, "method: expected one that vertices can arrive at, got 'deepwalk'"),
+        ({"method": "shallowwalk"}, "method: expected one of"),
+        ({"start": 1.0}, "start: expected a share"),
+        ({"edges": "never"}, "edges: expected one of"),
+        ({"order": "index"}, "parameters: expected those of the kind of cell.*'order'"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InvalidValueError, match=expected):
+        check(LINKS | change)
