@@ -1,4 +1,5 @@
-# make demo: see it work. make test: everything that must hold. Both set up what they need, once.
+# make demo: see it work. make test: everything that must hold. make reproduce: the paper's experiments, for hours.
+# Each sets up what it needs, once.
 PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto --dist loadfile
 
@@ -11,7 +12,7 @@ export RIPPLET_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
@@ -27,6 +28,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+
+reproduce: $(VENV)/.eval
+	$(BIN)/ripplet reproduce
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -14,6 +14,7 @@ from ripplet._version import __version__
 from ripplet.cli.datasets import datasets
 from ripplet.cli.demo import demo
 from ripplet.cli.embed import embed
+from ripplet.cli.reproduce import reproduce
 from ripplet.errors import MissingExtraError, RippletError
 
 
@@ -32,6 +33,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.command()(embed)
 app.command()(demo)
 app.command()(datasets)
+app.command()(reproduce)
 
 
 def _version(asked: bool) -> None:

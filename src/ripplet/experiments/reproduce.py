@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import fmean
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ripplet.baselines import BASELINES
+from ripplet.baselines.streaming import STREAMING_BASELINES
+from ripplet.datasets import available
 from ripplet.experiments import plots
 from ripplet.experiments.page import page
-from ripplet.experiments.record import Record
-from ripplet.experiments.report import report
-from ripplet.experiments.run import run, waiting
-from ripplet.experiments.spec import Study
+from ripplet.experiments.record import SOURCE, Record
+from ripplet.experiments.report import measured, picture, report, values_of
+from ripplet.experiments.run import Cell, Told, run, waiting
+from ripplet.experiments.spec import Study, load
+from ripplet.experiments.tuned import TUNED_BY, Choices
 from ripplet.io.write import replacing
 
 if TYPE_CHECKING:
@@ -26,6 +32,13 @@ the configuration of each cell, its seed, the versions, the machine and the comm
 has not been measured is a dash. Values in small print are those printed in the paper, where it prints any.
 """
 
+GRIDS = {"tuned": "grid", "full": "grid_full"}
+"""The study that chooses settings for the others: a few at the paper's dimension, or all that the paper tried."""
+
+FIRST = ("classification", "order", "checkpoint", "links", "sensitivity", "quality", "nested")
+LAST = ("time", "growth")
+"""What measures time comes last, with nothing beside it; studies that stand nowhere here come before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -36,18 +49,111 @@ class Choice:
     jobs: int = 1
 
 
-def carry_out(study: Study, results: Path, choice: Choice) -> Record:
-    """Run what is not recorded of a study; write its record, its tables and its pictures."""
+def studies_folder() -> Path:
+    """Where the studies lie: in the package once it is installed, else beside its source."""
+    inside = SOURCE / "studies"
+    return inside if inside.is_dir() else SOURCE.parents[1] / "studies"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the studies are read: all of them or what is `quick`, with the settings that a `grid` chose in `results`."""
+
+    results: Path
+    quick: bool = False
+    grid: str = "tuned"
+    folder: Path = field(default_factory=studies_folder)
+
+    def studies(self) -> dict[str, Study]:
+        """All studies, in an order that works."""
+        others = {path.stem for path in self.folder.glob("*.yaml")}.difference(GRIDS.values(), FIRST, LAST)
+        names = [GRIDS[self.grid], *FIRST, *sorted(others), *LAST]
+        here = [self.study(name) for name in names if self._file(name).exists()]
+        return {study.name: study for study in here if study is not None}
+
+    def study(self, name: str) -> Study | None:
+        """A study as it stands now, if there is anything to run of it."""
+        study = self._tuned(load(self._file(name), self.results))
+        return study.shortened() if self.quick else study
+
+    def record(self, study: Study) -> Record:
+        """What has been run of a study."""
+        return Record.read(self.results / f"{study.name}.json")
+
+    def waiting(self, studies: Iterable[Study], again: bool = False) -> list[Cell]:
+        """The cells of some studies that are to be run."""
+        return [cell for study in studies for cell in waiting(study, self.record(study), again=again)]
+
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{name}.yaml"
+
+    def _tuned(self, study: Study) -> Study:
+        """The study with its tuned settings taken from the grid that was asked for."""
+        usual, wanted = GRIDS["tuned"], GRIDS[self.grid]
+        users = [name for name, own in study.settings.items() if own.get(TUNED_BY) == usual]
+        if wanted == usual or not users:
+            return study
+        settings = study.settings | {name: study.settings[name] | {TUNED_BY: wanted} for name in users}
+        used = {own[TUNED_BY] for own in settings.values() if TUNED_BY in own}
+        return replace(study, settings=settings, choices=Choices.read(self.results, used))
+
+
+class Watcher(Protocol):
+    """Who is told how far it has come."""
+
+    def begins(self, study: str, left: int) -> Told:
+        """A study begins; so many cells are left to run, its own and those of the studies after it."""
+        ...
+
+    def ends(self, outcome: Outcome) -> None:
+        """A study is done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A study that is done: how many of its cells were run, in how many seconds, and what was written."""
+
+    name: str
+    cells: int
+    ran: int
+    seconds: float
+    table: Path
+    pictures: list[Path]
+
+
+def carry_out_all(plan: Plan, studies: Sequence[Study], choice: Choice, watcher: Watcher) -> list[Outcome]:
+    """Carry out one study after another, each with the settings that those before it have chosen."""
+    outcomes = []
+    for place, planned in enumerate(studies):
+        began = perf_counter()
+        study = plan.study(planned.name) or planned
+        ran, later = plan.waiting([study], choice.again), plan.waiting(studies[place + 1 :], choice.again)
+        carry_out(study, plan.results, choice, watcher.begins(study.name, len(ran) + len(later)))
+        outcomes.append(Outcome(
+            study.name,
+            cells=len(plan.waiting([study], again=True)),
+            ran=len(ran),
+            seconds=perf_counter() - began,
+            table=plan.results / f"{study.name}.md",
+            pictures=[plan.results / picture(study, plot) for plot in study.plots],
+        ))  # fmt: skip
+        watcher.ends(outcomes[-1])
+    return outcomes
+
+
+def carry_out(study: Study, results: Path, choice: Choice, told: Told | None = None) -> Record:
+    """Run what is not recorded of a study; write its record, its tables and its pictures.
+
+    Somebody is `told` of every cell that is done, else there is a line for each.
+    """
     record = Record.read(results / f"{study.name}.json")
     cells = waiting(study, record, choice.only, choice.again)
-    with _progress() as bars:
-        task = bars.add_task(study.name, total=len(cells))
-
-        def told(name: str, seconds: float) -> None:
-            bars.console.print(f"{study.name}: {name}: {seconds:.1f} s", highlight=False)
-            bars.advance(task)
-
+    if told:
         run(cells, record, choice.jobs, told)
+    else:
+        with _lines(study.name, len(cells)) as line:
+            run(cells, record, choice.jobs, line)
     write(study, record, results)
     return record
 
@@ -70,8 +176,75 @@ def write_page(studies: Sequence[Study], results: Path) -> Path:
     return path
 
 
+def data_needed(cells: Sequence[Cell]) -> list[str]:
+    """The published data sets that cells read."""
+    used = {configuration["dataset"] for _, configuration in cells}
+    return [name for name in available() if name in used]
+
+
+SHARE, FASTER = "current_micro@50", "ripplet_times_faster"
+
+GROUPS: dict[str, Callable[[str, bool], bool]] = {
+    "ripplet": lambda method, tuned: method == "ripplet",
+    "paper_setting": lambda method, tuned: method in BASELINES and not tuned,
+    "tuned": lambda method, tuned: method in BASELINES and tuned,
+    "streaming": lambda method, tuned: method in STREAMING_BASELINES,
+}
+"""Who is compared in the summary, by method and by whether its settings were chosen."""
+
+
+def summary(plan: Plan) -> dict[str, dict[str, Any]]:
+    """By data set: micro-F1 with 50 % for training, ours and the best of each group, and how much faster ours is."""
+    studies = plan.studies()
+    lines: dict[str, dict[str, Any]] = {}
+    if "classification" in studies:
+        study = studies["classification"]
+        means = _means(study, plan.record(study), SHARE)
+        for dataset in study.datasets:
+            lines[dataset] = {group: _best(study, means, group, dataset) for group in GROUPS} | {"times_faster": None}
+    if "time" in studies:
+        study = studies["time"]
+        for (setting, dataset), faster in _means(study, plan.record(study), FASTER).items():
+            if setting == next(iter(study.settings)) and dataset in lines:
+                lines[dataset]["times_faster"] = faster
+    return {dataset: line for dataset, line in lines.items() if any(line.values())}
+
+
+def _means(study: Study, record: Record, figure: str) -> dict[tuple[str, str], float]:
+    """The mean of a figure over the seeds, by setting and data set, where it was measured."""
+    cells = measured(study, record)
+    return {key: fmean(values) for key in cells if (values := values_of(cells, figure, *key))}
+
+
+def _best(study: Study, means: dict[tuple[str, str], float], group: str, dataset: str) -> dict[str, Any] | None:
+    """The best setting of a group on a data set, and what it came to."""
+    found = {
+        setting: means[setting, dataset]
+        for setting, own in study.settings.items()
+        if (setting, dataset) in means and GROUPS[group](own.get("method", ""), TUNED_BY in own)
+    }
+    if not found:
+        return None
+    best = max(found, key=lambda setting: found[setting])
+    return {"setting": best, "micro_f1": found[best]}
+
+
 @contextmanager
-def _progress() -> Iterator[Progress]:
+def _lines(name: str, total: int) -> Iterator[Told]:
+    """A line for every cell, above a bar."""
+    with progress() as bars:
+        task = bars.add_task(name, total=total, note="")
+
+        def told(cell: str, seconds: float) -> None:
+            bars.console.print(f"{name}: {cell}: {seconds:.1f} s", highlight=False)
+            bars.advance(task)
+
+        yield told
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Bars with the time that is left, from what cells took in the last hour; none where nobody looks."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
@@ -81,7 +254,9 @@ def _progress() -> Iterator[Progress]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[note]}"),
     )
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=3600) as bars:
+    silent = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=3600, disable=silent) as bars:
         yield bars

@@ -1,0 +1,162 @@
+"""`ripplet reproduce`: its options, and nothing heavy until it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ripplet.cli.console import print_json, say
+from ripplet.cli.options import Json
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from ripplet.experiments.reproduce import Choice, Outcome, Plan
+    from ripplet.experiments.run import Told
+    from ripplet.experiments.spec import Study
+
+RESULTS = Path("results")
+HEADINGS = {"paper_setting": "paper's setting", "tuned": "tuned", "streaming": "streaming"}
+
+
+def reproduce(
+    studies: Annotated[list[str] | None, typer.Argument(metavar="[STUDY]...", help="Which ones; all without.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A part of each: two data sets, one seed, minutes.")] = False,
+    grid: Annotated[
+        str,
+        typer.Option(
+            metavar="tuned|full", help="Settings tried for each baseline; full: all of the paper's, for days."
+        ),
+    ] = "tuned",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Cells run side by side; all cores without.")] = None,
+    results: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where records, tables and pictures go; ./results without.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also run what is recorded, and replace it.")] = False,
+    show: Annotated[
+        bool, typer.Option("--list", help="Show the studies and how much is recorded; run nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run the paper's experiments and ours beside them: records, tables, pictures and one page.
+
+    It takes hours, with --quick minutes. What is recorded is not run again: stop it at any time, it goes on from there.
+    """
+    from ripplet.errors import one_of
+    from ripplet.experiments.reproduce import GRIDS, Choice, Plan
+    from ripplet.parallel import resolve_threads
+
+    one_of("--grid", grid, GRIDS)
+    plan = Plan(results or (RESULTS / "quick" if quick else RESULTS), quick, grid)
+    known = plan.studies()
+    for name in studies or ():
+        one_of("study", name, known)
+    chosen = [study for name, study in known.items() if name in (studies or known)]
+    if show:
+        _list(plan, chosen, json)
+        return
+    try:
+        done = _run(plan, chosen, Choice(again=again, jobs=resolve_threads(jobs)))
+    except KeyboardInterrupt:
+        say(f"interrupted; what is done is recorded, the same command{' without --again' if again else ''} goes on")
+        raise
+    print_json(done) if json else _tell(done)
+
+
+def _run(plan: Plan, studies: list[Study], choice: Choice) -> dict[str, Any]:
+    """Carry out studies, and say what came of it. Data that cannot be had is missed before anything runs."""
+    from ripplet.cli.datasets import Bars
+    from ripplet.datasets import fetch
+    from ripplet.experiments.reproduce import carry_out_all, data_needed, progress, summary, write_page
+
+    with progress() as bars:
+        for dataset in data_needed(plan.waiting(studies, choice.again)):
+            fetch(dataset, Bars(bars))
+        outcomes = carry_out_all(plan, studies, choice, Bar(bars))
+    recorded = [study for study in plan.studies().values() if plan.record(study).cells]
+    return {
+        "results": str(plan.results),
+        "report": str(write_page(recorded, plan.results)),
+        "studies": [_entry(outcome) for outcome in outcomes],
+        "micro_f1_at_50": summary(plan),
+    }
+
+
+class Bar:
+    """One bar over the cells of all studies; a line for every study that is done."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._task = bars.add_task("", total=None, note="")
+        self._done = 0
+
+    def begins(self, study: str, left: int) -> Told:
+        """Show the study, and how many cells there are in all as far as is known now."""
+        self._bars.update(self._task, description=study, total=self._done + left, note="")
+        return self._told
+
+    def ends(self, outcome: Outcome) -> None:
+        """Say what came of a study."""
+        line = f"{outcome.name}: {outcome.ran} cells, {outcome.seconds:.0f} s, {outcome.table}"
+        self._bars.console.print(line, highlight=False, soft_wrap=True)
+
+    def _told(self, cell: str, seconds: float) -> None:
+        self._done += 1
+        self._bars.update(self._task, completed=self._done, note=f"{cell}: {seconds:.1f} s")
+
+
+def _entry(outcome: Outcome) -> dict[str, Any]:
+    """What came of a study, for a program."""
+    return {
+        "name": outcome.name,
+        "cells": outcome.cells,
+        "ran": outcome.ran,
+        "seconds": outcome.seconds,
+        "table": str(outcome.table),
+        "pictures": [str(path) for path in outcome.pictures],
+    }
+
+
+def _list(plan: Plan, studies: list[Study], json: bool) -> None:
+    """The studies, how many cells they have, and how many of those are recorded."""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows: list[dict[str, Any]] = []
+    for study in studies:
+        cells, left = len(plan.waiting([study], again=True)), len(plan.waiting([study]))
+        rows.append({"name": study.name, "title": study.title, "cells": cells, "recorded": cells - left})
+    if json:
+        print_json({"results": str(plan.results), "studies": rows})
+        return
+    shown = Table("study", "about", title=f"Studies, and what is recorded in {plan.results}")
+    for heading in ("cells", "recorded"):
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        shown.add_row(row["name"], row["title"], f"{row['cells']:,}", f"{row['recorded']:,}")
+    Console().print(shown)
+
+
+def _tell(done: dict[str, Any]) -> None:
+    """The short of it, for a person."""
+    from rich.console import Console
+    from rich.table import Table
+
+    if done["micro_f1_at_50"]:
+        shown = Table("", title="Micro-F1 in %, 50 % for training: ours, and the best of the others")
+        for heading in ("ripplet", *HEADINGS.values(), "times faster"):
+            shown.add_column(heading, justify="right")
+        for dataset, line in done["micro_f1_at_50"].items():
+            others = [_best(line[group], named=True) for group in HEADINGS]
+            faster = f"{line['times_faster']:.1f}" if line["times_faster"] else "–"
+            shown.add_row(dataset, _best(line["ripplet"]), *others, faster)
+        Console().print(shown)
+    say(f"tables and pictures: {done['results']}, all on one page: {done['report']}")
+
+
+def _best(entry: dict[str, Any] | None, named: bool = False) -> str:
+    if entry is None:
+        return "–"
+    return f"{entry['micro_f1']:.1f}" + (f" {entry['setting'].removesuffix(', tuned')}" if named else "")

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ripplet.cli.main import ExitCode, app, run
+from ripplet.cli.reproduce import Bar
+from ripplet.experiments import reproduce
+from ripplet.experiments.kinds import KINDS
+from ripplet.experiments.kinds.base import Kind, Measured
+from ripplet.experiments.reproduce import Outcome
+
+GROWTH = """
+title: Growth
+datasets: [preferential_attachment]
+seeds: [0]
+parameters: {kind: growth, dim: 8, arrivals: 50, threads: 1}
+settings:
+  200 vertices: {vertices: 200}
+figures: {arrival_us: An arrival}
+plots:
+  arrival: {kind: growth, title: An arrival, figures: {arrival_us: an arrival}}
+"""
+COUNTED = """
+title: Counted
+datasets: [cora]
+seeds: [0, 1, 2]
+parameters: {kind: counted, method: ripplet}
+settings: {ripplet: {method: ripplet}}
+figures: {current_micro@50: Micro-F1}
+quick: {seeds: [0]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def fetched(tmp_path, monkeypatch):
+    """Two studies in a folder of their own, and the data sets that were asked for."""
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "growth.yaml").write_text(GROWTH)
+    (tmp_path / "studies" / "classification.yaml").write_text(COUNTED)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reproduce, "SOURCE", tmp_path)
+    monkeypatch.setitem(KINDS, "counted", Kind(lambda own: None, counted))
+    asked = []
+    monkeypatch.setattr("ripplet.datasets.fetch", lambda name, progress: asked.append(name))
+    return asked
+
+
+def counted(own):
+    return Measured({"current_micro@50": 80.0 + own["seed"]}, {})
+
+
+def invoke(*arguments):
+    done = CliRunner().invoke(app, ["reproduce", "--jobs", "1", *arguments], catch_exceptions=False)
+    assert done.exit_code == ExitCode.OK
+    return done
+
+
+def leave(*arguments):
+    with pytest.raises(SystemExit) as left:
+        run(["reproduce", "--jobs", "1", *arguments])
+    return left.value.code
+
+
+def recorded(*arguments):
+    return [study["recorded"] for study in json.loads(invoke("--list", "--json", *arguments).stdout)["studies"]]
+
+
+def test_a_small_growing_graph_from_its_study_to_the_page():
+    done = invoke("growth", "--json")
+    told = json.loads(done.stdout)
+    (study,) = told["studies"]
+    assert (study["name"], study["cells"], study["ran"]) == ("growth", 1, 1)
+    assert told["micro_f1_at_50"] == {}
+    assert "200 vertices" in Path(study["table"]).read_text()
+    assert [Path(path).exists() for path in study["pictures"]] == [True]
+    page = Path(told["report"]).read_text()
+    assert '<section id="growth">' in page
+    assert '<section id="classification">' not in page
+    assert done.stderr.startswith("growth: 1 cells, ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_all_studies_and_a_table_for_people(fetched):
+    done = invoke()
+    assert [line.split(":")[0] for line in done.stderr.splitlines()[:2]] == ["classification", "growth"]
+    assert fetched == ["cora"]
+    row = next(line for line in done.stdout.splitlines() if "cora" in line)
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == ["cora", "81.0", "–", "–", "–", "–"]
+    assert "results/report.html" in done.stderr.replace("\\", "/")
+
+
+def test_what_is_recorded_is_not_run_again(fetched):
+    invoke("classification")
+    fetched.clear()
+    assert recorded() == [3, 0]
+    assert json.loads(invoke("classification", "--json").stdout)["studies"][0]["ran"] == 0
+    assert fetched == []
+    assert json.loads(invoke("classification", "--json", "--again").stdout)["studies"][0]["ran"] == 3
+
+
+def test_quick_is_a_part_with_results_of_its_own(tmp_path):
+    told = json.loads(invoke("--quick", "--json").stdout)
+    assert [(study["name"], study["cells"]) for study in told["studies"]] == [("classification", 1)]
+    assert Path(told["report"]) == Path("results/quick/report.html")
+    invoke("--quick", "--results", "elsewhere")
+    assert (tmp_path / "elsewhere" / "classification.json").exists()
+
+
+def test_the_list_for_people():
+    shown = invoke("--list").stdout
+    row = next(line for line in shown.splitlines() if "growth" in line)
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == ["growth", "Growth", "1", "0"]
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["clasification"], "study: expected one of 'classification', 'growth', got 'clasification'"),
+        (["growth", "--quick"], "study: expected one of 'classification', got 'growth'"),
+        (["--grid", "huge"], "--grid: expected one of 'tuned', 'full', got 'huge'"),
+    ],
+)
+def test_what_is_not_known_is_one_line(capsys, arguments, message):
+    assert leave(*arguments) == ExitCode.BAD_INPUT
+    assert capsys.readouterr().err == f"ripplet: {message}\n"
+
+
+def test_data_that_cannot_be_had_is_missed_before_anything_runs(monkeypatch, capsys):
+    from ripplet.datasets.files import MissingDataError
+
+    def fetch(name, progress):
+        raise MissingDataError(f"{name} is not there")
+
+    monkeypatch.setattr("ripplet.datasets.fetch", fetch)
+    invoke("growth")
+    capsys.readouterr()
+    assert leave() == ExitCode.BAD_INPUT
+    assert capsys.readouterr().err == "ripplet: cora is not there\n"
+    assert recorded() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("again", "line"), [([], "the same command goes on"), (["--again"], "without --again goes on")]
+)
+def test_an_interruption_keeps_what_is_done_and_says_how_to_go_on(monkeypatch, capsys, again, line):
+    def interrupted(own):
+        if own["seed"] == 1:
+            raise KeyboardInterrupt
+        return counted(own)
+
+    monkeypatch.setitem(KINDS, "counted", Kind(lambda own: None, interrupted))
+    assert leave("classification", *again) == ExitCode.INTERRUPTED
+    shown = capsys.readouterr().err
+    assert line in shown
+    assert shown.count("\n") == 1
+    assert recorded("classification") == [1]
+
+
+def test_one_bar_over_all_studies():
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bars = Progress(disable=True, console=Console(stderr=True, quiet=True))
+    bar = Bar(bars)
+    told = bar.begins("grid", 5)
+    told("cora, DeepWalk, seed 0", 1.25)
+    (task,) = bars.tasks
+    assert (task.description, task.completed, task.total) == ("grid", 1, 5)
+    assert task.fields["note"] == "cora, DeepWalk, seed 0: 1.2 s"
+    bar.ends(Outcome("grid", 1, 1, 1.25, Path("grid.md"), []))
+    bar.begins("time", 7)
+    assert (task.description, task.completed, task.total) == ("time", 1, 8)
