@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from ripplet.experiments import reproduce
 from ripplet.experiments.__main__ import main
+from ripplet.experiments.kinds.base import Measured
 from ripplet.experiments.record import Record
 
 
@@ -21,6 +23,35 @@ def test_options_choose_cells_and_place(study_file: Path, tmp_path: Path, calls:
     assert len(Record.read(tmp_path / "else" / "small.json").cells) == len(calls) == 2
     main([*arguments, "--again"])
     assert len(calls) == 4
+
+
+def test_pictures_lie_beside_the_record(study_file: Path, tmp_path: Path) -> None:
+    study_file.write_text(study_file.read_text() + "plots: {score: {kind: bars, title: Scores, figure: score}}")
+    main([str(study_file)])
+    assert (tmp_path / "results" / "figures" / "small-score.svg").exists()
+
+
+@pytest.mark.parametrize("jobs", [[], ["--jobs", "2"]], ids=str)
+def test_cells_are_run_side_by_side_if_asked(
+    study_file: Path, jobs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(reproduce, "run", lambda cells, record, jobs, told: asked.append(jobs))
+    main([str(study_file), *jobs])
+    assert asked == [2 if jobs else 1]
+
+
+def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None:
+    study_file.write_text(study_file.read_text().replace("times: 2", "method: deepwalk, tuned_by: grid"))
+    with pytest.raises(SystemExit, match="run the study grid first"):
+        main([str(study_file)])
+    record = Record.read(study_file.parents[1] / "results" / "grid.json")
+    for dataset in ("cora", "blog"):
+        tried = {"kind": "validation", "method": "deepwalk", "dataset": dataset, "times": 4}
+        record.add(tried, Measured({"validation_micro": 1.0}, {}), 1.0, {})
+    main([str(study_file)])
+    cells = Record.read(record.path.parent / "small.json").cells.values()
+    assert sorted(cell["figures"]["score"] for cell in cells if "method" in cell["configuration"]) == [4, 8, 8, 12]
 
 
 @pytest.mark.parametrize(

@@ -1,68 +1,139 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ripplet.errors import InvalidValueError
-from ripplet.experiments import cells
+from ripplet.experiments.kinds import KINDS
+from ripplet.experiments.kinds.base import Kind, Measured
 from ripplet.experiments.record import Record
-from ripplet.experiments.run import run
-from ripplet.experiments.spec import load
+from ripplet.experiments.run import run, waiting
+from ripplet.experiments.spec import Study, load
 
 Calls = list[dict[str, Any]]
 
+REAL = {"kind": "validation", "dataset": "nested_communities", "method": "spectral", "dim": 2, "start": 0.1}
+"""A cell that another process knows too, which has none of what a test puts in place."""
+
 
 @pytest.fixture
-def record_file(tmp_path: Path) -> Path:
-    return tmp_path / "small.json"
+def study(study_file: Path) -> Study:
+    return load(study_file)
 
 
-def test_all_cells_are_run_once_and_never_again(study_file: Path, record_file: Path, calls: Calls) -> None:
-    study = load(study_file)
-    assert run(study, Record.read(record_file)) == 8
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    return Record.read(tmp_path / "small.json")
+
+
+def test_all_cells_are_run_once_and_never_again(study: Study, record: Record, calls: Calls) -> None:
+    run(waiting(study, record), record)
     assert calls == [configuration for _, _, configuration in study.cells()]
-    assert run(study, Record.read(record_file)) == 0
-    assert len(calls) == 8
+    again = Record.read(record.path)
+    assert again.cells == record.cells
+    assert waiting(study, again) == []
 
 
-def test_only_some_cells_are_run_if_asked_and_the_rest_later(study_file: Path, record_file: Path, calls: Calls) -> None:
-    study = load(study_file)
-    assert run(study, Record.read(record_file), {"seed": "1", "setting": "double"}) == 2
+def test_only_some_cells_wait_if_asked_and_the_rest_later(study: Study, record: Record, calls: Calls) -> None:
+    some = waiting(study, record, {"seed": "1", "setting": "double"})
+    assert [name for name, _ in some] == ["cora, double, seed 1", "blog, double, seed 1"]
+    run(some, record)
     assert {(call["seed"], call["times"]) for call in calls} == {(1, 2)}
-    assert run(study, Record.read(record_file)) == 6
+    assert len(waiting(study, record)) == 6
 
 
-def test_recorded_cells_are_run_again_if_asked(study_file: Path, record_file: Path, calls: Calls) -> None:
-    study, record = load(study_file), Record.read(record_file)
-    run(study, record)
-    assert run(study, record, {"dataset": "cora"}, again=True) == 4
-    assert len(record.cells) == 8
+def test_recorded_cells_are_run_again_if_asked(study: Study, record: Record, calls: Calls) -> None:
+    run(waiting(study, record), record)
+    run(waiting(study, record, {"dataset": "cora"}, again=True), record)
+    assert (len(calls), len(record.cells)) == (12, 8)
+
+
+def test_every_cell_that_is_done_is_told_after_it_is_recorded(study: Study, record: Record, calls: Calls) -> None:
+    told: list[tuple[str, int]] = []
+    run(waiting(study, record), record, told=lambda name, _: told.append((name, len(Record.read(record.path).cells))))
+    assert told[:2] == [("cora, plain, seed 0", 1), ("blog, plain, seed 0", 2)]
+    assert len(told) == 8
+
+
+def test_the_seconds_told_are_the_seconds_recorded(study: Study, record: Record) -> None:
+    told: list[float] = []
+    run(waiting(study, record), record, told=lambda _, seconds: told.append(seconds))
+    assert told == [cell["seconds"] for cell in record.cells.values()]
 
 
 def test_what_was_done_before_an_error_is_kept(
-    study_file: Path, record_file: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
+    study: Study, record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study, whole = load(study_file), cells.KINDS["fake"]
+    whole = KINDS["fake"]
 
-    def fails_on_blog(configuration: dict[str, Any]) -> Any:
+    def fails_on_blog(configuration: dict[str, Any]) -> Measured:
         if configuration["dataset"] == "blog":
             raise RuntimeError("power cut")
         return whole.run(configuration)
 
-    monkeypatch.setitem(cells.KINDS, "fake", cells.Kind(whole.build, fails_on_blog))
+    monkeypatch.setitem(KINDS, "fake", Kind(whole.check, fails_on_blog))
     with pytest.raises(RuntimeError, match="power cut"):
-        run(study, Record.read(record_file))
-    monkeypatch.setitem(cells.KINDS, "fake", whole)
-    assert run(study, Record.read(record_file)) == 7
+        run(waiting(study, record), record)
+    assert len(waiting(study, Record.read(record.path))) == 7
 
 
-def test_two_settings_that_are_the_same_are_run_once(study_file: Path, record_file: Path, calls: Calls) -> None:
+def test_two_settings_that_are_the_same_are_run_once(study_file: Path, record: Record) -> None:
     study_file.write_text(study_file.read_text().replace("{times: 2}", "{}"))
-    assert run(load(study_file), Record.read(record_file)) == 4
+    assert len(waiting(load(study_file), record)) == 4
 
 
-def test_a_choice_of_no_cell_is_refused(study_file: Path, record_file: Path) -> None:
+def test_a_choice_of_no_cell_is_refused(study: Study, record: Record) -> None:
     with pytest.raises(InvalidValueError, match="only: expected values that some cell has"):
-        run(load(study_file), Record.read(record_file), {"seed": "7"})
+        waiting(study, record, {"seed": "7"})
+
+
+def test_nothing_is_run_where_a_setting_has_not_been_chosen(record: Record, calls: Calls) -> None:
+    plain = {"kind": "fake", "dataset": "cora", "seed": 0}
+    tuned = plain | {"method": "deepwalk", "tuned_by": "grid"}
+    with pytest.raises(InvalidValueError, match="settings of deepwalk on cora; run the study grid first"):
+        run([("one", plain), ("two", tuned)], record)
+    assert not calls
+
+
+def test_what_measures_time_comes_last_one_by_one_in_this_process(
+    record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock: list[tuple[int, int]] = []
+
+    def timed(configuration: dict[str, Any]) -> Measured:
+        clock.append((os.getpid(), len(record.cells)))
+        return Measured({}, {})
+
+    monkeypatch.setitem(KINDS, "clock", Kind(lambda configuration: None, timed, alone=True))
+    cells = [
+        {"kind": kind, "dataset": "cora", "seed": seed} for kind, seed in (("clock", 0), ("clock", 1), ("fake", 0))
+    ]
+    run([(str(own), own) for own in cells], record, jobs=2)
+    assert [call["kind"] for call in calls] == ["fake"]
+    assert clock == [(os.getpid(), 1), (os.getpid(), 2)]
+
+
+def test_side_by_side_the_figures_are_the_same(record: Record, tmp_path: Path) -> None:
+    cells = [(f"seed {seed}", {**REAL, "seed": seed}) for seed in (0, 1)]
+    told: list[str] = []
+    run(cells, record, jobs=2, told=lambda name, _: told.append(name))
+    alone = Record.read(tmp_path / "alone.json")
+    run(cells, alone)
+    assert sorted(told) == ["seed 0", "seed 1"]
+    assert record.cells.keys() == alone.cells.keys()
+    for key, cell in alone.cells.items():
+        assert record.cells[key]["parameters"] == cell["parameters"]
+        for name in ("validation_micro", "validation_macro"):
+            assert record.cells[key]["figures"][name] == pytest.approx(cell["figures"][name])
+
+
+def test_what_ran_beside_a_cell_that_fails_is_kept(record: Record) -> None:
+    cells = [("one class", {**REAL, "dataset": "preferential_attachment", "seed": 0}), ("ten", {**REAL, "seed": 0})]
+    with pytest.raises(InvalidValueError, match="at least two classes"):
+        run(cells, record, jobs=2)
+    assert [cell["configuration"]["dataset"] for cell in Record.read(record.path).cells.values()] == [
+        "nested_communities"
+    ]

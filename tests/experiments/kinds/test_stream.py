@@ -53,15 +53,20 @@ def test_default_views_are_spelt_out_and_each_can_be_changed() -> None:
     assert own != changed
 
 
-def test_the_first_view_can_be_changed_alone_and_has_its_shift_in_one_way_only(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("given", "gone"),
+    [("tau", "tau_per_degree"), ("tau_per_degree", "tau"), ("diffusion", "tail"), ("tail", "diffusion")],
+)
+def test_the_first_view_can_be_changed_alone_and_says_a_thing_in_one_way_only(
+    given: str, gone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dense = planted_partition(communities=4, size=30, inside=20, elsewhere=10)
     monkeypatch.setitem(base.GENERATED, "planted", lambda seed: dense)
     own = measure(STREAM).parameters["views"]
     assert len(own) > 1
-    for name, other in (("tau", "tau_per_degree"), ("tau_per_degree", "tau")):
-        first, *rest = measure(STREAM | {"community_view": {name: 0.7}}).parameters["views"]
-        assert (first[name], first[other]) == (0.7, None)
-        assert rest == own[1:]
+    first, *rest = measure(STREAM | {"community_view": {given: 0.7}}).parameters["views"]
+    assert (first[given], first[gone]) == (0.7, None)
+    assert rest == own[1:]
 
 
 def test_without_anchors_there_are_no_cosines() -> None:

@@ -30,7 +30,8 @@ from ripplet.experiments.kinds.methods import embedder, spelt_out
 from ripplet.rules.ripple import RippleRule
 from ripplet.views.spectral import SpectralView, auto_views
 
-OTHER_WAY = {"tau": "tau_per_degree", "tau_per_degree": "tau"}
+WAYS = (("tau", "tau_per_degree"), ("diffusion", "tail", "tail_per_degree"))
+"""The fields of a view that say the same thing, each in its way: only one of them can be given."""
 
 
 def _check(configuration: Configuration) -> None:
@@ -42,15 +43,15 @@ def _embedder(configuration: Configuration, start_degree: float = 0.0) -> Embedd
     own = without(configuration, "start", "batch", "each_view", "community_view")
     all_views, first = configuration.get("each_view", {}), configuration.get("community_view", {})
     if all_views or first:
-        views = [replace(view, **all_views) for view in auto_views(start_degree)]
+        views = [_changed(view, all_views) for view in auto_views(start_degree)]
         own["views"] = [_changed(views[0], first), *views[1:]]
     return embedder(own)
 
 
 def _changed(view: SpectralView, fields: Configuration) -> SpectralView:
-    """A view with other values; τ in one way does away with τ in the other."""
-    other: Configuration = {OTHER_WAY[name]: None for name in fields if name in OTHER_WAY}
-    return replace(view, **other, **fields)
+    """A view with other values; what is given in one way does away with the other ways."""
+    others = {name: None for ways in WAYS if fields.keys() & set(ways) for name in ways if hasattr(view, name)}
+    return replace(view, **{**others, **fields})
 
 
 def _run(configuration: Configuration) -> Measured:
