@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations, product
 from typing import Any
 
@@ -116,6 +117,7 @@ def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypat
         ("tau", [-1, np.nan, np.inf, "small"]),
         ("diffusion", [-1, np.nan]),
         ("tail", [0, -0.1, 1.5, np.nan, "long"]),
+        ("tail_per_degree", [-1, np.nan]),
         ("flatten", [-0.1]),
         ("ridge", [-1]),
         ("degree", [0, -3, 1.5]),
@@ -134,8 +136,9 @@ def test_tau_is_given_in_one_way(both: dict[str, float]) -> None:
 
 
 def test_the_power_is_given_in_one_way() -> None:
-    with pytest.raises(InvalidValueError, match="either diffusion or tail"):
-        SpectralView(tau=1.0, diffusion=3, tail=0.1)
+    for name in ("tail", "tail_per_degree"):
+        with pytest.raises(InvalidValueError, match="one of diffusion, tail and tail_per_degree"):
+            SpectralView(tau=1.0, diffusion=3, **{name: 0.1})
 
 
 @pytest.mark.parametrize("tail", [0.05, 0.5, 1.0])
@@ -149,9 +152,19 @@ def test_the_last_column_weighs_the_tail_of_the_first(planted: Any, tail: float)
     assert (np.diff(lengths) <= 1e-6).all()
 
 
+def test_the_tail_grows_with_the_mean_degree(planted: Any) -> None:
+    sample = planted()
+    degree = Operator(sample.adjacency, sample.rows, 0.5).degree
+    start = partial(SpectralView.start, adjacency=sample.adjacency, rows=sample.rows, columns=12, threads=1)
+    same = start(SpectralView(tau=0.5, tail=0.1)), start(SpectralView(tau=0.5, tail_per_degree=0.1 / degree))
+    np.testing.assert_allclose(same[0].rows, same[1].rows, rtol=1e-5, atol=1e-6)
+    even = start(SpectralView(tau=0.5, tail=1.0)), start(SpectralView(tau=0.5, tail_per_degree=9.0))
+    np.testing.assert_allclose(even[0].rows, even[1].rows, rtol=1e-5, atol=1e-6)
+
+
 def test_a_spectrum_that_does_not_fall_is_left_flat() -> None:
     view = SpectralView(tau=0.5, tail=0.1)
-    assert view._power(np.ones(5)) == view._power(np.zeros(0)) == STEEPEST
+    assert view._power(np.ones(5), 4.0) == view._power(np.zeros(0), 4.0) == STEEPEST
 
 
 def test_dense_graphs_have_a_view_of_hubs_beside_the_communities() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -57,7 +58,8 @@ def _results(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, tuple[float, 
             yield cell, _timed(cell[1])
         return
     with _pool(jobs) as pool:
-        futures: dict[Future[Any], Cell] = {pool.submit(_timed, cell[1]): cell for cell in cells}
+        with _deaf_children():
+            futures: dict[Future[Any], Cell] = {pool.submit(_timed, cell[1]): cell for cell in cells}
         failed: BaseException | None = None
         for done in as_completed(futures):
             if done.cancelled():
@@ -82,5 +84,22 @@ def _pool(jobs: int) -> Iterator[Executor]:
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=threadpool_limits, initargs=(1,))
     try:
         yield pool
+    except KeyboardInterrupt:
+        for process in active_children():
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Ctrl-C is for this process alone: those that begin here inherit that it is blocked, and are ended from here."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -36,6 +36,7 @@ class Operator:
         self.adjacency, self.links, self.rows, self.tau, self.threads = adjacency, links, rows, tau, threads
         self.active = links.count[:rows] > 0
         self.size = int(self.active.sum())
+        self.degree = float(links.count[:rows].sum()) / max(self.size, 1)
         self.measure = np.where(self.active, links.strength[:rows] + tau, 0.0)
 
     def combine(self, source: Matrix, target: Matrix, factors: tuple[float, float, float]) -> None:

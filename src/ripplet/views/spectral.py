@@ -18,6 +18,7 @@ from ripplet.views.subspace import chebyshev, rayleigh_ritz
 
 NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
 FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no power would make one
+SHORTEST = 1e-3  # however few edges there are
 SMALLEST_GAIN = 1e-4  # the filter's interval must not reach the wanted end of the spectrum
 
 
@@ -26,7 +27,8 @@ class SpectralView:
     """Columns from S = (D+τI)^-½ (A + (τ/n) 11ᵀ) (D+τI)^-½, scaled by (μ/μ₁)^q.
 
     The power q is given as `diffusion`, or by the `tail`: so that the last column weighs that much of the first. How
-    fast a spectrum falls differs from graph to graph; how much of its end should count differs less.
+    fast a spectrum falls differs from graph to graph; how much of its end should count differs less. It grows with the
+    mean degree, by `tail_per_degree`: the more edges a vertex has, the less of the end is noise.
 
     `tau` is given in mean edge weights, or as `tau_per_degree` in mean degrees (weighted): small for communities in
     sparse graphs, many times the mean degree for the hubs of dense ones.
@@ -37,6 +39,7 @@ class SpectralView:
     tau_per_degree: float | None = None
     diffusion: float | None = None
     tail: float | None = None
+    tail_per_degree: float | None = None
     weight: float = 1.0
     flatten: float = 0.5
     ridge: float = 1.0
@@ -45,15 +48,15 @@ class SpectralView:
     def __post_init__(self) -> None:
         if (self.tau is None) == (self.tau_per_degree is None):
             raise InvalidValueError.of("SpectralView", "either tau or tau_per_degree", self)
-        if self.tail is not None and self.diffusion is not None:
-            raise InvalidValueError.of("SpectralView", "either diffusion or tail", self)
+        if [self.diffusion, self.tail, self.tail_per_degree].count(None) < 2:
+            raise InvalidValueError.of("SpectralView", "one of diffusion, tail and tail_per_degree", self)
         if self.tail is not None and (not isinstance(self.tail, Real) or not 0 < float(self.tail) <= 1):
             raise InvalidValueError.of("SpectralView.tail", "a number above 0, at most 1", self.tail)
         for name in ("share", "weight"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < float(value) < np.inf:
                 raise InvalidValueError.of(f"SpectralView.{name}", "a positive number", value)
-        for name in ("tau", "tau_per_degree", "diffusion", "flatten", "ridge"):
+        for name in ("tau", "tau_per_degree", "diffusion", "tail_per_degree", "flatten", "ridge"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, Real) or not 0 <= float(value) < np.inf):
                 raise InvalidValueError.of(f"SpectralView.{name}", "a number ≥ 0", value)
@@ -95,16 +98,17 @@ class SpectralView:
         top = mu[0] if mu.size and mu[0] > 0 else 1.0
         norms = np.maximum(operator.lengths(vectors), 1e-150)
         ratio = np.clip(mu / top, 0.0, 1.0)
-        scale = ratio ** self._power(ratio[mu > NOTHING]) * (mu > NOTHING) / norms
+        scale = ratio ** self._power(ratio[mu > NOTHING], operator.degree) * (mu > NOTHING) / norms
         lengths = float((operator.squares(vectors) * scale**2).sum())
         vectors *= (scale * np.sqrt(operator.size / max(lengths, 1e-300))).astype(vectors.dtype)
         return Basis(vectors, mu, operator.tau, operator.centre(vectors))
 
-    def _power(self, ratio: NDArray[np.float64]) -> float:
+    def _power(self, ratio: NDArray[np.float64], degree: float) -> float:
         """q: as given, or such that the smallest of these ratios becomes the tail."""
-        if self.tail is None:
+        tail = self.tail if self.tail_per_degree is None else min(self.tail_per_degree * degree, 1.0)
+        if tail is None:
             return self.diffusion or 0.0
-        return float(min(np.log(self.tail) / np.log(min(ratio.min(initial=1.0), FLAT)), STEEPEST))
+        return float(min(np.log(max(tail, SHORTEST)) / np.log(min(ratio.min(initial=1.0), FLAT)), STEEPEST))
 
 
 def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -128,7 +132,7 @@ DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of th
 def auto_views(mean_degree: float) -> tuple[SpectralView, ...]:
     """The views of a graph by its mean degree alone: communities, and on dense graphs hubs (a large τ) beside them."""
     if mean_degree < DENSE_GRAPH:
-        return (SpectralView(tau=0.25, tail=0.1, degree=10),)
+        return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)
     return (
         SpectralView(share=3, tau_per_degree=0.25, tail=0.0625),
         SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0),
