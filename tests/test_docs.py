@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -47,13 +47,16 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_figures_of_the_readme_are_those_of_the_records() -> None:
-    spec = importlib.util.spec_from_file_location("readme_figures", ROOT / "studies/readme_figures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    figures = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(figures)
-    assert figures.rewritten(README) == README, "run python studies/readme_figures.py"
+def test_figures_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    figures = importlib.import_module("figures")
+    pages = {path.name: path.read_text() for path in figures.PAGES}
+    for name, page in pages.items():
+        assert figures.rewritten(page) == page, f"{name}: run python studies/figures.py"
+    markers = re.findall(r"<!-- (/?)(\w+) -->", "".join(pages.values()))
+    begun, ended = ([name for slash, name in markers if slash == which] for which in ("", "/"))
+    assert begun == ended
+    assert set(begun) == figures.BLOCKS.keys()
 
 
 def test_public_names_are_there() -> None:

@@ -1,0 +1,1 @@
+"""The blocks of figures in the README and the documents, each made from the records in results/."""

@@ -1,0 +1,166 @@
+"""Ours beside everything else that was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from blocks.records import (
+    NAMES,
+    NOTHING,
+    OURS,
+    PAPER,
+    RETRAINED,
+    STREAMING,
+    TUNED,
+    Fill,
+    by_dataset,
+    known,
+    plain,
+    points,
+    results,
+    signed,
+    table,
+)
+
+Score = Callable[[str, str], float]
+"""What a setting scores on a data set."""
+
+
+def of_classification(figure: str) -> Score:
+    """A figure of the study of classification."""
+    return lambda setting, name: results("classification").mean(figure, setting, name)
+
+
+def from_30(figure: str) -> Score:
+    """A figure of it, mean over the train shares of 30 % and more."""
+    return lambda setting, name: results("classification").from_30(figure, setting, name)
+
+
+SCORES = {"micro": from_30("current_micro"), "macro": from_30("current_macro"), "nmi": of_classification("nmi")}
+GROUPS = {
+    "best retrained, paper's setting": RETRAINED,
+    "best retrained, tuned": TUNED,
+    "best streaming": STREAMING,
+    "plain spectral, retrained": ("spectral",),
+    "rule `paper`": (PAPER,),
+}
+
+
+def best(group: Iterable[str], name: str, score: Score) -> tuple[str, float]:
+    """Who of a group does best on a data set, once all of it are measured."""
+    scores = {setting: score(setting, name) for setting in group}
+    if not known(*scores.values()):
+        return NOTHING, math.nan
+    winner = max(scores, key=scores.__getitem__)
+    return winner, scores[winner]
+
+
+def ahead(group: Iterable[str], score: Score) -> dict[str, float]:
+    """How far ours is above the best of a group, on every data set."""
+    return {name: score(OURS, name) - best(group, name, score)[1] for name in NAMES}
+
+
+def compared(score: str) -> str:
+    """Ours, and the best of every group with its name and how far ours is above it."""
+    of = SCORES[score]
+
+    def fill(group: tuple[str, ...]) -> Fill:
+        def one(name: str) -> str:
+            winner, value = best(group, name, of)
+            named = f" {winner.removesuffix(', tuned')}" if len(group) > 1 and known(value) else ""
+            return f"{points(value)}{named} ({signed(ahead(group, of)[name])})"
+
+        return one
+
+    ours = {"**rule `ripple`**": lambda name: f"**{points(of(OURS, name))}**"}
+    return by_dataset(ours | {label: fill(group) for label, group in GROUPS.items()})
+
+
+def in_short() -> str:
+    """What it comes to, in a few lines."""
+    lines = [
+        _scores("retrained method at the paper's setting", RETRAINED),
+        _scores("tuned one", TUNED),
+        _scores("streaming one", STREAMING),
+        _times("Start and whole stream", "ripplet_times_faster"),
+        _times("One arrival with its share of the anchors", "ripplet_arrival_times_faster"),
+    ]
+    return "\n".join(line for line in lines if line) or NOTHING
+
+
+def _scores(words: str, group: tuple[str, ...]) -> str:
+    margins = [margin for score in ("micro", "macro") for margin in ahead(group, SCORES[score]).values()]
+    if not known(*margins):
+        return ""
+    return (
+        f"- Against the best {words} on each data set: level or above in {sum(margin >= 0 for margin in margins)} of "
+        f"{len(margins)} scores (micro- and macro-F1, five data sets), {signed(min(margins))} to "
+        f"{signed(max(margins))} points."
+    )
+
+
+def _times(words: str, figure: str) -> str:
+    times = [results("time").mean(figure, "one thread", name) for name in NAMES]
+    if not known(*times):
+        return ""
+    return f"- {words}: {plain(min(times))} to {plain(max(times))} times faster than one retraining by walks."
+
+
+def checkpoint(score: str) -> str:
+    """Ours on arrival, the others at the next retraining."""
+    found = results("checkpoint")
+    rows = {
+        setting: found.spread(f"{'checkpoint' if own['kind'] == 'checkpoint' else 'arrival'}_{score}", setting)
+        for setting, own in found.study.settings.items()
+    }
+    return by_dataset(rows)
+
+
+def ratios() -> str:
+    """Times faster than the fastest retraining by walks."""
+    found = results("time")
+    rows = {
+        "start and stream": "ripplet_times_faster",
+        "start and stream, no anchors": "ripplet_no_anchor_times_faster",
+        "an arrival, its share of the anchors included": "ripplet_arrival_times_faster",
+        "an arrival, no anchors": "ripplet_no_anchor_arrival_times_faster",
+    }
+    return by_dataset({label: found.means([figure], "one thread", plain) for label, figure in rows.items()})
+
+
+def growth() -> str:
+    """Cost on the smallest and the largest graph, and the slope of the straight line through all, log-log."""
+    found = results("growth")
+    rows: dict[str, Iterable[str]] = {}
+    for figure, label in found.study.figures.items():
+        costs = {}
+        for setting, own in found.study.settings.items():
+            if known(cost := found.mean(figure, setting, found.study.datasets[0])):
+                costs[own["vertices"]] = cost
+        rows[label] = _growth_row(costs)
+    return table(["smallest graph", "largest graph", "grows as"], rows)
+
+
+def _growth_row(costs: dict[int, float]) -> list[str]:
+    if len(costs) < 2:
+        return [NOTHING] * 3
+    slope = np.polyfit(np.log(list(costs)), np.log(list(costs.values())), 1)[0]
+    return [*(f"{plain(costs[size])} at {size:,}" for size in (min(costs), max(costs))), f"n^{slope:.2f}"]
+
+
+def links() -> str:
+    """AUC / mean reciprocal rank of the next edges."""
+    return _of_links(["auc", "mrr"], points)
+
+
+def latency() -> str:
+    """Microseconds of an arrival: median / 99th percentile / slowest."""
+    return _of_links([f"arrival_{part}_us" for part in ("p50", "p99", "maximum")], plain)
+
+
+def _of_links(figures: list[str], show: Callable[[float], str]) -> str:
+    found = results("links")
+    return by_dataset({setting: found.means(figures, setting, show) for setting in found.study.settings})

@@ -1,0 +1,257 @@
+"""The paper's experiments beside its own words and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from blocks.comparison import best, of_classification
+from blocks.records import (
+    NAMES,
+    NOTHING,
+    OF_THE_PAPER,
+    OURS,
+    PAPER,
+    SHARES,
+    Fill,
+    by_dataset,
+    content,
+    known,
+    mean,
+    plain,
+    points,
+    results,
+    signed,
+)
+from ripplet import datasets
+
+ARRIVAL, END = "on arrival", "at the end"
+PROTOCOLS = {ARRIVAL: "arrival", END: "current"}
+ROUNDING = 0.005  # of a number printed to two digits
+RULES = {"paper": PAPER, "ripple": OURS}
+
+
+def data_sets() -> str:
+    """The paper's Table 2 beside what is in the files."""
+    infos = datasets.available()
+    rows: dict[str, Callable[[datasets.Info], int]] = {
+        "vertices": lambda info: info.vertices,
+        "classes": lambda info: info.classes,
+        "edges in Table 2": lambda info: info.paper_edges,
+        "distinct pairs, without self-loops": lambda info: info.edges,
+        "self-loops": lambda info: info.self_loops,
+    }
+
+    def fill(count: Callable[[datasets.Info], int]) -> Fill:
+        return lambda name: f"{count(infos[name]):,}"
+
+    return by_dataset({label: fill(count) for label, count in rows.items()})
+
+
+def index_order() -> str:
+    """How far the order by index follows the classes."""
+    return _facts(
+        "index",
+        {
+            "classes": ("classes", "{:.0f}"),
+            "classes among the first half by index": ("classes_in_first_half", "{:.0f}"),
+            "of the second half, in a class that the first has not": ("second_half_of_unseen_class", "{:.0%}"),
+            "NMI of class and tenth of the index": ("nmi_of_tenth_and_class", "{:.1%}"),
+            "the same with the classes shuffled": ("nmi_if_shuffled", "{:.1%}"),
+        },
+    )
+
+
+def influence() -> str:
+    """How many an arrival influences, and what is left of the vectors."""
+    return _facts(
+        "influence",
+        {
+            "influenced sets that are empty": ("nobody_influenced", "{:.0%}"),
+            "influenced sets of one vertex": ("one_influenced", "{:.0%}"),
+            "vertices with the zero vector at the end": ("zero_at_the_end", "{:.0%}"),
+            "of these, never placed (in % of all vertices)": ("never_placed", "{:.0%}"),
+        },
+    )
+
+
+def _facts(part: str, rows: dict[str, tuple[str, str]]) -> str:
+    facts = content("streams.json")
+    if facts is None:
+        return NOTHING
+
+    def fill(key: str, form: str) -> Fill:
+        return lambda name: form.format(facts["datasets"][name][part][key]).replace("%", " %")
+
+    return by_dataset({label: fill(*row) for label, row in rows.items()})
+
+
+def readings() -> str:
+    """Micro-F1 of every reading: on arrival / at the end."""
+    found = results("readings")
+    both = ["arrival_micro", "current_micro"]
+    rows = {setting: found.means(both, setting, points) for setting in found.study.settings}
+    usual = next(iter(rows))
+    if (facts := content("streams.json")) is not None:
+        late = {name: facts["datasets"][name]["never_late"] for name in found.study.datasets}
+        rows["no neighbour yet: not placed later"] = lambda name: " / ".join(points(late[name][one]) for one in both)
+    rows["final graph embedded anew, as in the first row"] = found.means(["exact_micro"], usual, points)
+    return by_dataset(rows, found.study.datasets)
+
+
+def order() -> str:
+    """Micro-F1 at 50 %: on arrival / at the end; at the end only where vectors are retrained."""
+    random, found = results("classification"), results("order")
+    rows = {}
+    for method in (OURS, PAPER, "DeepWalk"):
+        figures = ["current_micro@50"] if method == "DeepWalk" else ["arrival_micro@50", "current_micro@50"]
+        rows[f"{method}, random order"] = random.means(figures, method, points)
+        rows |= {
+            setting: found.means(figures, setting, points)
+            for setting in found.study.settings
+            if setting.startswith(f"{method}, ")
+        }
+    return by_dataset(rows)
+
+
+def f1(score: str) -> str:
+    """Micro- or macro-F1 at 50 %, beside the paper's four baselines."""
+    found = results("classification")
+    rows = {
+        f"rule `{rule}`, {when}": found.spread(f"{protocol}_{score}@50", setting)
+        for rule, setting in RULES.items()
+        for when, protocol in PROTOCOLS.items()
+    }
+    return by_dataset(rows | {name: found.spread(f"current_{score}@50", name) for name in OF_THE_PAPER})
+
+
+def as_good() -> str:
+    """The paper's claim about F1 at every point of its two figures."""
+    lines = [_claim(score, rule, when) for score in ("micro", "macro") for rule in RULES for when in PROTOCOLS]
+    return "\n".join(line for line in lines if line) or NOTHING
+
+
+def _claim(score: str, rule: str, when: str) -> str:
+    gaps = _behind(score, RULES[rule], PROTOCOLS[when])
+    if not known(*gaps):
+        return ""
+    return (
+        f"- {score}-F1, rule `{rule}` {when}: level with the best of the four or above it at {_at_least(gaps, 0)} of "
+        f"{len(gaps)} points, at most one point below at {_at_least(gaps, -1)}; on average {signed(mean(gaps))} points."
+    )
+
+
+def _behind(score: str, setting: str, protocol: str) -> list[float]:
+    """How far a setting is from the best of the paper's four baselines, at every share and data set."""
+    found = results("classification")
+    return [
+        found.mean(f"{protocol}_{score}@{share}", setting, name)
+        - best(OF_THE_PAPER, name, of_classification(f"current_{score}@{share}"))[1]
+        for share in SHARES
+        for name in NAMES
+    ]
+
+
+def _at_least(values: Sequence[float], least: float) -> int:
+    return sum(value >= least for value in values)
+
+
+def verdicts() -> str:
+    """The paper's claims about its rule, each with what was found: on how much of it, and in numbers."""
+    rows = {
+        "F1 “almost the same or even slightly better” than the best of the four": _same_f1(),
+        "F1 grows with the training share": _grows_with_share(),
+        "clusters best on Cora and Flickr (NMI)": _clusters_best(),
+        "running time “much smaller” than a retraining by walks": _much_faster(),
+    }
+    lines = [f"| {claim} | {_word(*found)} |" for claim, found in rows.items()]
+    return "\n".join(["| claim | reproduces? | here |", "|---|---|---|", *lines])
+
+
+def _word(values: Sequence[float], least: float, told: str) -> str:
+    """Yes, no or in part, by how many of the values are at least so much; and the words that tell of them."""
+    if not known(*values):
+        return f"{NOTHING} | {NOTHING}"
+    good = _at_least(values, least)
+    word = "yes" if good == len(values) else "no" if good < len(values) / 10 else "in part"
+    low, high = min(values), max(values)
+    words = told.format(good=good, of=len(values), low=low, high=high, mean=mean(values))
+    return f"{word} | {re.sub(r'-(?=[0-9])', '−', words)}"
+
+
+def _same_f1() -> tuple[list[float], float, str]:
+    gaps = [gap for score in ("micro", "macro") for gap in _behind(score, PAPER, "arrival")]
+    return gaps, -1.0, "within one point at {good} of {of} points of the two figures; {mean:+.1f} points on average"
+
+
+def _grows_with_share() -> tuple[list[float], float, str]:
+    found = results("classification")
+    first, last = (f"arrival_micro@{share}" for share in (SHARES[0], SHARES[-1]))
+    gains = [found.mean(last, PAPER, name) - found.mean(first, PAPER, name) for name in NAMES]
+    return gains, 0.0, "on {good} of {of} data sets; {low:+.1f} to {high:+.1f} points of micro-F1 from 10 % to 90 %"
+
+
+def _clusters_best() -> tuple[list[float], float, str]:
+    found = results("classification")
+    gaps = [
+        found.mean("arrival_nmi", PAPER, name) - best(OF_THE_PAPER, name, of_classification("nmi"))[1]
+        for name in ("cora", "flickr")
+    ]
+    return gaps, 0.0, "on {good} of {of}; {low:+.1f} and {high:+.1f} points from the best of the four"
+
+
+def _much_faster() -> tuple[list[float], float, str]:
+    scored, timed = results("classification"), results("time")
+    times = [
+        timed.mean("fastest_walker", "one thread", name)
+        / sum(scored.mean(figure, PAPER, name) for figure in ("start_seconds", "stream_seconds"))
+        for name in NAMES
+    ]
+    return times, 2.0, "{low:.1f} to {high:.1f} times faster than the fastest of DeepWalk, node2vec, struc2vec"
+
+
+def clustering(figure: str) -> str:
+    """NMI or completeness, the paper's own in brackets."""
+    found = results("classification")
+
+    def beside(setting: str, own: str) -> Fill:
+        printed = found.study.known
+        return lambda name: f"{points(found.mean(own, setting, name))} ({printed(figure, setting, name)['paper']:.2f})"
+
+    return by_dataset({
+        "rule `paper`, vectors on arrival": beside(PAPER, f"arrival_{figure}"),
+        "rule `paper`, vectors at the end": found.means([figure], PAPER, points),
+        **{name: beside(name, figure) for name in OF_THE_PAPER},
+        "rule `ripple`, vectors at the end": found.means([figure], OURS, points),
+    })  # fmt: skip
+
+
+def most_nmi() -> str:
+    """The highest NMI that the completeness printed in the paper leaves room for, and the NMI it prints.
+
+    NMI is the harmonic mean of completeness I/H(K) and homogeneity I/H(C), and H(K) is at most log K; so with as many
+    clusters as classes NMI is at most completeness · 2 / (1 + H(C) / log K), in a single clustering as in a mean.
+    """
+    facts, printed = content("streams.json"), results("classification").study.known
+    if facts is None:
+        return NOTHING
+
+    def fill(setting: str) -> Fill:
+        def one(name: str) -> str:
+            nmi, completeness = (printed(figure, setting, name)["paper"] for figure in ("nmi", "completeness"))
+            room = 2 / (1 + facts["datasets"][name]["index"]["entropy_of_classes_over_most"])
+            most = (completeness + ROUNDING) * room
+            return f"**{nmi:.2f} > {most:.2f}**" if nmi - ROUNDING > most else f"{nmi:.2f} ≤ {most:.2f}"
+
+        return one
+
+    return by_dataset({name: fill(name) for name in (PAPER, *OF_THE_PAPER)})
+
+
+def seconds() -> str:
+    """Seconds with one thread; rule `paper` is in another study."""
+    timed, scored = results("time"), results("classification")
+    labels = timed.study.plots["seconds"].figures
+    rows = {label: timed.means([figure], "one thread", plain) for figure, label in labels.items()}
+    rows["rule `paper`: start / stream"] = scored.means(["start_seconds", "stream_seconds"], PAPER, plain)
+    return by_dataset(rows)

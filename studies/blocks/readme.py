@@ -1,0 +1,46 @@
+"""Quality, stability and cost in the default configuration."""
+
+from __future__ import annotations
+
+from blocks.records import NAMES, NOTHING, by_dataset, content, known, results
+
+START = "start 50 %"
+ROWS = {"current": "current_micro", "exact": "exact_micro", "arrival": "arrival_micro"}
+
+
+def quality() -> str:
+    """The table of scores, and what is to be said of stability."""
+    found = results("quality")
+    scores = by_dataset({label: found.spread(figure, START) for label, figure in ROWS.items()})
+    return f"{scores}\n\n{stability()}"
+
+
+def stability() -> str:
+    """How far anchors move vectors, and what becomes of a classifier."""
+    found = results("quality")
+    cosines = [found.mean("anchor_cosine_mean", START, name) for name in NAMES]
+    gains = [found.mean("ageing_gain", START, name) for name in NAMES]
+    if not known(*cosines, *gains):
+        return NOTHING
+    return (
+        f"An anchor leaves a vector's cosine with its former self at {min(cosines):.3f} or more on average. "
+        f"A classifier trained once on half of the start gains {min(gains):.0f} to {max(gains):.0f} points on the "
+        f"other half by the end of the stream, without being touched."
+    )
+
+
+def speed() -> str:
+    """What an arrival and a million vertices cost."""
+    arrival, memory = content("arrival.json"), content("memory.json")
+    if arrival is None or memory is None:
+        return NOTHING
+    rows = {
+        "an arrival, over a bare loop that averages the same rows": f"{arrival['kernel_over_bare']:.1f} ×",
+        f"an arrival at {arrival['vertices']:,} vertices, over one at 10,000": f"{arrival['large_over_small']:.1f} ×",
+        "`add_vertex` from Python, beyond the kernel": f"{arrival['python_overhead_us']:.0f} µs",
+        "`partial_fit`, one core, integer ids": f"{arrival['bulk_edges_per_second_int']:,.0f} edges/s",
+        "`partial_fit`, one core, text ids": f"{arrival['bulk_edges_per_second_text']:,.0f} edges/s",
+        f"{memory['vertices']:,} vertices, {memory['edges']:,} edges": f"{memory['resident_mb']:,.0f} MB",
+        "the same at its peak, with an anchor": f"{memory['peak_with_anchor_mb']:,.0f} MB",
+    }
+    return "\n".join(["| | |", "|---|---:|", *(f"| {what} | {value} |" for what, value in rows.items())])

@@ -1,0 +1,57 @@
+"""Writes the figures of the README and the documents from the committed records, so that no number is typed by hand.
+
+python studies/figures.py
+
+A page says <!-- name --> … <!-- /name --> where the block of that name goes. What has not been measured is a dash
+there, and a sentence about it is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from blocks import aims, comparison, paper, readme
+from blocks.records import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
+BLOCKS: dict[str, Callable[[], str]] = {
+    "quality": readme.quality,
+    "stability": readme.stability,
+    "speed": readme.speed,
+    "verdicts": paper.verdicts,
+    "data_sets": paper.data_sets,
+    "index_order": paper.index_order,
+    "influence": paper.influence,
+    "readings": paper.readings,
+    "order": paper.order,
+    "f1_micro": partial(paper.f1, "micro"),
+    "f1_macro": partial(paper.f1, "macro"),
+    "as_good": paper.as_good,
+    "clustering_nmi": partial(paper.clustering, "nmi"),
+    "clustering_completeness": partial(paper.clustering, "completeness"),
+    "most_nmi": paper.most_nmi,
+    "seconds": paper.seconds,
+    "in_short": comparison.in_short,
+    "compared_micro": partial(comparison.compared, "micro"),
+    "compared_macro": partial(comparison.compared, "macro"),
+    "compared_nmi": partial(comparison.compared, "nmi"),
+    "checkpoint": partial(comparison.checkpoint, "micro"),
+    "ratios": comparison.ratios,
+    "growth": comparison.growth,
+    "links": comparison.links,
+    "latency": comparison.latency,
+    "aims": aims.aims,
+}
+
+
+def rewritten(page: str) -> str:
+    """A page with the figures of the records."""
+    return BLOCK.sub(lambda found: f"<!-- {found[1]} -->\n\n{BLOCKS[found[1]]()}\n\n<!-- /{found[1]} -->", page)
+
+
+if __name__ == "__main__":
+    for path in PAGES:
+        path.write_text(rewritten(path.read_text()))
