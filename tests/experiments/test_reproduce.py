@@ -8,7 +8,7 @@ import pytest
 from ripplet.experiments import reproduce
 from ripplet.experiments.kinds import KINDS
 from ripplet.experiments.kinds.base import Kind, Measured
-from ripplet.experiments.reproduce import Choice, Outcome, Plan, carry_out, carry_out_all, data_needed, summary
+from ripplet.experiments.reproduce import Choice, Outcome, Plan, carry_out, carry_out_all, data_needed
 
 GRID = """
 title: Settings
@@ -182,20 +182,6 @@ def test_the_full_grid_chooses_the_dimension_too_and_both_choices_stay_recorded(
     assert [(own["dim"], own["window"]) for own in tuned(full)] == [(200, 10), (200, 10)]
     assert [own["dim"] for own in tuned(plan)] == [90, 90]
     assert not plan.waiting(plan.studies().values())
-
-
-def test_the_summary_compares_ours_with_the_best_of_each_group(plan: Plan) -> None:
-    assert summary(plan) == {}
-    everything(plan)
-    assert summary(plan) == {
-        "cora": {
-            "ripplet": {"setting": "ripplet", "micro_f1": 29.5},
-            "paper_setting": {"setting": "DeepWalk", "micro_f1": 16.5},
-            "tuned": {"setting": "DeepWalk, tuned", "micro_f1": 19.5},
-            "streaming": {"setting": "neighbour mean", "micro_f1": 29.5},
-            "times_faster": 4.0,
-        }
-    }
 
 
 def test_published_data_is_needed_and_generated_is_not() -> None:

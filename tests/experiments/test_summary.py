@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripplet.experiments.kinds import KINDS
+from ripplet.experiments.kinds.base import Kind, Measured
+from ripplet.experiments.reproduce import Choice, Plan, carry_out
+from ripplet.experiments.summary import summary
+
+CLASSIFICATION = """
+title: Scores
+datasets: [cora]
+seeds: [0, 1]
+parameters: {kind: told}
+settings:
+  ripplet: {method: ripplet, score: 80}
+  rule paper: {method: paper, score: 99}
+  DeepWalk: {method: deepwalk, score: 70}
+  NetMF: {method: netmf, score: 75}
+  NetMF, tuned: {method: netmf, score: 78, tuned_by: elsewhere}
+  neighbour mean: {method: neighbour_mean, score: 60}
+figures: {current_micro@50: Micro-F1}
+"""
+TIME = """
+title: Seconds
+datasets: [cora, wiki]
+seeds: [0]
+parameters: {kind: told, score: 4}
+settings: {one thread: {}, all threads: {score: 5}}
+figures: {ripplet_times_faster: Times faster}
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    def run(own: dict[str, Any]) -> Measured:
+        value = own["score"] + own["seed"]
+        return Measured({"current_micro@50": value, "ripplet_times_faster": value}, {})
+
+    monkeypatch.setitem(KINDS, "told", Kind(lambda own: None, run))
+    monkeypatch.setattr("ripplet.experiments.run.check_chosen", lambda own: None)
+    for name, text in {"classification": CLASSIFICATION, "time": TIME}.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return Plan(tmp_path / "results", folder=tmp_path)
+
+
+def test_ours_stands_beside_the_best_of_each_group(plan: Plan) -> None:
+    assert summary(plan) == {}
+    for study in plan.studies().values():
+        carry_out(study, plan.results, Choice())
+    assert summary(plan) == {
+        "cora": {
+            "ripplet": {"setting": "ripplet", "micro_f1": 80.5},
+            "paper_setting": {"setting": "NetMF", "micro_f1": 75.5},
+            "tuned": {"setting": "NetMF, tuned", "micro_f1": 78.5},
+            "streaming": {"setting": "neighbour mean", "micro_f1": 60.5},
+            "times_faster": 4.0,
+        }
+    }
