@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from ripplet.experiments.kinds import KINDS
 from ripplet.experiments.kinds.base import Kind, Measured, check_share
@@ -23,6 +25,13 @@ figures: {score: A score}
 beside:
   floor: {double: {score: {cora: 3.5}}}
 """
+
+
+@pytest.fixture(autouse=True)
+def one_thread_of_linear_algebra() -> Iterator[None]:
+    """Tests run side by side, on graphs so small that more threads would only wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture

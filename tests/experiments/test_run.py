@@ -10,7 +10,7 @@ from ripplet.errors import InvalidValueError
 from ripplet.experiments.kinds import KINDS
 from ripplet.experiments.kinds.base import Kind, Measured
 from ripplet.experiments.record import Record
-from ripplet.experiments.run import run, waiting
+from ripplet.experiments.run import _one_thread_each, _pool, run, waiting
 from ripplet.experiments.spec import Study, load
 
 Calls = list[dict[str, Any]]
@@ -137,3 +137,15 @@ def test_what_ran_beside_a_cell_that_fails_is_kept(record: Record) -> None:
     assert [cell["configuration"]["dataset"] for cell in Record.read(record.path).cells.values()] == [
         "nested_communities"
     ]
+
+
+@pytest.mark.parametrize("here", [None, "2"])
+def test_processes_keep_to_one_thread_of_linear_algebra(here: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if here:
+        monkeypatch.setenv("OMP_NUM_THREADS", here)
+    with _pool(1) as pool:
+        with _one_thread_each():
+            asked = pool.submit(os.getenv, "OMP_NUM_THREADS")
+        assert asked.result() == "1"
+    assert os.environ.get("OMP_NUM_THREADS") == here

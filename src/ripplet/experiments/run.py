@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from typing import Any
-
-from threadpoolctl import threadpool_limits
 
 from ripplet.errors import InvalidValueError
 from ripplet.evaluation.protocols import timed
@@ -23,6 +22,8 @@ Told = Callable[[str, float], object]
 """Who is told that a cell is done, and how many seconds it took."""
 
 Cell = tuple[str, Configuration]
+
+THREADS = "OMP_NUM_THREADS"
 
 
 def waiting(study: Study, record: Record, only: dict[str, str] | None = None, again: bool = False) -> list[Cell]:
@@ -58,7 +59,7 @@ def _results(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, tuple[float, 
             yield cell, _timed(cell[1])
         return
     with _pool(jobs) as pool:
-        with _deaf_children():
+        with _deaf_children(), _one_thread_each():
             futures: dict[Future[Any], Cell] = {pool.submit(_timed, cell[1]): cell for cell in cells}
         failed: BaseException | None = None
         for done in as_completed(futures):
@@ -80,8 +81,8 @@ def _timed(configuration: Configuration) -> tuple[float, Measured]:
 
 @contextmanager
 def _pool(jobs: int) -> Iterator[Executor]:
-    """Processes that each keep to one thread of linear algebra; on an error what has not begun is not begun."""
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=threadpool_limits, initargs=(1,))
+    """Processes side by side; on an error what has not begun is not begun."""
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
     try:
         yield pool
     except KeyboardInterrupt:
@@ -103,3 +104,17 @@ def _deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that begin here keep to one thread of linear algebra: it looks for this once, when it is loaded."""
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[THREADS]
+        else:
+            os.environ[THREADS] = before
