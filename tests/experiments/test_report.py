@@ -8,13 +8,13 @@ import pytest
 
 from ripplet.experiments.record import Record
 from ripplet.experiments.report import report, shown
-from ripplet.experiments.run import run
+from ripplet.experiments.run import run, waiting
 from ripplet.experiments.spec import Plot, load
 
 
 def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path, tmp_path: Path) -> None:
     study, record = load(study_file), Record.read(tmp_path / "small.json")
-    run(study, record)
+    run(waiting(study, record), record)
     text = report(study, record)
     assert text.startswith(
         "# A small study\n\nSays little.\n\nMean ± standard deviation over the seeds 0, 1 (8 cells)."
@@ -27,7 +27,7 @@ def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path
 
 def test_what_was_not_run_is_not_filled_in(study_file: Path, tmp_path: Path) -> None:
     study, record = load(study_file), Record.read(tmp_path / "small.json")
-    run(study, record, {"seed": "0", "dataset": "cora"})
+    run(waiting(study, record, {"seed": "0", "dataset": "cora"}), record)
     text = report(study, record)
     assert "(2 of 8 cells)" in text
     assert "| plain | 1.00 | – |" in text
@@ -35,7 +35,7 @@ def test_what_was_not_run_is_not_filled_in(study_file: Path, tmp_path: Path) -> 
 
 def test_cells_the_study_no_longer_has_do_not_count(study_file: Path, tmp_path: Path) -> None:
     record = Record.read(tmp_path / "small.json")
-    run(load(study_file), record)
+    run(waiting(load(study_file), record), record)
     study_file.write_text(study_file.read_text().replace("[0, 1]", "[0]"))
     assert "| plain | 1.00 | 2.00 |" in report(load(study_file), record)
 
