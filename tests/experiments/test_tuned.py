@@ -40,13 +40,13 @@ def test_the_best_setting_of_a_method_on_a_data_set_is_taken_and_the_first_of_eq
 
 
 def test_the_choice_leaves_alone_what_the_cell_itself_says(results: Path) -> None:
-    own = WANTED | {"shares": [0.5], "order": "index"}
+    own = WANTED | {"shares": [0.5], "arrival_order": "index"}
     chosen = Choices.read(results, ["grid"]).applied(own)
-    assert {name: chosen[name] for name in ("kind", "seed", "shares", "order")} == {
+    assert {name: chosen[name] for name in ("kind", "seed", "shares", "arrival_order")} == {
         "kind": "shares",
         "seed": 3,
         "shares": [0.5],
-        "order": "index",
+        "arrival_order": "index",
     }
     assert "start" not in chosen
     assert own["tuned_by"] == "grid", "the caller's mapping is not altered"

@@ -48,8 +48,8 @@ def test_a_published_data_set_is_read_once_whatever_the_seed(loaded: list[str]) 
 
 
 def test_by_index_there_is_no_seed_of_the_order() -> None:
-    assert order_seed({"seed": 3}) == order_seed({"seed": 3, "order": "random"}) == 3
-    assert order_seed({"seed": 3, "order": "index"}) is None
+    assert order_seed({"seed": 3}) == order_seed({"seed": 3, "arrival_order": "random"}) == 3
+    assert order_seed({"seed": 3, "arrival_order": "index"}) is None
 
 
 def test_the_graph_to_warm_up_with_can_be_streamed_and_told_apart() -> None:
@@ -81,10 +81,10 @@ def test_what_is_no_list_of_shares_is_refused(values: object) -> None:
 
 
 def test_an_order_nobody_knows_is_refused() -> None:
-    for known in ({}, {"order": "random"}, {"order": "index"}):
+    for known in ({}, {"arrival_order": "random"}, {"arrival_order": "index"}):
         check_order(known)
-    with pytest.raises(InvalidValueError, match="order: expected one of 'random', 'index', got 'reverse'"):
-        check_order({"order": "reverse"})
+    with pytest.raises(InvalidValueError, match="arrival_order: expected one of 'random', 'index', got 'reverse'"):
+        check_order({"arrival_order": "reverse"})
 
 
 def test_a_parameter_without_effect_is_refused() -> None:

@@ -39,7 +39,7 @@ def test_ours_is_embedded_from_nothing_each_time(method: str, rule: str, graph: 
 
 def test_vertices_may_come_by_index_and_every_twentieth_of_the_stream_is_the_default(graph: Dataset) -> None:
     own = {name: value for name, value in CHECKPOINT.items() if name != "every"}
-    figures = measure(own | {"method": "spectral", "order": "index"}).figures
+    figures = measure(own | {"method": "spectral", "arrival_order": "index"}).figures
     expected = checkpoint(Spectral(dim=8).embed, graph, 0.5, None, 0.05)
     assert figures["retrainings"] == 20
     assert figures["checkpoint_micro"] == pytest.approx(100 * expected.scores.micro)
@@ -51,7 +51,7 @@ def test_vertices_may_come_by_index_and_every_twentieth_of_the_stream_is_the_def
         ({"method": "neighbour_mean"}, "method: expected one of .*got 'neighbour_mean'"),
         ({"start": None}, "start: expected a share"),
         ({"every": 5}, "every: expected a share"),
-        ({"order": "age"}, "order: expected one of"),
+        ({"arrival_order": "age"}, "arrival_order: expected one of"),
         ({"edges": "spread"}, "parameters: expected those of the kind of cell.*'edges'"),
     ],
 )

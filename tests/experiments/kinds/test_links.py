@@ -43,7 +43,7 @@ def test_microseconds_are_those_of_a_stream_in_order_of_slowness() -> None:
         ({"method": "shallowwalk"}, "method: expected one of"),
         ({"start": 1.0}, "start: expected a share"),
         ({"edges": "never"}, "edges: expected one of"),
-        ({"order": "index"}, "parameters: expected those of the kind of cell.*'order'"),
+        ({"arrival_order": "index"}, "parameters: expected those of the kind of cell.*'arrival_order'"),
     ],
 )
 def test_what_cannot_be_run_is_refused(change: dict[str, Any], expected: str) -> None:

@@ -59,11 +59,11 @@ def test_a_streaming_baseline_is_judged_like_ours(graph: Dataset) -> None:
 
 def test_by_index_the_seed_is_the_methods_alone(graph: Dataset) -> None:
     result = stream(Embedder(dim=8, seed=3), graph, 0.5, seed=None)
-    figures = measure(STREAMED | {"order": "index"}).figures
+    figures = measure(STREAMED | {"arrival_order": "index"}).figures
     assert figures["current_micro@50"] == pytest.approx(100 * current(result).micro)
     vectors, index = Spectral(dim=8).embed(graph.adjacency()), np.arange(240)
     scores = classify(vectors, graph.labels, index[:120], index[120:])
-    figures = measure(RETRAINED | {"order": "index"}).figures
+    figures = measure(RETRAINED | {"arrival_order": "index"}).figures
     assert figures["current_micro@50"] == pytest.approx(100 * scores.micro)
 
 
@@ -76,7 +76,7 @@ def test_edges_may_be_spread_over_the_stream(graph: Dataset) -> None:
 
 @pytest.mark.parametrize("method", ["spectral", "ripplet"])
 def test_a_share_with_a_single_class_to_train_on_has_no_scores(method: str, by_class: Dataset) -> None:
-    own = {"method": method, "dataset": "by_class", "order": "index", "shares": [0.2, 0.5, 0.7]}
+    own = {"method": method, "dataset": "by_class", "arrival_order": "index", "shares": [0.2, 0.5, 0.7]}
     figures = measure(SHARES | own).figures
     assert by_class.labels[:48].max() == 0
     assert not {"current_micro@20", "current_macro@20", "arrival_micro@20"} & figures.keys()
@@ -109,7 +109,7 @@ def test_what_draws_is_embedded_once_for_each_seed(embedded: list[int]) -> None:
     [
         ({"shares": 0.5}, "shares: expected a list of shares"),
         ({"shares": [0.5, 1.5]}, "shares: expected a share between 0 and 1, got 1.5"),
-        ({"order": "age"}, "order: expected one of"),
+        ({"arrival_order": "age"}, "arrival_order: expected one of"),
         ({"edges": "never"}, "edges: expected one of"),
         ({"method": "shallowwalk"}, "method: expected one of"),
         ({"method": None}, "method: expected one of"),

@@ -60,7 +60,7 @@ def _published(name: str) -> datasets.Dataset:
 def order_seed(configuration: Configuration) -> int | None:
     """The seed of the order of arrival; none where vertices come by their index."""
     seed: int = configuration["seed"]
-    return None if configuration.get("order") == "index" else seed
+    return None if configuration.get("arrival_order") == "index" else seed
 
 
 def small() -> datasets.Dataset:
@@ -105,4 +105,4 @@ def check_shares(values: object) -> None:
 
 def check_order(configuration: Configuration) -> None:
     """Refuse an order that nobody knows."""
-    one_of("order", configuration.get("order", "random"), ORDERS)
+    one_of("arrival_order", configuration.get("arrival_order", "random"), ORDERS)

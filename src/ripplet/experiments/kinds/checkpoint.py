@@ -30,7 +30,7 @@ from ripplet.experiments.kinds.base import (
 )
 from ripplet.experiments.kinds.methods import OURS, check_method, embedder, is_retrained, retrained, spelt_out
 
-OWN = ("start", "every", "order")
+OWN = ("start", "every", "arrival_order")
 
 
 def _check(configuration: Configuration) -> None:

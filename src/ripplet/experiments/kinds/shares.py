@@ -2,7 +2,7 @@
 
 A method that is retrained on the final graph is so once, for all `shares`. One that streams is begun anew with each
 share: the start is the training set. The figure of a share of 30 % ends in @30; `nmi`, `completeness` and what else
-has no such ending is the mean over the shares. `order`: vertices come in `random` order or by their `index`; `edges`:
+has no such ending is the mean over the shares. `arrival_order`: vertices come in `random` order or by their `index`; `edges`:
 `together` with a vertex, or `spread` over the time after. All other parameters are the method's.
 """
 
@@ -34,7 +34,7 @@ from ripplet.experiments.kinds.base import (
 )
 from ripplet.experiments.kinds.methods import check_method, embedding, is_retrained, retrained, spelt_out, streamed
 
-OWN = ("shares", "order", "edges")
+OWN = ("shares", "arrival_order", "edges")
 
 
 def _check(configuration: Configuration) -> None:
