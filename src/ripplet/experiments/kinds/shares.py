@@ -2,8 +2,8 @@
 
 A method that is retrained on the final graph is so once, for all `shares`. One that streams is begun anew with each
 share: the start is the training set. The figure of a share of 30 % ends in @30; `nmi`, `completeness` and what else
-has no such ending is the mean over the shares. `arrival_order`: vertices come in `random` order or by their `index`; `edges`:
-`together` with a vertex, or `spread` over the time after. All other parameters are the method's.
+has no such ending is the mean over the shares. `arrival_order`: vertices come in `random` order or by their `index`;
+`edges`: `together` with a vertex, or `spread` over the time after. All other parameters are the method's.
 """
 
 from __future__ import annotations
