@@ -202,7 +202,8 @@ class Adjacency:
             "strengths are not the sums of weights": (sums != links.strength).any(),
             "in-strengths are not the sums of incoming weights": (
                 np.abs(np.bincount(links.neighbour[slots], links.outgoing[slots], self.rows) - links.in_strength)
-                > ROUNDING * links.strength  # a pair has the sum of both ways, and what comes in is told from that
+                > ROUNDING
+                * np.abs(links.strength)  # a pair has the sum of both ways, and what comes in is told from that
             ).any(),
             "a weight is not positive": (links.weight[slots] <= 0).any(),
             "the number of edges is off": self.edges != self._count_edges(),

@@ -100,7 +100,7 @@ class Operator:
         return -1.0 if self.tau * self.size < self.links.strength[: self.rows].sum() else self.ends()[0]
 
     def ends(self) -> tuple[float, float]:
-        """Bounds of the spectrum without the trivial value, from a few steps of Lanczos: near, if hardly ever crossed."""
+        """Bounds of the spectrum without the trivial value, from a few steps of Lanczos: hardly ever crossed."""
         if self.size < LANCZOS_STEPS + 2:
             return -1.0, 1.0
         root = np.sqrt(self.measure)
