@@ -9,7 +9,7 @@ import pytest
 
 from ripplet.datasets.synthetic import planted_partition
 from ripplet.evaluation.protocols import stream
-from ripplet.evaluation.stability import ageing, anchor_cosines
+from ripplet.evaluation.stability import AnchorWatch, ageing, anchor_cosines
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 
@@ -18,6 +18,24 @@ GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 def test_the_cosine_of_each_anchor_is_that_of_its_turn(neighbour_mean: Any, batch: int, anchors: int) -> None:
     model = neighbour_mean(dim=2, anchor_every=10, angle=0.3)
     assert anchor_cosines(model, GRAPH, batch=batch) == pytest.approx([math.cos(0.3)] * anchors)
+
+
+def test_movements_are_the_distances_that_known_vertices_went_at_each_step() -> None:
+    class Model:
+        def vectors(self, ids: Any) -> Any:
+            return np.zeros((len(ids), 2))
+
+    class Moved:
+        anchored = False
+
+        def __init__(self, ids: list[int], vectors: Any) -> None:
+            self.ids, self.vectors = ids, np.array(vectors, float)
+
+    watch, model = AnchorWatch(), Model()
+    watch.begin(model, np.array([0, 1]))
+    watch.step(model, np.array([0, 1, 2]), 1, Moved([0, 1, 2], [[3, 4], [0, 1], [9, 9]]))  # 2 is new
+    watch.step(model, np.array([0, 1, 2]), 0, Moved([0, 2], [[3, 4], [9, 11]]))
+    assert watch.movements == pytest.approx([6.0, 2.0])
 
 
 def test_without_anchors_there_is_nothing_to_report(neighbour_mean: Any) -> None:

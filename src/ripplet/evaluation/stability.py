@@ -1,4 +1,4 @@
-"""Whether what is built on the vectors keeps working: how far an anchor moves them, how a classifier ages."""
+"""Whether what is built on the vectors keeps working: how far arrivals and anchors move them, how a classifier ages."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ class Ageing:
 class AnchorWatch:
     """Watches a stream; for each anchor the mean cosine of the vectors served just before and just after it.
 
-    Vectors are followed through the changes the model reports; those that are zero on either side are left out.
+    And for each step between anchors the `movements`: how far known vertices went, all distances together. Vectors are
+    followed through the changes the model reports; cosines leave out those that are zero on either side.
     """
 
     def __init__(self) -> None:
         self.cosines: list[float] = []
+        self.movements: list[float] = []
         self._served: dict[int, NDArray[Any]] = {}
 
     def begin(self, model: StreamingModel, present: NDArray[np.int64]) -> None:
@@ -39,12 +41,19 @@ class AnchorWatch:
     def step(self, model: StreamingModel, present: NDArray[np.int64], arrived: int, changes: Changes) -> None:
         """Note what changed, and compare where an anchor ran."""
         if not changes.anchored:
+            self.movements.append(self._movement(changes))
             self._note(changes.ids, changes.vectors)
             return
         ids, vectors = present.tolist(), model.vectors(present)
         known = len(ids) - arrived
         self.cosines.append(_mean_cosine(np.array([self._served[v] for v in ids[:known]]), vectors[:known]))
         self._note(ids, vectors)
+
+    def _movement(self, changes: Changes) -> float:
+        known = [
+            (self._served[v], now) for v, now in zip(changes.ids, changes.vectors, strict=True) if v in self._served
+        ]
+        return float(sum(np.linalg.norm(now - before) for before, now in known))
 
     def _note(self, ids: list[int], vectors: NDArray[Any]) -> None:
         self._served.update(zip(ids, np.array(vectors), strict=True))

@@ -63,7 +63,7 @@ def _run(configuration: Configuration) -> Measured:
     result = stream(model, dataset, start, seed, configuration.get("batch", 1), watch=watch)
     exact = _same_views(model)
     exact_seconds, _ = timed(lambda: exact.fit(arrivals.batch(0, dataset.vertices)))
-    figures = _scores(result) | _stability(result, watch.cosines)
+    figures = _scores(result) | _stability(result, watch)
     figures["exact_micro"] = 100 * current(replace(result, final_vectors=exact.vectors(result.order))).micro
     figures["short_of_exact"] = figures["exact_micro"] - figures["current_micro"]
     figures["exact_seconds"] = exact_seconds
@@ -91,9 +91,10 @@ def _scores(result: StreamResult) -> Figures:
     }
 
 
-def _stability(result: StreamResult, cosines: list[float]) -> Figures:
-    age = ageing(result)
+def _stability(result: StreamResult, watch: AnchorWatch) -> Figures:
+    age, cosines = ageing(result), watch.cosines
     figures = {
+        "movement": float(np.mean(watch.movements)) if watch.movements else 0.0,
         "anchors": len(cosines),
         "ageing_begin": 100 * age.beginning.micro,
         "ageing_end": 100 * age.end.micro,
