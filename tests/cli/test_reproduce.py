@@ -89,8 +89,16 @@ def test_all_studies_and_a_table_for_people(fetched):
     assert [line.split(":")[0] for line in done.stderr.splitlines()[:2]] == ["classification", "growth"]
     assert fetched == ["cora"]
     row = next(line for line in done.stdout.splitlines() if "cora" in line)
-    assert [cell.strip() for cell in row.split("│")[1:-1]] == ["cora", "81.0", "–", "–", "–", "–"]
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == ["cora", "81.0", "–", "–", "–", "–", "–"]
     assert "results/report.html" in done.stderr.replace("\\", "/")
+
+
+def test_the_best_of_the_others_has_its_name_and_how_far_ours_is_above(tmp_path):
+    others = "ripplet}, LINE: {method: line, seeds: [0]}, spectral: {method: spectral}}"
+    (tmp_path / "studies" / "classification.yaml").write_text(COUNTED.replace("ripplet}}", others))
+    lines = [line.split("│")[1:-1] for line in invoke("classification").stdout.splitlines() if line.startswith("│")]
+    cells = [" ".join(" ".join(parts).split()) for parts in zip(*lines, strict=True)]
+    assert cells == ["cora", "81.0", "80.0 LINE (+0.0)", "–", "–", "81.0 spectral (+0.0)", "–"]  # LINE: of its one seed
 
 
 def test_what_is_recorded_is_not_run_again(fetched):

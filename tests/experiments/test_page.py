@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -117,6 +118,14 @@ def test_the_tables_are_those_of_the_report(tmp_path: Path) -> None:
 
 def test_a_table_that_a_picture_shows_is_folded(tmp_path: Path) -> None:
     assert Seen(page([made(tmp_path)], "All", "")).unfolded == [False, True, True]
+
+
+def test_so_is_one_at_a_train_share_or_of_a_picture_of_several_figures(tmp_path: Path) -> None:
+    study, record = made(tmp_path)
+    both = Plot(kind="bars", title="Both", figures={"nmi": "NMI", "seconds": "time"})
+    figures = {"micro@10": "At 10 %", "nmi": "NMI", "nmi@10": "NMI at 10 %", "macro@10": "Macro-F1 at 10 %"}
+    study = replace(study, figures=figures, beside={}, plots=study.plots | {"both": both})
+    assert Seen(page([(study, record)], "All", "")).unfolded == [False, False, False, True]
 
 
 def test_the_highest_score_is_bold_and_so_is_what_looks_the_same(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def _table(study: Study, cells: Cells, figure: str) -> str:
     best = _best(figure, list(rows.values()))
     head = "".join(f'<th scope="col">{escape(dataset)}</th>' for dataset in study.datasets)
     body = "".join(_row(setting, entries, best) for setting, entries in rows.items())
-    unfolded = "" if len(rows) > LONG or figure in _drawn(study) else " open"
+    unfolded = "" if len(rows) > LONG or _drawn(study, figure) else " open"
     note = '<p class="note soft">Bold: the highest mean of a column.</p>' if any(best) else ""
     return (
         f"<details{unfolded}><summary>{escape(study.figures[figure])}</summary>"
@@ -152,8 +152,10 @@ def _mean(entry: Entry) -> str:
     return shown(entry.values).split(" ")[0]
 
 
-def _drawn(study: Study) -> set[str]:
-    return {figure for plot in study.plots.values() for figure in (plot.figure, *plot.figures)}
+def _drawn(study: Study, figure: str) -> bool:
+    """Whether a picture shows a figure; one of a figure over the train shares shows it at each of them."""
+    drawn = {name for plot in study.plots.values() for name in (plot.figure, *plot.figures)}
+    return figure in drawn or figure.partition("@")[0] in drawn
 
 
 def _prose(text: str) -> str:
