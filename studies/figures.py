@@ -26,6 +26,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "index_order": paper.index_order,
     "influence": paper.influence,
     "readings": paper.readings,
+    "epochs": paper.epochs,
     "order": paper.order,
     "f1_micro": partial(paper.f1, "micro"),
     "f1_macro": partial(paper.f1, "macro"),

@@ -59,6 +59,24 @@ def test_figures_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch) -> No
     assert set(begun) == figures.BLOCKS.keys()
 
 
+def test_differences_are_over_the_seeds_that_both_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    comparison = importlib.import_module("blocks.comparison")
+    scores = {"few": {0: 72.0}, "many": {0: 70.0, 1: 76.0, 2: 76.0}, "missing": {}}
+    ours = {0: 73.0, 1: 79.0, 2: 79.0}  # the first split is the hard one
+    rival = comparison.best(["few", "many"], "cora", lambda setting, name: scores[setting], ours)
+    assert rival == ("few", 72.0, 1.0)
+    assert comparison.best(scores, "cora", lambda setting, name: scores[setting], ours).setting == comparison.NOTHING
+
+
+def test_a_tie_is_level_and_not_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    aims = importlib.import_module("blocks.aims")
+    values = {"cora": 0.0, "wiki": 2.0}
+    assert "met, 2 of 2 | lowest: Cora +0.0" in aims.Aim("level", 0, values, 2).row()
+    assert "**missed**, 1 of 2 | short: Cora +0.0" in aims.Aim("above", 0, values, 2, above=True).row()
+
+
 def test_public_names_are_there() -> None:
     assert [name for name in ripplet.__all__ if getattr(ripplet, name, None) is None] == []
     assert set(ripplet.__all__) == set(dir(ripplet))

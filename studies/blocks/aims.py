@@ -5,34 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blocks.comparison import SCORES, ahead
-from blocks.records import NAMES, NOTHING, RETRAINED, STREAMING, TUNED, known, plain, results, signed
+from blocks.comparison import SCORES, ahead, of_classification
+from blocks.records import FROM_30, NAMES, NOTHING, RETRAINED, STREAMING, TUNED, known, paired, plain, results, signed
 
-AT_THE_PAPERS, BEST_TUNED, ALL = "each retrained baseline at the paper's setting", "the best tuned one", len(NAMES)
+AT_THE_PAPERS, BEST_TUNED = "each of the six retrained methods at the paper's setting", "the best of the six, tuned"
+ALL = len(NAMES)
 
 
 @dataclass(frozen=True)
 class Aim:
-    """A number that is to be at least so much on `wanted` data sets."""
+    """A number that is to be at least so much, or `above` it, on `wanted` data sets; and what else is to be said."""
 
     text: str
     least: float
     values: dict[str, float]
     wanted: int = ALL
+    above: bool = False
     show: Callable[[float], str] = signed
+    beside: str = ""
 
     def row(self) -> str:
         """The aim, whether it was met, on how many data sets, and where it was not or only just."""
         if not known(*self.values.values()):
             return f"| {self.text} | {NOTHING} | {NOTHING} |"
-        short = [name for name, value in self.values.items() if value < self.least]
+        short = [name for name, value in self.values.items() if not self._enough(value)]
         reached = len(self.values) - len(short)
-        told = short or [min(self.values, key=self.values.__getitem__)]
-        where = ", ".join(f"{NAMES[name]} {self.show(self.values[name])}" for name in told)
+        named = short or [min(self.values, key=self.values.__getitem__)]
+        where = ", ".join(f"{NAMES[name]} {self.show(self.values[name])}" for name in named)
         verdict = "met" if reached >= self.wanted else "**missed**"
-        return (
-            f"| {self.text} | {verdict}, {reached} of {len(self.values)} | {'short' if short else 'lowest'}: {where} |"
-        )
+        told = f"{'short' if short else 'lowest'}: {where}{self.beside}"
+        return f"| {self.text} | {verdict}, {reached} of {len(self.values)} | {told} |"
+
+    def _enough(self, value: float) -> bool:
+        return value > self.least if self.above else value >= self.least
 
 
 def aims() -> str:
@@ -42,17 +47,33 @@ def aims() -> str:
 
 
 def _of_scores() -> list[Aim]:
+    return [aim for score in ("micro", "macro") for aim in _of_score(score)]
+
+
+def _of_score(score: str) -> list[Aim]:
+    def aim(text: str, least: float, group: tuple[str, ...], wanted: int = ALL, above: bool = False) -> Aim:
+        values, beside = ahead(group, SCORES[score]), _lowest_at_one_share(group, score)
+        return Aim(f"{score}-F1 {text}", least, values, wanted, above, beside=beside)
+
     return [
-        aim
-        for score, of in SCORES.items()
-        if score != "nmi"
-        for aim in (
-            Aim(f"{score}-F1 at least that of {AT_THE_PAPERS}", 0, ahead(RETRAINED, of)),
-            Aim(f"{score}-F1 at most 1 point below {BEST_TUNED}", -1, ahead(TUNED, of)),
-            Aim(f"{score}-F1 above {BEST_TUNED}, on three data sets", 0, ahead(TUNED, of), 3),
-            Aim(f"{score}-F1 above every streaming baseline", 0, ahead(STREAMING, of)),
-        )
+        aim(f"at least that of {AT_THE_PAPERS}", 0, RETRAINED),
+        aim(f"at most 1 point below {BEST_TUNED}", -1, TUNED),
+        aim(f"above {BEST_TUNED}, on three data sets", 0, TUNED, 3, above=True),
+        aim("above every streaming baseline", 0, STREAMING, above=True),
     ]
+
+
+def _lowest_at_one_share(group: tuple[str, ...], score: str) -> str:
+    """Where the mean over the train shares hides most."""
+    leads = {
+        (name, share): lead
+        for share in FROM_30
+        for name, lead in ahead(group, of_classification(f"current_{score}@{share}")).items()
+    }
+    if not known(*leads.values()):
+        return ""
+    name, share = min(leads, key=leads.__getitem__)
+    return f"; lowest at one share: {NAMES[name]} {signed(leads[name, share])} at {share} %"
 
 
 def _of_clusters() -> list[Aim]:
@@ -64,8 +85,8 @@ def _on_arrival() -> list[Aim]:
     found = results("checkpoint")
 
     def difference(score: str, name: str) -> float:
-        theirs = found.mean(f"checkpoint_{score}", "spectral, every 5 %", name)
-        return found.mean(f"arrival_{score}", "ripplet, on arrival", name) - theirs
+        theirs = found.by_seed(f"checkpoint_{score}", "spectral, every 5 %", name)
+        return paired(found.by_seed(f"arrival_{score}", "ripplet, on arrival", name), theirs)
 
     return [
         Aim(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -16,8 +17,10 @@ from blocks.records import (
     Fill,
     by_dataset,
     content,
+    item,
     known,
     mean,
+    paired,
     plain,
     points,
     results,
@@ -99,6 +102,16 @@ def readings() -> str:
     return by_dataset(rows, found.study.datasets)
 
 
+def epochs() -> str:
+    """Micro-F1 on the vertices held back, DeepWalk with one epoch and with three."""
+    found = results("grid")
+    setting = "DeepWalk: length 10, window 10, epochs {}"
+    return by_dataset({
+        f"{word} of skip-gram": found.means(["validation_micro"], setting.format(number), points)
+        for word, number in {"one epoch": 1, "three epochs": 3}.items()
+    })  # fmt: skip
+
+
 def order() -> str:
     """Micro-F1 at 50 %: on arrival / at the end; at the end only where vectors are retrained."""
     random, found = results("classification"), results("order")
@@ -135,8 +148,8 @@ def _claim(score: str, rule: str, when: str) -> str:
     gaps = _behind(score, RULES[rule], PROTOCOLS[when])
     if not known(*gaps):
         return ""
-    return (
-        f"- {score}-F1, rule `{rule}` {when}: level with the best of the four or above it at {_at_least(gaps, 0)} of "
+    return item(
+        f"{score}-F1, rule `{rule}` {when}: level with the best of the four or above it at {_at_least(gaps, 0)} of "
         f"{len(gaps)} points, at most one point below at {_at_least(gaps, -1)}; on average {signed(mean(gaps))} points."
     )
 
@@ -145,8 +158,12 @@ def _behind(score: str, setting: str, protocol: str) -> list[float]:
     """How far a setting is from the best of the paper's four baselines, at every share and data set."""
     found = results("classification")
     return [
-        found.mean(f"{protocol}_{score}@{share}", setting, name)
-        - best(OF_THE_PAPER, name, of_classification(f"current_{score}@{share}"))[1]
+        best(
+            OF_THE_PAPER,
+            name,
+            of_classification(f"current_{score}@{share}"),
+            found.by_seed(f"{protocol}_{score}@{share}", setting, name),
+        ).ahead
         for share in SHARES
         for name in NAMES
     ]
@@ -160,8 +177,11 @@ def verdicts() -> str:
     """The paper's claims about its rule, each with what was found: on how much of it, and in numbers."""
     rows = {
         "F1 “almost the same or even slightly better” than the best of the four": _same_f1(),
+        "micro-F1 on CiteSeer, Cora and Wiki “outperforms almost all baseline methods … for most percentages”": (
+            _outperforms()
+        ),
         "F1 grows with the training share": _grows_with_share(),
-        "clusters best on Cora and Flickr (NMI)": _clusters_best(),
+        "clustering: “the best performance on Cora and Flickr”": _clusters_best(),
         "running time “much smaller” than a retraining by walks": _much_faster(),
     }
     lines = [f"| {claim} | {_word(*found)} |" for claim, found in rows.items()]
@@ -184,6 +204,19 @@ def _same_f1() -> tuple[list[float], float, str]:
     return gaps, -1.0, "within one point at {good} of {of} points of the two figures; {mean:+.1f} points on average"
 
 
+def _outperforms() -> tuple[list[float], float, str]:
+    """Almost all of the four is three of them; most percentages are more than half of the nine."""
+    often = [sum(_beats_three(name, share) for share in SHARES) for name in ("citeseer", "cora", "wiki")]
+    return often, 5.0, "on {good} of {of} data sets; above three of the four at {low:.0f} to {high:.0f} of nine shares"
+
+
+def _beats_three(name: str, share: int) -> float:
+    found = results("classification")
+    ours = found.by_seed(f"arrival_micro@{share}", PAPER, name)
+    leads = [paired(ours, found.by_seed(f"current_micro@{share}", other, name)) for other in OF_THE_PAPER]
+    return float(sum(lead > 0 for lead in leads) >= 3) if known(*leads) else math.nan
+
+
 def _grows_with_share() -> tuple[list[float], float, str]:
     found = results("classification")
     first, last = (f"arrival_micro@{share}" for share in (SHARES[0], SHARES[-1]))
@@ -194,34 +227,44 @@ def _grows_with_share() -> tuple[list[float], float, str]:
 def _clusters_best() -> tuple[list[float], float, str]:
     found = results("classification")
     gaps = [
-        found.mean("arrival_nmi", PAPER, name) - best(OF_THE_PAPER, name, of_classification("nmi"))[1]
+        best(OF_THE_PAPER, name, of_classification(figure), found.by_seed(f"arrival_{figure}", PAPER, name)).ahead
+        for figure in ("nmi", "completeness")
         for name in ("cora", "flickr")
     ]
-    return gaps, 0.0, "on {good} of {of}; {low:+.1f} and {high:+.1f} points from the best of the four"
+    told = "NMI and completeness: {good} of {of}; {low:+.1f} to {high:+.1f} points from the best of the four"
+    return gaps, 0.0, told
 
 
 def _much_faster() -> tuple[list[float], float, str]:
-    scored, timed = results("classification"), results("time")
+    timed = results("time")
     times = [
-        timed.mean("fastest_walker", "one thread", name)
-        / sum(scored.mean(figure, PAPER, name) for figure in ("start_seconds", "stream_seconds"))
-        for name in NAMES
+        timed.mean("fastest_walker", "one thread", name) / timed.mean("paper", "one thread", name) for name in NAMES
     ]
     return times, 2.0, "{low:.1f} to {high:.1f} times faster than the fastest of DeepWalk, node2vec, struc2vec"
+
+
+def judged(setting: str, figure: str) -> str:
+    """A figure of clustering as the paper means it: its own rule is judged by the vectors given on arrival."""
+    return f"arrival_{figure}" if setting == PAPER else figure
+
+
+def printed(figure: str, setting: str, name: str) -> float:
+    """What its Table 3 says."""
+    return results("classification").study.known(judged(setting, figure), setting, name)["paper"]
 
 
 def clustering(figure: str) -> str:
     """NMI or completeness, the paper's own in brackets."""
     found = results("classification")
 
-    def beside(setting: str, own: str) -> Fill:
-        printed = found.study.known
-        return lambda name: f"{points(found.mean(own, setting, name))} ({printed(figure, setting, name)['paper']:.2f})"
+    def beside(setting: str) -> Fill:
+        own = judged(setting, figure)
+        return lambda name: f"{points(found.mean(own, setting, name))} ({printed(figure, setting, name):.2f})"
 
     return by_dataset({
-        "rule `paper`, vectors on arrival": beside(PAPER, f"arrival_{figure}"),
+        "rule `paper`, vectors on arrival": beside(PAPER),
         "rule `paper`, vectors at the end": found.means([figure], PAPER, points),
-        **{name: beside(name, figure) for name in OF_THE_PAPER},
+        **{name: beside(name) for name in OF_THE_PAPER},
         "rule `ripple`, vectors at the end": found.means([figure], OURS, points),
     })  # fmt: skip
 
@@ -232,13 +275,13 @@ def most_nmi() -> str:
     NMI is the harmonic mean of completeness I/H(K) and homogeneity I/H(C), and H(K) is at most log K; so with as many
     clusters as classes NMI is at most completeness · 2 / (1 + H(C) / log K), in a single clustering as in a mean.
     """
-    facts, printed = content("streams.json"), results("classification").study.known
+    facts = content("streams.json")
     if facts is None:
         return NOTHING
 
     def fill(setting: str) -> Fill:
         def one(name: str) -> str:
-            nmi, completeness = (printed(figure, setting, name)["paper"] for figure in ("nmi", "completeness"))
+            nmi, completeness = (printed(figure, setting, name) for figure in ("nmi", "completeness"))
             room = 2 / (1 + facts["datasets"][name]["index"]["entropy_of_classes_over_most"])
             most = (completeness + ROUNDING) * room
             return f"**{nmi:.2f} > {most:.2f}**" if nmi - ROUNDING > most else f"{nmi:.2f} ≤ {most:.2f}"
@@ -249,9 +292,7 @@ def most_nmi() -> str:
 
 
 def seconds() -> str:
-    """Seconds with one thread; rule `paper` is in another study."""
-    timed, scored = results("time"), results("classification")
-    labels = timed.study.plots["seconds"].figures
-    rows = {label: timed.means([figure], "one thread", plain) for figure, label in labels.items()}
-    rows["rule `paper`: start / stream"] = scored.means(["start_seconds", "stream_seconds"], PAPER, plain)
-    return by_dataset(rows)
+    """Seconds with one thread."""
+    timed = results("time")
+    labels = timed.study.plots["seconds"].figures | {"paper": PAPER}
+    return by_dataset({label: timed.means([figure], "one thread", plain) for figure, label in labels.items()})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 from blocks.records import NAMES, NOTHING, by_dataset, content, known, results
 
 START = "start 50 %"
@@ -22,10 +24,11 @@ def stability() -> str:
     gains = [found.mean("ageing_gain", START, name) for name in NAMES]
     if not known(*cosines, *gains):
         return NOTHING
-    return (
+    return fill(
         f"An anchor leaves a vector's cosine with its former self at {min(cosines):.3f} or more on average. "
         f"A classifier trained once on half of the start gains {min(gains):.0f} to {max(gains):.0f} points on the "
-        f"other half by the end of the stream, without being touched."
+        f"other half by the end of the stream, without being touched.",
+        120,
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
+from textwrap import fill
 from typing import Any
 
 from ripplet.experiments.record import Record
@@ -28,6 +28,9 @@ STREAMING = ("neighbour mean", "Nyström", "incremental SVD", "warm node2vec")
 SHARES = range(10, 100, 10)
 FROM_30 = SHARES[2:]
 
+BySeed = dict[int, float]
+"""A figure for every seed; nothing unless all are measured."""
+
 Fill = Callable[[str], str]
 """What a row of a table says in the column of a data set."""
 
@@ -38,20 +41,25 @@ class Results:
 
     study: Study
     cells: Cells
-    seeds: Counter[tuple[str, str]]
+    seeds: dict[tuple[str, str], list[int]]
+
+    def by_seed(self, figure: str, setting: str, dataset: str) -> BySeed:
+        """A figure for every seed, or nothing."""
+        found, seeds = values_of(self.cells, figure, setting, dataset), self.seeds.get((setting, dataset), [])
+        return dict(zip(seeds, found, strict=True)) if len(found) == len(seeds) else {}
 
     def values(self, figure: str, setting: str, dataset: str) -> list[float]:
-        """A figure for every seed, or nothing."""
-        found = values_of(self.cells, figure, setting, dataset)
-        return found if len(found) == self.seeds[setting, dataset] else []
+        """The same without the seeds."""
+        return list(self.by_seed(figure, setting, dataset).values())
 
     def mean(self, figure: str, setting: str, dataset: str) -> float:
         """The mean over the seeds."""
         return mean(self.values(figure, setting, dataset))
 
-    def from_30(self, figure: str, setting: str, dataset: str) -> float:
-        """The mean over the seeds and the train shares of 30 % and more."""
-        return mean([self.mean(f"{figure}@{share}", setting, dataset) for share in FROM_30])
+    def from_30(self, figure: str, setting: str, dataset: str) -> BySeed:
+        """The mean over the train shares of 30 % and more, for every seed."""
+        shares = [self.by_seed(f"{figure}@{share}", setting, dataset) for share in FROM_30]
+        return {seed: fmean(share[seed] for share in shares) for seed in shares[0]} if all(shares) else {}
 
     def spread(self, figure: str, setting: str) -> Fill:
         """A row of mean ± deviation."""
@@ -66,7 +74,9 @@ class Results:
 def results(name: str) -> Results:
     """A study and its record."""
     study = load(ROOT / f"studies/{name}.yaml", RESULTS)
-    seeds = Counter((setting, dataset) for setting, dataset, _ in study.cells())
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for setting, dataset, configuration in study.cells():
+        seeds.setdefault((setting, dataset), []).append(configuration["seed"])
     return Results(study, measured(study, Record.read(RESULTS / f"{name}.json")), seeds)
 
 
@@ -79,6 +89,11 @@ def content(name: str) -> Any:
 def mean(values: Sequence[float]) -> float:
     """The mean, if there are any values."""
     return fmean(values) if values else math.nan
+
+
+def paired(ours: BySeed, theirs: BySeed) -> float:
+    """The mean difference over the seeds that both have: with each seed comes another split, some of them easier."""
+    return mean([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
 
 
 def known(*values: float) -> bool:
@@ -101,6 +116,11 @@ def plain(value: float) -> str:
     if not known(value):
         return NOTHING
     return f"{value:,.0f}" if value >= 100 else shown([float(value)])
+
+
+def item(text: str) -> str:
+    """A line of a list, as wide as the other lines of a page."""
+    return fill(f"- {text}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def table(head: Iterable[str], rows: dict[str, Iterable[str]]) -> str:
