@@ -9,6 +9,7 @@ from ripplet.experiments import reproduce
 from ripplet.experiments.__main__ import main
 from ripplet.experiments.kinds.base import Measured
 from ripplet.experiments.record import Record
+from ripplet.experiments.spec import load
 
 
 def test_a_study_leaves_its_record_and_its_report_in_results(study_file: Path, tmp_path: Path) -> None:
@@ -46,9 +47,12 @@ def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None
     with pytest.raises(SystemExit, match="run the study grid first"):
         main([str(study_file)])
     record = Record.read(study_file.parents[1] / "results" / "grid.json")
-    for dataset in ("cora", "blog"):
-        tried = {"kind": "validation", "method": "deepwalk", "dataset": dataset, "times": 4}
-        record.add(tried, Measured({"validation_micro": 1.0}, {}), 1.0, {})
+    grid = study_file.with_stem("grid")
+    grid.write_text(
+        study_file.read_text().replace("tuned_by: grid", "times: 4").replace("fake", "fake, method: deepwalk")
+    )
+    for _, _, tried in load(grid).cells():
+        record.add(tried, Measured({"validation_micro": 1.0 + tried.get("times", 0)}, {}), 1.0, {})
     main([str(study_file)])
     cells = Record.read(record.path.parent / "small.json").cells.values()
     assert sorted(cell["figures"]["score"] for cell in cells if "method" in cell["configuration"]) == [4, 8, 8, 12]

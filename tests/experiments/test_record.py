@@ -62,6 +62,7 @@ def test_the_environment_says_what_was_run_where() -> None:
     assert {"ripplet", "python", "numpy", "numba"} <= where["versions"].keys()
     assert where["machine"]["cores"] >= 1
     assert where["machine"]["cpu"]
+    assert "blas_threads" not in where, "processes beside this one have a number of their own"
     json.dumps(where)
 
 

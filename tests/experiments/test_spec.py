@@ -21,6 +21,14 @@ plots:
   all: {kind: bars, title: Scores, figures: {score: a score}, log: true}
   one: {kind: sweep, title: Depth, figure: score, x: depth, settings: [double]}
 """
+GRID = """
+title: Settings
+datasets: [cora, blog]
+seeds: [0]
+parameters: {kind: fake, start: 0.5, method: deepwalk}
+grids: {DeepWalk: {times: [5, 6]}}
+figures: {validation_micro: A score}
+"""
 QUICK = """
 quick: {datasets: [blog], seeds: [1], settings: [plain], parameters: {start: 0.3}}
 """
@@ -112,12 +120,16 @@ def test_without_quick_nothing_is_run_where_time_is_short(study_file: Path) -> N
 @pytest.mark.parametrize("where", ["{times: 2", "{kind: fake"], ids=["setting", "parameters"])
 def test_a_tuned_setting_takes_what_did_best_on_each_data_set(study_file: Path, tmp_path: Path, where: str) -> None:
     study_file.write_text(study_file.read_text().replace(where, where + ", method: deepwalk, tuned_by: grid"))
+    (study_file.parent / "grid.yaml").write_text(GRID)
     record = Record.read(tmp_path / "grid.json")
-    for dataset, times, score in (("cora", 5, 60.0), ("cora", 6, 70.0), ("blog", 7, 50.0)):
-        tried = {"kind": "validation", "method": "deepwalk", "dataset": dataset, "seed": 0, "times": times}
-        record.add(tried, Measured({"validation_micro": score}, {}), 1.0, {})
+    orphan = {"kind": "fake", "start": 0.5, "method": "deepwalk", "dataset": "cora", "seed": 0, "times": 8}
+    record.add(orphan, Measured({"validation_micro": 99.0}, {}), 1.0, {})
+    scores = {("cora", 5): 60.0, ("cora", 6): 70.0, ("blog", 5): 50.0, ("blog", 6): 40.0}
+    for _, dataset, own in load(study_file.parent / "grid.yaml").cells():
+        assert any("tuned_by" in cell for _, _, cell in load(study_file, tmp_path).cells()), "not before all are tried"
+        record.add(own, Measured({"validation_micro": scores[dataset, own["times"]]}, {}), 1.0, {})
     cells = list(load(study_file, tmp_path).cells())
-    assert [own["times"] for setting, _, own in cells if setting == "double"] == [6, 7, 6, 7]
+    assert [own["times"] for setting, _, own in cells if setting == "double"] == [6, 5, 6, 5]
     assert not any("tuned_by" in own for _, _, own in cells)
     assert all(own["kind"] == "fake" for _, _, own in cells)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import subprocess
 from dataclasses import dataclass, field
@@ -96,7 +95,6 @@ def environment() -> dict[str, Any]:
         "machine": {"cpu": _cpu(), "cores": resolve_threads(None), "system": platform.system()},
         "commit": _git("log", "-1", "--format=%H", "--", "."),
         "modified": bool(_git("status", "--porcelain", "--", ".")),
-        "blas_threads": os.environ.get("OMP_NUM_THREADS"),
     }
 
 

@@ -15,7 +15,7 @@ from ripplet.experiments.page import page
 from ripplet.experiments.record import SOURCE, Record
 from ripplet.experiments.report import picture, report
 from ripplet.experiments.run import Cell, Told, run, waiting
-from ripplet.experiments.spec import Study, load
+from ripplet.experiments.spec import Study, load, tried
 from ripplet.experiments.tuned import TUNED_BY, Choices
 from ripplet.io.write import replacing
 
@@ -92,7 +92,7 @@ class Plan:
             return study
         settings = study.settings | {name: study.settings[name] | {TUNED_BY: wanted} for name in users}
         used = {own[TUNED_BY] for own in settings.values() if TUNED_BY in own}
-        return replace(study, settings=settings, choices=Choices.read(self.results, used))
+        return replace(study, settings=settings, choices=Choices.read(self.results, tried(self.folder, used)))
 
 
 class Watcher(Protocol):

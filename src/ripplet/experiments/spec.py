@@ -4,7 +4,7 @@
     about: What the reader should know first.
     datasets: [cora, blog]
     seeds: [0, 1, 2]
-    parameters: {kind: stream, dim: 90}       # of every cell; what a kind takes is said in `cells`
+    parameters: {kind: stream, dim: 90}       # of every cell; what a kind takes is said in `kinds/`
     settings:                                 # a row of each table; its parameters come on top
       start 30 %: {start: 0.3}
       start 50 %: {start: 0.5}
@@ -136,7 +136,7 @@ class Study:
 def load(path: str | Path, results: Path | None = None) -> Study:
     """Read a study and make sure that all its cells can be run, before the first is.
 
-    In `results` lie the records of the studies that its settings are tuned by.
+    In `results` lie the records of the studies that its settings are tuned by; these lie beside it.
     """
     try:
         import yaml
@@ -147,9 +147,15 @@ def load(path: str | Path, results: Path | None = None) -> Study:
     except yaml.YAMLError as error:
         raise FormatError(f"{path}: expected YAML, got {error}") from error
     try:
-        return _study(Path(path).stem, _checked(content), results)
+        return _study(Path(path), _checked(content), results)
     except InvalidValueError as error:
         raise InvalidValueError(f"{path}: {error}") from error
+
+
+def tried(folder: Path, names: Iterable[str]) -> dict[str, list[Configuration]]:
+    """The cells of some studies that others are tuned by; none where there is no such study."""
+    paths = {name: folder / f"{name}.yaml" for name in names}
+    return {name: [own for _, _, own in load(path).cells()] if path.exists() else [] for name, path in paths.items()}
 
 
 def matches(configuration: Configuration, setting: str, wanted: dict[str, str]) -> bool:
@@ -158,7 +164,7 @@ def matches(configuration: Configuration, setting: str, wanted: dict[str, str]) 
     return all(name in have and str(have[name]) == value for name, value in wanted.items())
 
 
-def _study(name: str, content: dict[str, Any], results: Path | None) -> Study:
+def _study(path: Path, content: dict[str, Any], results: Path | None) -> Study:
     grids = content.pop("grids", {})
     if grids:
         content["settings"] = content.get("settings", {}) | _expanded(grids)
@@ -172,7 +178,8 @@ def _study(name: str, content: dict[str, Any], results: Path | None) -> Study:
         _check_setting(f"settings.{setting}", own, content["seeds"])
     configurations = [content["parameters"], *settings.values()]
     used = {own[TUNED_BY] for own in configurations if TUNED_BY in own}
-    study = Study(name=name, **content, choices=Choices.read(results, used))
+    choices = Choices.read(results, tried(path.parent, used)) if results else Choices()
+    study = Study(name=path.stem, **content, choices=choices)
     study.shortened()  # so that a mistake in it is found now
     return study
 

@@ -8,15 +8,14 @@ import pytest
 from ripplet.baselines import DeepWalk, Spectral
 from ripplet.datasets import Dataset
 from ripplet.datasets.synthetic import planted_partition
-from ripplet.experiments.kinds import base, methods
+from ripplet.experiments.kinds import base
 
 
 @pytest.fixture(autouse=True)
 def graph(monkeypatch: pytest.MonkeyPatch) -> Dataset:
-    """Four communities; what is embedded is not known from earlier tests."""
+    """Four communities."""
     planted = planted_partition(communities=4, size=60, inside=6, elsewhere=1)
     monkeypatch.setitem(base.GENERATED, "planted", lambda seed: planted)
-    methods._embedding.cache_clear()
     return planted
 
 

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ripplet import Embedder
 from ripplet.datasets.synthetic import preferential_attachment
 from ripplet.errors import InvalidValueError
 from ripplet.experiments.cells import check, measure
 from ripplet.experiments.kinds import KINDS, growth
+from ripplet.parallel import resolve_threads
 from ripplet.parameters import AUTO_GROWTH
 
 GROWTH = {
@@ -38,18 +40,37 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
 
 def test_the_last_vertices_arrive_in_the_order_the_graph_grew(streams: list[tuple[Any, Any]]) -> None:
     measured = measure(GROWTH)
-    dataset, result = streams[-1]
+    dataset, result = streams[1]
     np.testing.assert_array_equal(dataset.edges, preferential_attachment(200, seed=3).edges)
     np.testing.assert_array_equal(result.order, np.arange(200))
     assert (result.start, len(result.arrival_seconds)) == (150, 50)
     assert measured.figures["start_seconds"] == result.start_seconds
     assert measured.figures["arrival_us"] == pytest.approx(1e6 * result.arrival_seconds.mean())
-    assert (measured.parameters["dim"], measured.parameters["anchor_growth"]) == (4, 0)
+    ours = measured.parameters["ripplet"]
+    assert (ours["dim"], ours["threads"], ours["anchor_growth"]) == (4, 1, 0)
 
 
 def test_half_of_a_small_graph_arrives_at_most(streams: list[tuple[Any, Any]]) -> None:
     measure(GROWTH | {"arrivals": 10_000})
-    assert streams[-1][1].start == 100
+    assert streams[1][1].start == 100
+
+
+def test_start_and_anchor_are_measured_once_more_with_all_threads(
+    streams: list[tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    anchor = Embedder.anchor
+    monkeypatch.setattr(
+        Embedder, "anchor", lambda model: threads.append(model.get_params()["threads"]) or anchor(model)
+    )
+    figures = measure(GROWTH).figures
+    everything = resolve_threads(None)
+    assert threads == [1, 1, everything], "one more before, to compile with"
+    (_, usual), (_, wide) = streams[1:]
+    assert (usual.start, wide.start) == (150, 150)
+    assert figures["start_all_threads_seconds"] == wide.start_seconds != usual.start_seconds
+    assert 0 < figures["anchor_all_threads_seconds"] != figures["anchor_seconds"]
+    assert measure(GROWTH | {"threads": None}).parameters["ripplet"]["threads"] == everything
 
 
 def test_an_anchor_is_shared_out_over_the_arrivals_between_two() -> None:
@@ -60,9 +81,10 @@ def test_an_anchor_is_shared_out_over_the_arrivals_between_two() -> None:
 def test_baselines_are_retrained_on_the_same_graph(embedded: list[int]) -> None:
     plain = measure(GROWTH).figures
     assert not embedded
-    both = measure(GROWTH | {"baselines": {"spectral": None, "deepwalk": {"walks": 1, "length": 5}}}).figures
-    assert embedded == [100, 200, 100, 200], "each on a small graph first, to compile with"
-    assert both.keys() - plain.keys() == {"spectral_seconds", "deepwalk_seconds"}
+    measured = measure(GROWTH | {"baselines": {"spectral": None, "deepwalk": {"walks": 1, "length": 5}}})
+    assert embedded == [1000, 200, 1000, 200], "each on a small graph first, to compile with"
+    assert measured.parameters["deepwalk"]["walks"] == 1
+    assert measured.figures.keys() - plain.keys() == {"spectral_seconds", "deepwalk_seconds"}
 
 
 def test_nothing_may_run_beside_it() -> None:

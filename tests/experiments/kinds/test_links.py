@@ -31,9 +31,8 @@ def test_a_streaming_baseline_is_judged_like_ours(graph: Dataset) -> None:
     assert measured.parameters["dim"] == 8
 
 
-def test_microseconds_are_those_of_a_stream_in_order_of_slowness() -> None:
-    figures = measure(LINKS).figures
-    assert 0 < figures["arrival_p50_us"] <= figures["arrival_p99_us"] <= figures["arrival_maximum_us"]
+def test_there_are_no_times_as_other_work_runs_beside_it() -> None:
+    assert measure(LINKS).figures.keys() == {"auc", "mrr", "scored_edges"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_info
 from ripplet.errors import InvalidValueError
 from ripplet.experiments.cells import check, measure
 from ripplet.experiments.kinds import KINDS, seconds
-from ripplet.experiments.kinds.seconds import one_thread_each, retrainings
+from ripplet.experiments.kinds.seconds import limited_to, retrainings
+from ripplet.parallel import resolve_threads
 
 SECONDS = {
     "kind": "seconds",
@@ -26,7 +27,7 @@ SECONDS = {
 def test_ratios_are_those_of_the_seconds_beside_them() -> None:
     figures = measure(SECONDS).figures
     assert figures["fastest_walker"] == min(figures["deepwalk"], figures["node2vec"])
-    for name in ("ripplet", "ripplet_no_anchor"):
+    for name in ("ripplet", "ripplet_no_anchor", "paper"):
         assert figures[name] == pytest.approx((figures[f"{name}@30"] + figures[f"{name}@50"]) / 2)
         assert figures[f"{name}_times_faster"] == pytest.approx(figures["fastest_walker"] / figures[name])
         arrival = figures[f"{name}_arrival_us"] / 1e6
@@ -34,21 +35,27 @@ def test_ratios_are_those_of_the_seconds_beside_them() -> None:
     assert "spectral" in figures
 
 
-def test_ours_is_start_and_stream_with_anchors_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    streamed: list[tuple[Any, float, int]] = []
+def test_ours_is_start_and_stream_with_anchors_and_without_and_by_rule_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    streamed: list[tuple[str, Any, float, int]] = []
 
     def planted_times(model: Any, dataset: Any, share: float = 0.5, seed: int = 0) -> Any:
-        anchors = model.get_params()["anchor_growth"]
-        streamed.append((anchors, share, seed))
-        spent = 1.0 if anchors == 0 else 3.0
-        return SimpleNamespace(start_seconds=10 * share, stream_seconds=spent, arrival_seconds=np.ones(4))
+        rule, anchors = model.get_params()["rule"], model.get_params()["anchor_growth"]
+        streamed.append((rule, anchors, share, seed))
+        spent = 2.0 if rule == "paper" else 1.0 if anchors == 0 else 3.0
+        each = spent * share * np.arange(1, 102)
+        return SimpleNamespace(start_seconds=10 * share, stream_seconds=101 * spent, arrival_seconds=each)
 
     monkeypatch.setattr(seconds, "stream", planted_times)
     figures = measure(SECONDS).figures
-    assert streamed[2:] == [("auto", 0.3, 3), ("auto", 0.5, 3), (0, 0.3, 3), (0, 0.5, 3)], "two before, to compile with"
-    assert (figures["ripplet@30"], figures["ripplet@50"], figures["ripplet"]) == (6.0, 8.0, 7.0)
-    assert figures["ripplet_no_anchor"] == 5.0
-    assert (figures["ripplet_arrival_us"], figures["ripplet_no_anchor_arrival_us"]) == (0.75e6, 0.25e6)
+    kinds = [("ripple", "auto"), ("ripple", 0), ("paper", "auto")]
+    assert streamed[6:] == [(*kind, share, 3) for kind in kinds for share in (0.3, 0.5)], "six before, to compile"
+    assert (figures["ripplet@30"], figures["ripplet@50"], figures["ripplet"]) == (306.0, 308.0, 307.0)
+    assert (figures["ripplet_no_anchor"], figures["paper"]) == (105.0, 206.0)
+    arrivals = [figures[f"{name}_arrival_us"] for name in ("ripplet", "ripplet_no_anchor", "paper")]
+    assert arrivals == pytest.approx([3e6, 1e6, 2e6])
+    for name, spent in (("ripplet", 3.0), ("ripplet_no_anchor", 1.0), ("paper", 2.0)):
+        found = [figures[f"{name}_{part}_us"] for part in ("p50", "p99", "maximum")]
+        assert found == pytest.approx([1e6 * spent * 0.5 * step for step in (51, 100, 101)]), "from the middle share"
 
 
 def test_without_walks_there_is_nothing_to_compare_with() -> None:
@@ -65,16 +72,25 @@ def test_dimension_seed_and_threads_hold_for_all_that_take_them() -> None:
     assert retrainings({"dim": 8}) == {}
 
 
+def test_without_a_number_of_threads_all_cores_are_used() -> None:
+    everything, own = resolve_threads(None), SECONDS | {"threads": None, "shares": [0.5]}
+    check(own)
+    parameters = measure(own).parameters
+    assert {parameters[name]["threads"] for name in ("ripplet", "paper", "deepwalk")} == {everything}
+
+
 def test_settings_are_spelt_out_for_each_method() -> None:
     parameters = measure(SECONDS | {"shares": [0.5]}).parameters
     assert parameters["deepwalk"]["walks"] == 2
     assert parameters["spectral"] == {"dim": 8, "seed": 3}
+    assert (parameters["ripplet"]["dim"], parameters["ripplet_no_anchor"]["anchor_growth"]) == (8, 0)
+    assert parameters["paper"]["rule"] == "paper"
 
 
 def test_linear_algebra_keeps_to_the_threads_too() -> None:
-    for threads in (2, 1):
-        with one_thread_each(threads):
-            assert {pool["num_threads"] for pool in threadpool_info()} == {threads}
+    for threads in (2, 1, None):
+        with limited_to(threads):
+            assert {pool["num_threads"] for pool in threadpool_info()} == {resolve_threads(threads)}
 
 
 def test_nothing_may_run_beside_it() -> None:

@@ -39,14 +39,6 @@ def test_no_label_of_the_test_set_is_seen(
     assert (scores() != before) == seen
 
 
-def test_kinds_share_an_embedding(embedded: list[int]) -> None:
-    measure(VALIDATION)
-    measure(
-        {name: value for name, value in VALIDATION.items() if name != "start"} | {"kind": "shares", "shares": [0.5]}
-    )
-    assert embedded == [240]
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

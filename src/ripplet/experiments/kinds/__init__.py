@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ripplet.experiments.kinds import checkpoint, growth, links, retrained, seconds, shares, stream, validation
+from ripplet.experiments.kinds import checkpoint, growth, links, seconds, shares, stream, validation
 from ripplet.experiments.kinds.base import Kind
 
 KINDS: dict[str, Kind] = {
     "checkpoint": checkpoint.KIND,
     "growth": growth.KIND,
     "links": links.KIND,
-    "retrained": retrained.KIND,
     "seconds": seconds.KIND,
     "shares": shares.KIND,
     "stream": stream.KIND,

@@ -1,7 +1,8 @@
 """Kind `growth`: what a start, an arrival and an anchor cost on a generated graph of so many `vertices`.
 
 The last `arrivals` come one at a time, in the order the graph grew. An anchor is shared out over the arrivals that it
-comes after. `baselines` gives the settings of those that are retrained on the graph, for comparison.
+comes after. `threads` holds for all, null stands for all cores; start and anchor are measured once more with all.
+`baselines` gives the settings of those that are retrained on the graph, for comparison.
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ from functools import partial
 
 import numpy as np
 
+from ripplet.datasets import Dataset
 from ripplet.embedder import Embedder
 from ripplet.errors import InvalidValueError, one_of
 from ripplet.evaluation import stream
 from ripplet.evaluation.protocols import timed
 from ripplet.experiments.kinds.base import Configuration, Figures, Kind, Measured, check_only, data, small
 from ripplet.experiments.kinds.methods import embedder, spelt_out
-from ripplet.experiments.kinds.seconds import one_thread_each, retrainings
-
-GROWTH = 0.05
-"""The growth between two anchors that an anchor is shared out over: the default of rule `ripple`."""
+from ripplet.experiments.kinds.seconds import common, limited_to, retrainings
+from ripplet.parameters import AUTO_GROWTH
 
 SIZED = ("preferential_attachment",)
 """The generated graphs that can be of any size."""
@@ -38,25 +38,36 @@ def _check(configuration: Configuration) -> None:
 def _run(configuration: Configuration) -> Measured:
     size = configuration["vertices"]
     dataset, arrivals = data(configuration, vertices=size), min(configuration["arrivals"], size // 2)
-    with one_thread_each(configuration["threads"]):
-        stream(_model(configuration), small())
-        model = _model(configuration)
-        result = stream(model, dataset, 1 - arrivals / size, seed=None)
-        anchor_seconds, _ = timed(model.anchor)
-        figures: Figures = {
-            "start_seconds": result.start_seconds,
-            "arrival_us": 1e6 * float(np.mean(result.arrival_seconds)),
-            "anchor_seconds": anchor_seconds,
-            "anchor_share_us": 1e6 * anchor_seconds / (GROWTH * size),
-        }
-        for name, method in retrainings(configuration).items():
+    methods, start = retrainings(configuration), 1 - arrivals / size
+    _streamed(configuration, small(), 0.5)
+    figures = _streamed(configuration, dataset, start)
+    figures["anchor_share_us"] = 1e6 * figures["anchor_seconds"] / (AUTO_GROWTH * size)
+    all_threads = _streamed(configuration | {"threads": None}, dataset, start)
+    for name in ("start", "anchor"):
+        figures[f"{name}_all_threads_seconds"] = all_threads[f"{name}_seconds"]
+    with limited_to(configuration["threads"]):
+        for name, method in methods.items():
             method.embed(small().adjacency())
             figures[f"{name}_seconds"] = timed(partial(method.embed, dataset.adjacency()))[0]
-    return Measured(figures, spelt_out(model))
+    ours = {"ripplet": _model(configuration)}
+    return Measured(figures, {name: spelt_out(own) for name, own in {**ours, **methods}.items()})
 
 
 KIND = Kind(_check, _run, alone=True)
 
 
 def _model(configuration: Configuration) -> Embedder:
-    return embedder({name: configuration[name] for name in ("dim", "seed", "threads")} | {"anchor_growth": 0})
+    return embedder(common(configuration) | {"anchor_growth": 0})
+
+
+def _streamed(configuration: Configuration, dataset: Dataset, start: float) -> Figures:
+    """The seconds of a start, the mean microseconds of an arrival, and the seconds of an anchor after all of them."""
+    model = _model(configuration)
+    with limited_to(configuration["threads"]):
+        result = stream(model, dataset, start, seed=None)
+        anchor_seconds, _ = timed(model.anchor)
+    return {
+        "start_seconds": result.start_seconds,
+        "arrival_us": 1e6 * float(np.mean(result.arrival_seconds)),
+        "anchor_seconds": anchor_seconds,
+    }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
-from functools import lru_cache
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from ripplet.parameters import Parameters
 from ripplet.views.spectral import SpectralView
 
 OURS: dict[str, Configuration] = {"ripplet": {}, "paper": {"rule": "paper"}}
-SAME_FOR_ALL_SEEDS = frozenset({"graphwave", "netmf", "spectral"})
 
 
 def embedder(parameters: Configuration) -> Embedder:
@@ -39,9 +37,8 @@ def is_retrained(name: str) -> bool:
 
 
 def retrained(name: str, parameters: Configuration) -> Baseline:
-    """A method that is retrained on the whole graph; the seed does not matter where nothing is drawn."""
-    method = baseline(name)(**parameters)
-    return replace(method, seed=0) if name in SAME_FOR_ALL_SEEDS else method  # type: ignore[type-var]
+    """A method that is retrained on the whole graph."""
+    return baseline(name)(**parameters)
 
 
 def streamed(name: str, parameters: Configuration) -> Callable[[], StreamingModel]:
@@ -72,13 +69,5 @@ def check_method(configuration: Configuration, *own: str) -> None:
 
 
 def embedding(method: Baseline, dataset: datasets.Dataset) -> tuple[float, NDArray[np.float32]]:
-    """The seconds of a retraining on the whole graph, and its vectors: once for a data set and a setting."""
-    return _embedding(type(method), tuple(asdict(method).items()), dataset)  # type: ignore[call-overload]
-
-
-@lru_cache(maxsize=16)
-def _embedding(
-    kind: type[Baseline], settings: tuple[tuple[str, Any], ...], dataset: datasets.Dataset
-) -> tuple[float, NDArray[np.float32]]:
-    seconds, vectors = timed(lambda: kind(**dict(settings)).embed(dataset.adjacency()))
-    return seconds, vectors
+    """The seconds of a retraining on the whole graph, and its vectors."""
+    return timed(lambda: method.embed(dataset.adjacency()))

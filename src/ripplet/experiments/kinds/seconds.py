@@ -1,13 +1,14 @@
 """Kind `seconds`: ours against retraining, one after another in one run: the paper's figure of running times.
 
-Ours is the start and the whole stream, from each of the `shares`, with anchors and without; a baseline is one
-retraining on the final graph. `baselines` gives the settings of each, `threads` holds for all.
+Ours is the start and the whole stream, from each of the `shares`, with anchors and without, and by rule `paper`; a
+baseline is one retraining on the final graph. `baselines` gives the settings of each, `threads` holds for all; null
+stands for all cores. The latencies of single arrivals are those of the stream from the middle one of the `shares`.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from ripplet.baselines import Baseline, baseline
 from ripplet.datasets import Dataset
 from ripplet.embedder import Embedder
-from ripplet.evaluation import stream
+from ripplet.evaluation import latency, stream
 from ripplet.evaluation.protocols import timed
 from ripplet.experiments.kinds.base import (
     Configuration,
@@ -30,46 +31,64 @@ from ripplet.experiments.kinds.base import (
     small,
 )
 from ripplet.experiments.kinds.methods import embedder, spelt_out
+from ripplet.parallel import resolve_threads
 
 WALKERS = ("deepwalk", "node2vec", "struc2vec")
 """Those whose fastest retraining ours is compared with."""
 
-WITH_ANCHORS, WITHOUT = "ripplet", "ripplet_no_anchor"
-ANCHORS: dict[str, Configuration] = {WITH_ANCHORS: {}, WITHOUT: {"anchor_growth": 0}}
+FIRST_SHARES = (0.1, 0.9)
+"""Where streams begin that kernels are compiled with: a start that the dense solver takes, and one too large for it."""
+
+STREAMS: dict[str, Configuration] = {
+    "ripplet": {},
+    "ripplet_no_anchor": {"anchor_growth": 0},
+    "paper": {"rule": "paper"},
+}
 
 
 def _check(configuration: Configuration) -> None:
     check_only(configuration, "dim", "threads", "shares", "baselines")
     check_shares(configuration.get("shares"))
-    _ours(configuration, {})
+    _ours(configuration)
     retrainings(configuration)
 
 
 def _run(configuration: Configuration) -> Measured:
     dataset, methods = data(configuration), retrainings(configuration)
-    with one_thread_each(configuration["threads"]):
-        for name in ANCHORS:
-            stream(_ours(configuration, ANCHORS[name]), small())
+    with limited_to(configuration["threads"]):
+        for share in FIRST_SHARES:
+            for model in _ours(configuration).values():
+                stream(model, small(), share)
         for method in methods.values():
             method.embed(small().adjacency())
         figures = {name: timed(partial(method.embed, dataset.adjacency()))[0] for name, method in methods.items()}
-        for name in ANCHORS:
+        for name in STREAMS:
             figures |= _streams(configuration, dataset, name)
     figures |= _ratios(figures)
-    return Measured(figures, {name: spelt_out(method) for name, method in methods.items()})
+    return Measured(figures, {name: spelt_out(own) for name, own in {**_ours(configuration), **methods}.items()})
 
 
 KIND = Kind(_check, _run, alone=True)
 
 
-def one_thread_each(threads: int) -> AbstractContextManager[object]:
+def limited_to(threads: int | None) -> AbstractContextManager[object]:
     """Holds what the linear algebra underneath may use to the same number of threads."""
-    return threadpool_limits(limits=threads)
+    limited: AbstractContextManager[object] = threadpool_limits(limits=resolve_threads(threads))
+    return limited
 
 
-def _ours(configuration: Configuration, anchors: Configuration) -> Embedder:
-    common = {name: configuration[name] for name in ("dim", "seed", "threads")}
-    return embedder({**common, **anchors})
+def common(configuration: Configuration) -> Configuration:
+    """What holds for all methods of a cell: dimension, seed and threads, as a number."""
+    return {
+        "dim": configuration["dim"],
+        "seed": configuration["seed"],
+        "threads": resolve_threads(configuration["threads"]),
+    }
+
+
+def _ours(configuration: Configuration) -> dict[str, Embedder]:
+    """Fresh models."""
+    return {name: embedder({**common(configuration), **own}) for name, own in STREAMS.items()}
 
 
 def retrainings(configuration: Configuration) -> dict[str, Baseline]:
@@ -77,8 +96,8 @@ def retrainings(configuration: Configuration) -> dict[str, Baseline]:
     found = {}
     for name, own in configuration.get("baselines", {}).items():
         kind = baseline(name)
-        common = {key: configuration[key] for key in ("dim", "seed", "threads") if key in _settings(kind)}
-        found[name] = kind(**{**common, **(own or {})})
+        shared = {key: value for key, value in common(configuration).items() if key in _settings(kind)}
+        found[name] = kind(**{**shared, **(own or {})})
     return found
 
 
@@ -87,13 +106,16 @@ def _settings(kind: type[Baseline]) -> set[str]:
 
 
 def _streams(configuration: Configuration, dataset: Dataset, name: str) -> Figures:
-    """Seconds of start and stream from each share, their mean, and the mean microseconds of an arrival."""
-    whole, each = {}, []
-    for share in configuration["shares"]:
-        result = stream(_ours(configuration, ANCHORS[name]), dataset, share, configuration["seed"])
+    """Seconds of start and stream from each share, their mean, the mean microseconds of an arrival, and latencies."""
+    shares, whole, each, figures = configuration["shares"], {}, [], {}
+    for share in shares:
+        result = stream(_ours(configuration)[name], dataset, share, configuration["seed"])
         whole[f"{name}{at(share)}"] = result.start_seconds + result.stream_seconds
         each.append(1e6 * result.stream_seconds / len(result.arrival_seconds))
-    return {name: float(np.mean(list(whole.values()))), f"{name}_arrival_us": float(np.mean(each)), **whole}
+        if share == shares[len(shares) // 2]:
+            figures = {f"{name}_{part}_us": value for part, value in asdict(latency(result)).items()}
+    means = {name: float(np.mean(list(whole.values()))), f"{name}_arrival_us": float(np.mean(each))}
+    return means | whole | figures
 
 
 def _ratios(figures: Figures) -> Figures:
@@ -103,7 +125,7 @@ def _ratios(figures: Figures) -> Figures:
         return {}
     fastest = min(walkers)
     ratios = {"fastest_walker": fastest}
-    for name in ANCHORS:
+    for name in STREAMS:
         ratios[f"{name}_times_faster"] = fastest / figures[name]
         ratios[f"{name}_arrival_times_faster"] = 1e6 * fastest / figures[f"{name}_arrival_us"]
     return ratios
