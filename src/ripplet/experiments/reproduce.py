@@ -26,7 +26,8 @@ HEADING = "Ripplet: the paper's experiments, and ours beside them"
 INTRO = """
 Every figure on this page comes from a record that the command `ripplet reproduce` writes: one JSON file per study with
 the configuration of each cell, its seed, the versions, the machine and the commit. Nothing is filled in by hand; what
-has not been measured is a dash. Values in small print are those printed in the paper, where it prints any.
+has not been measured is a dash. Values in small print are known ones, each with its label: *paper* is what the paper
+prints, *floor* and *aim* are what was to be reached.
 """
 
 GRIDS = {"tuned": "grid", "full": "grid_full"}
@@ -73,6 +74,11 @@ class Plan:
         study = self._tuned(load(self._file(name), self.results))
         return study.shortened() if self.quick else study
 
+    def chosen(self, study: Study) -> Study:
+        """A study with the settings that have been chosen by now."""
+        used = {own[TUNED_BY] for own in (study.parameters, *study.settings.values()) if TUNED_BY in own}
+        return replace(study, choices=Choices.read(self.results, tried(self.folder, used)))
+
     def record(self, study: Study) -> Record:
         """What has been run of a study."""
         return Record.read(self.results / f"{study.name}.json")
@@ -91,8 +97,7 @@ class Plan:
         if wanted == usual or not users:
             return study
         settings = study.settings | {name: study.settings[name] | {TUNED_BY: wanted} for name in users}
-        used = {own[TUNED_BY] for own in settings.values() if TUNED_BY in own}
-        return replace(study, settings=settings, choices=Choices.read(self.results, tried(self.folder, used)))
+        return self.chosen(replace(study, settings=settings))
 
 
 class Watcher(Protocol):
@@ -124,7 +129,7 @@ def carry_out_all(plan: Plan, studies: Sequence[Study], choice: Choice, watcher:
     outcomes = []
     for place, planned in enumerate(studies):
         began = perf_counter()
-        study = plan.study(planned.name) or planned
+        study = plan.chosen(planned)
         ran, later = plan.waiting([study], choice.again), plan.waiting(studies[place + 1 :], choice.again)
         carry_out(study, plan.results, choice, watcher.begins(study.name, len(ran) + len(later)))
         outcomes.append(Outcome(
