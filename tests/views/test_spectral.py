@@ -137,7 +137,7 @@ def test_tau_is_given_in_one_way(both: dict[str, float]) -> None:
 
 def test_the_power_is_given_in_one_way() -> None:
     for name in ("tail", "tail_per_degree"):
-        with pytest.raises(InvalidValueError, match="one of diffusion, tail and tail_per_degree"):
+        with pytest.raises(InvalidValueError, match="at most one of diffusion, tail and tail_per_degree"):
             SpectralView(tau=1.0, diffusion=3, **{name: 0.1})
 
 

@@ -49,7 +49,7 @@ class SpectralView:
         if (self.tau is None) == (self.tau_per_degree is None):
             raise InvalidValueError.of("SpectralView", "either tau or tau_per_degree", self)
         if [self.diffusion, self.tail, self.tail_per_degree].count(None) < 2:
-            raise InvalidValueError.of("SpectralView", "one of diffusion, tail and tail_per_degree", self)
+            raise InvalidValueError.of("SpectralView", "at most one of diffusion, tail and tail_per_degree", self)
         if self.tail is not None and (not isinstance(self.tail, Real) or not 0 < float(self.tail) <= 1):
             raise InvalidValueError.of("SpectralView.tail", "a number above 0, at most 1", self.tail)
         for name in ("share", "weight"):
@@ -103,9 +103,9 @@ class SpectralView:
         vectors *= (scale * np.sqrt(operator.size / max(lengths, 1e-300))).astype(vectors.dtype)
         return Basis(vectors, mu, operator.tau, operator.centre(vectors))
 
-    def _power(self, ratio: NDArray[np.float64], degree: float) -> float:
+    def _power(self, ratio: NDArray[np.float64], mean_degree: float) -> float:
         """q: as given, or such that the smallest of these ratios becomes the tail."""
-        tail = self.tail if self.tail_per_degree is None else min(self.tail_per_degree * degree, 1.0)
+        tail = self.tail if self.tail_per_degree is None else min(self.tail_per_degree * mean_degree, 1.0)
         if tail is None:
             return self.diffusion or 0.0
         return float(min(np.log(max(tail, SHORTEST)) / np.log(min(ratio.min(initial=1.0), FLAT)), STEEPEST))
