@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import sqrtm, subspace_angles
+from scipy.linalg import block_diag, sqrtm, subspace_angles
 from scipy.sparse import csr_array
 
 from ripplet.errors import InvalidValueError
@@ -88,9 +88,10 @@ def test_newcomers_let_the_old_keep_what_is_short(seed: int, newcomers: int) -> 
     assert np.isclose(found.loss.smoothness, ((singular - allowed) ** 2).sum(), rtol=1e-6, atol=1e-7)
 
 
-def test_a_state_that_is_feasible_costs_nothing_in_smoothness(randomly: Any) -> None:
+def test_a_state_that_is_feasible_costs_nothing_in_smoothness() -> None:
     before = random_start(12, 3)
-    found = minimise(Objective(csr_array((15, 15)), before))
+    objective = Objective(csr_array((15, 15)), before)
+    found = minimise(objective, warm_start(objective, nudge=0))
     assert found.converged
     assert (found.iterations, found.loss.total) == (0, pytest.approx(0, abs=1e-28))
     np.testing.assert_allclose(found.vectors, np.vstack([before, np.zeros((3, 3))]), atol=1e-14)
@@ -106,6 +107,18 @@ def test_where_it_starts_does_not_matter(planted: Any) -> None:
         assert found.converged
         assert np.isclose(found.loss.total, warm.loss.total, rtol=1e-8)
         np.testing.assert_allclose(found.vectors, warm.vectors, atol=1e-4)
+
+
+def test_rows_of_zeros_are_a_saddle_that_a_nudge_leaves(planted: Any) -> None:
+    """Vertices without edges cost nothing wherever they are, so vectors there spare the others."""
+    objective = Objective(csr_array(block_diag(planted().toarray(), np.zeros((6, 6)))), random_start(60, 12))
+    stuck = minimise(objective, warm_start(objective, nudge=0))
+    free, anywhere = minimise(objective), minimise(objective, random_start(66, 12, 5))
+    assert stuck.converged
+    assert free.converged
+    assert not stuck.vectors[60:].any()
+    assert free.loss.total < 0.99 * stuck.loss.total
+    assert np.isclose(free.loss.total, anywhere.loss.total, rtol=1e-6)
 
 
 def test_smoothness_takes_the_freedom_to_turn(planted: Any) -> None:
@@ -213,11 +226,11 @@ def test_a_warm_start_puts_newcomers_between_their_neighbours() -> None:
     before = np.array([[1.0, 2.0], [5.0, -2.0], [0.0, 1.0]])
     objective = Objective(csr_array(dense), before)
     placed = np.vstack([before, [4.0, -1.0], np.zeros((2, 2))])
-    np.testing.assert_allclose(warm_start(objective), polar(placed), atol=1e-14)
+    np.testing.assert_allclose(warm_start(objective, nudge=0), polar(placed), atol=1e-14)
     placed[3] = 0
-    np.testing.assert_allclose(warm_start(objective, new="zero"), polar(placed), atol=1e-14)
+    np.testing.assert_allclose(warm_start(objective, new="zero", nudge=0), polar(placed), atol=1e-14)
     moved = Objective(csr_array(dense), before, np.array([4, 2, 0]))
-    np.testing.assert_allclose(warm_start(moved, new="zero")[[4, 2, 0]], polar(before), atol=1e-14)
+    np.testing.assert_allclose(warm_start(moved, new="zero", nudge=0)[[4, 2, 0]], polar(before), atol=1e-14)
 
 
 def test_bad_starts_are_refused(planted: Any) -> None:

@@ -172,21 +172,34 @@ def polar(matrix: Matrix) -> Matrix:
     return left @ right
 
 
-def warm_start(objective: Objective, new: str = "mean") -> Matrix:
-    """The state before, newcomers at the weighted mean of their neighbours in it (or at zero), made to have FᵀF = I."""
+def warm_start(objective: Objective, new: str = "mean", nudge: float = 0.1) -> Matrix:
+    """The state before, newcomers at the weighted mean of their neighbours in it (or at zero), made to have FᵀF = I.
+
+    A row of zeros whose neighbours are zero too has no gradient and would stay zero for ever, which is a saddle and not
+    an optimum: vectors there would let the others be shorter. Rows of zeros get a random one, `nudge` times as long
+    as the rows are on average (about √(k/n)).
+    """
     one_of("new", new, NEW)
     if objective.before is None:
         raise InvalidValueError.of("start", "a matrix, as there is no state before to start from", None)
     vectors = np.zeros((objective.vertices, objective.before.shape[1]))
     vectors[objective.rows] = objective.before
+    if new == "mean":
+        _place_newcomers(objective, vectors)
+    still = ~vectors.any(axis=1)
+    draw = np.random.default_rng(0).standard_normal(vectors.shape)[still]
+    vectors[still] = draw * (nudge / max(len(vectors), 1) ** 0.5)
+    return polar(vectors)
+
+
+def _place_newcomers(objective: Objective, vectors: Matrix) -> None:
+    """Put every new row at the mean of its neighbours that were there before."""
     known = np.zeros(objective.vertices)
     known[objective.rows] = 1.0
     fresh = np.flatnonzero(known == 0)
-    if new == "mean" and fresh.size:
-        edges = objective.adjacency[fresh]
-        strength = edges @ known
-        vectors[fresh] = (edges @ vectors) / np.where(strength > 0, strength, 1.0)[:, None]
-    return polar(vectors)
+    edges = objective.adjacency[fresh]
+    strength = edges @ known
+    vectors[fresh] = (edges @ vectors) / np.where(strength > 0, strength, 1.0)[:, None]
 
 
 def random_start(rows: int, columns: int, seed: int = 0) -> Matrix:
