@@ -33,8 +33,9 @@ BLACK, INK, FAINT = "#000000", "#1f2430", "#d8dbe2"
 # Of Okabe and Ito, and of Tol: told apart with any kind of colour vision. Black is ours.
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#882255", "#999933", "#777777", "#332288",
+    "#117733", "#c9a26b", "#aa4499",
 )  # fmt: skip
-MARKERS = "osD^vP<X>ph"  # one more than colours: no two families have both in common
+MARKERS = "osD^vP<X>ph"  # fewer than colours, and no common divisor: no two families have both in common
 STYLE: dict[Any, Any] = {  # as matplotlib names it
     "font.size": 9,
     "font.sans-serif": ["DejaVu Sans"],  # the one that is always there: the same layout everywhere
