@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ripplet.errors import MissingExtraError, one_of
+from ripplet.errors import MissingExtraError
 from ripplet.experiments.record import Record
 from ripplet.experiments.report import Cells, measured, picture, values_of
 from ripplet.experiments.spec import Plot, Study
@@ -161,7 +161,6 @@ def _rounded(numbers: str) -> str:
 
 def _panels(study: Study, name: str, record: Record) -> list[Panel]:
     plot = study.plots[name]
-    one_of("kind of a plot", plot.kind, KINDS)
     return KINDS[plot.kind](study, plot, measured(study, record)) or [Panel(_nothing, height=1.0)]
 
 

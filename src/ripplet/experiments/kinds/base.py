@@ -14,7 +14,7 @@ from typing import Any
 from ripplet import datasets
 from ripplet.datasets.synthetic import nested_communities, planted_partition, preferential_attachment
 from ripplet.errors import InvalidValueError, one_of
-from ripplet.evaluation import Scores
+from ripplet.evaluation import Scores, StreamResult
 
 Configuration = dict[str, Any]
 Figures = dict[str, float]
@@ -76,6 +76,11 @@ def without(configuration: Configuration, *names: str) -> Configuration:
 def percent(name: str, scores: Scores) -> Figures:
     """Scores as figures."""
     return {f"{name}_micro": 100 * scores.micro, f"{name}_macro": 100 * scores.macro}
+
+
+def times(result: StreamResult) -> Figures:
+    """What a stream took, as figures."""
+    return {"start_seconds": result.start_seconds, "stream_seconds": result.stream_seconds}
 
 
 def at(share: float) -> str:

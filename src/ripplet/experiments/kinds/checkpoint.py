@@ -28,7 +28,7 @@ from ripplet.experiments.kinds.base import (
     small,
     without,
 )
-from ripplet.experiments.kinds.methods import OURS, check_method, embedder, is_retrained, retrained, spelt_out
+from ripplet.experiments.kinds.methods import OURS, check_method, is_retrained, ours, retrained, spelt_out
 
 OWN = ("start", "every", "arrival_order")
 
@@ -58,5 +58,5 @@ def _embedding(name: str, parameters: Configuration) -> tuple[Any, Callable[[csr
     if is_retrained(name):
         method = retrained(name, parameters)
         return method, method.embed
-    model = embedder({**OURS[name], **parameters})
+    model = ours(name, parameters)
     return model, lambda graph: model.fit(graph).vectors(np.arange(graph.shape[0]))

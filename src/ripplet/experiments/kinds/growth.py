@@ -7,8 +7,6 @@ comes after. `threads` holds for all, null stands for all cores; start and ancho
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from ripplet.datasets import Dataset
@@ -17,7 +15,7 @@ from ripplet.errors import InvalidValueError, one_of
 from ripplet.evaluation import stream
 from ripplet.evaluation.protocols import timed
 from ripplet.experiments.kinds.base import Configuration, Figures, Kind, Measured, check_only, data, small
-from ripplet.experiments.kinds.methods import embedder, spelt_out
+from ripplet.experiments.kinds.methods import embedder, embedding, spelt_out
 from ripplet.experiments.kinds.seconds import common, limited_to, retrainings
 from ripplet.parameters import AUTO_GROWTH
 
@@ -48,7 +46,7 @@ def _run(configuration: Configuration) -> Measured:
     with limited_to(configuration["threads"]):
         for name, method in methods.items():
             method.embed(small().adjacency())
-            figures[f"{name}_seconds"] = timed(partial(method.embed, dataset.adjacency()))[0]
+            figures[f"{name}_seconds"] = embedding(method, dataset)[0]
     ours = {"ripplet": _model(configuration)}
     return Measured(figures, {name: spelt_out(own) for name, own in {**ours, **methods}.items()})
 

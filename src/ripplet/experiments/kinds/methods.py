@@ -30,6 +30,11 @@ def embedder(parameters: Configuration) -> Embedder:
     return Embedder(**own)
 
 
+def ours(name: str, parameters: Configuration) -> Embedder:
+    """An Embedder by the name of what is compared."""
+    return embedder({**OURS[name], **parameters})
+
+
 def is_retrained(name: str) -> bool:
     """Whether a method sees the final graph only."""
     one_of("method", name, [*OURS, *BASELINES, *STREAMING_BASELINES])
@@ -44,7 +49,7 @@ def retrained(name: str, parameters: Configuration) -> Baseline:
 def streamed(name: str, parameters: Configuration) -> Callable[[], StreamingModel]:
     """How to make a fresh model that vertices can arrive at; parameters are checked now."""
     if name in OURS:
-        make: Callable[[], Any] = lambda: embedder({**OURS[name], **parameters})  # noqa: E731
+        make: Callable[[], Any] = lambda: ours(name, parameters)  # noqa: E731
     else:
         make = lambda: Streamed(streaming_baseline(name)(**parameters))  # noqa: E731
     make()
@@ -69,5 +74,6 @@ def check_method(configuration: Configuration, *own: str) -> None:
 
 
 def embedding(method: Baseline, dataset: datasets.Dataset) -> tuple[float, NDArray[np.float32]]:
-    """The seconds of a retraining on the whole graph, and its vectors."""
-    return timed(lambda: method.embed(dataset.adjacency()))
+    """The seconds of a retraining on the whole graph, once it is a matrix, and its vectors."""
+    graph = dataset.adjacency()
+    return timed(lambda: method.embed(graph))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
-from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -18,7 +17,6 @@ from ripplet.baselines import Baseline, baseline
 from ripplet.datasets import Dataset
 from ripplet.embedder import Embedder
 from ripplet.evaluation import latency, stream
-from ripplet.evaluation.protocols import timed
 from ripplet.experiments.kinds.base import (
     Configuration,
     Figures,
@@ -30,7 +28,7 @@ from ripplet.experiments.kinds.base import (
     data,
     small,
 )
-from ripplet.experiments.kinds.methods import embedder, spelt_out
+from ripplet.experiments.kinds.methods import OURS, embedder, embedding, spelt_out
 from ripplet.parallel import resolve_threads
 
 WALKERS = ("deepwalk", "node2vec", "struc2vec")
@@ -40,9 +38,9 @@ FIRST_SHARES = (0.1, 0.9)
 """Where streams begin that kernels are compiled with: a start that the dense solver takes, and one too large for it."""
 
 STREAMS: dict[str, Configuration] = {
-    "ripplet": {},
+    "ripplet": OURS["ripplet"],
     "ripplet_no_anchor": {"anchor_growth": 0},
-    "paper": {"rule": "paper"},
+    "paper": OURS["paper"],
 }
 
 
@@ -61,7 +59,7 @@ def _run(configuration: Configuration) -> Measured:
                 stream(model, small(), share)
         for method in methods.values():
             method.embed(small().adjacency())
-        figures = {name: timed(partial(method.embed, dataset.adjacency()))[0] for name, method in methods.items()}
+        figures = {name: embedding(method, dataset)[0] for name, method in methods.items()}
         for name in STREAMS:
             figures |= _streams(configuration, dataset, name)
     figures |= _ratios(figures)
@@ -88,7 +86,11 @@ def common(configuration: Configuration) -> Configuration:
 
 def _ours(configuration: Configuration) -> dict[str, Embedder]:
     """Fresh models."""
-    return {name: embedder({**common(configuration), **own}) for name, own in STREAMS.items()}
+    return {name: _model(configuration, name) for name in STREAMS}
+
+
+def _model(configuration: Configuration, name: str) -> Embedder:
+    return embedder({**common(configuration), **STREAMS[name]})
 
 
 def retrainings(configuration: Configuration) -> dict[str, Baseline]:
@@ -109,7 +111,7 @@ def _streams(configuration: Configuration, dataset: Dataset, name: str) -> Figur
     """Seconds of start and stream from each share, their mean, the mean microseconds of an arrival, and latencies."""
     shares, whole, each, figures = configuration["shares"], {}, [], {}
     for share in shares:
-        result = stream(_ours(configuration)[name], dataset, share, configuration["seed"])
+        result = stream(_model(configuration, name), dataset, share, configuration["seed"])
         whole[f"{name}{at(share)}"] = result.start_seconds + result.stream_seconds
         each.append(1e6 * result.stream_seconds / len(result.arrival_seconds))
         if share == shares[len(shares) // 2]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ripplet.datasets import Dataset
 from ripplet.errors import one_of
 from ripplet.evaluation import Agreement, arrival, classify, cluster, current, stream
-from ripplet.evaluation.protocols import EDGES, Arrivals, StreamingModel, StreamResult, start_size
+from ripplet.evaluation.protocols import EDGES, Arrivals, StreamingModel, start_size
 from ripplet.experiments.kinds.base import (
     Configuration,
     Figures,
@@ -31,6 +31,7 @@ from ripplet.experiments.kinds.base import (
     order_seed,
     percent,
     small,
+    times,
     without,
 )
 from ripplet.experiments.kinds.methods import check_method, embedding, is_retrained, retrained, spelt_out, streamed
@@ -85,11 +86,7 @@ def _of_a_stream(configuration: Configuration, share: float, model: StreamingMod
     figures |= _agreement("arrival_", cluster(given, result.labels))
     if _can_be_told(dataset, result.order[: result.start]):
         figures |= percent("current", current(result)) | percent("arrival", arrival(result))
-    return _ending(at(share), figures | _times(result))
-
-
-def _times(result: StreamResult) -> Figures:
-    return {"start_seconds": result.start_seconds, "stream_seconds": result.stream_seconds}
+    return _ending(at(share), figures | times(result))
 
 
 def _agreement(prefix: str, agreement: Agreement) -> Figures:

@@ -24,6 +24,7 @@ from ripplet.experiments.kinds.base import (
     data,
     percent,
     small,
+    times,
     without,
 )
 from ripplet.experiments.kinds.methods import embedder, spelt_out
@@ -50,7 +51,7 @@ def _embedder(configuration: Configuration, start_degree: float = 0.0) -> Embedd
 
 def _changed(view: SpectralView, fields: Configuration) -> SpectralView:
     """A view with other values; what is given in one way does away with the other ways."""
-    others = {name: None for ways in WAYS if fields.keys() & set(ways) for name in ways if hasattr(view, name)}
+    others = {name: None for ways in WAYS if fields.keys() & set(ways) for name in ways}
     return replace(view, **{**others, **fields})
 
 
@@ -86,8 +87,7 @@ def _scores(result: StreamResult) -> Figures:
         **percent("current", current(result)),
         **percent("arrival", arrival(result)),
         "nmi": 100 * cluster(result.final_vectors, result.labels).nmi,
-        "start_seconds": result.start_seconds,
-        "stream_seconds": result.stream_seconds,
+        **times(result),
     }
 
 
