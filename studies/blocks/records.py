@@ -12,10 +12,12 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any
 
+from ripplet.experiments import summary
 from ripplet.experiments.record import Record
 from ripplet.experiments.report import NOTHING as NOTHING
 from ripplet.experiments.report import Cells, measured, shown, values_of
 from ripplet.experiments.spec import Study, load
+from ripplet.experiments.summary import BySeed as BySeed
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
@@ -27,9 +29,6 @@ TUNED = tuple(f"{name}, tuned" for name in RETRAINED)
 STREAMING = ("neighbour mean", "Nyström", "incremental SVD", "warm node2vec")
 SHARES = range(10, 100, 10)
 FROM_30 = SHARES[2:]
-
-BySeed = dict[int, float]
-"""A figure for every seed; nothing unless all are measured."""
 
 Fill = Callable[[str], str]
 """What a row of a table says in the column of a data set."""
@@ -92,8 +91,9 @@ def mean(values: Sequence[float]) -> float:
 
 
 def paired(ours: BySeed, theirs: BySeed) -> float:
-    """The mean difference over the seeds that both have: with each seed comes another split, some of them easier."""
-    return mean([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
+    """The mean difference over the seeds that both have."""
+    found = summary.paired(ours, theirs)
+    return math.nan if found is None else found
 
 
 def known(*values: float) -> bool:

@@ -75,7 +75,7 @@ def _best(settings: dict[str, BySeed], ours: BySeed) -> dict[str, Any] | None:
     """The setting that ours is least above, seed by seed, and by how much; without ours, the highest mean."""
     if not settings:
         return None
-    ahead = {setting: _ahead(ours, theirs) for setting, theirs in settings.items()}
+    ahead = {setting: paired(ours, theirs) for setting, theirs in settings.items()}
     means = {setting: fmean(theirs.values()) for setting, theirs in settings.items()}
 
     def rank(setting: str) -> tuple[float, float]:
@@ -86,7 +86,7 @@ def _best(settings: dict[str, BySeed], ours: BySeed) -> dict[str, Any] | None:
     return {"setting": best, "micro_f1": means[best], "ours_above": ahead[best]}
 
 
-def _ahead(ours: BySeed, theirs: BySeed) -> float | None:
+def paired(ours: BySeed, theirs: BySeed) -> float | None:
     """The mean difference over the seeds that both have: with each seed comes another split, some of them easier."""
     shared = ours.keys() & theirs.keys()
     return fmean(ours[seed] - theirs[seed] for seed in shared) if shared else None
