@@ -14,7 +14,7 @@ Position: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """A message that holds no events: what it was (as far as it can be shown), where it stood, and why it was refused."""
+    """A message that holds no events: what it was, as far as it can be shown, where it stood, why it was refused."""
 
     message: str
     where: str
