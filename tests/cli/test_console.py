@@ -1,21 +1,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 from ripplet.cli.console import print_json, progress, say
 
 
-def test_progress_is_silent_where_nobody_looks(capsys):
-    with progress() as bars:
-        bars.advance(bars.add_task("work", total=1, note=""))
-    assert capsys.readouterr() == ("", "")
-
-
-def test_progress_shows_on_a_terminal(capsys, monkeypatch):
+def test_bars_are_those_of_the_library(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with progress() as bars:
         bars.advance(bars.add_task("work", total=2, note="so far"))
     assert "so far" in capsys.readouterr().err
+
+
+def test_bars_are_loaded_when_they_are_needed():
+    code = "import sys, ripplet.cli.console; sys.exit('rich.progress' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_people_read_standard_error_and_programs_standard_output(capsys):

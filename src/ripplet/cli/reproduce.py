@@ -69,10 +69,11 @@ def _run(plan: Plan, studies: list[Study], choice: Choice) -> dict[str, Any]:
     """Carry out studies, and say what came of it. Data that cannot be had is missed before anything runs."""
     from ripplet.cli.datasets import Bars
     from ripplet.datasets import fetch
-    from ripplet.experiments.reproduce import carry_out_all, data_needed, progress, write_page
+    from ripplet.experiments.reproduce import carry_out_all, data_needed, write_page
     from ripplet.experiments.summary import summary
+    from ripplet.progress import progress
 
-    with progress() as bars:
+    with progress(remembered=3600) as bars:
         for dataset in data_needed(plan.waiting(studies, choice.again)):
             fetch(dataset, Bars(bars))
         outcomes = carry_out_all(plan, studies, choice, Bar(bars))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ripplet.datasets import available
 from ripplet.experiments import plots
@@ -18,9 +18,6 @@ from ripplet.experiments.run import Cell, Told, run, waiting
 from ripplet.experiments.spec import Study, load, tried
 from ripplet.experiments.tuned import TUNED_BY, Choices
 from ripplet.io.write import replacing
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 HEADING = "Ripplet: the paper's experiments, and ours beside them"
 INTRO = """
@@ -187,7 +184,9 @@ def data_needed(cells: Sequence[Cell]) -> list[str]:
 @contextmanager
 def _lines(name: str, total: int) -> Iterator[Told]:
     """A line for every cell, above a bar."""
-    with progress() as bars:
+    from ripplet.progress import progress
+
+    with progress(remembered=3600) as bars:
         task = bars.add_task(name, total=total, note="")
 
         def told(cell: str, seconds: float) -> None:
@@ -195,23 +194,3 @@ def _lines(name: str, total: int) -> Iterator[Told]:
             bars.advance(task)
 
         yield told
-
-
-@contextmanager
-def progress() -> Iterator[Progress]:
-    """Bars with the time that is left, from what cells took in the last hour; none where nobody looks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("{task.fields[note]}"),
-    )
-    console = Console(stderr=True)
-    silent = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=3600, disable=silent) as bars:
-        yield bars
