@@ -19,7 +19,7 @@ Edge: TypeAlias = tuple[Id, Id, float | None, float | None]
 
 def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
     """The edges of a JSON-lines file; a weight that is left out is 1, a time that is left out is no time."""
-    values = _Values(options)
+    values = EdgeValues(options)
     for block in source.blocks():
         edges = []
         for number, line in enumerate(block.data.split(b"\n"), block.first):
@@ -63,15 +63,20 @@ def _filled(column: Sequence[float | None], fill: float) -> list[float] | None:
     return [fill if value is None else value for value in column]
 
 
-class _Values:
-    """Finds src, dst, weight and time in one JSON value after another; the same keys are looked up once."""
+class EdgeValues:
+    """Finds src, dst, weight and time in one JSON value after another; the same keys are looked up once.
+
+    `plain`: a list is taken as it stands, no part of it being left out.
+    """
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._wanted = [getattr(options, role) != "none" for role in HEADERS]
+        self.plain = all(self._wanted)
         self._keys: dict[tuple[str, ...], list[str | None]] = {}
 
     def __call__(self, value: Any) -> list[Any]:
+        """The four values, None where one is left out."""
         if isinstance(value, list) and 2 <= len(value) <= len(HEADERS):
             filled = value + [None] * (len(HEADERS) - len(value))
             return [item if wanted else None for item, wanted in zip(filled, self._wanted, strict=True)]

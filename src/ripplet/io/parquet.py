@@ -61,10 +61,11 @@ def _fast(columns: dict[str, pa.Array], ids: str) -> Batch:
     weight, time = columns.get("weight"), columns.get("time")
     if any(column.null_count for column in columns.values()):
         raise InvalidValueError.of("edges", "a value in every row", "empty values")
-    return Batch.of(src, dst, weight, time=None if time is None else _seconds(time))
+    return Batch.of(src, dst, weight, time=None if time is None else seconds(time))
 
 
-def _seconds(time: pa.Array) -> Any:
+def seconds(time: pa.Array | pa.ChunkedArray) -> Any:
+    """A column of numbers or moments as seconds."""
     if not pa.types.is_temporal(time.type):
         return time.cast(pa.float64())
     return time.cast(pa.timestamp("us", getattr(time.type, "tz", None))).cast(pa.int64()).to_numpy() / 1e6

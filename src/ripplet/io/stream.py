@@ -73,5 +73,9 @@ class PoisonSink(Protocol):
     """Where messages go that hold no events."""
 
     def refuse(self, source: str, poison: Poison) -> None:
-        """Keep one such message with its reason."""
+        """Keep one such message with its reason; return once it is with the receiver."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
         ...

@@ -1,0 +1,350 @@
+"""What a message holds: JSON or Arrow from a broker, a request or a line, as a batch or as one clear refusal.
+
+JSON forms: one edge, `{"src": …, "dst": …, "weight": …, "op": …, "time": …}` or `[src, dst, weight, time]`, and a
+document with any of `arrivals`, `edges`, `remove_edges`, `remove_vertices`, applied in this order, and perhaps a `key`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripplet.errors import InvalidValueError, RippletError, shorten
+from ripplet.events import Batch, IdColumn, Op
+from ripplet.io.base import ReadOptions, RowError, to_id, to_time, to_weight
+from ripplet.io.jsonl import EdgeValues
+from ripplet.io.parquet import seconds
+from ripplet.io.regroup import concatenate
+from ripplet.io.stream import Poison
+
+MAX_ID_BYTES = 1024
+"""The longest id, in bytes of UTF-8 (digits, for an integer), and the longest key of a message."""
+
+SHOWN = 1 << 16
+"""How many characters of a refused message are kept."""
+
+FORMS = ("arrivals", "edges", "remove_edges", "remove_vertices")
+OPERATIONS: dict[Any, Op] = {op.name.lower(): op for op in Op} | {int(op): op for op in Op}
+ARROW = b"\xff\xff\xff\xff"
+"""How an Arrow stream begins, and no JSON does."""
+
+Payload: TypeAlias = bytes | Mapping[str, bytes]
+"""JSON or Arrow, or the fields of one edge."""
+
+
+class MessageError(RippletError, ValueError):
+    """A message holds no events; says what was expected of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The events of one message, and the key under which a sender may send it again without harm."""
+
+    batch: Batch
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Rows of a batch before their values are checked; None where a value is left out."""
+
+    src: list[Any] = field(default_factory=list)
+    dst: list[Any] = field(default_factory=list)
+    weight: list[Any] = field(default_factory=list)
+    time: list[Any] = field(default_factory=list)
+    op: list[Any] = field(default_factory=list)
+
+    def add(self, src: Sequence[Any], dst: Sequence[Any], weight: Any = None, time: Any = None, op: Any = None) -> None:
+        """Put rows behind the others; what is left out is None in every one of them."""
+        none = [None] * len(src)
+        self.src += src
+        self.dst += dst
+        self.weight += none if weight is None else weight
+        self.time += none if time is None else time
+        self.op += none if op is None else op
+
+
+def decode(data: bytes, options: ReadOptions | None = None) -> Message:
+    """The events of a message in JSON or as an Arrow stream; `MessageError` where it holds none."""
+    return Message(decode_arrow(data)) if data[:4] == ARROW else decode_json(data, options)
+
+
+def decode_json(data: bytes, options: ReadOptions | None = None) -> Message:
+    """The events of one JSON value; the options name the columns and the kind of ids of single edges."""
+    try:
+        columns, key = _parsed(data, EdgeValues(options or ReadOptions()))
+        return Message(_checked(columns, options), key)
+    except RecursionError:  # also where a message would show what was nested
+        raise MessageError("expected JSON of moderate depth, got values nested too deeply") from None
+
+
+def decode_arrow(data: bytes) -> Batch:
+    """The events of an Arrow stream with the columns src, dst[, weight, op, time]."""
+    try:
+        with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+            table = reader.read_all()
+        return decode_table(table)
+    except (pa.ArrowException, OSError) as error:
+        raise MessageError(f"expected an Arrow stream, got {len(data):,} bytes that are none ({error})") from error
+
+
+def decode_table(table: pa.Table) -> Batch:
+    """The events of an Arrow table from outside: nothing in it is trusted before it is checked."""
+    names = table.column_names
+    known = [name for name in ("src", "dst", "weight", "op", "time") if name in names]
+    if known[:2] != ["src", "dst"] or any(names.count(name) > 1 for name in known):
+        raise MessageError(f"expected columns src, dst[, weight, op, time], got {shorten(names)}")
+    table = table.select(known)
+    try:
+        table.validate(full=True)
+        columns = {name: _arrow_column(name, table[name]) for name in known}
+        batch = Batch.of(**columns)
+    except (pa.ArrowException, InvalidValueError) as error:
+        raise MessageError(str(error)) from error
+    return _with_fair_ids(batch)
+
+
+def _arrow_column(name: str, column: pa.ChunkedArray) -> Any:
+    kind = column.type
+    if name == "op" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return [_operation(value) for value in column.to_pylist()]
+    if name == "time":
+        if not pa.types.is_temporal(kind) and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
+            raise MessageError(f"time: expected numbers or timestamps, got a column of type {kind}")
+        times = np.asarray(seconds(column), np.float64)
+        if np.isinf(times).any():
+            raise MessageError("time: expected finite numbers, got infinity")
+        return times
+    if name in ("weight", "op") and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
+        raise MessageError(f"{name}: expected numbers, got a column of type {kind}")
+    return column
+
+
+def decode_fields(fields: Mapping[str, bytes], options: ReadOptions | None = None) -> Message:
+    """The events of an entry: a field `data` with JSON or Arrow in it, or the fields src, dst[, weight, op, time]."""
+    if "data" in fields:
+        return decode(fields["data"], options)
+    return Message(_checked(_field_columns(fields, options), options))
+
+
+def decode_many(items: Iterable[tuple[str, Payload]], options: ReadOptions | None = None) -> tuple[Batch, list[Poison]]:
+    """Many messages, each with the place it stood, as one batch in their order, and those that hold no events.
+
+    Values are checked for all of them at once; only where one is wrong they are checked one by one.
+    """
+    items, values = list(items), EdgeValues(options or ReadOptions())
+    joined = _Columns()
+    try:
+        for _, payload in items:
+            columns = _one(payload, values, options)
+            joined.add(columns.src, columns.dst, columns.weight, columns.time, columns.op)
+        return _checked(joined, options), []
+    except (MessageError, RecursionError):
+        return _one_by_one(items, options)
+
+
+def _one(payload: Payload, values: EdgeValues, options: ReadOptions | None) -> _Columns:
+    if isinstance(payload, Mapping):
+        if "data" not in payload:
+            return _field_columns(payload, options)
+        payload = payload["data"]
+    if payload[:4] == ARROW:
+        raise MessageError("Arrow has columns already")  # and is joined as a batch
+    return _parsed(payload, values)[0]
+
+
+def _one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> tuple[Batch, list[Poison]]:
+    batches, poison = [], []
+    for where, payload in items:
+        try:
+            message = decode_fields(payload, options) if isinstance(payload, Mapping) else decode(payload, options)
+            batches.append(message.batch)
+        except MessageError as error:
+            poison.append(Poison(shown(payload), where, str(error)))
+    return concatenate(batches), poison
+
+
+def shown(payload: Payload) -> str:
+    """A message as text, as far as it is shown."""
+    if isinstance(payload, Mapping):
+        payload = json.dumps({name: shown(value) for name, value in payload.items()}).encode()
+    return payload[:SHOWN].decode(errors="backslashreplace")
+
+
+# JSON
+
+
+def _parsed(data: bytes, values: EdgeValues) -> tuple[_Columns, str | None]:
+    try:
+        value = json.loads(data.decode(), parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise MessageError("expected UTF-8 text, got other bytes") from None
+    except ValueError as error:
+        raise MessageError(f"expected JSON, got {shorten(shown(data))} ({error})") from None
+    columns = _Columns()
+    if isinstance(value, dict) and not value.keys().isdisjoint(FORMS):
+        return columns, _document(value, columns, values)
+    _rows([value], columns, values)
+    return columns, None
+
+
+def _no_constant(name: str) -> None:
+    raise MessageError(f"expected numbers as JSON has them, got {name}")
+
+
+def _document(document: dict[str, Any], columns: _Columns, values: EdgeValues) -> str | None:
+    unknown = document.keys() - {*FORMS, "key"}
+    if unknown:
+        raise MessageError(f"expected only key, {', '.join(FORMS)}, got {shorten(min(unknown))} too")
+    for form in FORMS:
+        rows = document.get(form, [])
+        if type(rows) is not list:
+            raise MessageError(f"{form}: expected a list, got {shorten(rows)}")
+    for row in document.get("arrivals", ()):
+        _arrival(row, columns)
+    _rows(document.get("edges", []), columns, values)
+    _removals(document.get("remove_edges", []), columns)
+    gone = document.get("remove_vertices", [])
+    columns.add(gone, gone, op=[Op.REMOVE_VERTEX] * len(gone))
+    return checked_key(document.get("key"))
+
+
+def checked_key(key: Any) -> str | None:
+    """The key of a message, or an error where it cannot be one."""
+    if key is None:
+        return None
+    try:
+        if isinstance(key, str) and 0 < len(key.encode()) <= MAX_ID_BYTES:
+            return key
+    except UnicodeEncodeError:
+        pass
+    raise MessageError(f"key: expected text of 1 to {MAX_ID_BYTES:,} bytes, got {shorten(key)}")
+
+
+def _arrival(row: Any, columns: _Columns) -> None:
+    if not isinstance(row, dict) or "id" not in row or row.keys() - {"id", "neighbours", "weights", "time"}:
+        raise MessageError(f'arrivals: expected {{"id": …, "neighbours": […], "weights": […]}}, got {shorten(row)}')
+    neighbours, weights = row.get("neighbours", []), row.get("weights")
+    if type(neighbours) is not list or (weights is not None and type(weights) is not list):
+        raise MessageError(f"arrivals: expected lists of neighbours and weights, got {shorten(row)}")
+    if weights is not None and len(weights) != len(neighbours):
+        raise MessageError(f"weights: expected {len(neighbours):,}, one per neighbour, got {len(weights):,}")
+    times = [row.get("time")] * max(len(neighbours), 1)
+    if neighbours:
+        columns.add([row["id"]] * len(neighbours), neighbours, weights, times)
+    else:
+        columns.add([row["id"]], [row["id"]], None, times, [Op.VERTEX])
+
+
+def _rows(rows: list[Any], columns: _Columns, values: EdgeValues) -> None:
+    if set(map(type, rows)) == {list} and values.plain:
+        width = set(map(len, rows))
+        if width <= {2} or width <= {3}:  # nearly always: all alike
+            columns.add(*map(list, zip(*rows, strict=True)))
+            return
+    for row in rows:
+        try:
+            src, dst, weight, time = values(row)
+        except RowError as error:
+            raise MessageError(f"expected {error}, got {shorten(row)}") from None
+        columns.add([src], [dst], [weight], [time], [row.get("op") if isinstance(row, dict) else None])
+
+
+def _removals(rows: list[Any], columns: _Columns) -> None:
+    for row in rows:
+        if type(row) is not list or len(row) != 2:
+            raise MessageError(f"remove_edges: expected pairs [src, dst], got {shorten(row)}")
+    columns.add([row[0] for row in rows], [row[1] for row in rows], op=[Op.REMOVE] * len(rows))
+
+
+# Fields
+
+
+def _field_columns(fields: Mapping[str, bytes], options: ReadOptions | None) -> _Columns:
+    if not {"src", "dst"} <= fields.keys() or fields.keys() - {"src", "dst", "weight", "op", "time"}:
+        raise MessageError(f"expected fields src, dst[, weight, op, time], or data, got {shorten(list(fields))}")
+    try:
+        text = {name: value.decode() for name, value in fields.items()}
+    except UnicodeDecodeError:
+        raise MessageError("expected UTF-8 text in every field, got other bytes") from None
+    try:
+        weight = to_weight(text["weight"]) if "weight" in text else None
+        time = to_time(text["time"]) if "time" in text else None
+    except RowError as error:
+        raise MessageError(f"expected {error}") from None
+    op = text.get("op")
+    columns = _Columns()
+    columns.add([text["src"]], [text["dst"]], [weight], [time], [int(op) if op in ("0", "1", "2", "3") else op])
+    return columns
+
+
+# Values
+
+
+def _checked(columns: _Columns, options: ReadOptions | None) -> Batch:
+    ids = "auto" if options is None else options.ids
+    try:
+        ends = (columns.src, columns.dst)
+        src, dst = ends if ids == "auto" else ([to_id(name, ids) for name in column] for column in ends)
+        batch = Batch.of(src, dst, _weights(columns.weight), _operations(columns.op), _times(columns.time))
+    except RowError as error:
+        raise MessageError(f"expected {error}") from None
+    except InvalidValueError as error:
+        raise MessageError(str(error)) from None
+    return _with_fair_ids(batch)
+
+
+def _weights(values: list[Any]) -> list[float] | None:
+    kinds = set(map(type, values))
+    if kinds <= {type(None)}:
+        return None
+    if not kinds <= {int, float, type(None)}:
+        wrong = next(value for value in values if type(value) not in (int, float, type(None)))
+        raise MessageError(f"weight: expected positive finite numbers, got {shorten(wrong)}")
+    return [1.0 if value is None else value for value in values] if type(None) in kinds else values
+
+
+def _times(values: list[Any]) -> list[float] | None:
+    if set(map(type, values)) <= {type(None)}:
+        return None
+    return [math.nan if value is None else to_time(value) for value in values]
+
+
+def _operations(values: list[Any]) -> list[Op] | None:
+    if set(map(type, values)) <= {type(None)}:
+        return None
+    return [Op.ADD if value is None else _operation(value) for value in values]
+
+
+def _operation(value: Any) -> Op:
+    known = value.lower() if isinstance(value, str) else value
+    if type(known) not in (str, int, Op) or known not in OPERATIONS:
+        raise MessageError(f"op: expected one of {', '.join(op.name.lower() for op in Op)}, got {shorten(value)}")
+    return OPERATIONS[known]
+
+
+def _with_fair_ids(batch: Batch) -> Batch:
+    for column in (batch.src, batch.dst):
+        length = _longest(column)
+        if length == 0 or length > MAX_ID_BYTES:
+            got = "empty text" if not length else f"one of {length:,} bytes"
+            raise MessageError(f"expected ids of 1 to {MAX_ID_BYTES:,} bytes, got {got}")
+    return batch
+
+
+def _longest(column: IdColumn) -> int:
+    """The length of the longest id, but 0 where one is empty; integers of 64 bits are never too long."""
+    if isinstance(column, np.ndarray):
+        return 1
+    if isinstance(column, pa.Array):
+        ends = pc.min_max(pc.binary_length(column)).as_py()
+        return int(ends["max"] if ends["min"] else 0)
+    lengths = [len(str(name).encode()) for name in column]
+    return max(lengths) if min(lengths) else 0

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ripplet.events import Batch, Op, as_list
+from ripplet.io.base import ReadOptions
+from ripplet.io.messages import (
+    MAX_ID_BYTES,
+    MessageError,
+    decode,
+    decode_arrow,
+    decode_fields,
+    decode_json,
+    decode_many,
+    shown,
+)
+
+
+def rows(batch: Batch):
+    pairs = zip(as_list(batch.src), as_list(batch.dst), strict=True)
+    return [(*pair, Op(0 if batch.op is None else batch.op[row])) for row, pair in enumerate(pairs)]
+
+
+def stream(**columns):
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+ADD, REMOVE, VERTEX, GONE = Op
+
+
+def test_a_document_is_applied_in_one_order():
+    message = decode_json(
+        b"""{"key": "k1", "remove_vertices": ["z"], "remove_edges": [["a", "b"]],
+             "edges": [["a", "b"], ["a", "c", 2.0]],
+             "arrivals": [{"id": "v", "neighbours": ["a", "b"], "weights": [1, 2.5], "time": 7}, {"id": "alone"}]}"""
+    )
+    assert message.key == "k1"
+    assert rows(message.batch) == [
+        ("v", "a", ADD),
+        ("v", "b", ADD),
+        ("alone", "alone", VERTEX),
+        ("a", "b", ADD),
+        ("a", "c", ADD),
+        ("a", "b", REMOVE),
+        ("z", "z", GONE),
+    ]
+    assert message.batch.weight.tolist() == [1, 2.5, 1, 1, 2, 1, 1]
+    assert message.batch.time[:2].tolist() == [7, 7]
+    assert np.isnan(message.batch.time[2:]).all()
+
+
+@pytest.mark.parametrize(
+    "edge",
+    [
+        b'["a", 1]',
+        b'["a", 1, 1.0]',
+        b'{"src": "a", "dst": 1}',
+        b'{"source": "a", "target": 1, "op": "add"}',
+        b'{"edges": [{"from": "a", "to": 1, "op": 0}]}',
+    ],
+)
+def test_one_edge_in_every_form(edge):
+    batch = decode(edge).batch
+    assert rows(batch) == [("a", 1, ADD)]
+
+
+def test_options_name_columns_and_kinds():
+    options = ReadOptions(src="u", dst="v", ids="str")
+    assert rows(decode_json(b'{"u": 1, "v": 2, "op": "REMOVE"}', options).batch) == [("1", "2", REMOVE)]
+    assert decode_json(b"[1, 2, 0.5]", ReadOptions(weight="none")).batch.weight is None
+
+
+def test_times_are_numbers_or_dates():
+    batch = decode_json(b'{"edges": [[1, 2, 1, 5], [1, 2, null, "1970-01-02"], [3, 4]]}').batch
+    assert batch.time[:2].tolist() == [5, 86400]
+    assert np.isnan(batch.time[2])
+
+
+def test_an_empty_list_is_an_empty_batch():
+    assert len(decode_json(b'{"edges": []}').batch) == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "expected JSON"),
+        (b"\xff", "UTF-8"),
+        (b"{}", "an edge"),
+        (b"3", "an edge"),
+        (b'{"edges": {}}', "edges: expected a list"),
+        (b'{"edges": [[1]]}', "an edge"),
+        (b'{"edges": [[1, 2, 3, 4, 5]]}', "an edge"),
+        (b'{"edges": [], "speed": 1}', "got 'speed' too"),
+        (b'{"edges": [[1, 2, NaN]]}', "got NaN"),
+        (b'{"edges": [[1, 2, 1e999]]}', "positive finite"),
+        (b'{"edges": [[1, 2, -1]]}', "positive finite"),
+        (b'{"edges": [[1, 2, "3"]]}', "positive finite"),
+        (b'{"edges": [[1, 2, true]]}', "positive finite"),
+        (b'{"edges": [[1, 2, 1, 1e999]]}', "a time"),
+        (b'{"edges": [[1, 2, 1, true]]}', "a time"),
+        (b'{"edges": [[1.5, 2]]}', "int or str"),
+        (b'{"edges": [[true, 2]]}', "int or str"),
+        (b'{"edges": [[null, 2]]}', "int or str"),
+        (b'{"edges": [["", "b"]]}', "got empty text"),
+        (b'{"edges": [["", 2]]}', "got empty text"),
+        (b'{"edges": [["\\ud800", "b"]]}', "UTF-8"),
+        (b'{"edges": [{"src": 1, "dst": 2, "op": "paint"}]}', "op: expected one of add"),
+        (b'{"edges": [{"src": 1, "dst": 2, "op": true}]}', "op: expected one of add"),
+        (b'{"edges": [{"src": 1, "dst": 2, "op": [[]]}]}', "op: expected one of add"),
+        (b'{"key": 1, "edges": []}', "key: expected text"),
+        (b'{"key": "", "edges": []}', "key: expected text"),
+        (b'{"key": "\\ud800", "edges": []}', "key: expected text"),
+        (b'{"arrivals": ["v"]}', "arrivals: expected"),
+        (b'{"arrivals": [{"id": "v", "neighbors": []}]}', "arrivals: expected"),
+        (b'{"arrivals": [{"id": "v", "neighbours": "ab"}]}', "lists of neighbours"),
+        (b'{"arrivals": [{"id": "v", "neighbours": ["a"], "weights": []}]}', "one per neighbour"),
+        (b'{"arrivals": [{"id": ["v"], "neighbours": ["a"]}]}', "int or str"),
+        (b'{"remove_edges": [[1, 2, 3]]}', "pairs"),
+        (b'{"remove_vertices": [{}]}', "int or str"),
+        (b"[" * 100_000, "too deeply"),
+        (b'{"edges": ' + b"[" * 700 + b"]" * 700 + b"}", "."),
+        (b"[" + b"9" * 5_000 + b", 1]", "expected JSON"),
+        (b"[" + b"9" * 2_000 + b", 1]", "1 to 1,024 bytes"),
+        (json.dumps(["x" * (MAX_ID_BYTES + 1), "b"]).encode(), "1 to 1,024 bytes, got one of 1,025 bytes"),
+        (json.dumps(["x" * (MAX_ID_BYTES + 1), 1]).encode(), "1 to 1,024 bytes"),
+        (json.dumps(["é" * (MAX_ID_BYTES // 2 + 1), "b"]).encode(), "1 to 1,024 bytes"),
+    ],
+)
+def test_what_holds_no_events_is_refused_with_a_reason(data, reason):
+    with pytest.raises(MessageError, match=reason):
+        decode(data)
+
+
+def test_the_longest_id_and_key_pass():
+    name = "é" * (MAX_ID_BYTES // 2)
+    message = decode_json(json.dumps({"key": name, "edges": [[name, 2**70]]}).encode())
+    assert (rows(message.batch), message.key) == ([(name, 2**70, ADD)], name)
+
+
+def test_arrow():
+    batch = decode(
+        stream(
+            src=["a", "b"],
+            dst=["c", "d"],
+            weight=[1, 2],
+            op=["add", "remove"],
+            time=pa.array([1, None], pa.timestamp("s")),
+        )
+    ).batch
+    assert rows(batch) == [("a", "c", ADD), ("b", "d", REMOVE)]
+    assert batch.weight.tolist() == [1, 2]
+    assert batch.time[0] == 1
+    assert np.isnan(batch.time[1])
+    more = decode_arrow(stream(src=[1], dst=[2], op=pa.array([2], pa.int8()), other=["x"]))
+    assert rows(more) == [(1, 1, VERTEX)]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "expected an Arrow stream"),
+        (stream(src=[1], dst=[2])[:60], "expected an Arrow stream"),
+        (stream(src=[1]), "expected columns"),
+        (stream(src=[1, None], dst=[2, 3]), "an id in every row"),
+        (stream(src=[[1]], dst=[2]), "int or str"),
+        (stream(src=[1], dst=[2], weight=["x"]), "weight: expected numbers"),
+        (stream(src=[1], dst=[2], weight=[None]), "weight: expected numbers"),
+        (stream(src=[1], dst=[2], weight=[float("nan")]), "positive finite"),
+        (stream(src=[1], dst=[2], op=[9]), "op: expected"),
+        (stream(src=[1], dst=[2], op=["x"]), "op: expected"),
+        (stream(src=[1], dst=[2], time=["x"]), "time: expected"),
+        (stream(src=[1], dst=[2], time=[float("inf")]), "time: expected"),
+        (stream(src=[1], dst=[2], time=pa.array([1], pa.duration("s"))), "cast"),
+        (stream(src=["x" * 1025], dst=["b"]), "1 to 1,024 bytes"),
+        (stream(src=[""], dst=["b"]), "empty text"),
+    ],
+)
+def test_arrow_that_holds_no_events(data, reason):
+    with pytest.raises(MessageError, match=reason):
+        decode_arrow(data)
+
+
+def test_fields():
+    message = decode_fields({"src": b"1", "dst": b"b", "weight": b"2", "op": b"remove", "time": b"1970-01-01"})
+    assert rows(message.batch) == [("1", "b", REMOVE)]
+    assert (message.batch.weight.tolist(), message.batch.time.tolist()) == ([2], [0])
+    assert rows(decode_fields({"src": b"1", "dst": b"2", "op": b"3"}, ReadOptions(ids="int")).batch) == [(1, 1, GONE)]
+    assert decode_fields({"data": b'{"key": "k", "edges": [[1, 2]]}'}).key == "k"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"src": b"1"},
+        {"src": b"1", "dst": b"2", "colour": b"red"},
+        {"src": b"\xff", "dst": b"2"},
+        {"src": b"1", "dst": b"2", "weight": b"nan"},
+        {"src": b"1", "dst": b"2", "op": b"4"},
+        {"src": b"", "dst": b"2"},
+        {"data": b"nothing"},
+    ],
+)
+def test_fields_that_hold_no_events(fields):
+    with pytest.raises(MessageError):
+        decode_fields(fields)
+
+
+def test_many_keep_their_order_and_name_what_is_wrong():
+    items = [
+        ("1", b'["a", "b"]'),
+        ("2", b'["a", "b", -1]'),
+        ("3", stream(src=["c"], dst=["d"])),
+        ("4", {"src": b"e", "dst": b"f"}),
+        ("5", b"\xfe"),
+        ("6", b'{"remove_vertices": ["a"]}'),
+    ]
+    batch, poison = decode_many(items)
+    assert rows(batch) == [("a", "b", ADD), ("c", "d", ADD), ("e", "f", ADD), ("a", "a", GONE)]
+    assert [(one.where, one.message) for one in poison] == [("2", '["a", "b", -1]'), ("5", "\\xfe")]
+    assert "positive finite" in poison[0].reason
+    good, none = decode_many([items[0], items[3], items[5]])
+    assert (rows(good), none) == ([("a", "b", ADD), ("e", "f", ADD), ("a", "a", GONE)], [])
+
+
+def test_a_refused_message_is_shown_in_part():
+    assert len(shown(b"x" * 10_000_000)) == 1 << 16
+    assert shown({"src": b"\xff"}) == '{"src": "\\\\xff"}'
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["id", "src", "dst", "op"]), inner),
+    max_leaves=12,
+)
+documents = st.dictionaries(
+    st.sampled_from(
+        ["key", "edges", "arrivals", "remove_edges", "remove_vertices", "src", "dst", "op", "weight", "time"]
+    ),
+    json_values | st.lists(st.lists(json_values, min_size=2, max_size=3), max_size=3),
+)
+ARROW = stream(src=["a", "b"], dst=["c", "d"], weight=[1.0, 2.0], op=[0, 1])
+
+
+@st.composite
+def spoiled(draw):
+    data = bytearray(ARROW)
+    for place in draw(st.lists(st.integers(0, len(data) - 1), max_size=4)):
+        data[place] = draw(st.integers(0, 255))
+    return bytes(data[: draw(st.integers(0, len(data)))])
+
+
+@settings(max_examples=400)
+@given(st.binary() | documents.map(lambda value: json.dumps(value).encode()) | spoiled())
+@example(b"[" * 100_000)
+def test_any_bytes_are_a_batch_or_refused(data):
+    with suppress(MessageError):
+        assert isinstance(decode(data).batch, Batch)
+    batch, poison = decode_many([("here", data), ("there", b"[1, 2]")])
+    assert len(batch) >= 1
+    assert all(len(one.reason) < 1000 for one in poison)
+    assert len(poison) <= 1
+
+
+@given(st.dictionaries(st.sampled_from(["src", "dst", "weight", "op", "time", "data", "x"]), st.binary(max_size=8)))
+def test_any_fields_are_a_batch_or_refused(fields):
+    with suppress(MessageError):
+        assert len(decode_fields(fields).batch) == 1 or "data" in fields
