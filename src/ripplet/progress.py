@@ -5,22 +5,44 @@ Loads what draws them: import it where it is needed.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 
-def progress(remembered: float = 30.0) -> Progress:
-    """Bars with a `note` behind each; the time left is told from the speed in so many seconds that are remembered."""
+def progress() -> Progress:
+    """Bars with a `note` behind each."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description:<8}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TimeLeft(),
         TextColumn("{task.fields[note]}"),
         console=console,
         transient=True,
         disable=not console.is_terminal,
-        speed_estimate_period=remembered,
     )
+
+
+class TimeLeft(TimeRemainingColumn):
+    """The time until a task `ends`, on the clock of the bars, where that is foretold; else by its speed so far."""
+
+    def render(self, task: Task) -> Text:
+        """The time as hours, minutes and seconds."""
+        ends = task.fields.get("ends")
+        if ends is None or task.finished:
+            return super().render(task)
+        left = timedelta(seconds=max(0, round(ends - task.get_time())))
+        return Text(str(left), style="progress.remaining")

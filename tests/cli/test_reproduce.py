@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from ripplet.cli.main import ExitCode, app, run
 from ripplet.cli.reproduce import Bar
 from ripplet.experiments import reproduce
+from ripplet.experiments.forecast import Forecast
 from ripplet.experiments.kinds import KINDS
 from ripplet.experiments.kinds.base import Kind, Measured
 from ripplet.experiments.reproduce import Outcome
@@ -169,17 +170,25 @@ def test_an_interruption_keeps_what_is_done_and_says_how_to_go_on(monkeypatch, c
     assert recorded("classification") == [1]
 
 
-def test_one_bar_over_all_studies():
+def test_one_bar_over_all_studies(monkeypatch):
     from rich.console import Console
     from rich.progress import Progress
 
+    monkeypatch.setattr("ripplet.experiments.forecast.monotonic", lambda: 100.0)
     bars = Progress(disable=True, console=Console(stderr=True, quiet=True))
-    bar = Bar(bars)
-    told = bar.begins("grid", 5)
-    told("cora, DeepWalk, seed 0", 1.25)
+    bar, left = Bar(bars), Forecast([])
+    cells = [("", {"kind": "counted", "dataset": "cora", "seed": seed}) for seed in range(5)]
+    left.plan(cells)
+    bar.begins("grid", left)
     (task,) = bars.tasks
-    assert (task.description, task.completed, task.total) == ("grid", 1, 5)
+    assert (task.description, task.completed, task.total) == ("grid", 0, 5)
+    assert task.fields["ends"] is None, "nothing is known yet"
+    left.done(cells[0][1], 1.25)
+    bar.did("cora, DeepWalk, seed 0", 1.25, left)
+    assert (task.completed, task.total) == (1, 5)
     assert task.fields["note"] == "cora, DeepWalk, seed 0: 1.2 s"
+    assert task.fields["ends"] == 105
     bar.ends(Outcome("grid", 1, 1, 1.25, Path("grid.md"), []))
-    bar.begins("time", 7)
+    left.plan(cells + cells[:2])
+    bar.begins("time", left)
     assert (task.description, task.completed, task.total) == ("time", 1, 8)

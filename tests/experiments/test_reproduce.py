@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ripplet.experiments import reproduce
+from ripplet.experiments.forecast import Forecast
 from ripplet.experiments.kinds import KINDS
 from ripplet.experiments.kinds.base import Kind, Measured
 from ripplet.experiments.reproduce import Choice, Outcome, Plan, carry_out, carry_out_all, data_needed
@@ -75,12 +76,14 @@ class Noted:
 
     def __init__(self) -> None:
         self.left: list[tuple[str, int]] = []
-        self.cells: list[str] = []
+        self.cells: list[tuple[str, int]] = []
         self.ended: list[Outcome] = []
 
-    def begins(self, study: str, left: int) -> reproduce.Told:
-        self.left.append((study, left))
-        return lambda cell, seconds: self.cells.append(cell)
+    def begins(self, study: str, left: Forecast) -> None:
+        self.left.append((study, left.cells()))
+
+    def did(self, cell: str, seconds: float, left: Forecast) -> None:
+        self.cells.append((cell, left.cells()))
 
     def ends(self, outcome: Outcome) -> None:
         self.ended.append(outcome)
@@ -142,7 +145,9 @@ def test_studies_run_in_order_with_the_settings_chosen_before(plan: Plan, ran: l
     noted = everything(plan)
     assert noted.left == [("grid", 16), ("classification", 14), ("extra", 2), ("time", 1)]
     assert [outcome.ran for outcome in noted.ended] == [2, 12, 1, 1]
-    assert len(noted.cells) == len(ran) == 16
+    assert len(ran) == 16
+    assert noted.cells[:2] == [("cora, DeepWalk: window 5, seed 0", 15), ("cora, DeepWalk: window 10, seed 0", 14)]
+    assert [left for _, left in noted.cells] == list(range(15, -1, -1))
     assert [own["window"] for own in tuned(plan)] == [10, 10]
     outcome = noted.ended[1]
     assert outcome.table.read_text().startswith("# Scores")
@@ -161,12 +166,9 @@ def test_what_is_recorded_is_run_again_only_if_asked(plan: Plan, ran: list[dict[
 
 def test_an_interruption_keeps_what_is_done(plan: Plan, ran: list[dict[str, Any]]) -> None:
     class Impatient(Noted):
-        def begins(self, study: str, left: int) -> reproduce.Told:
-            def told(cell: str, seconds: float) -> None:
-                if len(ran) == 5:
-                    raise KeyboardInterrupt
-
-            return told
+        def did(self, cell: str, seconds: float, left: Forecast) -> None:
+            if len(ran) == 5:
+                raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         carry_out_all(plan, list(plan.studies().values()), Choice(), Impatient())

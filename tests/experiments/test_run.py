@@ -53,7 +53,9 @@ def test_recorded_cells_are_run_again_if_asked(study: Study, record: Record, cal
 
 def test_every_cell_that_is_done_is_told_after_it_is_recorded(study: Study, record: Record, calls: Calls) -> None:
     told: list[tuple[str, int]] = []
-    run(waiting(study, record), record, told=lambda name, _: told.append((name, len(Record.read(record.path).cells))))
+    run(
+        waiting(study, record), record, told=lambda cell, _: told.append((cell[0], len(Record.read(record.path).cells)))
+    )
     assert told[:2] == [("cora, plain, seed 0", 1), ("blog, plain, seed 0", 2)]
     assert len(told) == 8
 
@@ -119,7 +121,7 @@ def test_what_measures_time_comes_last_one_by_one_in_this_process(
 def test_side_by_side_the_figures_are_the_same(record: Record, tmp_path: Path) -> None:
     cells = [(f"seed {seed}", {**REAL, "seed": seed}) for seed in (0, 1)]
     told: list[str] = []
-    run(cells, record, jobs=2, told=lambda name, _: told.append(name))
+    run(cells, record, jobs=2, told=lambda cell, _: told.append(cell[0]))
     alone = Record.read(tmp_path / "alone.json")
     run(cells, alone)
     assert sorted(told) == ["seed 0", "seed 1"]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ripplet.cli.console import print_json, say
+from ripplet.cli.console import print_json, progress, say
 from ripplet.cli.options import Json
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from ripplet.experiments.forecast import Forecast
     from ripplet.experiments.reproduce import Choice, Outcome, Plan
-    from ripplet.experiments.run import Told
     from ripplet.experiments.spec import Study
 
 RESULTS = Path("results")
@@ -71,9 +71,8 @@ def _run(plan: Plan, studies: list[Study], choice: Choice) -> dict[str, Any]:
     from ripplet.datasets import fetch
     from ripplet.experiments.reproduce import carry_out_all, data_needed, write_page
     from ripplet.experiments.summary import summary
-    from ripplet.progress import progress
 
-    with progress(remembered=3600) as bars:
+    with progress() as bars:
         for dataset in data_needed(plan.waiting(studies, choice.again)):
             fetch(dataset, Bars(bars))
         outcomes = carry_out_all(plan, studies, choice, Bar(bars))
@@ -94,19 +93,20 @@ class Bar:
         self._task = bars.add_task("", total=None, note="")
         self._done = 0
 
-    def begins(self, study: str, left: int) -> Told:
+    def begins(self, study: str, left: Forecast) -> None:
         """Show the study, and how many cells there are in all as far as is known now."""
-        self._bars.update(self._task, description=study, total=self._done + left, note="")
-        return self._told
+        total = self._done + left.cells()
+        self._bars.update(self._task, description=study, total=total, note="", ends=left.ends())
+
+    def did(self, cell: str, seconds: float, left: Forecast) -> None:
+        """Show the cell, and when all will be done."""
+        self._done += 1
+        self._bars.update(self._task, completed=self._done, note=f"{cell}: {seconds:.1f} s", ends=left.ends())
 
     def ends(self, outcome: Outcome) -> None:
         """Say what came of a study."""
         line = f"{outcome.name}: {outcome.ran} cells, {outcome.seconds:.0f} s, {outcome.table}"
         self._bars.console.print(line, highlight=False, soft_wrap=True)
-
-    def _told(self, cell: str, seconds: float) -> None:
-        self._done += 1
-        self._bars.update(self._task, completed=self._done, note=f"{cell}: {seconds:.1f} s")
 
 
 def _entry(outcome: Outcome) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ripplet.datasets import available
 from ripplet.experiments import plots
+from ripplet.experiments.forecast import Forecast
 from ripplet.experiments.page import page
 from ripplet.experiments.record import SOURCE, Record
 from ripplet.experiments.report import picture, report
@@ -100,8 +101,12 @@ class Plan:
 class Watcher(Protocol):
     """Who is told how far it has come."""
 
-    def begins(self, study: str, left: int) -> Told:
-        """A study begins; so many cells are left to run, its own and those of the studies after it."""
+    def begins(self, study: str, left: Forecast) -> None:
+        """A study begins; what is left are its own cells and those of the studies after it."""
+        ...
+
+    def did(self, cell: str, seconds: float, left: Forecast) -> None:
+        """A cell is done; it took so many seconds."""
         ...
 
     def ends(self, outcome: Outcome) -> None:
@@ -124,11 +129,19 @@ class Outcome:
 def carry_out_all(plan: Plan, studies: Sequence[Study], choice: Choice, watcher: Watcher) -> list[Outcome]:
     """Carry out one study after another, each with the settings that those before it have chosen."""
     outcomes = []
+    left = Forecast([plan.record(study) for study in plan.studies().values()], choice.jobs)
+
+    def told(cell: Cell, seconds: float) -> None:
+        left.done(cell[1], seconds)
+        watcher.did(cell[0], seconds, left)
+
     for place, planned in enumerate(studies):
         began = perf_counter()
         study = plan.chosen(planned)
         ran, later = plan.waiting([study], choice.again), plan.waiting(studies[place + 1 :], choice.again)
-        carry_out(study, plan.results, choice, watcher.begins(study.name, len(ran) + len(later)))
+        left.plan([*ran, *later])
+        watcher.begins(study.name, left)
+        carry_out(study, plan.results, choice, told)
         outcomes.append(Outcome(
             study.name,
             cells=len(plan.waiting([study], again=True)),
@@ -151,7 +164,9 @@ def carry_out(study: Study, results: Path, choice: Choice, told: Told | None = N
     if told:
         run(cells, record, choice.jobs, told)
     else:
-        with _lines(study.name, len(cells)) as line:
+        left = Forecast([record], choice.jobs)
+        left.plan(cells)
+        with _lines(study.name, left) as line:
             run(cells, record, choice.jobs, line)
     write(study, record, results)
     return record
@@ -182,15 +197,16 @@ def data_needed(cells: Sequence[Cell]) -> list[str]:
 
 
 @contextmanager
-def _lines(name: str, total: int) -> Iterator[Told]:
+def _lines(study: str, left: Forecast) -> Iterator[Told]:
     """A line for every cell, above a bar."""
     from ripplet.progress import progress
 
-    with progress(remembered=3600) as bars:
-        task = bars.add_task(name, total=total, note="")
+    with progress() as bars:
+        task = bars.add_task(study, total=left.cells(), note="", ends=left.ends())
 
-        def told(cell: str, seconds: float) -> None:
-            bars.console.print(f"{name}: {cell}: {seconds:.1f} s", highlight=False)
-            bars.advance(task)
+        def told(cell: Cell, seconds: float) -> None:
+            left.done(cell[1], seconds)
+            bars.console.print(f"{study}: {cell[0]}: {seconds:.1f} s", highlight=False)
+            bars.update(task, advance=1, ends=left.ends())
 
         yield told

@@ -18,10 +18,10 @@ from ripplet.experiments.record import Record, environment, key_of
 from ripplet.experiments.spec import Study, matches
 from ripplet.experiments.tuned import check_chosen
 
-Told = Callable[[str, float], object]
-"""Who is told that a cell is done, and how many seconds it took."""
-
 Cell = tuple[str, Configuration]
+
+Told = Callable[[Cell, float], object]
+"""Who is told that a cell is done, and how many seconds it took."""
 
 THREADS = "OMP_NUM_THREADS"
 
@@ -46,10 +46,10 @@ def run(cells: list[Cell], record: Record, jobs: int = 1, told: Told | None = No
     others = [cell for cell in cells if not KINDS[cell[1]["kind"]].alone]
     for batch, workers in ((others, jobs), (alone, 1)):
         where = environment()
-        for (name, configuration), (seconds, measured) in _results(batch, min(workers, len(batch))):
-            record.add(configuration, measured, seconds, where)
+        for cell, (seconds, measured) in _results(batch, min(workers, len(batch))):
+            record.add(cell[1], measured, seconds, where)
             if told:
-                told(name, seconds)
+                told(cell, seconds)
 
 
 def _results(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, tuple[float, Measured]]]:
