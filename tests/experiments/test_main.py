@@ -60,7 +60,10 @@ def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [(["--only", "seed"], "--only: expected name=value"), (["--only", "seed=9"], "values that some cell has")],
+    [
+        (["--only", "seed"], "--only: expected name=value"),
+        (["--only", "seed=9"], "only seed: expected one of 0, 1, got '9'"),
+    ],
 )
 def test_mistakes_are_one_line(study_file: Path, arguments: list[str], expected: str) -> None:
     with pytest.raises(SystemExit, match=expected):

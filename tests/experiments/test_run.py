@@ -87,9 +87,20 @@ def test_two_settings_that_are_the_same_are_run_once(study_file: Path, record: R
     assert len(waiting(load(study_file), record)) == 4
 
 
-def test_a_choice_of_no_cell_is_refused(study: Study, record: Record) -> None:
-    with pytest.raises(InvalidValueError, match="only: expected values that some cell has"):
-        waiting(study, record, {"seed": "7"})
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ({"seed": "7"}, "only seed: expected one of 0, 1, got '7'"),
+        ({"seed": "0", "setting": "treble"}, "only setting: expected one of plain, double, got 'treble'"),
+        ({"sed": "0"}, "only: expected names among kind, start, dataset, seed, setting, times, got 'sed'"),
+        ({"setting": "plain", "times": "2"}, "only: expected values that some cell has all at once, got"),
+    ],
+)
+def test_a_choice_of_no_cell_is_refused_with_what_there_is(
+    study: Study, record: Record, only: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidValueError, match=f"^{message}"):
+        waiting(study, record, only)
 
 
 def test_nothing_is_run_where_a_setting_has_not_been_chosen(record: Record, calls: Calls) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ Told = Callable[[Cell, float], object]
 """Who is told that a cell is done, and how many seconds it took."""
 
 THREADS = "OMP_NUM_THREADS"
+LONGEST = 300  # characters of a list in a message
 
 
 def waiting(study: Study, record: Record, only: dict[str, str] | None = None, again: bool = False) -> list[Cell]:
@@ -34,8 +36,23 @@ def waiting(study: Study, record: Record, only: dict[str, str] | None = None, ag
         if matches(configuration, setting, only or {})
     }
     if not wanted:
-        raise InvalidValueError.of("only", "values that some cell has", only)
+        raise _no_cell(study, only or {})
     return [cell for key, cell in wanted.items() if again or key not in record.cells]
+
+
+def _no_cell(study: Study, only: dict[str, str]) -> InvalidValueError:
+    """Which part of a choice no cell has, and what there is to choose from."""
+    have: dict[str, dict[str, None]] = {}
+    for setting, _, configuration in study.cells():
+        for name, value in {**configuration, "setting": setting}.items():
+            have.setdefault(name, {})[str(value)] = None
+    for name, value in only.items():
+        if name not in have:
+            return InvalidValueError.of("only", f"names among {', '.join(have)}", name)
+        if value not in have[name]:
+            some = textwrap.shorten(", ".join(have[name]), LONGEST, placeholder=" …")
+            return InvalidValueError.of(f"only {name}", f"one of {some}", value)
+    return InvalidValueError.of("only", "values that some cell has all at once", only)
 
 
 def run(cells: list[Cell], record: Record, jobs: int = 1, told: Told | None = None) -> None:
