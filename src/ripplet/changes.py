@@ -17,7 +17,7 @@ class Changes:
     Nothing is served before it is asked for: a batch whose changes nobody reads costs no time for them.
     """
 
-    __slots__ = ("_column", "_inside", "_serve", "_vectors", "anchored", "arrived", "removed", "sequence")
+    __slots__ = ("_column", "_inside", "_serve", "_vectors", "anchored", "arrived", "removed", "sequence", "spectrum")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Changes:
         self._column, self._inside, self._serve = column, inside, serve
         self._vectors: NDArray[np.float32] | None = None
         self.arrived, self.removed, self.sequence, self.anchored = arrived, removed, sequence, anchored
+        self.spectrum: list[list[float]] | None = None  # before and after an anchor that was asked to say, per view
 
     def __len__(self) -> int:
         return len(self._column)

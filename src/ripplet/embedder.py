@@ -17,6 +17,7 @@ from ripplet.errors import FormatError, InvalidValueError, UnknownVertexError
 from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, plain_id, weight_column
 from ripplet.graph.graph import ones
 from ripplet.locks import ReadWriteLock
+from ripplet.optimality import gaps, losses
 from ripplet.parameters import Parameters
 from ripplet.search.exact import nearest
 from ripplet.state.files import read_arrays, write_arrays
@@ -116,13 +117,20 @@ class Embedder:
         with self._lock.writing():
             return self._changes(self._engine.apply(batch))
 
-    def anchor(self) -> Changes:
-        """Correct all vectors now. Nothing happens under rule `paper`, nor on a graph without edges."""
+    def anchor(self, *, gap: bool = False) -> Changes:
+        """Correct all vectors now. Nothing happens under rule `paper`, nor on a graph without edges.
+
+        With `gap` the changes say how much of its spectrum each view held before and after: `changes.spectrum`.
+        """
         with self._lock.writing():
             engine = self._engine
             possible = self.rule != "paper" and engine.graph.adjacency.edges > 0
+            before = gaps(engine) if gap else []
             moved = engine.anchor() if possible else np.empty(0, np.int64)
-            return self._changes(Outcome(moved, engine.graph.next_arrival, [], possible))
+            changes = self._changes(Outcome(moved, engine.graph.next_arrival, [], possible))
+            if gap:
+                changes.spectrum = [[found.share for found in state] for state in (before, gaps(engine))]
+            return changes
 
     # ------------------------------------------------------------------ what comes out
 
@@ -211,10 +219,23 @@ class Embedder:
 
     # ------------------------------------------------------------------ how it stands
 
-    def diagnostics(self) -> dict[str, Any]:
-        """Sizes, unplaced vertices, orthogonality error, growth since the last anchor, events and changes so far."""
+    def diagnostics(
+        self, *, objective: bool = False, gap: bool = False, since: Embedder | None = None
+    ) -> dict[str, Any]:
+        """Sizes, unplaced vertices, orthogonality error, growth since the last anchor, events and changes so far.
+
+        `objective` adds the paper's losses: homophily now, smoothness `since` an earlier copy of the model (else 0).
+        `gap` adds what they could be at best, and per view the share of its operator's spectrum that the vectors hold:
+        an eigenproblem on the whole graph, which takes about as long as a start.
+        """
+        earlier = None if since is None else since._engine
         with self._lock.reading():
-            return self._engine.diagnostics()
+            report = self._engine.diagnostics()
+            if objective or gap:
+                report["objective"] = losses(self._engine, earlier, bound=gap)
+            if gap:
+                report["spectrum"] = [found.share for found in gaps(self._engine)]
+            return report
 
     def digest(self) -> str:
         """A hash of graph, vectors and sequence number: equal digests, equal models."""

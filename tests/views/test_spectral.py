@@ -100,6 +100,43 @@ def test_anchors_find_what_is_missing(planted: Any, known: int) -> None:
     np.testing.assert_allclose(mu, exact.mu, atol=1e-3)
 
 
+def test_an_anchor_recovers_from_bounds_that_no_longer_hold(planted: Any) -> None:
+    """A graph of before had larger eigenvalues: a filter that damps what lies below them damps what is wanted."""
+    sample = planted()
+    exact = VIEW.start(sample.adjacency, sample.rows, 6, threads=1)
+    rows = exact.rows + np.random.default_rng(0).normal(0, 0.3, exact.rows.shape) * sample.active[:, None]
+    before = VIEW.reached(sample.adjacency, rows, threads=1)
+    stale = np.full(6, 0.9 * float(exact.mu[0]))
+    assert exact.mu.min() < 0.5 * stale[0]
+    basis = VIEW.anchor(sample.adjacency, rows.astype(np.float32), stale, seed=0, threads=1)
+    after = VIEW.reached(sample.adjacency, basis.rows, threads=1)
+    assert before < 0.95 * exact.mu.sum() < 0.99 * exact.mu.sum() < after
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), edges=st.integers(2, 80), columns=st.integers(1, 6), tau=st.sampled_from([0, 2]))
+def test_what_rows_hold_of_the_spectrum(randomly: Any, seed: int, edges: int, columns: int, tau: float) -> None:
+    """Against dense matrices: the Ritz values on the span of random rows, and the leading eigenvalues."""
+    sample = randomly(seed, edges=edges)
+    view, active = SpectralView(tau=tau), np.flatnonzero(sample.active)
+    basis = view.start(sample.adjacency, sample.rows, columns, threads=1)
+    rows = np.random.default_rng(seed).standard_normal((sample.rows, columns))
+    measure, walk = sample.measure(basis.tau), sample.walk(basis.tau)
+    block = (rows - measure @ rows / measure.sum())[active] * np.sqrt(measure[active])[:, None]
+    left, lengths, _ = np.linalg.svd(block, full_matrices=False)
+    left = left[:, lengths > 1e-4 * lengths[0]]
+    root = np.sqrt(measure[active])
+    symmetric = walk[np.ix_(active, active)] * root[:, None] / root
+    ritz = np.linalg.eigvalsh(left.T @ ((symmetric + symmetric.T) / 2) @ left)
+    reached, best = (
+        view.reached(sample.adjacency, rows, threads=1),
+        view.best(sample.adjacency, sample.rows, columns, threads=1),
+    )
+    assert reached == pytest.approx(ritz[ritz > 0].sum(), abs=1e-6)
+    assert best == pytest.approx(np.maximum(sample.spectrum(basis.tau)[:columns], 0).sum(), abs=1e-9)
+    assert reached <= best + 1e-9
+
+
 def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators, "BLOCK", 16)
     sample = planted()

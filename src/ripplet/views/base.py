@@ -53,6 +53,12 @@ class View(Protocol):
     ) -> Basis:
         """The embedding of a graph from one of an earlier state of it."""
 
+    def reached(self, adjacency: Adjacency, rows: NDArray[np.floating], *, threads: int) -> float:
+        """How much these rows hold of what the view looks for."""
+
+    def best(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int) -> float:
+        """The most that as many columns could hold."""
+
 
 def share_columns(dim: int, views: Sequence[View]) -> list[int]:
     """How many columns each view gets: in proportion to the shares, at least one each while there are enough."""

@@ -27,10 +27,12 @@ FIRST_GUESS, SMALLEST = 0.1, 1e-3  # of the top of the spectrum: where the wante
 Pairs = tuple[NDArray[np.float64], NDArray[Any]]
 
 
-def leading_eigenpairs(operator: Operator, columns: int, progress: Progress | None = None) -> Pairs:
+def leading_eigenpairs(
+    operator: Operator, columns: int, progress: Progress | None = None, *, settled: float = SETTLED
+) -> Pairs:
     """The largest eigenvalues of W apart from the trivial one and their vectors, zero beyond what the graph has."""
     if operator.size > max(DENSE, 2 * columns + 2):
-        return _blocks(operator, columns, progress)
+        return _blocks(operator, columns, progress, settled)
     mu, vectors = np.zeros(columns), np.zeros((operator.rows, columns))
     count = min(columns, operator.size - 1)
     if count <= 0:
@@ -73,7 +75,7 @@ def largest(
         return partial.eigenvalues, partial.eigenvectors
 
 
-def _blocks(operator: Operator, columns: int, progress: Progress | None) -> Pairs:
+def _blocks(operator: Operator, columns: int, progress: Progress | None, settled: float = SETTLED) -> Pairs:
     """Chebyshev-filtered subspace iteration from noise until the eigenvalues have settled."""
     low, top = operator.ends()
     block = operator.noise(0, min(columns + GUARD, operator.size - 1), np.float32)
@@ -87,7 +89,7 @@ def _blocks(operator: Operator, columns: int, progress: Progress | None) -> Pair
         total, high = float(values[:columns].sum()), float(values[-1])
         if progress:
             progress("start", (turn + 1) / PASSES)
-        if abs(total - before) < SETTLED * abs(total):
+        if abs(total - before) < settled * abs(total):
             break
         before = total
     return values[:columns], block[:, :columns].copy()

@@ -19,6 +19,8 @@ from ripplet.views.subspace import chebyshev, rayleigh_ritz
 NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
 FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no power would make one
 SHORTEST = 1e-3  # however few edges there are
+EXACT = 1e-6  # by how much the sum of the eigenvalues may still change when it is what others are measured by
+PASSES, FAR_BELOW = 4, 0.75  # of an anchor at the most, and the share of the bound that makes another one due
 SMALLEST_GAIN = 1e-4  # the filter's interval must not reach the wanted end of the spectrum
 
 
@@ -77,13 +79,34 @@ class SpectralView:
     def anchor(
         self, adjacency: Adjacency, rows: NDArray[Any], mu: NDArray[np.float64], *, seed: int, threads: int
     ) -> Basis:
-        """One Chebyshev-filtered Rayleigh–Ritz step from the current rows."""
+        """One Chebyshev-filtered Rayleigh–Ritz step from the current rows.
+
+        The filter damps what lies below the smallest value known. Where the graph has changed so much that wanted
+        values lie far below it, they have been damped too: then it is done again with what is known now.
+        """
         operator = self._operator(adjacency, len(rows), threads)
-        high = max(float(mu.min()), SMALLEST_GAIN)
-        filtered = chebyshev(operator, _normalised(operator, rows, seed), operator.lowest(), high, self.degree)
-        operator.deflate(filtered)
-        ritz, turned = rayleigh_ritz(operator, filtered)
-        return self._weighed(operator, turned, ritz)
+        block, low, ritz = rows, operator.lowest(), mu
+        for turn in range(PASSES):
+            high = max(float(ritz.min()), SMALLEST_GAIN)
+            block = chebyshev(operator, _normalised(operator, block, seed + turn), low, high, self.degree)
+            operator.deflate(block)
+            ritz, block = rayleigh_ritz(operator, block)
+            if high == SMALLEST_GAIN or ritz.min() >= FAR_BELOW * high:
+                break
+        return self._weighed(operator, block, ritz)
+
+    def reached(self, adjacency: Adjacency, rows: NDArray[Any], *, threads: int) -> float:
+        """The sum of the Ritz values of the operator on the span of these rows: what they hold of its spectrum."""
+        operator = self._operator(adjacency, len(rows), threads)
+        block = rows.astype(np.float64)
+        block[~operator.active] = 0
+        operator.deflate(block)
+        return _positive(rayleigh_ritz(operator, block)[0])
+
+    def best(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int) -> float:
+        """The sum of the leading eigenvalues: by Rayleigh and Ritz, no span of as many columns reaches more."""
+        operator = self._operator(adjacency, rows, threads)
+        return _positive(leading_eigenpairs(operator, columns, settled=EXACT)[0])
 
     def _operator(self, adjacency: Adjacency, rows: int, threads: int) -> Operator:
         degrees, strengths = adjacency.links.count[:rows], adjacency.links.strength[:rows]
@@ -109,6 +132,11 @@ class SpectralView:
         if tail is None:
             return self.diffusion or 0.0
         return float(min(np.log(max(tail, SHORTEST)) / np.log(min(ratio.min(initial=1.0), FLAT)), STEEPEST))
+
+
+def _positive(values: NDArray[np.float64]) -> float:
+    """Their sum, without the negative ones, of which a graph with few vertices has more than others."""
+    return float(np.maximum(values, 0.0).sum())
 
 
 def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[Any]:

@@ -1,0 +1,89 @@
+"""How close a model is to what its rule approximates: the losses of the paper, and each view's part of its spectrum.
+
+The losses are defined for vectors with FᵀF = I. Rule `paper` keeps that; the rows of rule `ripple` are scaled by degree
+and spectrum and are brought there by the polar decomposition, which changes them least. Vertices without an edge are
+left out: they cost nothing and would only dilute the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.engine import Engine
+from ripplet.objective import Objective, polar
+from ripplet.objective.bound import least_homophily
+from ripplet.parallel import one_blas_thread
+from ripplet.rules.ripple import RippleRule
+
+
+class Gap(NamedTuple):
+    """How much of its operator's spectrum a view holds: the sums of Ritz values and of leading eigenvalues."""
+
+    reached: float
+    best: float
+
+    @property
+    def share(self) -> float:
+        """1 at the optimum."""
+        return self.reached / self.best if self.best > 0 else 1.0
+
+
+def losses(engine: Engine, since: Engine | None = None, *, bound: bool = False) -> dict[str, float | None]:
+    """The paper's losses, smoothness since an earlier state; None throughout where FᵀF = I cannot hold.
+
+    `bound` adds what no vectors can go below: the least homophily loss, and γ_h times it for the total.
+    """
+    names = ["smoothness", "homophily", "total"] + ["least_homophily", "least_total"] * bound
+    now = _feasible(engine)
+    if now is None:
+        return dict.fromkeys(names)
+    rows, vectors = now
+    adjacency = engine.graph.adjacency.to_csr()[rows][:, rows]
+    objective = Objective(adjacency, *_earlier(engine, rows, since))
+    loss = objective.loss(vectors)
+    values: list[float | None] = [loss.smoothness, loss.homophily, loss.total]
+    if bound:
+        least = least_homophily(adjacency, vectors.shape[1])
+        values += [least, objective.weights.homophily * least]
+    return dict(zip(names, values, strict=True))
+
+
+def gaps(engine: Engine) -> list[Gap]:
+    """Per view of rule `ripple`, how much of the best it holds; nothing before the start, nor for rule `paper`."""
+    rule = engine.rule
+    if not isinstance(rule, RippleRule) or not rule.ready:
+        return []
+    space, adjacency, rows, threads = rule.space, engine.graph.adjacency, engine.graph.rows, rule.threads
+    with one_blas_thread():
+        return [
+            Gap(
+                view.reached(adjacency, engine.field.vectors[:rows, part], threads=threads),
+                view.best(adjacency, rows, part.stop - part.start, threads=threads),
+            )
+            for view, part in zip(space.views, space.parts, strict=True)
+        ]
+
+
+def _feasible(engine: Engine) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """The rows with edges, in order of arrival, and their vectors with FᵀF = I, turned as they are served."""
+    order = engine.graph.in_order()
+    rows = order[engine.graph.adjacency.links.count[order] > 0]
+    if rows.size < engine.field.vectors.shape[1]:
+        return None
+    with one_blas_thread():
+        vectors = polar(engine.field.vectors[rows].astype(np.float64))
+    turn = engine.rule.space.turn if isinstance(engine.rule, RippleRule) else None
+    return rows, vectors if turn is None else vectors @ turn
+
+
+def _earlier(engine: Engine, rows: NDArray[np.int64], since: Engine | None) -> tuple[Any, Any]:
+    """The vectors of an earlier state and where their vertices are now; those that are gone are left out."""
+    if since is None or (before := _feasible(since)) is None:
+        return None, None
+    place = np.full(engine.graph.rows + 1, -1)  # the last is for those that are gone, whose row is −1
+    place[rows] = np.arange(rows.size)
+    now = place[engine.graph.ids.find(since.graph.ids.column(before[0]))]
+    return before[1][now >= 0], now[now >= 0]
