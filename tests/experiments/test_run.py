@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ripplet.errors import InvalidValueError
+from ripplet.errors import InvalidValueError, RippletError
 from ripplet.experiments.kinds import KINDS
 from ripplet.experiments.kinds.base import Kind, Measured
 from ripplet.experiments.record import Record
-from ripplet.experiments.run import _one_thread_each, _pool, run, waiting
+from ripplet.experiments.run import _one_thread_each, _pool, _results, run, waiting
 from ripplet.experiments.spec import Study, load
 
 Calls = list[dict[str, Any]]
@@ -150,6 +150,12 @@ def test_what_ran_beside_a_cell_that_fails_is_kept(record: Record) -> None:
     assert [cell["configuration"]["dataset"] for cell in Record.read(record.path).cells.values()] == [
         "nested_communities"
     ]
+
+
+def test_a_process_that_is_ended_from_outside_is_one_line_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ripplet.experiments.run._timed", os._exit)  # what it is given is its exit status
+    with pytest.raises(RippletError, match=r"run the same again with less than --jobs 2"):
+        list(_results([("one", 1), ("two", 1)], jobs=2))  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("here", [None, "2"])

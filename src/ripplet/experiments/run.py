@@ -7,11 +7,12 @@ import signal
 import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from typing import Any
 
-from ripplet.errors import InvalidValueError
+from ripplet.errors import InvalidValueError, RippletError
 from ripplet.evaluation.protocols import timed
 from ripplet.experiments.cells import Configuration, Measured, measure
 from ripplet.experiments.kinds import KINDS
@@ -70,11 +71,22 @@ def run(cells: list[Cell], record: Record, jobs: int = 1, told: Told | None = No
 
 
 def _results(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, tuple[float, Measured]]]:
-    """What each cell came to, as they are done; an error comes last, after what had begun beside it."""
+    """What each cell came to, as they are done."""
     if jobs <= 1:
         for cell in cells:
             yield cell, _timed(cell[1])
         return
+    try:
+        yield from _side_by_side(cells, jobs)
+    except BrokenProcessPool as error:
+        raise RippletError(
+            "a process that ran a cell was ended from outside, mostly for want of memory; what is done is recorded: "
+            f"run the same again with less than --jobs {jobs}"
+        ) from error
+
+
+def _side_by_side(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, tuple[float, Measured]]]:
+    """What each cell came to in a process of its own; an error comes last, after what had begun beside it."""
     with _pool(jobs) as pool:
         with _deaf_children(), _one_thread_each():
             futures: dict[Future[Any], Cell] = {pool.submit(_timed, cell[1]): cell for cell in cells}
