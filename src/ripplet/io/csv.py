@@ -61,16 +61,16 @@ def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
     layout, ids = None, options.ids
     for block in source.blocks():
         if layout is None:
-            start = _start(block, source.name, options)
-            if start is None:
+            begun = start(block, source.name, options)
+            if begun is None:
                 continue
-            layout, block = start
+            layout, block = begun
         if ids == "auto":
-            ids = _kind_of_ids(block, layout)
-        yield _parse(block, layout, ids, bad)
+            ids = kind_of_ids(block, layout)
+        yield parse(block, layout, ids, bad)
 
 
-def _start(block: Block, name: str, options: ReadOptions) -> tuple[Layout, Block] | None:
+def start(block: Block, name: str, options: ReadOptions) -> tuple[Layout, Block] | None:
     """The layout as the first line of data shows it, and what follows the header, if that line is one."""
     lines = _data_lines(block)
     first = next(lines, None)
@@ -129,9 +129,9 @@ def _refuse_unknown_header(
         raise no_columns(name, fields, options)
 
 
-def _kind_of_ids(block: Block, layout: Layout) -> str:
+def kind_of_ids(block: Block, layout: Layout) -> str:
     """ "int" where every id of a block looks like an integer, "str" where one does not, "auto" where there is none."""
-    probe = _parse(block, layout, "str", BadRows("", on_error="skip"))
+    probe = parse(block, layout, "str", BadRows("", on_error="skip"))
     if not len(probe):
         return "auto"
     return "int" if all(_all_match(column, PLAIN_WHOLE) for column in (probe.src, probe.dst)) else "str"
@@ -141,7 +141,8 @@ def _all_match(column: IdColumn | pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
 
 
-def _parse(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
+def parse(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
+    """The edges of whole lines without a header; ids are "int" or "str"."""
     try:
         return _fast(block, layout, ids)
     except (_NotPlainError, pa.ArrowInvalid, InvalidValueError):
@@ -240,9 +241,13 @@ def _exact(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
 def _data_lines(block: Block) -> Iterator[tuple[int, bytes]]:
     """The lines that are neither blank nor a comment, with their numbers."""
     for number, line in enumerate(block.data.split(b"\n"), block.first):
-        line = line.removesuffix(b"\r")
-        if line.strip() and not line.startswith(COMMENTS):
-            yield number, line
+        if is_data(line):
+            yield number, line.removesuffix(b"\r")
+
+
+def is_data(line: bytes) -> bool:
+    """Whether a line is neither blank nor a comment."""
+    return bool(line.strip()) and not line.startswith(COMMENTS)
 
 
 def _fields(line: bytes, delimiter: str) -> list[str]:

@@ -76,13 +76,14 @@ def open_edges(
     size = checked_size("batch_size", batch_size)
     source = open_source(path)
     try:
-        return EdgeReader(source, format or _format(source, path), size, checked)
+        return EdgeReader(source, format or format_of(source, path), size, checked)
     except BaseException:
         source.close()
         raise
 
 
-def _format(source: Source, path: str | os.PathLike[str]) -> str:
+def format_of(source: Source, path: str | os.PathLike[str]) -> str:
+    """What a file is written in, as its first bytes and its name tell."""
     head = source.head(64)
     if head.startswith(b"PAR1"):
         return "parquet"

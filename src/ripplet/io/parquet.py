@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,34 +22,41 @@ ROWS = 1 << 16
 def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
     """The edges of a Parquet file; ids have the type of their columns unless the options ask for another."""
     bad.unit = "row"
-    file = _open(source)
+    file = open_file(source)
+    roles = columns_of(file, source.name, options)
+    first = 1
+    with reading(source.name):
+        for table in file.iter_batches(ROWS, columns=list(dict.fromkeys(roles.values()))):
+            yield parse({role: table.column(name) for role, name in roles.items()}, first, options.ids, bad)
+            first += len(table)
+
+
+def open_file(source: Source) -> pq.ParquetFile:
+    """The file; a stream is read into memory first, for Parquet has its index at the end."""
+    with reading(source.name):
+        return pq.ParquetFile(pa.memory_map(str(source.path)) if source.path else pa.BufferReader(source.readall()))
+
+
+def columns_of(file: pq.ParquetFile, name: str, options: ReadOptions) -> dict[str, str]:
+    """The names of the columns that count, by what they hold."""
     names = file.schema_arrow.names
     found = find_columns(names, options)
     if found is None:
-        raise no_columns(source.name, names, options)
-    roles = {role: names[position] for role, position in found.items()}
-    first = 1
+        raise no_columns(name, names, options)
+    return {role: names[position] for role, position in found.items()}
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Say which file it was where one is damaged."""
     try:
-        for table in file.iter_batches(ROWS, columns=list(dict.fromkeys(roles.values()))):
-            yield _parse({role: table.column(name) for role, name in roles.items()}, first, options.ids, bad)
-            first += len(table)
+        yield
     except (pa.ArrowInvalid, OSError) as error:
-        raise _damaged(source, error) from error
+        raise FormatError(f"{name}: expected a Parquet file, got one that is cut off or damaged ({error})") from error
 
 
-def _open(source: Source) -> pq.ParquetFile:
-    """The file; a stream is read into memory first, for Parquet has its index at the end."""
-    try:
-        return pq.ParquetFile(pa.memory_map(str(source.path)) if source.path else pa.BufferReader(source.readall()))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _damaged(source, error) from error
-
-
-def _damaged(source: Source, error: Exception) -> FormatError:
-    return FormatError(f"{source.name}: expected a Parquet file, got one that is cut off or damaged ({error})")
-
-
-def _parse(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> Batch:
+def parse(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> Batch:
+    """The edges of some rows, the first of which has this number."""
     try:
         return _fast(columns, ids)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidValueError):

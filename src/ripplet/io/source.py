@@ -55,6 +55,21 @@ class Source(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
+    def skip(self, size: int) -> int:
+        """Pass over so many bytes; how many of them were there."""
+        if self.path is not None:
+            start = self._stream.tell() - len(self._ahead)
+            self._ahead, end = b"", self._stream.seek(0, os.SEEK_END)
+            return int(self._stream.seek(min(start + size, end))) - start
+        left = size
+        while left and (data := self.read(min(left, BLOCK))):
+            left -= len(data)
+        return size - left
+
+    def fileno(self) -> int:
+        """The number that the system knows a plain file by."""
+        return int(self._stream.fileno())
+
     def _read(self, size: int) -> bytes:
         try:
             return bytes(self._stream.read(size))
