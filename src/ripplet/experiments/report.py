@@ -81,9 +81,14 @@ def shown(values: Sequence[float]) -> str:
     if len(set(values)) == 1 and isinstance(values[0], int):
         return f"{values[0]:,}"
     largest = max(map(abs, values))
-    digits = min(3, max(0, 2 - math.floor(math.log10(largest)))) if largest else 0
+    digits = min(3, decimals(largest))
     text = f"{fmean(values):.{digits}f}"
     return f"{text} ± {stdev(values):.{digits}f}" if len(values) > 1 else text
+
+
+def decimals(value: float) -> int:
+    """How many decimals show three digits of a value."""
+    return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
 
 
 def origin(record: Record) -> list[str]:

@@ -51,6 +51,16 @@ def studies_folder() -> Path:
     return inside if inside.is_dir() else SOURCE.parents[1] / "studies"
 
 
+def record_of(study: Study, results: Path) -> Record:
+    """What has been run of a study."""
+    return Record.read(results / f"{study.name}.json")
+
+
+def table_of(study: Study, results: Path) -> Path:
+    """Where the tables of a study lie."""
+    return results / f"{study.name}.md"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How the studies are read: all of them or what is `quick`, with the settings that a `grid` chose in `results`."""
@@ -79,7 +89,7 @@ class Plan:
 
     def record(self, study: Study) -> Record:
         """What has been run of a study."""
-        return Record.read(self.results / f"{study.name}.json")
+        return record_of(study, self.results)
 
     def waiting(self, studies: Iterable[Study], again: bool = False) -> list[Cell]:
         """The cells of some studies that are to be run."""
@@ -147,7 +157,7 @@ def carry_out_all(plan: Plan, studies: Sequence[Study], choice: Choice, watcher:
             cells=len(plan.waiting([study], again=True)),
             ran=len(ran),
             seconds=perf_counter() - began,
-            table=plan.results / f"{study.name}.md",
+            table=table_of(study, plan.results),
             pictures=[plan.results / picture(study, plot) for plot in study.plots],
         ))  # fmt: skip
         watcher.ends(outcomes[-1])
@@ -159,7 +169,7 @@ def carry_out(study: Study, results: Path, choice: Choice, told: Told | None = N
 
     Somebody is `told` of every cell that is done, else there is a line for each.
     """
-    record = Record.read(results / f"{study.name}.json")
+    record = record_of(study, results)
     cells = waiting(study, record, choice.only, choice.again)
     if told:
         run(cells, record, choice.jobs, told)
@@ -177,14 +187,14 @@ def write(study: Study, record: Record, results: Path) -> None:
     results.mkdir(parents=True, exist_ok=True)
     for name in study.plots:
         plots.save(study, name, record, results)
-    with replacing(results / f"{study.name}.md") as part:
+    with replacing(table_of(study, results)) as part:
         part.write_text(report(study, record), encoding="utf-8")
 
 
 def write_page(studies: Sequence[Study], results: Path) -> Path:
     """One page of all studies, from what is recorded."""
     path = results / "report.html"
-    parts = [(study, Record.read(results / f"{study.name}.json")) for study in studies]
+    parts = [(study, record_of(study, results)) for study in studies]
     with replacing(path) as part:
         part.write_text(page(parts, HEADING, INTRO), encoding="utf-8")
     return path

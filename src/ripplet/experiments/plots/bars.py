@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ripplet.experiments.plots.common import Panel, make_log, points_of, rows_of
 from ripplet.experiments.plots.figure import INK
 from ripplet.experiments.plots.looks import Look, looks_of
-from ripplet.experiments.report import Cells, values_of
+from ripplet.experiments.report import Cells, decimals, values_of
 from ripplet.experiments.spec import Plot, Study
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def _paint(title: str, bars: dict[str, float], looks: dict[str, Look], log: bool
         look = looks[row]
         axes.barh(place, mean, height=0.72, color=look.colour, alpha=1.0 if look.dashes == "-" else 0.55)
         end: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
-        axes.annotate(_digits(mean), (max(mean, 0), place), fontsize=8, color=INK, **end)
+        axes.annotate(f"{mean:,.{decimals(mean)}f}", (max(mean, 0), place), fontsize=8, color=INK, **end)
     axes.set_yticks(range(len(bars)), list(bars), fontsize=8)
     for label, row in zip(axes.get_yticklabels(), bars, strict=True):
         label.set_fontweight("bold" if looks[row].ours else "normal")
@@ -59,8 +58,3 @@ def _paint(title: str, bars: dict[str, float], looks: dict[str, Look], log: bool
         axes.set_xlim(shortest / 2, max(10 * shortest, longest * max(2.0, room)))
     else:
         axes.set_xlim(min(shortest, 0), 1.25 * max(longest, 0) or 1)
-
-
-def _digits(value: float) -> str:
-    """Three digits, without powers of ten."""
-    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if value else "0"
