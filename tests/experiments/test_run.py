@@ -51,6 +51,16 @@ def test_recorded_cells_are_run_again_if_asked(study: Study, record: Record, cal
     assert (len(calls), len(record.cells)) == (12, 8)
 
 
+def test_where_it_runs_is_found_out_once_before_the_first_cell(
+    study: Study, record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("ripplet.experiments.run.environment", lambda: asked.append(len(calls)) or {})
+    run(waiting(study, record), record)
+    run(waiting(study, record), record)
+    assert asked == [0], "and not at all where nothing is to be run"
+
+
 def test_every_cell_that_is_done_is_told_after_it_is_recorded(study: Study, record: Record, calls: Calls) -> None:
     told: list[tuple[str, int]] = []
     run(

@@ -58,12 +58,14 @@ def _no_cell(study: Study, only: dict[str, str]) -> InvalidValueError:
 
 def run(cells: list[Cell], record: Record, jobs: int = 1, told: Told | None = None) -> None:
     """Run cells, `jobs` at a time, those that measure time one by one; what is done is recorded at once."""
+    if not cells:
+        return
     for _, configuration in cells:
         check_chosen(configuration)
+    where = environment()  # now, before hours pass in which the source may change: processes read it when they begin
     alone = [cell for cell in cells if KINDS[cell[1]["kind"]].alone]
     others = [cell for cell in cells if not KINDS[cell[1]["kind"]].alone]
     for batch, workers in ((others, jobs), (alone, 1)):
-        where = environment()
         for cell, (seconds, measured) in _results(batch, min(workers, len(batch))):
             record.add(cell[1], measured, seconds, where)
             if told:
