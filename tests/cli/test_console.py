@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from ripplet.cli.console import print_json, progress, say
+from ripplet.cli.console import print_json, print_table, progress, say
 
 
 def test_bars_are_those_of_the_library(capsys, monkeypatch):
@@ -25,3 +25,12 @@ def test_people_read_standard_error_and_programs_standard_output(capsys):
     shown = capsys.readouterr()
     assert shown.err == "hello\n"
     assert json.loads(shown.out) == {"a": 1}
+
+
+def test_a_table_has_its_numbers_to_the_right(capsys):
+    print_table("Sizes", ["name"], ["edges"], [("cora", "5,278"), ("citeseer", "4")])
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "Sizes" in shown.out
+    assert "│ cora     │ 5,278 │" in shown.out
+    assert "│ citeseer │     4 │" in shown.out

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ripplet.cli.console import print_json, progress, say
+from ripplet.cli.console import print_json, print_table, progress, say
 from ripplet.cli.options import Json
 
 if TYPE_CHECKING:
@@ -123,9 +123,6 @@ def _entry(outcome: Outcome) -> dict[str, Any]:
 
 def _list(plan: Plan, studies: list[Study], json: bool) -> None:
     """The studies, how many cells they have, and how many of those are recorded."""
-    from rich.console import Console
-    from rich.table import Table
-
     rows: list[dict[str, Any]] = []
     for study in studies:
         cells, left = len(plan.waiting([study], again=True)), len(plan.waiting([study]))
@@ -133,30 +130,25 @@ def _list(plan: Plan, studies: list[Study], json: bool) -> None:
     if json:
         print_json({"results": str(plan.results), "studies": rows})
         return
-    shown = Table("study", "about", title=f"Studies, and what is recorded in {plan.results}")
-    for heading in ("cells", "recorded"):
-        shown.add_column(heading, justify="right")
-    for row in rows:
-        shown.add_row(row["name"], row["title"], f"{row['cells']:,}", f"{row['recorded']:,}")
-    Console().print(shown)
+    title = f"Studies, and what is recorded in {plan.results}"
+    shown = [(row["name"], row["title"], f"{row['cells']:,}", f"{row['recorded']:,}") for row in rows]
+    print_table(title, ["study", "about"], ["cells", "recorded"], shown)
 
 
 def _tell(done: dict[str, Any]) -> None:
     """The short of it, for a person."""
-    from rich.console import Console
-    from rich.table import Table
-
     if done["micro_f1_at_50"]:
-        shown = Table("", title="Micro-F1 in %, 50 % for training: ours, the best of others (how far ours is above)")
-        for heading in ("ripplet", *HEADINGS.values(), "times faster"):
-            shown.add_column(heading, justify="right")
-        for dataset, line in done["micro_f1_at_50"].items():
-            others = [_best(line[group]) for group in HEADINGS]
-            faster = f"{line['times_faster']:.1f}" if line["times_faster"] else "–"
-            ours = f"{line['ripplet']['micro_f1']:.1f}" if line["ripplet"] else "–"
-            shown.add_row(dataset, ours, *others, faster)
-        Console().print(shown)
+        title = "Micro-F1 in %, 50 % for training: ours, the best of others (how far ours is above)"
+        rows = [_row(dataset, line) for dataset, line in done["micro_f1_at_50"].items()]
+        print_table(title, [""], ["ripplet", *HEADINGS.values(), "times faster"], rows)
     say(f"tables and pictures: {done['results']}, all on one page: {done['report']}")
+
+
+def _row(dataset: str, line: dict[str, Any]) -> list[str]:
+    """What the summary says of a data set."""
+    ours = f"{line['ripplet']['micro_f1']:.1f}" if line["ripplet"] else "–"
+    faster = f"{line['times_faster']:.1f}" if line["times_faster"] else "–"
+    return [dataset, ours, *(_best(line[group]) for group in HEADINGS), faster]
 
 
 def _best(entry: dict[str, Any] | None) -> str:
