@@ -49,7 +49,7 @@ class Lines:
         data = self._data[self._start : self._start + size]
         self._start += size
         self.offset += size
-        self.line += data.count(b"\n")
+        self.line += data.count(b"\n") + bool(data and not data.endswith(b"\n"))
 
     def waiting(self) -> Block:
         """The whole lines that are here already."""

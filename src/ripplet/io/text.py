@@ -115,3 +115,17 @@ class JsonText:
 
 
 TEXT_FORMATS: dict[str, Callable[[str, ReadOptions, dict[str, Any]], TextFormat]] = {"csv": CsvText, "jsonl": JsonText}
+
+
+def next_events(
+    lines: Lines, format: TextFormat, batch_size: int, final: bool, fixed: bool
+) -> tuple[Batch, list[Poison]] | None:
+    """The events of the next lines, at most `batch_size` that count; None where there are none, or too few yet."""
+    if not format.begin(lines, final):
+        return None
+    block, found = lines.peek(batch_size, format.counts, final)
+    if not found or (fixed and not final and found < batch_size):
+        return None
+    events = format.parse(block)
+    lines.take(len(block.data))
+    return events

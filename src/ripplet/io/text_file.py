@@ -12,7 +12,7 @@ from ripplet.io.base import ReadOptions
 from ripplet.io.lines import Lines
 from ripplet.io.source import BLOCK, open_source
 from ripplet.io.stream import Read
-from ripplet.io.text import TEXT_FORMATS
+from ripplet.io.text import TEXT_FORMATS, next_events
 
 HEAD = 4096
 """How many of its first bytes a file is known by."""
@@ -43,14 +43,8 @@ class TextFile:
         """The next lines as events; None where there are none, or not enough yet for a read of fixed size."""
         if growing := growing and not self._source.compressed:
             self._check_same_file()
-        if not self._format.begin(self._lines, not growing):
-            return None
-        block, found = self._lines.peek(self._batch_size, self._format.counts, not growing)
-        if not found or (growing and self._fixed and found < self._batch_size):
-            return None
-        batch, poison = self._format.parse(block)
-        self._lines.take(len(block.data))
-        return Read(batch, self._position(), poison)
+        events = next_events(self._lines, self._format, self._batch_size, not growing, self._fixed)
+        return None if events is None else Read(events[0], self._position(), events[1])
 
     def close(self) -> None:
         """Let go of the file."""
@@ -75,7 +69,7 @@ class TextFile:
         if self._head != position["head"]:
             raise self._another("it begins with other bytes than when it was read")
         if last != b"\n" and self._source.head(1):
-            raise self._another(f"line {position['line']:,} has become longer after it was read; follow it instead")
+            raise self._another(f"line {position['line'] - 1:,} has become longer after it was read; follow it instead")
 
     def _check_same_file(self) -> None:
         try:

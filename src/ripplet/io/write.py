@@ -156,22 +156,25 @@ class _ParquetLog:
         return self._writer
 
     def _table(self, changes: Changes) -> pa.Table:
-        kept, gone = len(changes.ids), len(changes.removed)
         names = id_array([*changes.ids, *changes.removed])
         if self._writer:
             names = _as_before(names, self._writer.schema.field("id").type)
-        removed = np.arange(kept + gone) >= kept
-        vectors = np.zeros((kept + gone, self._dim), np.float32)
-        vectors[:kept] = changes.vectors
-        columns = {
-            "sequence": np.full(kept + gone, changes.sequence),
-            "id": names,
-            "arrived": np.append(np.asarray(changes.arrived, bool), np.zeros(gone, bool)),
-            "removed": removed,
-            "anchored": np.full(kept + gone, changes.anchored),
-            "vector": vector_array(vectors, removed),
-        }
-        return pa.table(columns, _log_schema(names.type, self._dim))
+        return pa.table({**change_columns(changes, self._dim), "id": names}, _log_schema(names.type, self._dim))
+
+
+def change_columns(changes: Changes, dim: int) -> dict[str, Any]:
+    """What a row per changed vertex, and then per removed one, says of it, but for its id."""
+    kept, gone = len(changes.ids), len(changes.removed)
+    removed = np.arange(kept + gone) >= kept
+    vectors = np.zeros((kept + gone, dim), np.float32)
+    vectors[:kept] = changes.vectors
+    return {
+        "sequence": np.full(kept + gone, changes.sequence),
+        "arrived": np.append(np.asarray(changes.arrived, bool), np.zeros(gone, bool)),
+        "removed": removed,
+        "anchored": np.full(kept + gone, changes.anchored),
+        "vector": vector_array(vectors, removed),
+    }
 
 
 def _log_schema(kind: pa.DataType, dim: int) -> pa.Schema:
