@@ -42,7 +42,7 @@ from ripplet.experiments.tuned import TUNED_BY, Choices
 
 REQUIRED = {"title": str, "datasets": list, "seeds": list, "parameters": dict, "figures": dict}
 OPTIONAL = {"about": str, "settings": dict, "grids": dict, "beside": dict, "plots": dict, "quick": dict}
-PLOTS = ("shares", "bars", "sweep", "growth")
+PLOTS = ("shares", "bars", "sweep", "growth", "along", "spread")
 QUICK = ("datasets", "seeds", "settings", "parameters")
 
 

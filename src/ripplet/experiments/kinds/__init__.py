@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ripplet.experiments.kinds import checkpoint, growth, links, seconds, shares, stream, validation
+from ripplet.experiments.kinds import checkpoint, growth, links, optimum, ritz, seconds, shares, stream, validation
 from ripplet.experiments.kinds.base import Kind
 
 KINDS: dict[str, Kind] = {
     "checkpoint": checkpoint.KIND,
     "growth": growth.KIND,
     "links": links.KIND,
+    "optimum": optimum.KIND,
+    "ritz": ritz.KIND,
     "seconds": seconds.KIND,
     "shares": shares.KIND,
     "stream": stream.KIND,

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ripplet.experiments.plots import bars, growth, shares, sweep
+from ripplet.experiments.plots import along, bars, growth, shares, spread, sweep
 from ripplet.experiments.plots.common import WIDTH, Panel
 from ripplet.experiments.plots.figure import INK, style, svg
 from ripplet.experiments.record import Record
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-KINDS = {"shares": shares.panels, "bars": bars.panels, "sweep": sweep.panels, "growth": growth.panels}
+KINDS = {
+    "shares": shares.panels,
+    "bars": bars.panels,
+    "sweep": sweep.panels,
+    "growth": growth.panels,
+    "along": along.panels,
+    "spread": spread.panels,
+}
 
 
 def draw(study: Study, name: str, record: Record) -> Figure:

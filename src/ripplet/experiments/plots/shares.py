@@ -22,7 +22,7 @@ def panels(study: Study, plot: Plot, cells: Cells) -> list[Panel]:
     """The legend, and the data sets of which something was measured."""
     rows, looks = rows_of(study, plot), looks_of(study.settings)
     lines = {
-        dataset: measured_lines({row: _over_shares(cells, plot.figure, row, dataset) for row in rows})
+        dataset: measured_lines({row: over_shares(cells, plot.figure, row, dataset) for row in rows})
         for dataset in study.datasets
     }
 
@@ -38,7 +38,7 @@ def panels(study: Study, plot: Plot, cells: Cells) -> list[Panel]:
     return [legend, *(Panel(partial(paint, dataset)) for dataset, of in lines.items() if of)]
 
 
-def _over_shares(cells: Cells, figure: str, setting: str, dataset: str) -> list[Point]:
+def over_shares(cells: Cells, figure: str, setting: str, dataset: str) -> list[Point]:
     """A figure at every train share that is recorded; its name there is figure@per cent."""
     of_share = re.compile(re.escape(figure) + r"@(\d+)")
     names = {name for figures in cells.get((setting, dataset), ()) for name in figures}

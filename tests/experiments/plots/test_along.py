@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ripplet.experiments.spec import Plot
+
+RULES = ("rule paper", "ripplet")
+
+Drawn = Callable[..., list[Any]]
+
+
+def along(setting: str, dataset: str, seed: int) -> dict[str, float]:
+    level = 10.0 * RULES.index(setting) + 4 * seed
+    return {"loss@100": level + 3, "loss@60": level + 1, "best@60": 0.5, "loss": 7.0}
+
+
+def names(legend: Any) -> list[str]:
+    return [text.get_text() for text in legend.get_legend().get_texts()]
+
+
+def test_a_line_per_setting_goes_along_the_stream(drawn: Drawn) -> None:
+    legend, *panels = drawn(Plot(kind="along", title="T", figure="loss"), RULES, along)
+    assert names(legend) == list(RULES)
+    assert [axes.get_title() for axes in panels] == ["cora", "blog"]
+    lines = panels[0].get_lines()
+    assert [list(line.get_xdata()) for line in lines] == [[60, 100]] * 2
+    assert [list(line.get_ydata()) for line in lines] == [[3, 5], [13, 15]]  # means of two seeds, 4 apart
+    assert panels[0].get_yscale() == "linear"
+
+
+def test_a_line_per_figure_of_one_setting_or_of_several(drawn: Drawn) -> None:
+    both = {"loss": "now", "best": "at best"}
+    one, several = (
+        Plot(kind="along", title="T", figures=both, settings=settings, log=True) for settings in (["ripplet"], [])
+    )
+    legend, panel, _ = drawn(one, RULES, along)
+    assert names(legend) == ["now", "at best"]
+    assert panel.get_yscale() == "log"
+    assert len({line.get_color() for line in panel.get_lines()}) == 2
+    legend, *_ = drawn(several, RULES, along)
+    assert names(legend) == ["rule paper: now", "rule paper: at best", "ripplet: now", "ripplet: at best"]
+
+
+def test_a_line_keeps_its_colour_where_others_were_not_measured(drawn: Drawn) -> None:
+    def some(setting: str, dataset: str, seed: int) -> dict[str, float]:
+        return along(setting, dataset, seed) if dataset == "cora" or setting == "ripplet" else {}
+
+    legend, cora, blog = drawn(Plot(kind="along", title="T", figure="loss"), RULES, some)
+    assert names(legend) == list(RULES)
+    assert [line.get_color() for line in blog.get_lines()] == [cora.get_lines()[1].get_color()]
