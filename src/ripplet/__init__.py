@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ripplet.embedder import Embedder, load
     from ripplet.errors import InvalidValueError, RippletError, UnknownEdgeError, UnknownVertexError
     from ripplet.events import Batch, Op
+    from ripplet.session import Session
     from ripplet.views.spectral import SpectralView
 
 _HOMES = {
@@ -21,6 +22,7 @@ _HOMES = {
     "InvalidValueError": "ripplet.errors",
     "Op": "ripplet.events",
     "RippletError": "ripplet.errors",
+    "Session": "ripplet.session",
     "SpectralView": "ripplet.views.spectral",
     "UnknownEdgeError": "ripplet.errors",
     "UnknownVertexError": "ripplet.errors",
@@ -34,6 +36,7 @@ __all__ = [
     "InvalidValueError",
     "Op",
     "RippletError",
+    "Session",
     "SpectralView",
     "UnknownEdgeError",
     "UnknownVertexError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,8 @@ from ripplet.events import Batch, Id, IdColumn, as_list, id_column, weight_colum
 from ripplet.graph.graph import Delta, Graph, joined, under
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
+from ripplet.rules.pending import Pending
+from ripplet.rules.ripple import RippleRule
 from ripplet.views.base import Progress
 
 Rows = NDArray[np.int64]
@@ -38,12 +40,15 @@ class Engine:
         dim: int,
         *,
         anchor_growth: float = 0.0,
+        anchor_lag: int = 0,
         start_size: int = 0,
         change_threshold: float = 0.0,
     ) -> None:
         self.graph, self.rule = graph, rule
         self.field = Field(graph, dim, rule.precision)
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
+        self.anchor_lag = anchor_lag  # batches between the one that makes an anchor due and the one that takes it over
+        self.pending: Pending | None = None
         self.sequence = 0
         self.events = self.changes = self.anchors = 0
         self.vertices_then = self.edges_then = self.edge_events = 0  # at and since the last anchor
@@ -63,13 +68,15 @@ class Engine:
         first_new = self.graph.next_arrival
         steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
         moved, removed, edges = self._move(steps, first_new)
-        anchored = self._count(len(batch), edges, moved.size + len(removed))
-        if anchored:
-            moved = np.union1d(moved, self.anchor())
+        due = self._count(len(batch), edges, moved.size + len(removed))
+        corrected = self._correct(due, moved)
+        if corrected is not None:
+            moved = np.union1d(moved, corrected)
         if not self.graph.adjacency.edges:
             self.rule.reset(self.field)
+            self.pending = None
         self.graph.mention_loops()
-        return Outcome(moved, first_new, removed, anchored)
+        return Outcome(moved, first_new, removed, corrected is not None)
 
     def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
         """Apply one arrival, in one kernel call where the rule has one; its row."""
@@ -77,7 +84,9 @@ class Engine:
             neighbours = as_list(id_column(neighbours, "neighbours"))
         column = id_column([vertex, *neighbours], "vertex and neighbours")
         shares = None if weights is None else weight_column(weights, len(neighbours))
-        row, edges, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)
+        row, edges, changed = -1, 0, 0
+        if self.pending is None and not self.anchor_lag:  # else an anchor has to know which rows it moved
+            row, edges, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)
         if row < 0:
             self.apply(Batch.arrival(vertex, neighbours, weights))
             return self.graph.ids.find_one(as_list(column)[0])
@@ -94,8 +103,31 @@ class Engine:
         self.changes += changes
         return self._due()
 
+    def _correct(self, due: bool, moved: Rows) -> Rows | None:
+        """Correct all vectors if it is time, or begin to in the background; the rows that moved, None if none could."""
+        corrected = None
+        if self.pending is not None:
+            self.pending.note(moved, self.field)
+            if self.sequence >= self.pending.until:
+                corrected = self._take_over(self.pending)
+        if not due or self.pending is not None:
+            return corrected
+        if not (self.anchor_lag and self.rule.ready and isinstance(self.rule, RippleRule)):
+            return self.anchor()
+        self.pending = Pending.begin(self.rule, self.field, self.sequence, self.anchor_lag)
+        self._note_size()
+        return corrected
+
+    def _take_over(self, pending: Pending) -> Rows:
+        """Correct all vectors by the anchor that was begun some batches ago; waits for it if need be."""
+        moved = pending.take_over(cast(RippleRule, self.rule), self.field, self.change_threshold)
+        self.anchors += 1
+        self.pending = None
+        return moved
+
     def anchor(self) -> Rows:
         """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
+        self.pending = None  # what it would bring is brought now
         if self.rule.ready:
             moved = self.rule.anchor(self.field, self.sequence, self.change_threshold)
         else:
@@ -179,34 +211,20 @@ class Engine:
 
     def digest(self) -> str:
         """A hash of graph, vectors, coordinates and sequence number that does not depend on how they lie in memory."""
-        order = self.graph.in_order()
-        hasher = hashlib.blake2b(digest_size=16)
-        for part in self._canonical(order):
-            hasher.update(str((part.dtype, part.shape)).encode())
-            hasher.update(np.ascontiguousarray(part).data)
-        return hasher.hexdigest()
+        field = self.field
+        return _digest(self.graph, field.vectors, field.placed, self.rule.state(), self._counters(), self.pending)
 
-    def _canonical(self, order: Rows) -> list[NDArray[Any]]:
-        links, arrival = self.graph.adjacency.links, self.graph.arrival
-        slots = self.graph.adjacency.slots(order)
-        learned = self.rule.state()
-        return [
-            *_id_arrays(self.graph.ids.column(order)),
-            arrival[order],
-            links.count[order].astype(np.int64),
-            arrival[links.neighbour[slots]],
-            links.weight[slots],
-            links.outgoing[slots],
-            self.field.vectors[order],
-            self.field.placed[order],
-            *(learned[name] for name in sorted(learned) if not name.startswith("cascade_")),
-            np.array([self.sequence, self.graph.next_arrival, self.edge_events, self.vertices_then, self.edges_then]),
-        ]
+    def _counters(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.COUNTERS}
 
     COUNTERS = ("sequence", "events", "changes", "anchors", "vertices_then", "edges_then", "edge_events")
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays."""
+        return Copy(self).state()
+
+    def present(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays, but for an anchor on its way."""
         rows = self.graph.rows
         learned = self.rule.state()
         return {
@@ -214,7 +232,7 @@ class Engine:
             **{f"rule_{name}": array for name, array in learned.items()},
             "vectors": self.field.vectors[:rows].copy(),
             "placed": self.field.placed[:rows].copy(),
-            "counters": np.array([getattr(self, name) for name in self.COUNTERS]),
+            "counters": np.array(list(self._counters().values())),
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
@@ -229,6 +247,67 @@ class Engine:
         self.field.vectors[:rows], self.field.placed[:rows] = state["vectors"], state["placed"]
         for name, value in zip(self.COUNTERS, state["counters"].tolist(), strict=True):
             setattr(self, name, value)
+        pending = under("pending_", state)
+        self.pending = Pending.from_state(pending, cast(RippleRule, self.rule)) if pending else None
+
+
+class Copy:
+    """The state of an engine at one moment, for whoever saves it while the engine goes on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.sequence = engine.sequence
+        self._arrays = engine.present()
+        self._pending = None if engine.pending is None else engine.pending.copy()
+        self._adjacency = engine.graph.adjacency
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays, an anchor on its way included: that is waited for."""
+        pending = {} if self._pending is None else self._pending.state()
+        return self._arrays | {f"pending_{name}": array for name, array in pending.items()}
+
+    def digest(self) -> str:
+        """The digest the engine had."""
+        arrays = self._arrays
+        directed, duplicates = self._adjacency.directed, self._adjacency.duplicates
+        graph = Graph.from_state(under("graph_", arrays), directed=directed, duplicates=duplicates)
+        counters = dict(zip(Engine.COUNTERS, arrays["counters"].tolist(), strict=True))
+        return _digest(graph, arrays["vectors"], arrays["placed"], under("rule_", arrays), counters, self._pending)
+
+
+def _digest(
+    graph: Graph,
+    vectors: NDArray[Any],
+    placed: NDArray[np.uint8],
+    learned: dict[str, NDArray[Any]],
+    counters: dict[str, int],
+    pending: Pending | None,
+) -> str:
+    order, hasher = graph.in_order(), hashlib.blake2b(digest_size=16)
+    links, arrival = graph.adjacency.links, graph.arrival
+    slots = graph.adjacency.slots(order)
+    parts = [
+        *_id_arrays(graph.ids.column(order)),
+        arrival[order],
+        links.count[order].astype(np.int64),
+        arrival[links.neighbour[slots]],
+        links.weight[slots],
+        links.outgoing[slots],
+        vectors[order],
+        placed[order],
+        *(learned[name] for name in sorted(learned) if not name.startswith("cascade_")),
+        np.array(
+            [
+                counters["sequence"],
+                graph.next_arrival,
+                *(counters[name] for name in ("edge_events", "vertices_then", "edges_then")),
+            ]
+        ),
+        *([] if pending is None else [np.array([pending.since, pending.until])]),
+    ]
+    for part in parts:
+        hasher.update(str((part.dtype, part.shape)).encode())
+        hasher.update(np.ascontiguousarray(part).data)
+    return hasher.hexdigest()
 
 
 def _edges_changed(delta: Delta) -> int:

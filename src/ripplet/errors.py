@@ -46,6 +46,10 @@ class FormatError(RippletError, ValueError):
     """A file or a directory does not hold what its format promises."""
 
 
+class StateError(RippletError):
+    """A directory of a session cannot be used now: another holds it, it cannot be written, or the session has failed."""
+
+
 class MissingExtraError(RippletError, ImportError):
     """An optional dependency is needed and not installed."""
 

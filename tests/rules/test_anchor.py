@@ -97,7 +97,7 @@ def test_start_and_correction_put_the_columns_at_right_angles() -> None:
     engine = grown()._engine
     space, field = engine.rule.space, engine.field
     drifted = orthogonality_error(space, field, 1)
-    bases = corrected(space, field, 0, 1)
+    bases = corrected(space, field.graph.adjacency, field.vectors[: field.graph.rows], 0, 1)
     assert [basis.rows.shape for basis in bases] == [(field.graph.rows, part.stop - part.start) for part in space.parts]
     fresh = space.successor()
     start(fresh, field, 1)

@@ -132,6 +132,14 @@ class Adjacency:
             outgoing=grown(old.outgoing, size) if self.directed else weight,
         )
 
+    def copy(self) -> Adjacency:
+        """The same edges in arrays of their own."""
+        copy = Adjacency(directed=self.directed, duplicates=self.duplicates)
+        copy.links = Links._make(array.copy() for array in self.links)
+        if not self.directed:  # then two of them are one
+            copy.links = copy.links._replace(in_strength=copy.links.strength, outgoing=copy.links.weight)
+        return copy
+
     def packed(self) -> dict[str, NDArray[Any]]:
         """The edges without gaps, rows one after the other, each in its own order: what is saved."""
         links, slots = self.links, self.slots()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from ripplet.errors import RippletError, SelfLoopWarning, UnknownEdgeError, Unkn
 from ripplet.events import Batch, Id, IdColumn, Op, as_list, take
 from ripplet.graph.adjacency import Adjacency, grown
 from ripplet.graph.ids import Ids
+from ripplet.graph.rehearsal import Rehearsal, removes
 
 Rows = NDArray[np.int64]
 _NO_ROWS = np.empty(0, np.int64)
@@ -82,7 +82,7 @@ class Graph:
         if batch.op is None:
             edges = batch.src, batch.dst, _no_ops(len(batch)), weight
             return self._arrivals(*edges) if one_by_one else (self._apply_edges(*edges),)
-        self._check(batch, batch.op)
+        self.check_batch(batch)
         return self._steps(batch, batch.op, weight, one_by_one)
 
     def _steps(
@@ -165,14 +165,14 @@ class Graph:
         self.arrival[arrived] = np.arange(self.next_arrival, self.next_arrival + arrived.size)
         self.next_arrival += arrived.size
 
-    def _check(self, batch: Batch, op: NDArray[np.int8]) -> None:
+    def check_batch(self, batch: Batch) -> None:
         """Refuse a batch that removes what is not there when its turn comes."""
-        if not ((op == Op.REMOVE) | (op == Op.REMOVE_VERTEX)).any():
+        if batch.op is None or not removes(batch):
             return
-        if (op == Op.REMOVE).all():
+        if (batch.op == Op.REMOVE).all():
             self._check_removals(batch)
-        else:
-            _Rehearsal(self).run(batch, op)
+        elif error := Rehearsal(self).play(batch).error:
+            raise error
 
     def _check_removals(self, batch: Batch) -> None:
         src, dst = self.rows_of(batch.src), self.rows_of(batch.dst)
@@ -245,54 +245,3 @@ def _comes_and_goes(op: NDArray[np.int8], pairs: NDArray[np.int64]) -> bool:
         return False
     pair = (pairs.min(axis=1) << 31) + pairs.max(axis=1)
     return bool(np.isin(pair[gone], pair[~gone]).any())
-
-
-class _Rehearsal:
-    """Plays a mixed batch through without changing the graph, to find removals of what is not there."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.edges: dict[Hashable, bool] = {}  # what the batch itself has said of an edge so far
-        self.vertices: dict[Id, bool] = {}
-        self.lives: Counter[Id] = Counter()  # removals so far; what was said of an earlier life no longer holds
-        self.unknown: list[Id] = []
-        self.missing: list[tuple[Id, Id]] = []
-
-    def run(self, batch: Batch, ops: NDArray[np.int8]) -> None:
-        for op, src, dst in zip(ops.tolist(), as_list(batch.src), as_list(batch.dst), strict=True):
-            if op in (Op.ADD, Op.VERTEX):
-                self.vertices[src] = self.vertices[dst] = True
-                if src != dst:
-                    self.edges[self._key(src, dst)] = True
-                continue
-            if not self._known(src, *([dst] if op == Op.REMOVE else [])):
-                continue
-            if op == Op.REMOVE_VERTEX:
-                self.vertices[src] = False
-                self.lives[src] += 1
-            elif self._has_edge(src, dst):
-                self.edges[self._key(src, dst)] = False
-            else:
-                self.missing.append((src, dst))
-        if self.unknown:
-            raise UnknownVertexError(self.unknown)
-        if self.missing:
-            raise UnknownEdgeError(self.missing)
-
-    def _key(self, src: Id, dst: Id) -> Hashable:
-        ends = (src, self.lives[src]), (dst, self.lives[dst])
-        return ends if self.graph.adjacency.directed else frozenset(ends)
-
-    def _known(self, *names: Id) -> bool:
-        unknown = [name for name in names if not self.vertices.get(name, name in self.graph.ids)]
-        self.unknown += unknown
-        return not unknown
-
-    def _has_edge(self, src: Id, dst: Id) -> bool:
-        said = self.edges.get(self._key(src, dst))
-        if said is not None:
-            return said
-        if self.lives[src] or self.lives[dst]:
-            return False
-        rows = self.graph.ids.find_one(src), self.graph.ids.find_one(dst)
-        return min(rows) >= 0 and self.graph.adjacency.has_edge(*rows)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplet.graph.adjacency import Adjacency
 from ripplet.parallel import for_blocks, one_blas_thread
 from ripplet.rules.field import Field
 from ripplet.views.base import Basis, Progress
@@ -16,24 +18,50 @@ from ripplet.views.space import Space
 Rows = NDArray[np.int64]
 
 
+class Correction(NamedTuple):
+    """What an anchor says of the graph as it was: new coordinates, and the rows in them."""
+
+    space: Space
+    mean_degree: float  # by which its views were chosen
+    rows: NDArray[Any]
+    arrival: Rows  # who had these rows
+    edged: NDArray[np.bool_]  # whether they had edges; those without have no place
+    next_arrival: int
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays; the views are chosen again by the degree."""
+        beside = {"rows": self.rows, "arrival": self.arrival, "edged": self.edged}
+        numbers = {"mean_degree": np.array(self.mean_degree), "next_arrival": np.array(self.next_arrival)}
+        return self.space.state() | beside | numbers
+
+
+class Touched(NamedTuple):
+    """The rows that a batch moved, and whose they were."""
+
+    rows: Rows
+    arrival: Rows
+
+
 def start(space: Space, field: Field, threads: int, progress: Progress | None = None) -> None:
     """Embed the graph from nothing: exact leading eigenvectors of every view."""
-    _write(field, space, from_nothing(space, field, threads, progress))
+    bases = from_nothing(space, field.graph.adjacency, field.graph.rows, threads, progress)
+    space.settle(bases)
+    _write(field, space, bases)
 
 
-def corrected(space: Space, field: Field, seed: int, threads: int) -> list[Basis]:
-    """Every view's correction from its current rows."""
-    adjacency, old = field.graph.adjacency, field.vectors[: field.graph.rows]
+def corrected(space: Space, adjacency: Adjacency, vectors: NDArray[Any], seed: int, threads: int) -> list[Basis]:
+    """Every view's correction from the rows as they are."""
     with one_blas_thread():
         return [
-            view.anchor(adjacency, old[:, part], space.mu[part], seed=seed, threads=threads)
+            view.anchor(adjacency, vectors[:, part], space.mu[part], seed=seed, threads=threads)
             for view, part in zip(space.views, space.parts, strict=True)
         ]
 
 
-def from_nothing(space: Space, field: Field, threads: int, progress: Progress | None = None) -> list[Basis]:
+def from_nothing(
+    space: Space, adjacency: Adjacency, rows: int, threads: int, progress: Progress | None = None
+) -> list[Basis]:
     """Every view's start on the graph as it is."""
-    adjacency, rows = field.graph.adjacency, field.graph.rows
     with one_blas_thread():
         return [
             view.start(adjacency, rows, part.stop - part.start, threads=threads, progress=progress)
@@ -44,28 +72,67 @@ def from_nothing(space: Space, field: Field, threads: int, progress: Progress | 
 def exchange(old: Space, new: Space, bases: list[Basis], field: Field, threshold: float, threads: int) -> Rows:
     """Put new rows in the place of the old ones, turned so that on the whole vectors are served as they were.
 
-    The turn is the orthogonal Procrustes solution: of all turns, the one with the largest sum of cosines between the
-    vectors before and after. It does not ask whether the views are still the same. Returns the rows that moved more
-    than the threshold.
+    Returns the rows that moved more than the threshold.
     """
-    before, size = field.vectors[: field.graph.rows], field.graph.rows
+    before = field.vectors[: field.graph.rows]
+    turn(old, new, bases, before, threads)
+    moved = apart(old, before, new, lambda first, last: side_by_side(bases, first, last), threshold, threads)
+    _write(field, new, bases)
+    return moved
+
+
+def turn(old: Space, new: Space, bases: list[Basis], before: NDArray[Any], threads: int) -> None:
+    """Have new coordinates take over what the bases say, turned to where the old ones were.
+
+    The turn is the orthogonal Procrustes solution: of all turns, the one with the largest sum of cosines between the
+    vectors before and after. It does not ask whether the views are still the same.
+    """
 
     def compare(first: int, last: int) -> NDArray[np.float64]:
-        fresh = new.scale(_side_by_side(bases, first, last)).astype(np.float64)
+        fresh = new.scale(side_by_side(bases, first, last)).astype(np.float64)
         return fresh.T @ old.serve(before[first:last]).astype(np.float64)
 
     with one_blas_thread():
-        left, _, right = np.linalg.svd(total(compare, size, threads))
+        left, _, right = np.linalg.svd(total(compare, len(before), threads))
         new.turn_by(left @ right)
-        far = np.zeros(size, bool)
+    new.settle(bases)
 
-        def measure(first: int, last: int) -> None:
-            apart = new.serve(_side_by_side(bases, first, last)) - old.serve(before[first:last])
-            far[first:last] = np.linalg.norm(apart, axis=1) > threshold
 
-        for_blocks(measure, size, size=AT_ONCE, threads=threads)
-    _write(field, new, bases)
+def apart(
+    old: Space,
+    before: NDArray[Any],
+    new: Space,
+    after: Callable[[int, int], NDArray[Any]],
+    threshold: float,
+    threads: int,
+) -> Rows:
+    """The rows that are served further than the threshold from where they were."""
+    far = np.zeros(len(before), bool)
+
+    def measure(first: int, last: int) -> None:
+        distance = new.serve(after(first, last)) - old.serve(before[first:last])
+        far[first:last] = np.linalg.norm(distance, axis=1) > threshold
+
+    with one_blas_thread():
+        for_blocks(measure, len(before), size=AT_ONCE, threads=threads)
     return np.flatnonzero(far)
+
+
+def take_over(field: Field, correction: Correction) -> Rows:
+    """Write the rows of a correction that was made for an earlier graph; the rows that have to find a place again.
+
+    A row is that of the same vertex as then, or it is empty: newcomers, and those who had no edge then.
+    """
+    size, then = field.graph.rows, len(correction.rows)
+    count, arrival = field.graph.adjacency.links.count[:size], field.graph.arrival[:size]
+    placed = np.zeros(size, bool)
+    placed[:then] = correction.edged & (correction.arrival == arrival[:then])
+    placed &= count > 0
+    field.vectors[:size][~placed] = 0
+    field.vectors[:then][placed[:then]] = correction.rows[placed[:then]]
+    field.placed[:size] = placed
+    waiting = np.flatnonzero(~placed & (count > 0))
+    return waiting[np.argsort(arrival[waiting], kind="stable")]
 
 
 def orthogonality_error(space: Space, field: Field, threads: int) -> float:
@@ -82,7 +149,8 @@ def orthogonality_error(space: Space, field: Field, threads: int) -> float:
     return worst
 
 
-def _side_by_side(bases: list[Basis], first: int, last: int) -> NDArray[Any]:
+def side_by_side(bases: list[Basis], first: int, last: int) -> NDArray[Any]:
+    """Some rows with the columns of all views."""
     return np.concatenate([basis.rows[first:last] for basis in bases], axis=1)
 
 
@@ -91,4 +159,3 @@ def _write(field: Field, space: Space, bases: list[Basis]) -> None:
     for part, basis in zip(space.parts, bases, strict=True):
         field.vectors[:rows, part] = basis.rows
     field.placed[:rows] = field.graph.adjacency.links.count[:rows] > 0
-    space.settle(bases)

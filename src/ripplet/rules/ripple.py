@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.events import IdColumn
-from ripplet.graph.adjacency import REPEATED
+from ripplet.graph.adjacency import REPEATED, Adjacency
 from ripplet.graph.graph import Delta, ones
 from ripplet.graph.ids import names_for_kernels
 from ripplet.influence import _kernels as influence
@@ -19,10 +19,22 @@ from ripplet.parallel import blocks, for_blocks
 from ripplet.rules import _kernels as kernels
 from ripplet.rules._arrival_kernel import Stage, arrive, set_stage
 from ripplet.rules._kernels import UNLIMITED, Turn, World
-from ripplet.rules.anchor import corrected, exchange, from_nothing, orthogonality_error, start
+from ripplet.rules.anchor import (
+    Correction,
+    Touched,
+    apart,
+    corrected,
+    exchange,
+    from_nothing,
+    orthogonality_error,
+    side_by_side,
+    start,
+    take_over,
+    turn,
+)
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
-from ripplet.views.base import Progress, View
+from ripplet.views.base import Basis, Progress, View
 from ripplet.views.space import Space, as_they_are
 
 Rows = NDArray[np.int64]
@@ -79,26 +91,74 @@ class RippleRule:
 
     def start(self, field: Field, progress: Progress | None = None) -> None:
         """Embed the graph as it is from nothing, with the views that suit it."""
-        degree = _mean_degree(field)
+        degree = _mean_degree(field.graph.adjacency, field.graph.rows)
         space = self._new_space(degree)
         start(space, field, self.threads, progress)
         self.mean_degree, self.space, self._world = degree, space, None
 
     def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
-        """Correct all vectors; the rows that moved more than the threshold.
-
-        A graph that has become dense since its start gets the views of a dense graph now, once, from nothing.
-        """
-        degree = max(self.mean_degree, _mean_degree(field))
-        if len(self.views(degree)) > len(self.views(self.mean_degree)):
-            space = self._new_space(degree)
-            bases = from_nothing(space, field, self.threads)
-        else:
-            degree, space = self.mean_degree, self.space.successor()
-            bases = corrected(self.space, field, self.seed + sequence, self.threads)
+        """Correct all vectors; the rows that moved more than the threshold."""
+        vectors = field.vectors[: field.graph.rows]
+        degree, space, bases = self._bases(self.space, self.mean_degree, field.graph.adjacency, vectors, sequence)
         moved = exchange(self.space, space, bases, field, threshold, self.threads)
         self.mean_degree, self.space, self._world = degree, space, None
         return moved
+
+    def _bases(
+        self, old: Space, then: float, adjacency: Adjacency, vectors: NDArray[Any], sequence: int
+    ) -> tuple[float, Space, list[Basis]]:
+        """What an anchor makes of these rows: the degree its views go by, coordinates with nothing learned yet, bases.
+
+        A graph that has become dense since its start gets the views of a dense graph now, once, from nothing.
+        """
+        degree = max(then, _mean_degree(adjacency, len(vectors)))
+        if len(self.views(degree)) > len(self.views(then)):
+            space = self._new_space(degree)
+            return degree, space, from_nothing(space, adjacency, len(vectors), self.threads)
+        return then, old.successor(), corrected(old, adjacency, vectors, self.seed + sequence, self.threads)
+
+    def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
+        """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
+        graph, old, then = field.graph, self.space, self.mean_degree
+        adjacency, vectors = graph.adjacency.copy(), field.vectors[: graph.rows].copy()
+        arrival, next_arrival = graph.arrival[: graph.rows].copy(), graph.next_arrival
+
+        def work_out() -> Correction:
+            degree, space, bases = self._bases(old, then, adjacency, vectors, sequence)
+            turn(old, space, bases, vectors, self.threads)
+            rows = side_by_side(bases, 0, len(vectors)).astype(vectors.dtype)
+            return Correction(space, degree, rows, arrival, adjacency.links.count[: len(rows)] > 0, next_arrival)
+
+        return work_out
+
+    def correction_from(self, state: dict[str, NDArray[Any]]) -> Correction:
+        """The correction whose `state` this is."""
+        degree = float(state["mean_degree"])
+        space = self._new_space(degree)
+        space.restore(state)
+        beside = state["rows"], state["arrival"], state["edged"], int(state["next_arrival"])
+        return Correction(space, degree, *beside)
+
+    def take_over(
+        self, field: Field, correction: Correction, touched: Sequence[Touched], sequence: int, threshold: float
+    ) -> Rows:
+        """Correct all vectors by what was worked out for an earlier state; the rows that moved more than the threshold.
+
+        Whoever has come since is placed in the new coordinates, and whatever was touched since is refreshed in them,
+        batch by batch.
+        """
+        old, before = self.space, field.vectors[: field.graph.rows].copy()
+        waiting = take_over(field, correction)
+        self.mean_degree, self.space, self._world = correction.mean_degree, correction.space, None
+        world = self.world(field)
+        shared = _Shared(world, field.seen, self._turn(sequence, correction.next_arrival), self.threads)
+        kernels.admit(world, waiting)
+        kernels.place(world, waiting, waiting, field.seen, -sequence)  # a stamp that no batch has
+        for number, (rows, arrival) in enumerate(touched):
+            kept = rows[(field.graph.arrival[rows] == arrival) & (field.placed[rows] == 1)]
+            shared.refresh(kept, self.max_reads, number)
+        after = field.vectors
+        return apart(old, before, self.space, lambda first, last: after[first:last], threshold, self.threads)
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
@@ -183,8 +243,8 @@ class RippleRule:
         return Space(self.views(mean_degree), self.dim, self.normalize)
 
 
-def _mean_degree(field: Field) -> float:
-    degrees = field.graph.adjacency.links.count[: field.graph.rows]
+def _mean_degree(adjacency: Adjacency, rows: int) -> float:
+    degrees = adjacency.links.count[:rows]
     return float(degrees.sum() / max(1, np.count_nonzero(degrees)))
 
 
@@ -209,7 +269,7 @@ class _Shared:
         front = front[: influence.mark_new(front, self.seen, self.stamp)]
         left = turn.max_reads * kernels.count_events(delta.arrived, delta.numbers, turn.first_new)
         moved = self._rounds(newcomers, front, left)
-        self._refresh(newcomers, UNLIMITED, 0)
+        self.refresh(newcomers, UNLIMITED, 0)
         unplaced = delta.arrived[world.placed[delta.arrived] == 0]
         return np.concatenate([newcomers, *moved, lost, unplaced])
 
@@ -221,7 +281,7 @@ class _Shared:
             if limit == 0:
                 return rounds
             if front.size:
-                self._refresh(front, limit, depth)
+                self.refresh(front, limit, depth)
                 left -= kernels.room_for(links, front, limit)
                 rounds.append(front)
             if depth == self.turn.depth:
@@ -244,7 +304,7 @@ class _Shared:
             work = partial(_admit_part, self.world, rows)
             for_blocks(work, rows.size, size=BLOCK, threads=self.threads)
 
-    def _refresh(self, rows: Rows, limit: int, depth: int) -> None:
+    def refresh(self, rows: Rows, limit: int, depth: int) -> None:
         world = self.world
         key = draw_key(self.turn.seed, self.turn.sequence, depth + kernels.RESAMPLE)
         values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)

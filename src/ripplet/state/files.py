@@ -53,7 +53,7 @@ def write_arrays(
         content = {"format": FORMAT, "kind": kind, "version": version, "ripplet": __version__, "meta": plain}
         content["arrays"] = {name: _write_array(fresh / f"{name}.npy", array) for name, array in arrays.items()}
         _write_durably(fresh / MANIFEST, lambda file: file.write(_manifest_bytes(content)))
-        _flush_directory(fresh)
+        flush_directory(fresh)
         _put_in_place(fresh, target)
     finally:
         _settle(target)
@@ -138,10 +138,10 @@ def _put_in_place(fresh: Path, target: Path) -> None:
     if target.exists():
         os.replace(target, _beside(target, "old"))
     os.replace(fresh, target)
-    _flush_directory(target.parent)
+    flush_directory(target.parent)
 
 
-def _flush_directory(directory: Path) -> None:
+def flush_directory(directory: Path) -> None:
     """Make the names in a directory durable, where the platform can open one."""
     if not hasattr(os, "O_DIRECTORY"):
         return

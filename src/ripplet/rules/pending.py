@@ -1,0 +1,71 @@
+"""An anchor on its way: worked out in the background while batches go on, taken over a fixed number of them later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.graph.graph import under
+from ripplet.rules.anchor import Correction, Rows, Touched
+from ripplet.rules.field import Field
+from ripplet.rules.ripple import RippleRule
+
+
+@dataclass(slots=True)
+class Pending:
+    """What was begun on a copy of the state after batch `since` and is taken over after batch `until`."""
+
+    since: int
+    until: int
+    correction: Future[Correction]
+    touched: list[Touched] = field(default_factory=list)  # by every batch since then
+
+    @classmethod
+    def begin(cls, rule: RippleRule, vectors: Field, since: int, lag: int) -> Pending:
+        """Have an anchor of the state as it is now worked out by another thread."""
+        return cls(since, since + lag, _in_background(rule.correction(vectors, since)))
+
+    def note(self, rows: Rows, vectors: Field) -> None:
+        """Remember what a batch has moved, to move it again."""
+        self.touched.append(Touched(rows, vectors.graph.arrival[rows]))
+
+    def take_over(self, rule: RippleRule, vectors: Field, threshold: float) -> Rows:
+        """Correct all vectors, once it is worked out; the rows that moved more than the threshold."""
+        return rule.take_over(vectors, self.correction.result(), self.touched, self.until, threshold)
+
+    def copy(self) -> Pending:
+        """As it stands now, whatever is touched later."""
+        return replace(self, touched=list(self.touched))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays; waits until it is worked out."""
+        rows, arrival = (
+            np.concatenate([np.empty(0, np.int64), *(getattr(each, name) for each in self.touched)])
+            for name in ("rows", "arrival")
+        )
+        sizes = np.array([each.rows.size for each in self.touched], np.int64)
+        own = {"batches": np.array([self.since, self.until]), "rows": rows, "arrival": arrival, "sizes": sizes}
+        return {**{f"touched_{name}": array for name, array in own.items()}, **self.correction.result().state()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, NDArray[Any]], rule: RippleRule) -> Pending:
+        """What `state` wrote down."""
+        own, correction = under("touched_", state), Future[Correction]()
+        correction.set_result(rule.correction_from(state))
+        since, until = own["batches"].tolist()
+        ends = np.cumsum(own["sizes"])
+        parts = (np.split(own[name], ends)[:-1] for name in ("rows", "arrival"))
+        return cls(since, until, correction, list(map(Touched, *parts)))
+
+
+def _in_background(work: Callable[[], Correction]) -> Future[Correction]:
+    pool = ThreadPoolExecutor(1, thread_name_prefix="ripplet-anchor")
+    try:
+        return pool.submit(work)
+    finally:
+        pool.shutdown(wait=False)

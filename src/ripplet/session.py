@@ -1,0 +1,353 @@
+"""The session: a model that survives. Read, put on disk, apply, pass on, acknowledge."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ripplet.changes import Changes
+from ripplet.engine import Copy
+from ripplet.errors import InvalidValueError, RippletError, StateError
+from ripplet.events import Batch
+from ripplet.graph.rehearsal import Admission
+from ripplet.io.stream import ChangeSink, EventSource, Poison, PoisonSink, Position, Read
+from ripplet.state.journal import Entry, Journal, check_entry
+from ripplet.state.lock import DirectoryLock
+from ripplet.state.model import KeptModel, check_parameters, kept_parameters, new_model
+from ripplet.state.recovery import recover
+from ripplet.state.snapshot import KEPT, Snapshots, SnapshotWriter
+
+__all__ = ["Entry", "Session"]
+
+SNAPSHOT_EVERY = 250_000
+"""Events between two snapshots, or a tenth of the graph's edges where that is more."""
+
+GROUP = 16
+"""Reads of a source that may share a flush."""
+
+_PATIENCE = 0.1  # seconds that a source is waited for before `until` is asked again
+
+
+class Session:
+    """A model in a directory: whatever has been acknowledged is there again after a crash, in the same bits.
+
+    The parameters of the model are given when the directory is new, and kept in it. One session at a time has a
+    directory; within it any thread may write, one after the other, and any number may read `model`.
+
+    >>> import tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> with Session(directory, dim=4) as session:
+    ...     session.apply([("a", "b"), ("b", "c")]).sequence
+    1
+    >>> with Session(directory) as session:
+    ...     session.model.ids
+    ['a', 'b', 'c']
+    """
+
+    def __init__(
+        self,
+        directory: str | PathLike[str],
+        *,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        anchor_lag: int | None = None,
+        **parameters: Any,
+    ) -> None:
+        if isinstance(snapshot_every, bool) or not isinstance(snapshot_every, int) or snapshot_every < 1:
+            raise InvalidValueError.of("snapshot_every", "a whole number of events ≥ 1", snapshot_every)
+        self.directory, self.snapshot_every = Path(directory), snapshot_every
+        self._writing = threading.RLock()
+        self._published: dict[str, int] = {}  # per source whose changes go to sinks: the last batch that got there
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._lock = DirectoryLock(self.directory)
+        try:
+            self._journal = _open_journal(self.directory, parameters, anchor_lag)
+            snapshots, meta = Snapshots(self.directory / "snapshots"), self._journal.meta
+            threads = parameters.get("threads")
+            self.model, self.recovery = recover(self._journal, snapshots, lambda: new_model(meta, threads))
+        except BaseException:
+            self._lock.release()
+            raise
+        self._unpublished = self.recovery.unpublished
+        self._writer = SnapshotWriter(snapshots, self._compact)
+        self._kept_events = self.recovery.events
+
+    # ------------------------------------------------------------------ what goes in
+
+    def apply(
+        self, batch: Any, *, key: str | None = None, source: str | None = None, position: Position = None
+    ) -> Changes:
+        """Put a batch (edges in any form that `Embedder.fit` takes) on disk, then apply it; what it changed.
+
+        One that cannot be applied is refused before anything of it is kept. One whose key is known has been applied
+        before: the answer holds no changes, and the sequence number it got then.
+        """
+        (done,) = self.apply_many([Entry(batch, key, source, position)])
+        if isinstance(done, RippletError):
+            raise done
+        return done
+
+    def apply_many(self, entries: Iterable[Any]) -> list[Changes | RippletError]:
+        """Apply batches in order, each by itself but all in one flush; of each its changes, or why it was refused.
+
+        What is given are batches, or entries: `Entry(batch, key, source, position)`.
+        """
+        with self._writing:
+            self._check_usable()
+            group = _Group(self.model, self._journal)
+            for entry in entries:
+                group.consider(entry if isinstance(entry, Entry) else Entry(entry))
+            return self._commit(group)
+
+    def known(self, key: str) -> int | None:
+        """The sequence number that the batch with this key got; None where there was none of late."""
+        with self._writing:
+            self._check_usable()
+            return self._journal.find(key)
+
+    def position(self, source: str) -> Position | None:
+        """Where a source stands: the position after its last batch; None where no batch came from it."""
+        with self._writing:
+            self._check_usable()
+            return self._journal.position(source)
+
+    # ------------------------------------------------------------------ the loop
+
+    def run(
+        self,
+        source: EventSource,
+        sinks: Sequence[ChangeSink] = (),
+        dead_letters: PoisonSink | None = None,
+        until: Callable[[], bool] | None = None,
+    ) -> int:
+        """Take in a source until it ends, or `until` says so (asked between reads); how many batches it gave.
+
+        Each read is one batch; those that are there already share a flush. A source may forget what is on disk and
+        whose changes are with the sinks. What cannot be understood or applied goes to `dead_letters`; without those it
+        ends the loop, and the next one meets it again.
+        """
+        position = self.position(source.name)
+        source.open(position)
+        self._publish(source.name, sinks)
+        if position is not None:
+            source.acknowledge(position)
+        taken, over = 0, False
+        while not over and not (until is not None and until()):
+            reads, over = _ready(source)
+            if reads:
+                self._take(source, reads, sinks, dead_letters)
+                taken += len(reads)
+        return taken
+
+    def _take(
+        self, source: EventSource, reads: Sequence[Read], sinks: Sequence[ChangeSink], dead_letters: PoisonSink | None
+    ) -> None:
+        """One group of reads on its way from the source to the sinks."""
+        with self._writing:
+            self._check_usable()
+            group = _Group(self.model, self._journal)
+            failure = group.take(source.name, reads, dead_letters)
+            if sinks:
+                self._published.setdefault(source.name, self._journal.last)
+            else:  # nobody waits for its changes
+                self._unpublished.pop(source.name, None)
+                self._published[source.name] = self._journal.last + len(reads)
+            done = [changes for changes in self._commit(group) if isinstance(changes, Changes)]
+            if sinks:
+                self._unpublished.setdefault(source.name, []).extend(done)
+        if done:
+            self._publish(source.name, sinks)
+            source.acknowledge(reads[len(done) - 1].position)
+        if failure is not None:
+            raise failure
+
+    def _publish(self, source: str, sinks: Sequence[ChangeSink]) -> None:
+        """Hand over what the sinks have not got; what they do not take is kept for the next time."""
+        waiting = self._unpublished.get(source, [])
+        if not sinks or not waiting:
+            return
+        for sink in sinks:
+            for changes in waiting:
+                sink.write(changes)
+            sink.flush()
+        self._published[source] = waiting[-1].sequence  # on disk with the next batch, or when the session closes
+        del self._unpublished[source]
+
+    # ------------------------------------------------------------------ keeping it
+
+    def snapshot(self) -> int:
+        """Write a snapshot of the state as it is, and return when it is there; its sequence number."""
+        with self._writing:
+            self._check_usable()
+            writing = self._begin_snapshot()
+            sequence = self.model.sequence
+        writing.result()
+        return sequence
+
+    @property
+    def snapshot_failure(self) -> Exception | None:
+        """Why the last snapshot could not be written; the batches are safe without it. None where it could."""
+        return self._writer.failure
+
+    def close(self) -> None:
+        """Let go of the directory. Nothing has to be saved; a snapshot that is being written is waited for."""
+        with self._writing:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                self._writer.close()
+                if self._published and not self._journal.doubtful:
+                    self._journal.append([], self._published)
+            finally:
+                self._journal.close()
+                self._lock.release()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ inside
+
+    def _commit(self, group: _Group) -> list[Changes | RippletError]:
+        try:
+            answers = group.commit(dict(self._published))
+        except BaseException as error:
+            if self._journal.doubtful or self._journal.last != self.model.sequence:
+                self._failure = error
+            raise
+        events = self.model.engine.events
+        edges = self.model.engine.graph.adjacency.edges
+        if events - self._kept_events >= max(self.snapshot_every, edges // 10) and not self._writer.busy:
+            self._begin_snapshot()
+        return answers
+
+    def _begin_snapshot(self) -> Any:
+        self._kept_events = self.model.engine.events
+        return self._writer.begin(Copy(self.model.engine))
+
+    def _compact(self) -> None:
+        """Let go of the batches that neither of two snapshots needs."""
+        sequences = self._writer.snapshots.sequences
+        if len(sequences) >= KEPT:
+            self._journal.compact(sequences[KEPT - 1])
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StateError(f"{self.directory}: the session is closed; open another")
+        if self._failure is not None:
+            raise StateError(
+                f"{self.directory}: the session failed between disk and memory ({self._failure}); open the directory "
+                "again: everything that was acknowledged is in it"
+            ) from self._failure
+
+
+class _Group:
+    """Batches that share a flush: considered one by one, put on disk together, then applied one by one."""
+
+    def __init__(self, model: KeptModel, journal: Journal) -> None:
+        self._model, self._journal = model, journal
+        self._admission = Admission(model.engine.graph)
+        self._entries: list[Entry] = []
+        self._numbers: dict[str, int] = {}  # of keys within this group
+        self._answers: list[int | RippletError] = []  # per batch: the number it has or will have, or its refusal
+
+    def consider(self, entry: Entry) -> None:
+        """Take a batch into the group, unless it was applied before or cannot be applied."""
+        try:
+            check_entry(entry)
+            number = self._known(entry.key)
+            if number is None:
+                batch = Batch.from_any(entry.batch, directed=self._model.directed)
+                self._admission.admit(batch)
+                number = self._add(Entry(batch, entry.key, entry.source, entry.position))
+            self._answers.append(number)
+        except RippletError as refusal:
+            self._answers.append(refusal)
+
+    def take(self, source: str, reads: Sequence[Read], dead_letters: PoisonSink | None) -> RippletError | None:
+        """Take in reads, each without what cannot be applied; why it stopped before the last one, if it did."""
+        for read in reads:
+            batch, refused = self._admission.sift(Batch.from_any(read.batch, directed=self._model.directed))
+            poison = [*read.poison, *(_poison(read, row, error) for row, error in refused.items())]
+            if poison and dead_letters is None:
+                return StateError(
+                    f"{source}: {poison[0].where}: {poison[0].reason}; give `dead_letters` to go on without it"
+                )
+            for message in poison:
+                assert dead_letters is not None
+                dead_letters.refuse(source, message)
+            self._answers.append(self._add(Entry(batch, None, source, read.position)))
+        return None
+
+    def commit(self, published: dict[str, int]) -> list[Changes | RippletError]:
+        """Put the group on disk, then apply it; per batch, its changes or its refusal."""
+        first, warning = self._journal.last + 1, None
+        if self._entries:
+            self._journal.append(self._entries, published)
+        done: dict[int, Changes] = {}
+        for number, entry in enumerate(self._entries, first):
+            try:
+                done[number] = self._model.take_in(entry.batch)
+            except Warning as raised:  # made an error by the caller, when all is done: the others still have their turn
+                warning = raised
+        if warning is not None:
+            raise warning
+        return [self._answer(answer, done) for answer in self._answers]
+
+    def _answer(self, answer: int | RippletError, done: dict[int, Changes]) -> Changes | RippletError:
+        if isinstance(answer, RippletError):
+            return answer
+        changes = done.pop(answer, None)
+        return self._model.unchanged(answer) if changes is None else changes
+
+    def _known(self, key: str | None) -> int | None:
+        if key is None:
+            return None
+        return self._numbers.get(key) or self._journal.find(key)
+
+    def _add(self, entry: Entry) -> int:
+        self._entries.append(entry)
+        number = self._journal.last + len(self._entries)
+        if entry.key is not None:
+            self._numbers[entry.key] = number
+        return number
+
+
+def _ready(source: EventSource) -> tuple[list[Read], bool]:
+    """What a source has ready, at most a group, after waiting a little for the first; whether it has ended."""
+    reads: list[Read] = []
+    try:
+        while len(reads) < GROUP and (read := source.read(0 if reads else _PATIENCE)) is not None:
+            reads.append(read)
+    except EOFError:
+        return reads, True
+    return reads, False
+
+
+def _poison(read: Read, row: int, error: RippletError) -> Poison:
+    batch = read.batch
+    message = json.dumps({"src": batch.src[row], "dst": batch.dst[row]}, default=str)
+    return Poison(message, f"row {row} of the read up to {json.dumps(read.position)}", str(error))
+
+
+def _open_journal(directory: Path, parameters: dict[str, Any], anchor_lag: int | None) -> Journal:
+    path = directory / "journal.sqlite"
+    if not Journal.exists(path):
+        return Journal.create(path, kept_parameters(parameters, anchor_lag))
+    journal = Journal(path)
+    try:
+        check_parameters(journal.meta, parameters, anchor_lag)
+    except BaseException:
+        journal.close()
+        raise
+    return journal

@@ -1,0 +1,250 @@
+"""The journal: every batch on disk before it is applied, with the place of its source.
+
+A row is a batch: its sequence number, the client's key, the source and the position after it, the bytes, and a checksum
+over all of these. So a batch and its position are kept together or not at all. The number of the last batch is kept
+beside the rows, so that rows that have gone missing are missed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ripplet.errors import InvalidValueError, shorten
+from ripplet.events import Batch
+from ripplet.state import database
+from ripplet.state.database import explained, transaction
+from ripplet.state.payload import decode, encode
+
+KEYS_KEPT = 100_000
+"""Over how many batches a key is remembered."""
+
+LONGEST_KEY = 256
+_ALONG = 8  # old rows dropped with every new one, until all that is to go has gone
+_COLUMNS = "sequence, checksum, key, source, position, payload"
+_INSERT = f"INSERT INTO batches ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A batch with what is kept beside it: the client's key, or its source and the position after it."""
+
+    batch: Batch
+    key: str | None = None
+    source: str | None = None
+    position: Any = None
+
+
+class Row(NamedTuple):
+    """A batch as it stands in the journal; where it cannot be used, `fault` says why."""
+
+    sequence: int
+    entry: Entry | None
+    fault: str = ""
+
+
+class Journal:
+    """The batches of one directory, in order. For any thread, one at a time."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self.doubtful = False  # whether what is on disk can no longer be told
+        self._compact_to = 0
+        with explained(path, "open"):
+            self._db = database.connect(path, read_only=read_only)
+            try:
+                database.bring_up_to_date(path, self._db, read_only=read_only)
+                self._read()
+            except BaseException:
+                self._db.close()
+                raise
+
+    @classmethod
+    def create(cls, path: Path, meta: Mapping[str, Any]) -> Journal:
+        """A new journal, with values that are kept in it for good."""
+        with explained(path, "create"):
+            database.create(path, {**meta, "version": database.VERSION, "last": 0})
+        return cls(path)
+
+    @staticmethod
+    def exists(path: Path) -> bool:
+        """Whether there is a journal; a replacement that was interrupted is finished first."""
+        database.settle(path)
+        with explained(path, "open"):
+            return database.exists(path)
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest batch that is still here; one more than the last where none is."""
+        (first,) = self._db.execute("SELECT min(sequence) FROM batches").fetchone()
+        return self.last + 1 if first is None else int(first)
+
+    @property
+    def sources(self) -> dict[str, Any]:
+        """Per source that batches came from, the position after its last one."""
+        return dict(self._positions)
+
+    def position(self, source: str) -> Any:
+        """The position after the last batch of a source; None where there was none."""
+        return self._positions.get(source)
+
+    def find(self, key: str) -> int | None:
+        """The number that the batch with this key got; None where it is not known."""
+        found = self._db.execute("SELECT sequence FROM keys WHERE key = ?", (key,)).fetchone()
+        return None if found is None else int(found[0])
+
+    def append(self, entries: Sequence[Entry], published: Mapping[str, int] | None = None) -> None:
+        """Put batches on disk, a row each, all in one transaction: all are kept, or none.
+
+        `published` says of sources up to which batch their changes are with the sinks.
+        """
+        rows = [_row(number, entry) for number, entry in enumerate(entries, self.last + 1)]
+        keys = [(row[2], row[0]) for row in rows if row[2] is not None]
+        try:
+            with explained(self.path, "write"), transaction(self._db):
+                self._db.executemany(_INSERT, rows)
+                self._db.executemany("INSERT INTO keys VALUES (?, ?)", keys)
+                self._db.executemany("INSERT OR REPLACE INTO published VALUES (?, ?)", (published or {}).items())
+                database.set_meta(self._db, "last", self.last + len(rows))
+                self._drop(min(self._compact_to, self.first + _ALONG * len(rows) - 1))
+        except BaseException as error:
+            self._look_again(error)
+            raise
+        self.last += len(rows)
+        self._positions |= {entry.source: entry.position for entry in entries if entry.source is not None}
+
+    def unpublished(self) -> dict[str, int]:
+        """Of each source whose changes go to sinks: the first batch that may not have got there, if there is one."""
+        found = self._db.execute(
+            "SELECT source, min(b.sequence) FROM batches b JOIN published p USING (source) "
+            "WHERE b.sequence > p.sequence GROUP BY source"
+        )
+        return dict(found.fetchall())
+
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        """The batches behind a number, each checked; one that is missing or damaged comes with what is wrong."""
+        for sequence in range(after + 1, self.last + 1):
+            try:
+                found = self._db.execute(f"SELECT {_COLUMNS} FROM batches WHERE sequence = ?", (sequence,)).fetchone()
+            except sqlite3.DatabaseError as error:
+                yield Row(sequence, None, f"cannot be read ({error})")
+            else:
+                yield _checked(sequence, found)
+
+    def compact(self, upto: int, *, now: bool = False) -> None:
+        """Drop the batches up to a number: a few with every one that comes, or all of them now."""
+        self._compact_to = max(self._compact_to, min(upto, self.last))
+        if now:
+            with explained(self.path, "compact"):
+                with transaction(self._db):
+                    self._drop(self._compact_to)
+                self._db.execute("VACUUM")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def cut(self, last: int) -> Path:
+        """Give up every batch behind a number; where the journal as it was is kept.
+
+        The others are written anew: where bytes have been flipped, SQLite may no longer know which pages are free.
+        """
+        good = [row for row in self.rows(self.first - 1) if row.sequence <= last]
+        fresh = database.beside(self.path, "new")
+        with explained(self.path, "rewrite"):
+            database.create(fresh, {**self.meta, "last": last}, wal=False)
+            with closing(database.connect(fresh, wal=False)) as db, transaction(db):
+                db.executemany(_INSERT, [_row(row.sequence, row.entry) for row in good if row.entry is not None])
+                for table, marks in {"keys": "?, ?", "sources": "?, ?, ?", "published": "?, ?"}.items():
+                    rows = self._db.execute(f"SELECT * FROM {table}").fetchall()
+                    db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+                db.execute("DELETE FROM keys WHERE sequence > ?", (last,))
+                db.execute("UPDATE published SET sequence = min(sequence, ?)", (last,))
+            self._db.close()
+            aside = database.put_in_place(self.path)
+            self._db = database.connect(self.path)
+            self._read()
+        return aside
+
+    def verify(self) -> list[str]:
+        """What is wrong with the file and with the batches in it, in words."""
+        with explained(self.path, "read"):
+            faults = [str(fault) for (fault,) in self._db.execute("PRAGMA integrity_check") if fault != "ok"]
+        return faults + [f"batch {row.sequence:,} {row.fault}" for row in self.rows(self.first - 1) if row.fault]
+
+    def close(self) -> None:
+        """Let go of the file; everything in it is already on disk."""
+        self._db.close()
+
+    # ------------------------------------------------------------------ inside
+
+    def _read(self) -> None:
+        self.meta = database.meta(self._db)
+        self.last = int(self.meta["last"])
+        found = self._db.execute(
+            "SELECT source, max(sequence), position FROM (SELECT source, sequence, position FROM sources "
+            "UNION ALL SELECT source, sequence, position FROM batches WHERE source IS NOT NULL) GROUP BY source"
+        )
+        self._positions = {source: json.loads(position) for source, _, position in found}
+
+    def _drop(self, upto: int) -> None:
+        """Forget batches, but for the last position of each source, and keys that are too old."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO sources SELECT source, max(sequence), position FROM batches "
+            "WHERE sequence <= ? AND source IS NOT NULL GROUP BY source",
+            (upto,),
+        )
+        self._db.execute("DELETE FROM batches WHERE sequence <= ?", (upto,))
+        self._db.execute("DELETE FROM keys WHERE sequence <= ?", (self.last - KEYS_KEPT,))
+
+    def _look_again(self, error: BaseException) -> None:
+        """After a failure: whether the batches got there all the same (an interrupt may come right behind it)."""
+        try:
+            self.last = int(database.meta(self._db)["last"])
+            self.doubtful |= getattr(error.__cause__, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_FSYNC
+        except sqlite3.Error:
+            self.doubtful = True
+
+
+def check_entry(entry: Entry) -> None:
+    """Refuse a key, a source or a position that cannot be kept."""
+    key, source, position = entry.key, entry.source, entry.position
+    if key is not None and not (isinstance(key, str) and 0 < len(key) <= LONGEST_KEY):
+        raise InvalidValueError.of("key", f"a text of 1 to {LONGEST_KEY} characters", key)
+    if source is None and position is not None:
+        raise InvalidValueError.of("position", "the name of its source beside it", position)
+    if source is not None and not (isinstance(source, str) and source):
+        raise InvalidValueError.of("source", "a name", source)
+    try:
+        json.dumps([key, source, position], allow_nan=False).encode()
+        (f"{key}{source}").encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError.of("position", f"values that JSON can hold ({error})", position) from error
+
+
+def _row(sequence: int, entry: Entry) -> tuple[Any, ...]:
+    position = None if entry.source is None else json.dumps(entry.position)
+    payload = encode(entry.batch)
+    checksum = _checksum(sequence, entry.key, entry.source, position, payload)
+    return sequence, checksum, entry.key, entry.source, position, payload
+
+
+def _checksum(sequence: int, key: str | None, source: str | None, position: str | None, payload: bytes) -> bytes:
+    digest = hashlib.blake2b(payload, digest_size=16)
+    digest.update(json.dumps([sequence, key, source, position]).encode())
+    return digest.digest()
+
+
+def _checked(sequence: int, found: tuple[Any, ...] | None) -> Row:
+    if found is None:
+        return Row(sequence, None, "is missing")
+    _, checksum, key, source, position, payload = found
+    try:
+        if _checksum(sequence, key, source, position, payload) != checksum:
+            return Row(sequence, None, "does not fit its checksum")
+        return Row(sequence, Entry(decode(payload), key, source, None if position is None else json.loads(position)))
+    except (TypeError, ValueError) as error:
+        return Row(sequence, None, f"cannot be understood ({shorten(error)})")
