@@ -1,0 +1,48 @@
+"""What to do while a broker is away: ask again, after longer and longer pauses, and give up only if told to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from ripplet.errors import RippletError
+
+FIRST, LONGEST = 0.05, 5.0
+PATIENCE = 60.0
+"""Seconds after which a broker that does not answer is an error, where somebody waits for it."""
+
+T = TypeVar("T")
+
+
+class UnreachableError(RippletError, ConnectionError):
+    """A broker does not answer."""
+
+
+class Backoff:
+    """How long to pause before the next try: twice as long each time, up to a limit."""
+
+    def __init__(self) -> None:
+        self._pause = FIRST
+
+    def next(self) -> float:
+        """Seconds to pause now."""
+        pause, self._pause = self._pause, min(2 * self._pause, LONGEST)
+        return pause
+
+    def reset(self) -> None:
+        """It worked: begin with short pauses again."""
+        self._pause = FIRST
+
+
+def patiently(action: Callable[[], T], failures: tuple[type[Exception], ...], patience: float, what: str) -> T:
+    """Try until it works; `UnreachableError` once `patience` seconds have passed."""
+    backoff, deadline = Backoff(), time.monotonic() + patience
+    while True:
+        try:
+            return action()
+        except failures as error:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise UnreachableError(f"{what} has not answered for {patience:g} s: {error}") from error
+            time.sleep(min(backoff.next(), left))

@@ -1,0 +1,66 @@
+"""Brokers for the tests: a Redis of our own on a free port."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+
+try:
+    from redis import ConnectionError, Redis
+except ImportError:
+    Redis = None
+
+
+class RedisServer:
+    """A redis-server with its files in a temporary folder, which can be taken away and brought back."""
+
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._folder = folder
+        self.start()
+
+    def start(self):
+        settings = {"port": self.port, "bind": "127.0.0.1", "dir": self._folder, "appendonly": "yes", "save": ""}
+        settings["appendfsync"] = "always"
+        arguments = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+        self._process = subprocess.Popen(["redis-server", *arguments], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                self.client().ping()
+                return
+            except ConnectionError:
+                time.sleep(0.02)
+        raise RuntimeError("redis-server has not come up")
+
+    def client(self):
+        return Redis.from_url(self.url)
+
+    def stop(self):
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory):
+    if Redis is None:
+        pytest.skip("the Python package is not installed: pip install 'ripplet[redis]'")
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed: apt-get install redis-server")
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis_client(redis_server):
+    with redis_server.client() as client:
+        client.flushall()
+        yield client

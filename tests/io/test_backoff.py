@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from ripplet.io import backoff
+from ripplet.io.backoff import Backoff, UnreachableError, patiently
+
+
+def test_pauses_grow_and_begin_anew():
+    pauses = Backoff()
+    assert [pauses.next() for _ in range(9)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    pauses.reset()
+    assert pauses.next() == 0.05
+
+
+def test_trying_until_it_works(monkeypatch):
+    slept = []
+    monkeypatch.setattr(backoff.time, "sleep", slept.append)
+    answers = [OSError("no"), OSError("no"), "yes"]
+
+    def action():
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    assert patiently(action, (OSError,), 60, "the broker") == "yes"
+    assert slept == [0.05, 0.1]
+
+
+def test_patience_ends():
+    with pytest.raises(UnreachableError, match="the broker has not answered for 0 s: division"):
+        patiently(lambda: 1 / 0, (ZeroDivisionError,), 0, "the broker")
+    with pytest.raises(TypeError):
+        patiently(lambda: len(3), (OSError,), 60, "the broker")  # type: ignore[arg-type]

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ripplet.errors import MissingExtraError
+from ripplet.io.redis_client import connected
+
+
+def test_a_missing_extra_names_itself(monkeypatch):
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(MissingExtraError, match=r"Redis needs an optional dependency: pip install 'ripplet\[redis\]'"):
+        connected("redis://localhost")
