@@ -15,6 +15,8 @@ from ripplet.cli.datasets import datasets
 from ripplet.cli.demo import demo
 from ripplet.cli.embed import embed
 from ripplet.cli.reproduce import reproduce
+from ripplet.cli.serve import serve
+from ripplet.cli.state import state
 from ripplet.errors import MissingExtraError, RippletError
 
 
@@ -34,6 +36,8 @@ app.command()(embed)
 app.command()(demo)
 app.command()(datasets)
 app.command()(reproduce)
+app.add_typer(state, name="state")
+app.command()(serve)
 
 
 def _version(asked: bool) -> None:

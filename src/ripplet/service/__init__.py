@@ -1,0 +1,1 @@
+"""The session over HTTP: one writer, many readers, and whoever follows what changes."""

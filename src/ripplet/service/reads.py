@@ -1,0 +1,88 @@
+"""Reads of the model that belong together: a vector with the sequence number at which it was so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.embedder import Embedder
+from ripplet.errors import UnknownVertexError
+from ripplet.events import Id, id_column
+
+Kind = Literal["auto", "text", "integer"]
+
+
+def candidates(text: str, kind: Kind) -> list[Id]:
+    """What an id in an address may mean: the text, and the integer where it is written as one."""
+    digits = text.removeprefix("-")
+    integer = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 1024 else None
+    if integer is not None and str(integer) != text:
+        integer = None
+    found: list[Id] = [] if kind == "integer" else [text]
+    return found if integer is None or kind == "text" else [*found, integer]
+
+
+def known(model: Embedder, text: str, kind: Kind) -> Id:
+    """The vertex that an address names, the text before the integer."""
+    for vertex in candidates(text, kind):
+        if vertex in model:
+            return vertex
+    raise UnknownVertexError([text])
+
+
+def vertex(model: Embedder, text: str, kind: Kind) -> dict[str, Any]:
+    """All about one vertex; its age is the number of vertices that arrived after it."""
+    with model._lock.reading():
+        engine = model._engine
+        graph = engine.graph
+        for name in candidates(text, kind):
+            row = graph.ids.find_one(name)
+            if row >= 0:
+                links = graph.adjacency.links
+                return {
+                    "id": name,
+                    "vector": engine.serve_one(row).tolist(),
+                    "degree": int(links.count[row]),
+                    "strength": float(links.strength[row]),
+                    "placed": bool(engine.field.placed[row]),
+                    "arrival": int(graph.arrival[row]),
+                    "age": int(graph.next_arrival - 1 - graph.arrival[row]),
+                    "sequence": engine.sequence,
+                }
+    raise UnknownVertexError([text])
+
+
+def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_], NDArray[np.float32]]:
+    """The sequence number, which of these vertices are known, and the vectors of those."""
+    column = id_column(list(ids))
+    with model._lock.reading():
+        engine = model._engine
+        rows = engine.graph.ids.find(column)
+        there = rows >= 0
+        return engine.sequence, there, engine.serve(rows[there])
+
+
+def figures(model: Embedder) -> dict[str, Any]:
+    """How the model stands, as far as that takes no time."""
+    engine = model._engine
+    return {
+        "sequence": engine.sequence,
+        "vertices": len(engine.graph),
+        "edges": engine.graph.adjacency.edges,
+        "dim": model.dim,
+        "rule": model.rule,
+        "ready": engine.rule.ready,
+        "anchors": engine.anchors,
+        "growth_since_anchor": float(engine.growth),
+        "events": engine.events,
+        "changes": engine.changes,
+    }
+
+
+def digest(model: Embedder) -> tuple[int, str]:
+    """The digest of the state, with the sequence number at which it was so."""
+    with model._lock.reading():
+        return model._engine.sequence, model._engine.digest()

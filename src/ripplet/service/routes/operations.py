@@ -1,0 +1,61 @@
+"""How the service is: statistics, metrics, whether it lives and is ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from ripplet._version import __version__
+from ripplet.service import reads, schemas
+from ripplet.service.answers import json_answer
+from ripplet.service.metrics import CONTENT_TYPE
+from ripplet.service.runtime import Runtime
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/v1/stats", responses=schemas.refusals(422), response_model=dict[str, Any])
+async def stats(request: Request, digest: bool = False, full: bool = False) -> Response:
+    """Sizes, sequence number, growth since the last anchor, queue, snapshots, and rates of the last minute.
+
+    `digest` adds the digest of the state, `full` its diagnostics; both read everything there is, and writers wait.
+    """
+    runtime: Runtime = request.app.state.runtime
+    model, feed, writer = runtime.model, runtime.feed, runtime.writer
+    snapshot, age = runtime.snapshot_state()
+    report: dict[str, Any] = {
+        **reads.figures(model),
+        "version": __version__,
+        "status": runtime.status,
+        "queue": {"requests": writer.requests, "events": writer.events},
+        "feed": {"oldest": feed.oldest, "newest": feed.newest, "followers": feed.followers},
+        "snapshot": {"sequence": snapshot, "age_seconds": None if age != age else age},
+        "recent": runtime.metrics.recent(),
+        "labels": len(runtime.labels),
+    }
+    if full:
+        report["diagnostics"] = await runtime.read(model.diagnostics)
+    if digest:
+        report["sequence"], report["digest"] = await runtime.read(reads.digest, model)
+    return json_answer(report)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def metrics(request: Request) -> Response:
+    """Everything that is counted, as Prometheus reads it."""
+    runtime: Runtime = request.app.state.runtime
+    return Response(await runtime.read(runtime.metrics.text), media_type=CONTENT_TYPE)
+
+
+@router.get("/healthz", response_model=dict[str, str])
+async def healthz(request: Request) -> Response:
+    """Whether the process lives; also while it recovers."""
+    return json_answer({"status": request.app.state.runtime.status})
+
+
+@router.get("/readyz", response_model=dict[str, str], responses={503: {"model": dict[str, str]}})
+async def readyz(request: Request) -> Response:
+    """Whether requests are taken: not while the state is being recovered, nor when the service is closing."""
+    status = request.app.state.runtime.status
+    return json_answer({"status": status}, 200 if status == "ready" else 503)

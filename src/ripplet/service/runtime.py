@@ -1,0 +1,213 @@
+"""The life of a service: recovering, ready, closing; and what its endpoints share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ripplet.engine import Engine
+from ripplet.events import Batch
+from ripplet.service.answers import Refused
+from ripplet.service.bodies import Bodies
+from ripplet.service.feed import Feed
+from ripplet.service.labels import Labels
+from ripplet.service.logs import say
+from ripplet.service.metrics import Metrics
+from ripplet.service.settings import Settings
+from ripplet.service.sources import Stream
+from ripplet.service.writer import Writer, Written
+from ripplet.session import Entry, Session
+from ripplet.state.model import KeptModel
+from ripplet.state.snapshot import Snapshots
+
+READERS = 8
+T = TypeVar("T")
+
+
+class Runtime:
+    """What is there while a service runs. Recovery happens in the background; until then everything is refused."""
+
+    def __init__(self, settings: Settings, failed: Callable[[BaseException], None] | None = None) -> None:
+        self.settings = settings
+        self.status = "recovering"
+        self.failure: BaseException | None = None
+        self.bodies = Bodies(settings.limits)
+        self.metrics = Metrics()
+        self.readers = ThreadPoolExecutor(READERS, "ripplet-reader")
+        self._failed = failed
+        self._session: Session | None = None
+        self._writer: Writer | None = None
+        self._feed: Feed | None = None
+        self._labels: Labels | None = None
+        self._stream: Stream | None = None
+        self._opening = threading.Thread(target=self._open, name="ripplet-recovery", daemon=True)
+        self._stopping = threading.Event()
+
+    # ------------------------------------------------------------------ what endpoints use
+
+    @property
+    def session(self) -> Session:
+        """The session, once it is there."""
+        return self._there(self._session)
+
+    @property
+    def model(self) -> KeptModel:
+        """The model, for reading."""
+        return self.session.model
+
+    @property
+    def writer(self) -> Writer:
+        """The one writer."""
+        return self._there(self._writer)
+
+    @property
+    def feed(self) -> Feed:
+        """What the last batches changed."""
+        return self._there(self._feed)
+
+    @property
+    def labels(self) -> Labels:
+        """The labels of vertices."""
+        return self._there(self._labels)
+
+    async def write(self, batch: Batch, key: str | None) -> Written:
+        """Put a batch on disk and apply it."""
+        writing = asyncio.wrap_future(self.writer.submit(Entry(batch, key)))
+        seconds = self.settings.limits.write_seconds
+        done, _ = await asyncio.wait([writing], timeout=seconds)
+        if not done:
+            reason = f"not on disk within {seconds:g} s; it may still be: send it again with the same key"
+            raise Refused(503, reason, {"Retry-After": "5"})
+        return writing.result()
+
+    async def read(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a read of the model aside: it may wait for one batch, and nobody should wait for that."""
+        return await asyncio.get_running_loop().run_in_executor(self.readers, function, *arguments)
+
+    # ------------------------------------------------------------------ its life
+
+    def start(self) -> None:
+        """Begin to recover."""
+        self._opening.start()
+
+    def begin_stop(self) -> None:
+        """Let go of those who wait for changes: a stream would never end by itself."""
+        self._stopping.set()
+        if self.status == "ready":
+            self.status = "closing"
+        if self._feed is not None:
+            self._feed.close()
+
+    def stop(self) -> None:
+        """Finish what waits, write a snapshot, let go of the state."""
+        self.begin_stop()
+        self._opening.join()
+        if self._stream is not None:
+            self._stream.close()
+        if self._writer is not None:
+            self._writer.close()
+        if self._session is not None:
+            self._last_snapshot(self._session)
+            self._session.close()
+        if self._labels is not None:
+            self._labels.close()
+        self.readers.shutdown()
+        say("closed")
+
+    def _open(self) -> None:
+        began = time.perf_counter()
+        try:
+            self._make()
+        except BaseException as error:
+            self.status, self.failure = "failed", error
+            say("recovery failed", logging.ERROR, reason=str(error))
+            if self._failed is not None:
+                self._failed(error)
+            return
+        recovery = self.session.recovery
+        say(
+            "ready",
+            seconds=round(time.perf_counter() - began, 3),
+            sequence=self.model.sequence,
+            vertices=len(self.model),
+            snapshot=recovery.snapshot,
+            replayed=recovery.replayed,
+        )
+
+    def _make(self) -> None:
+        settings, limits = self.settings, self.settings.limits
+        session = Session(settings.state, **settings.parameters)
+        self._session = session
+        newest = session.model.sequence
+        self._labels = Labels(settings.state / "labels.sqlite")
+        self._feed = Feed(
+            newest,
+            session.model.dim,
+            batches=limits.retained_batches,
+            size=limits.retained_bytes,
+            followers=limits.followers,
+        )
+        self._writer = Writer(
+            session,
+            self._feed,
+            self.metrics,
+            max_delay=settings.max_delay_ms / 1000,
+            max_batch=settings.max_batch,
+            queue_requests=limits.queue_requests,
+            queue_events=limits.queue_events,
+            newest=newest,
+        )
+        self._add_gauges()
+        if settings.source is not None:
+            self._stream = Stream(session, settings.source, self._feed, self.metrics)
+        if self._stopping.is_set():
+            self._feed.close()
+        self.status = "closing" if self._stopping.is_set() else "ready"
+
+    def _there(self, part: T | None) -> T:
+        if part is None or self.status in ("recovering", "failed"):
+            raise Refused(503, f"not ready: {self.status}", {"Retry-After": "1"})
+        return part
+
+    def _last_snapshot(self, session: Session) -> None:
+        """So that the next start has nothing to replay; without it nothing is lost."""
+        try:
+            sequences = Snapshots(session.directory / "snapshots").sequences
+            if session.model.sequence > (sequences[0] if sequences else 0):
+                session.snapshot()
+        except Exception as error:
+            say("no last snapshot", logging.WARNING, reason=str(error))
+
+    def snapshot_state(self) -> tuple[int, float]:
+        """The sequence number of the newest snapshot and its age in seconds; 0 and NaN where there is none."""
+        snapshots = Snapshots(self.settings.state / "snapshots")
+        for sequence in snapshots.sequences:
+            try:
+                return sequence, max(0.0, time.time() - snapshots.path(sequence).stat().st_mtime)
+            except OSError:  # replaced meanwhile
+                continue
+        return 0, float("nan")
+
+    def _add_gauges(self) -> None:
+        gauge = self.metrics.gauge
+
+        def engine() -> Engine:
+            return self.model.engine
+
+        gauge("ready", "1 once recovery is over.", lambda: float(self.status == "ready"))
+        gauge("sequence", "Batches applied since the start of the state.", lambda: engine().sequence)
+        gauge("vertices", "Vertices in the graph.", lambda: len(engine().graph))
+        gauge("edges", "Edges in the graph.", lambda: engine().graph.adjacency.edges)
+        gauge("growth_since_anchor", "Growth since the last anchor, as a share.", lambda: float(engine().growth))
+        gauge("queue_requests", "Requests that wait for the writer.", lambda: self.writer.requests)
+        gauge("queue_events", "Events in them.", lambda: self.writer.events)
+        gauge("body_bytes", "Bytes of requests that are held.", lambda: self.bodies.held)
+        gauge("followers", "Open streams of changes.", lambda: self.feed.followers)
+        gauge("feed_batches", "Batches whose changes are kept.", lambda: self.feed.newest - self.feed.oldest)
+        gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])
+        gauge("snapshot_age_seconds", "Since the newest snapshot.", lambda: self.snapshot_state()[1])

@@ -1,0 +1,111 @@
+"""A source that a service follows: its own thread reads, the session keeps, the feed is told."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from ripplet.changes import Changes
+from ripplet.errors import InvalidValueError
+from ripplet.io.stream import EventSource, Poison, Position, Read
+from ripplet.service.feed import Feed
+from ripplet.service.logs import say
+from ripplet.service.metrics import Metrics
+from ripplet.session import Session
+
+_PAUSE = 5.0  # seconds before a source that failed is tried again
+
+
+def open_stream(address: str) -> EventSource:
+    """The source at an address: redis://host:6379/0?stream=NAME, kafka://host:9092/TOPIC, or a file that may grow."""
+    parts = urlsplit(address)
+    options: dict[str, Any] = dict(parse_qsl(parts.query))
+    if parts.scheme in ("redis", "rediss", "unix"):
+        from ripplet.io.redis_streams import RedisSource
+
+        if "stream" not in options:
+            raise InvalidValueError.of(
+                "source", "redis://host:6379/0?stream=NAME", urlunsplit(parts._replace(netloc="…"))
+            )
+        return RedisSource(urlunsplit(parts._replace(query="")), **options)
+    if parts.scheme == "kafka":
+        from ripplet.io.kafka import KafkaSource
+
+        topic = parts.path.strip("/")
+        if not topic:
+            raise InvalidValueError.of("source", "kafka://host:9092/TOPIC", address)
+        return KafkaSource(parts.netloc, topic=topic, **options)
+    from ripplet.io.files import FileSource
+
+    return FileSource(address, follow=True)
+
+
+class Stream:
+    """Follows one source until it ends or is told to stop; a failure is logged and tried again."""
+
+    def __init__(self, session: Session, address: str, feed: Feed, metrics: Metrics) -> None:
+        self._session, self._feed, self._metrics, self._address = session, feed, metrics, address
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ripplet-source", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop between two reads."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._follow()
+                say("source stopped" if self._stopped.is_set() else "source ended")
+                return
+            except Exception as error:
+                say("source failed", logging.ERROR, reason=str(error), retry_seconds=_PAUSE)
+                self._stopped.wait(_PAUSE)
+
+    def _follow(self) -> None:
+        source = _Counted(open_stream(self._address), self._metrics)
+        try:
+            self._session.run(source, [self], self, self._stopped.is_set)
+        finally:
+            source.close()
+
+    # what the session passes on
+
+    def write(self, changes: Changes) -> None:
+        """Tell followers of a batch of the source."""
+        self._feed.append(changes)
+        self._metrics.applied(0, changes, None)
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def refuse(self, source: str, poison: Poison) -> None:
+        """Log a message that holds no events: where it stood and why, not what it was."""
+        self._metrics.refused_batches.inc()
+        say("message refused", logging.WARNING, source=source, where=poison.where, reason=poison.reason)
+
+
+class _Counted:
+    """A source whose events are counted as they are read: changes do not say how many there were."""
+
+    def __init__(self, source: EventSource, metrics: Metrics) -> None:
+        self._source, self._metrics, self.name = source, metrics, source.name
+
+    def open(self, position: Position | None) -> None:
+        self._source.open(position)
+
+    def read(self, timeout: float) -> Read | None:
+        read = self._source.read(timeout)
+        if read is not None:
+            self._metrics.events.inc(len(read.batch))
+        return read
+
+    def acknowledge(self, position: Position) -> None:
+        self._source.acknowledge(position)
+
+    def close(self) -> None:
+        self._source.close()
