@@ -61,6 +61,9 @@ def test_deviations_and_losses_are_those_of_their_definitions(graph: Dataset, ce
     assert found["smoothness@100"] == pytest.approx(np.mean([loss.smoothness for loss in losses]))
     assert found["optimum_homophily@100"] == pytest.approx(np.mean([optimum.loss.homophily for optimum in optima]))
     assert found["gap@100"] > 0
+    degrees = graph.adjacency().sum(axis=0)[Arrivals.of(graph, 3).order]
+    lengths = np.mean([[vector @ vector for vector in state.vectors] for state in states], axis=0)
+    assert found["degree@100"] == pytest.approx(sum(degrees * lengths) / 4 / degrees.mean())
     assert found["converged@100"] == 1
     assert found["spread@50"] == pytest.approx(np.median(deviation))
     assert found["alpha_spread@100"] == pytest.approx(max(alphas))

@@ -131,7 +131,16 @@ def _losses(states: list[State], optima: list[Optimum]) -> Figures:
     ours = [_objective(state).loss(state.vectors) for state in states]
     figures = _parts("", ours) | _parts("optimum_", [optimum.loss for optimum in optima])
     least = least_homophily(states[0].adjacency, states[0].vectors.shape[1])
-    return figures | {"least_homophily": least, "gap": figures["loss"] - figures["optimum_loss"]}
+    figures |= {"least_homophily": least, "gap": figures["loss"] - figures["optimum_loss"]}
+    for who, of in {"": [state.vectors for state in states], "optimum_": [one.vectors for one in optima]}.items():
+        figures[f"{who}degree"] = float(np.mean([_degree_of_length(states[0], vectors) for vectors in of]))
+    return figures
+
+
+def _degree_of_length(state: State, vectors: Matrix) -> float:
+    """The mean degree by squared length over the mean degree: homophily is cheap where vertices have few neighbours."""
+    degrees = state.adjacency.sum(axis=1)
+    return float(degrees @ np.square(vectors).sum(axis=1) / vectors.shape[1] / degrees.mean())
 
 
 def _parts(who: str, losses: list[Loss]) -> Figures:
