@@ -7,10 +7,11 @@ result: the bits are the same for any thread count. The kernels release the GIL,
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -42,10 +43,34 @@ def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, thre
         future.result()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Small matrices on one thread: the same bits however many there are, and no time lost in sharing them out."""
-    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limited
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Small matrices on one thread: the same bits however many there are, and no time lost in sharing them out.
+
+    The limit belongs to the process: it stays until the last of those who asked for it, in whatever thread, is done.
+    """
+    with _asking:
+        limit = _blas().limit(limits=1, user_api="blas")
+        if not _asked.waiting:
+            _asked.first = limit
+        _asked.waiting += 1
+    try:
+        yield
+    finally:
+        with _asking:
+            _asked.waiting -= 1
+            if not _asked.waiting:
+                _asked.first.restore_original_limits()
+
+
+class _Asked:
+    """Who asked for one thread: how many are not done, and the limit of the first, which saw how it was before."""
+
+    waiting = 0
+    first: Any = None
+
+
+_asked, _asking = _Asked(), Lock()
 
 
 @cache

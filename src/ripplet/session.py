@@ -16,11 +16,11 @@ from ripplet.errors import InvalidValueError, RippletError, StateError
 from ripplet.events import Batch
 from ripplet.graph.rehearsal import Admission
 from ripplet.io.stream import ChangeSink, EventSource, Poison, PoisonSink, Position, Read
-from ripplet.state.journal import Entry, Journal, check_entry
+from ripplet.state.journal import JOURNAL, Entry, Journal, check_entry
 from ripplet.state.lock import DirectoryLock
 from ripplet.state.model import KeptModel, check_parameters, kept_parameters, new_model
 from ripplet.state.recovery import recover
-from ripplet.state.snapshot import KEPT, Snapshots, SnapshotWriter
+from ripplet.state.snapshot import KEPT, SNAPSHOTS, Snapshots, SnapshotWriter
 
 __all__ = ["Entry", "Session"]
 
@@ -67,14 +67,14 @@ class Session:
         self._lock = DirectoryLock(self.directory)
         try:
             self._journal = _open_journal(self.directory, parameters, anchor_lag)
-            snapshots, meta = Snapshots(self.directory / "snapshots"), self._journal.meta
+            snapshots, meta = Snapshots(self.directory / SNAPSHOTS), self._journal.meta
             threads = parameters.get("threads")
             self.model, self.recovery = recover(self._journal, snapshots, lambda: new_model(meta, threads))
         except BaseException:
             self._lock.release()
             raise
         self._unpublished = self.recovery.unpublished
-        self._writer = SnapshotWriter(snapshots, self._compact)
+        self._writer = SnapshotWriter(snapshots, lambda: self._journal.compact(self._dispensable()))
         self._kept_events = self.recovery.events
 
     # ------------------------------------------------------------------ what goes in
@@ -189,6 +189,12 @@ class Session:
         writing.result()
         return sequence
 
+    def compact(self) -> None:
+        """Drop what neither of the last two snapshots needs now, and give its space back."""
+        with self._writing:
+            self._check_usable()
+            self._journal.compact(self._dispensable(), now=True)
+
     @property
     def snapshot_failure(self) -> Exception | None:
         """Why the last snapshot could not be written; the batches are safe without it. None where it could."""
@@ -235,11 +241,10 @@ class Session:
         self._kept_events = self.model.engine.events
         return self._writer.begin(Copy(self.model.engine))
 
-    def _compact(self) -> None:
-        """Let go of the batches that neither of two snapshots needs."""
+    def _dispensable(self) -> int:
+        """The last batch that neither of two snapshots needs."""
         sequences = self._writer.snapshots.sequences
-        if len(sequences) >= KEPT:
-            self._journal.compact(sequences[KEPT - 1])
+        return sequences[KEPT - 1] if len(sequences) >= KEPT else 0
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -341,10 +346,7 @@ def _poison(read: Read, row: int, error: RippletError) -> Poison:
 
 
 def _open_journal(directory: Path, parameters: dict[str, Any], anchor_lag: int | None) -> Journal:
-    path = directory / "journal.sqlite"
-    if not Journal.exists(path):
-        return Journal.create(path, kept_parameters(parameters, anchor_lag))
-    journal = Journal(path)
+    journal = Journal(directory / JOURNAL, new=lambda: kept_parameters(parameters, anchor_lag))
     try:
         check_parameters(journal.meta, parameters, anchor_lag)
     except BaseException:

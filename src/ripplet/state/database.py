@@ -6,12 +6,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ripplet.errors import FormatError, StateError
 from ripplet.state.files import flush_directory
+from ripplet.state.log import look_at_log
 
 VERSION = 1
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
@@ -49,22 +50,31 @@ def connect(path: Path, *, read_only: bool = False, wal: bool = True) -> sqlite3
     return db
 
 
-def create(path: Path, meta: Mapping[str, Any], *, wal: bool = True) -> None:
-    """A file with empty tables, and values that are kept in it."""
-    with closing(connect(path, wal=wal)) as db, transaction(db):
+def make_tables(db: sqlite3.Connection, meta: Mapping[str, Any]) -> None:
+    """Empty tables, and values that are kept beside them."""
+    with transaction(db):
         for statement in TABLES.split(";\n"):
             db.execute(statement)
         for name, value in meta.items():
             set_meta(db, name, value)
-    flush_directory(path.parent)
 
 
-def exists(path: Path) -> bool:
-    """Whether the tables are there; an attempt to create them that did not get as far leaves none."""
-    if not path.exists():
-        return False
-    with closing(connect(path)) as db:
-        return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
+def has_tables(db: sqlite3.Connection) -> bool:
+    """Whether the tables are there; an attempt to make them that did not get as far leaves none."""
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
+
+
+def check_log(path: Path) -> str | None:
+    """Refuse a file whose log is damaged; what SQLite is going to drop of it otherwise, in words."""
+    report = look_at_log(Path(f"{path}-wal"))
+    if report.dropped > 1:
+        raise FormatError(
+            f"{path}-wal: damaged behind {report.good:,} transactions: the {report.dropped:,} that follow would be "
+            f"lost; restore the directory from a copy, or give them up: ripplet state cut {path.parent}"
+        )
+    if report.unfinished:
+        return f"{path}: a last write that had not been finished is left out"
+    return None
 
 
 @contextmanager

@@ -59,18 +59,34 @@ def write_arrays(
         _settle(target)
 
 
+def read_meta(directory: str | os.PathLike[str], *, kind: str = "embedder") -> dict[str, Any]:
+    """The JSON values of a directory alone, without a look at its arrays."""
+    manifest = _manifest_of(_source(directory), kind)
+    return {**manifest["meta"], "bytes": sum(entry["bytes"] for entry in manifest["arrays"].values())}
+
+
 def read_arrays(
     directory: str | os.PathLike[str], *, kind: str = "embedder"
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and JSON values of a directory, or a FormatError that says what is wrong with it."""
+    source = _source(directory)
+    manifest = _manifest_of(source, kind)
+    arrays = {name: _read_array(source, entry) for name, entry in manifest["arrays"].items()}
+    return arrays, manifest["meta"]
+
+
+def _source(directory: str | os.PathLike[str]) -> Path:
+    """Where a directory lies: in its place, or aside if a write was interrupted between its two renames."""
     target = Path(directory).resolve()
     aside = _beside(target, "old")
-    source = aside if aside.is_dir() and not target.exists() else target
+    return aside if aside.is_dir() and not target.exists() else target
+
+
+def _manifest_of(source: Path, kind: str) -> dict[str, Any]:
     manifest = _read_manifest(source)
     if manifest["kind"] != kind:
         raise _fault(source, f"a saved {kind}", f"a saved {manifest['kind']}", "check the path")
-    arrays = {name: _read_array(source, entry) for name, entry in manifest["arrays"].items()}
-    return arrays, manifest["meta"]
+    return manifest
 
 
 def _fault(path: Path, expected: str, found: str, remedy: str) -> FormatError:

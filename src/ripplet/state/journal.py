@@ -10,17 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ripplet.errors import InvalidValueError, shorten
+from ripplet.errors import FormatError, InvalidValueError, shorten
 from ripplet.events import Batch
 from ripplet.state import database
 from ripplet.state.database import explained, transaction
+from ripplet.state.files import flush_directory
 from ripplet.state.payload import decode, encode
+
+JOURNAL = "journal.sqlite"
+"""The name of the journal in a session's directory."""
 
 KEYS_KEPT = 100_000
 """Over how many batches a key is remembered."""
@@ -52,32 +56,38 @@ class Row(NamedTuple):
 class Journal:
     """The batches of one directory, in order. For any thread, one at a time."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        new: Callable[[], Mapping[str, Any]] | None = None,
+        read_only: bool = False,
+        forgiving: bool = False,
+    ) -> None:
+        """Open a journal; where there is none, make one that keeps what `new` returns.
+
+        A damaged log is refused, unless it is to be forgiven: what follows the damage is then lost.
+        """
         self.path = path
         self.doubtful = False  # whether what is on disk can no longer be told
+        self.note: str | None = None  # what the person who opens it should know
         self._compact_to = 0
+        if not read_only:
+            database.settle(path)
+            self.note = None if forgiving else database.check_log(path)
+        if new is None and not path.exists():
+            raise FormatError(f"{path}: expected the journal of a session, found nothing; check the path")
         with explained(path, "open"):
             self._db = database.connect(path, read_only=read_only)
             try:
+                if new is not None and not database.has_tables(self._db):
+                    database.make_tables(self._db, {**new(), "version": database.VERSION, "last": 0})
+                    flush_directory(path.parent)
                 database.bring_up_to_date(path, self._db, read_only=read_only)
                 self._read()
             except BaseException:
                 self._db.close()
                 raise
-
-    @classmethod
-    def create(cls, path: Path, meta: Mapping[str, Any]) -> Journal:
-        """A new journal, with values that are kept in it for good."""
-        with explained(path, "create"):
-            database.create(path, {**meta, "version": database.VERSION, "last": 0})
-        return cls(path)
-
-    @staticmethod
-    def exists(path: Path) -> bool:
-        """Whether there is a journal; a replacement that was interrupted is finished first."""
-        database.settle(path)
-        with explained(path, "open"):
-            return database.exists(path)
 
     @property
     def first(self) -> int:
@@ -112,7 +122,8 @@ class Journal:
                 self._db.executemany("INSERT INTO keys VALUES (?, ?)", keys)
                 self._db.executemany("INSERT OR REPLACE INTO published VALUES (?, ?)", (published or {}).items())
                 database.set_meta(self._db, "last", self.last + len(rows))
-                self._drop(min(self._compact_to, self.first + _ALONG * len(rows) - 1))
+                if self._compact_to >= (first := self.first):
+                    self._drop(min(self._compact_to, first + _ALONG * len(rows) - 1))
         except BaseException as error:
             self._look_again(error)
             raise
@@ -155,19 +166,24 @@ class Journal:
         good = [row for row in self.rows(self.first - 1) if row.sequence <= last]
         fresh = database.beside(self.path, "new")
         with explained(self.path, "rewrite"):
-            database.create(fresh, {**self.meta, "last": last}, wal=False)
-            with closing(database.connect(fresh, wal=False)) as db, transaction(db):
-                db.executemany(_INSERT, [_row(row.sequence, row.entry) for row in good if row.entry is not None])
-                for table, marks in {"keys": "?, ?", "sources": "?, ?, ?", "published": "?, ?"}.items():
-                    rows = self._db.execute(f"SELECT * FROM {table}").fetchall()
-                    db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-                db.execute("DELETE FROM keys WHERE sequence > ?", (last,))
-                db.execute("UPDATE published SET sequence = min(sequence, ?)", (last,))
+            fresh.unlink(missing_ok=True)
+            with closing(database.connect(fresh, wal=False)) as db:
+                database.make_tables(db, {**self.meta, "last": last})
+                self._copy_to(db, good, last)
             self._db.close()
             aside = database.put_in_place(self.path)
             self._db = database.connect(self.path)
             self._read()
         return aside
+
+    def _copy_to(self, db: sqlite3.Connection, good: list[Row], last: int) -> None:
+        with transaction(db):
+            db.executemany(_INSERT, [_row(row.sequence, row.entry) for row in good if row.entry is not None])
+            for table, marks in {"keys": "?, ?", "sources": "?, ?, ?", "published": "?, ?"}.items():
+                rows = self._db.execute(f"SELECT * FROM {table}").fetchall()
+                db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            db.execute("DELETE FROM keys WHERE sequence > ?", (last,))
+            db.execute("UPDATE published SET sequence = min(sequence, ?)", (last,))
 
     def verify(self) -> list[str]:
         """What is wrong with the file and with the batches in it, in words."""

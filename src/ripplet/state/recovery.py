@@ -33,9 +33,16 @@ class Recovery:
         _log.warning(text)
 
 
-def recover(journal: Journal, snapshots: Snapshots, new: Callable[[], KeptModel]) -> tuple[KeptModel, Recovery]:
-    """The model after the last batch of the journal, begun anew by `new`, and how it was come by."""
+def recover(
+    journal: Journal, snapshots: Snapshots, new: Callable[[], KeptModel], *, forgiving: bool = False
+) -> tuple[KeptModel, Recovery]:
+    """The model after the last batch of the journal, begun anew by `new`, and how it was come by.
+
+    Damage in the middle of the journal is refused, unless it is to be forgiven: what follows it is then given up.
+    """
     recovery = Recovery()
+    if journal.note is not None:
+        recovery.note(journal.note)
     snapshots.tidy()
     unpublished = journal.unpublished()
     limit = min((number - 1 for number in unpublished.values()), default=journal.last)
@@ -45,7 +52,7 @@ def recover(journal: Journal, snapshots: Snapshots, new: Callable[[], KeptModel]
         warnings.simplefilter("ignore", SelfLoopWarning)  # said when the batch came
         for row in journal.rows(model.sequence):
             if row.entry is None:
-                _cut(journal, row, recovery)
+                _cut(journal, row, recovery, forgiving)
                 break
             changes = model.take_in(row.entry.batch)
             recovery.replayed += 1
@@ -93,14 +100,14 @@ def loaded(snapshots: Snapshots, sequence: int, new: Callable[[], KeptModel]) ->
     return model
 
 
-def _cut(journal: Journal, bad: Row, recovery: Recovery) -> None:
-    """Give up a damaged tail, in which nothing good is left; refuse to lose what is."""
+def _cut(journal: Journal, bad: Row, recovery: Recovery, forgiving: bool) -> None:
+    """Give up a damaged tail; refuse to lose good batches behind the damage."""
     good = sum(row.entry is not None for row in journal.rows(bad.sequence))
-    if good:
+    if good and not forgiving:
         raise FormatError(
             f"{journal.path}: batch {bad.sequence:,} {bad.fault}, and {good:,} good batches follow it; restore the "
             f"directory from a copy, or give up what came from batch {bad.sequence:,} on: "
-            f"ripplet state cut {journal.path.parent} --from {bad.sequence}"
+            f"ripplet state cut {journal.path.parent}"
         )
     lost = journal.last - bad.sequence + 1
     aside = journal.cut(bad.sequence - 1)

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from ripplet.engine import Copy
 from ripplet.errors import FormatError
-from ripplet.state.files import read_arrays, write_arrays
+from ripplet.state.files import read_arrays, read_meta, write_arrays
+
+SNAPSHOTS = "snapshots"
+"""The name of their folder in a session's directory."""
 
 KEPT = 2
 """The newest, and the one to fall back to."""
@@ -61,6 +64,10 @@ class Snapshots:
         if meta.get("sequence") != sequence or not isinstance(meta.get("digest"), str):
             raise FormatError(f"{self.path(sequence)}: expected the snapshot of batch {sequence}, got {meta}")
         return Snapshot(sequence, arrays, meta["digest"])
+
+    def describe(self, sequence: int) -> dict[str, Any]:
+        """What a snapshot says of itself: its number, its digest, its size."""
+        return read_meta(self.path(sequence), kind=_KIND)
 
     def set_aside(self, sequence: int) -> Path:
         """Take a damaged snapshot out of the way, for whoever wants to look at it."""
