@@ -1,7 +1,8 @@
-"""Brokers for the tests: a Redis of our own on a free port."""
+"""Brokers for the tests: a Redis of our own on a free port, and the Kafka that librdkafka plays within the process."""
 
 from __future__ import annotations
 
+import logging
 import shutil
 import socket
 import subprocess
@@ -64,3 +65,14 @@ def redis_client(redis_server):
     with redis_server.client() as client:
         client.flushall()
         yield client
+
+
+@pytest.fixture(scope="session")
+def kafka_servers():
+    """The address of a cluster with one broker; a topic has four partitions and begins with its first mention."""
+    kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplet[kafka]'")
+    quiet = logging.getLogger("tests.kafka")
+    cluster = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "logger": quiet})
+    (broker,) = cluster.list_topics(timeout=30).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    cluster.flush()

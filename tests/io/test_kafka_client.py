@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ripplet.errors import InvalidValueError, MissingExtraError
+from ripplet.io.kafka_client import client, library, told
+
+
+def test_a_missing_extra_names_itself(monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(MissingExtraError, match=r"Kafka needs an optional dependency: pip install 'ripplet\[kafka\]'"):
+        library()
+
+
+def test_the_user_has_the_last_word():
+    with pytest.raises(InvalidValueError, match="linger"):
+        client("Producer", "127.0.0.1:1", {"linger.ms": "long"}, **{"linger.ms": 5})
+    client("Producer", "127.0.0.1:1", {"linger.ms": 5}, **{"linger.ms": "long"})
+
+
+def test_what_the_library_says_is_logged(caplog):
+    told("broker down")
+    assert "Kafka: broker down" in caplog.text
