@@ -9,6 +9,7 @@ from ripplet._version import __version__
 
 if TYPE_CHECKING:
     from ripplet.changes import Changes
+    from ripplet.client import AsyncClient, Client
     from ripplet.embedder import Embedder, load
     from ripplet.errors import InvalidValueError, RippletError, UnknownEdgeError, UnknownVertexError
     from ripplet.events import Batch, Op
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from ripplet.views.spectral import SpectralView
 
 _HOMES = {
+    "AsyncClient": "ripplet.client",
     "Batch": "ripplet.events",
     "Changes": "ripplet.changes",
+    "Client": "ripplet.client",
     "Embedder": "ripplet.embedder",
     "InvalidValueError": "ripplet.errors",
     "Op": "ripplet.events",
@@ -30,8 +33,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncClient",
     "Batch",
     "Changes",
+    "Client",
     "Embedder",
     "InvalidValueError",
     "Op",
