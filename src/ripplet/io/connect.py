@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,7 +41,8 @@ def stream_from(where: Any, **options: Any) -> EventSource:
     from ripplet.io.kafka import KafkaSource
     from ripplet.io.redis_streams import RedisSource
 
-    return _broker(url, RedisSource, KafkaSource, options)
+    brokers: list[Callable[..., EventSource]] = [RedisSource, KafkaSource]
+    return _broker(url, brokers, options)
 
 
 def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
@@ -55,7 +56,8 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     from ripplet.io.kafka_sinks import KafkaSink
     from ripplet.io.redis_sinks import RedisSink
 
-    return _broker(url, RedisSink, KafkaSink, options)
+    brokers: list[Callable[..., ChangeSink]] = [RedisSink, KafkaSink]
+    return _broker(url, brokers, options)
 
 
 def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> PoisonSink:
@@ -67,7 +69,8 @@ def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> PoisonSink
     from ripplet.io.kafka_sinks import KafkaDeadLetters
     from ripplet.io.redis_sinks import RedisDeadLetters
 
-    return _broker(url, RedisDeadLetters, KafkaDeadLetters, options)
+    brokers: list[Callable[..., PoisonSink]] = [RedisDeadLetters, KafkaDeadLetters]
+    return _broker(url, brokers, options)
 
 
 def _url(where: str | os.PathLike[str]) -> SplitResult | None:
@@ -89,7 +92,8 @@ def _file_sink(name: str, where: str | os.PathLike[str], known: Mapping[str, Cal
     return known[suffix]
 
 
-def _broker(url: SplitResult, redis: Callable[..., T], kafka: Callable[..., T], options: dict[str, Any]) -> T:
+def _broker(url: SplitResult, brokers: Sequence[Callable[..., T]], options: dict[str, Any]) -> T:
+    redis, kafka = brokers
     query = dict(parse_qsl(url.query))
     if url.scheme == "kafka":
         topic = unquote(url.path.strip("/"))
