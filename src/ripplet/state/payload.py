@@ -35,7 +35,7 @@ def decode(payload: bytes) -> Batch:
         fields = rows.schema
         columns = {field.name: _column(field, rows.column(field.name)) for field in fields}
         return Batch.of(**columns)
-    except (pa.ArrowException, StopIteration, TypeError, ValueError) as error:
+    except (pa.ArrowException, OSError, StopIteration, TypeError, ValueError) as error:
         raise FormatError(f"expected the bytes of a batch, got others: {error}") from error
 
 
