@@ -79,8 +79,7 @@ def decode(data: bytes, options: ReadOptions | None = None) -> Message:
 def decode_json(data: bytes, options: ReadOptions | None = None) -> Message:
     """The events of one JSON value; the options name the columns and the kind of ids of single edges."""
     try:
-        columns, key = _parsed(data, EdgeValues(options or ReadOptions()))
-        return Message(_checked(columns, options), key)
+        return _message(_load(data), options)
     except RecursionError:  # also where a message would show what was nested
         raise MessageError("expected JSON of moderate depth, got values nested too deeply") from None
 
@@ -129,35 +128,40 @@ def _arrow_column(name: str, column: pa.ChunkedArray) -> Any:
 
 def decode_fields(fields: Mapping[str, bytes], options: ReadOptions | None = None) -> Message:
     """The events of an entry: a field `data` with JSON or Arrow in it, or the fields src, dst[, weight, op, time]."""
-    if "data" in fields:
-        return decode(fields["data"], options)
-    return Message(_checked(_field_columns(fields, options), options))
+    return decode(fields["data"], options) if "data" in fields else _message(_edge(fields), options)
 
 
 def decode_many(items: Iterable[tuple[str, Payload]], options: ReadOptions | None = None) -> tuple[Batch, list[Poison]]:
     """Many messages, each with the place it stood, as one batch in their order, and those that hold no events.
 
-    Values are checked for all of them at once; only where one is wrong they are checked one by one.
+    They are taken together; only where one of them is wrong, or is Arrow, they are taken one by one.
     """
     items, values = list(items), EdgeValues(options or ReadOptions())
-    joined = _Columns()
+    columns, edges = _Columns(), list[Any]()
     try:
         for _, payload in items:
-            columns = _one(payload, values, options)
-            joined.add(columns.src, columns.dst, columns.weight, columns.time, columns.op)
-        return _checked(joined, options), []
+            value = _value(payload)
+            if not _is_document(value):
+                edges.append(value)
+                continue
+            _rows(edges, columns, values)
+            edges = []
+            _document(value, columns, values)
+        _rows(edges, columns, values)
+        return _checked(columns, options), []
     except (MessageError, RecursionError):
         return _one_by_one(items, options)
 
 
-def _one(payload: Payload, values: EdgeValues, options: ReadOptions | None) -> _Columns:
+def _value(payload: Payload) -> Any:
+    """A message as a JSON value."""
     if isinstance(payload, Mapping):
         if "data" not in payload:
-            return _field_columns(payload, options)
+            return _edge(payload)
         payload = payload["data"]
     if payload[:4] == ARROW:
-        raise MessageError("Arrow has columns already")  # and is joined as a batch
-    return _parsed(payload, values)[0]
+        raise MessageError("expected JSON, got Arrow")
+    return _load(payload)
 
 
 def _one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> tuple[Batch, list[Poison]]:
@@ -181,22 +185,34 @@ def shown(payload: Payload) -> str:
 # JSON
 
 
-def _parsed(data: bytes, values: EdgeValues) -> tuple[_Columns, str | None]:
+def _no_constant(name: str) -> None:
+    raise MessageError(f"expected numbers as JSON has them, got {name}")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _load(data: bytes) -> Any:
     try:
-        value = json.loads(data.decode(), parse_constant=_no_constant)
+        return _DECODER.decode(data.decode())
     except UnicodeDecodeError:
         raise MessageError("expected UTF-8 text, got other bytes") from None
     except ValueError as error:
         raise MessageError(f"expected JSON, got {shorten(shown(data))} ({error})") from None
-    columns = _Columns()
-    if isinstance(value, dict) and not value.keys().isdisjoint(FORMS):
-        return columns, _document(value, columns, values)
-    _rows([value], columns, values)
-    return columns, None
 
 
-def _no_constant(name: str) -> None:
-    raise MessageError(f"expected numbers as JSON has them, got {name}")
+def _message(value: Any, options: ReadOptions | None) -> Message:
+    columns, values = _Columns(), EdgeValues(options or ReadOptions())
+    key = None
+    if _is_document(value):
+        key = _document(value, columns, values)
+    else:
+        _rows([value], columns, values)
+    return Message(_checked(columns, options), key)
+
+
+def _is_document(value: Any) -> bool:
+    return isinstance(value, dict) and not value.keys().isdisjoint(FORMS)
 
 
 def _document(document: dict[str, Any], columns: _Columns, values: EdgeValues) -> str | None:
@@ -254,7 +270,11 @@ def _rows(rows: list[Any], columns: _Columns, values: EdgeValues) -> None:
             src, dst, weight, time = values(row)
         except RowError as error:
             raise MessageError(f"expected {error}, got {shorten(row)}") from None
-        columns.add([src], [dst], [weight], [time], [row.get("op") if isinstance(row, dict) else None])
+        columns.src.append(src)
+        columns.dst.append(dst)
+        columns.weight.append(weight)
+        columns.time.append(time)
+        columns.op.append(row.get("op") if isinstance(row, dict) else None)
 
 
 def _removals(rows: list[Any], columns: _Columns) -> None:
@@ -267,22 +287,21 @@ def _removals(rows: list[Any], columns: _Columns) -> None:
 # Fields
 
 
-def _field_columns(fields: Mapping[str, bytes], options: ReadOptions | None) -> _Columns:
+def _edge(fields: Mapping[str, bytes]) -> dict[str, Any]:
+    """The fields of one edge as the JSON object they would be."""
     if not {"src", "dst"} <= fields.keys() or fields.keys() - {"src", "dst", "weight", "op", "time"}:
         raise MessageError(f"expected fields src, dst[, weight, op, time], or data, got {shorten(list(fields))}")
     try:
-        text = {name: value.decode() for name, value in fields.items()}
+        edge: dict[str, Any] = {name: value.decode() for name, value in fields.items()}
+        if "weight" in edge:
+            edge["weight"] = to_weight(edge["weight"])
     except UnicodeDecodeError:
         raise MessageError("expected UTF-8 text in every field, got other bytes") from None
-    try:
-        weight = to_weight(text["weight"]) if "weight" in text else None
-        time = to_time(text["time"]) if "time" in text else None
     except RowError as error:
         raise MessageError(f"expected {error}") from None
-    op = text.get("op")
-    columns = _Columns()
-    columns.add([text["src"]], [text["dst"]], [weight], [time], [int(op) if op in ("0", "1", "2", "3") else op])
-    return columns
+    if edge.get("op") in ("0", "1", "2", "3"):
+        edge["op"] = int(edge["op"])
+    return edge
 
 
 # Values
