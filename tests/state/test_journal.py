@@ -248,3 +248,29 @@ def test_a_damaged_log_is_not_read_in_silence(journal_at: Any, tmp_path: Path) -
     with closing(Journal(tmp_path / "other" / "journal.sqlite", forgiving=True)) as forgiven:
         assert 0 < forgiven.last < 9
         assert seen(forgiven) == [(number + 1, number) for number in range(forgiven.last)]
+
+
+def test_a_damaged_position_is_not_believed(journal_at: Any) -> None:
+    one = journal_at()
+    one.append([entry(1, source="s", position="here"), entry(2, source="t", position=3), entry(3)])
+    one.close()
+    tamper(one.path, "UPDATE batches SET position = '\"there\"' WHERE sequence = 1")
+    again = journal_at()
+    assert again.position("t") == 3
+    with pytest.raises(FormatError, match=r"batch 1 .* where 's' stands"):
+        again.position("s")
+    again.compact(3, now=True)
+    assert again.first == 1
+    again.append([entry(4, source="s", position="now")])
+    assert again.position("s") == "now"
+
+
+@pytest.mark.parametrize("table", ["meta", "sources"])
+def test_a_damaged_value_beside_the_batches_is_told(journal_at: Any, table: str) -> None:
+    one = journal_at()
+    one.append([entry(1, source="s", position=1)])
+    one.compact(1, now=True)
+    one.close()
+    tamper(one.path, f"UPDATE {table} SET {'value' if table == 'meta' else 'position'} = '7'")
+    with pytest.raises(FormatError, match=r"does not fit its checksum.*restore"):
+        journal_at()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ripplet.errors import FormatError, StateError
+from ripplet.errors import FormatError, StateError, shorten
 from ripplet.state.files import flush_directory
 from ripplet.state.log import look_at_log
 
@@ -19,13 +20,15 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 """From each older version: what brings a journal to the next one, within a transaction."""
 
 TABLES = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE batches (
     sequence INTEGER PRIMARY KEY, checksum BLOB NOT NULL, key TEXT, source TEXT, position TEXT, payload BLOB NOT NULL
 );
 CREATE TABLE keys (key TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX keys_by_age ON keys (sequence);
-CREATE TABLE sources (source TEXT PRIMARY KEY, sequence INTEGER NOT NULL, position TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE sources (
+    source TEXT PRIMARY KEY, sequence INTEGER NOT NULL, position TEXT NOT NULL, checksum BLOB NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE published (source TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
 """
 
@@ -42,11 +45,15 @@ def connect(path: Path, *, read_only: bool = False, wal: bool = True) -> sqlite3
     """A connection that returns from a commit when the bytes are on disk. For any thread, one at a time."""
     address = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
     db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
-    if not read_only:
-        db.execute(f"PRAGMA journal_mode = {'WAL' if wal else 'DELETE'}")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute(f"PRAGMA wal_autocheckpoint = {_PAGES}")
-        db.execute(f"PRAGMA journal_size_limit = {_PAGES * 4096}")
+    try:
+        if not read_only:
+            db.execute(f"PRAGMA journal_mode = {'WAL' if wal else 'DELETE'}")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute(f"PRAGMA wal_autocheckpoint = {_PAGES}")
+            db.execute(f"PRAGMA journal_size_limit = {_PAGES * 4096}")
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -92,17 +99,35 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 def meta(db: sqlite3.Connection) -> dict[str, Any]:
     """The values that are kept beside the batches."""
-    return {name: json.loads(value) for name, value in db.execute("SELECT name, value FROM meta")}
+    found = {}
+    for name, value, sum_of_it in db.execute("SELECT name, value, checksum FROM meta"):
+        check(sum_of_it, name, value)
+        found[name] = json.loads(value)
+    return found
 
 
 def set_meta(db: sqlite3.Connection, name: str, value: Any) -> None:
     """Keep a value beside the batches."""
-    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
+    text = json.dumps(value)
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (name, text, checksum(name, text)))
+
+
+def checksum(*values: Any, payload: bytes = b"") -> bytes:
+    """Of everything in a row: SQLite itself does not notice when bytes are flipped within a value."""
+    digest = hashlib.blake2b(payload, digest_size=16)
+    digest.update(json.dumps(values).encode())
+    return digest.digest()
+
+
+def check(expected: Any, *values: Any) -> None:
+    """Refuse a row that is not as it was written."""
+    if checksum(*values) != expected:
+        raise FormatError(f"a value does not fit its checksum: {shorten(values)}")
 
 
 def bring_up_to_date(path: Path, db: sqlite3.Connection, *, read_only: bool = False) -> None:
     """Take an older file to the version of this program, step by step; refuse a newer one."""
-    version = meta(db)["version"]
+    version = meta(db).get("version", 0)
     if version > VERSION:
         raise FormatError(
             f"{path}: written by a newer Ripplet (journal {version}; this one reads up to {VERSION}): "
@@ -120,12 +145,18 @@ def explained(path: Path, what: str) -> Iterator[None]:
     """What SQLite complains of, said to the person who can do something about it."""
     try:
         yield
+    except (FormatError, UnicodeDecodeError) as error:
+        raise _damaged(path, error) from error
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # text that is none has no code
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise FormatError(f"{path}: the journal is damaged ({error}); restore the directory from a copy") from error
+            raise _damaged(path, error) from error
         remedy = _REMEDIES.get(code, f"{_NOTHING_KEPT}; try again")
         raise StateError(f"{path}: could not {what} the journal ({error}); {remedy}") from error
+
+
+def _damaged(path: Path, error: Exception) -> FormatError:
+    return FormatError(f"{path}: the journal is damaged ({error}); restore the directory from a copy")
 
 
 def beside(path: Path, role: str) -> Path:

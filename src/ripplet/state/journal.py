@@ -7,7 +7,6 @@ beside the rows, so that rows that have gone missing are missed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,10 +97,19 @@ class Journal:
     @property
     def sources(self) -> dict[str, Any]:
         """Per source that batches came from, the position after its last one."""
-        return dict(self._positions)
+        return {source: self.position(source) for source in sorted({*self._positions, *self._unread})}
 
     def position(self, source: str) -> Any:
         """The position after the last batch of a source; None where there was none."""
+        if source in self._unread:
+            row = self._row(self._unread[source])
+            if row.entry is None:
+                raise FormatError(
+                    f"{self.path}: batch {row.sequence:,} {row.fault}, and it alone knows where {source!r} stands; "
+                    "restore the directory from a copy"
+                )
+            self._positions[source] = row.entry.position
+            del self._unread[source]
         return self._positions.get(source)
 
     def find(self, key: str) -> int | None:
@@ -114,7 +122,7 @@ class Journal:
 
         `published` says of sources up to which batch their changes are with the sinks.
         """
-        rows = [_row(number, entry) for number, entry in enumerate(entries, self.last + 1)]
+        rows = [_as_row(number, entry) for number, entry in enumerate(entries, self.last + 1)]
         keys = [(row[2], row[0]) for row in rows if row[2] is not None]
         try:
             with explained(self.path, "write"), transaction(self._db):
@@ -128,7 +136,10 @@ class Journal:
             self._look_again(error)
             raise
         self.last += len(rows)
-        self._positions |= {entry.source: entry.position for entry in entries if entry.source is not None}
+        for entry in entries:
+            if entry.source is not None:
+                self._positions[entry.source] = entry.position
+                self._unread.pop(entry.source, None)
 
     def unpublished(self) -> dict[str, int]:
         """Of each source whose changes go to sinks: the first batch that may not have got there, if there is one."""
@@ -140,13 +151,7 @@ class Journal:
 
     def rows(self, after: int = 0) -> Iterator[Row]:
         """The batches behind a number, each checked; one that is missing or damaged comes with what is wrong."""
-        for sequence in range(after + 1, self.last + 1):
-            try:
-                found = self._db.execute(f"SELECT {_COLUMNS} FROM batches WHERE sequence = ?", (sequence,)).fetchone()
-            except sqlite3.DatabaseError as error:
-                yield Row(sequence, None, f"cannot be read ({error})")
-            else:
-                yield _checked(sequence, found)
+        return (self._row(sequence) for sequence in range(after + 1, self.last + 1))
 
     def compact(self, upto: int, *, now: bool = False) -> None:
         """Drop the batches up to a number: a few with every one that comes, or all of them now."""
@@ -178,8 +183,8 @@ class Journal:
 
     def _copy_to(self, db: sqlite3.Connection, good: list[Row], last: int) -> None:
         with transaction(db):
-            db.executemany(_INSERT, [_row(row.sequence, row.entry) for row in good if row.entry is not None])
-            for table, marks in {"keys": "?, ?", "sources": "?, ?, ?", "published": "?, ?"}.items():
+            db.executemany(_INSERT, [_as_row(row.sequence, row.entry) for row in good if row.entry is not None])
+            for table, marks in {"keys": "?, ?", "sources": "?, ?, ?, ?", "published": "?, ?"}.items():
                 rows = self._db.execute(f"SELECT * FROM {table}").fetchall()
                 db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
             db.execute("DELETE FROM keys WHERE sequence > ?", (last,))
@@ -197,22 +202,37 @@ class Journal:
 
     # ------------------------------------------------------------------ inside
 
+    def _row(self, sequence: int) -> Row:
+        try:
+            found = self._db.execute(f"SELECT {_COLUMNS} FROM batches WHERE sequence = ?", (sequence,)).fetchone()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            return Row(sequence, None, f"cannot be read ({error})")
+        return _checked(sequence, found)
+
     def _read(self) -> None:
         self.meta = database.meta(self._db)
         self.last = int(self.meta["last"])
-        found = self._db.execute(
-            "SELECT source, max(sequence), position FROM (SELECT source, sequence, position FROM sources "
-            "UNION ALL SELECT source, sequence, position FROM batches WHERE source IS NOT NULL) GROUP BY source"
+        self._positions: dict[str, Any] = {}
+        for *row, expected in self._db.execute("SELECT source, sequence, position, checksum FROM sources"):
+            database.check(expected, *row)
+            self._positions[row[0]] = json.loads(row[2])
+        self._unread = self._last_of_sources(self.last)
+
+    def _last_of_sources(self, upto: int) -> dict[str, int]:
+        """Of each source its last batch up to a number, which says where it stands."""
+        statement = (
+            "SELECT source, max(sequence) FROM batches WHERE sequence <= ? AND source IS NOT NULL GROUP BY source"
         )
-        self._positions = {source: json.loads(position) for source, _, position in found}
+        return dict(self._db.execute(statement, (upto,)).fetchall())
 
     def _drop(self, upto: int) -> None:
         """Forget batches, but for the last position of each source, and keys that are too old."""
-        self._db.execute(
-            "INSERT OR REPLACE INTO sources SELECT source, max(sequence), position FROM batches "
-            "WHERE sequence <= ? AND source IS NOT NULL GROUP BY source",
-            (upto,),
-        )
+        for sequence in self._last_of_sources(upto).values():
+            entry = self._row(sequence).entry
+            if entry is None:
+                return  # a damaged row stays where it is, for whoever verifies
+            kept = entry.source, sequence, json.dumps(entry.position)
+            self._db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?)", (*kept, database.checksum(*kept)))
         self._db.execute("DELETE FROM batches WHERE sequence <= ?", (upto,))
         self._db.execute("DELETE FROM keys WHERE sequence <= ?", (self.last - KEYS_KEPT,))
 
@@ -241,17 +261,11 @@ def check_entry(entry: Entry) -> None:
         raise InvalidValueError.of("position", f"values that JSON can hold ({error})", position) from error
 
 
-def _row(sequence: int, entry: Entry) -> tuple[Any, ...]:
+def _as_row(sequence: int, entry: Entry) -> tuple[Any, ...]:
     position = None if entry.source is None else json.dumps(entry.position)
     payload = encode(entry.batch)
-    checksum = _checksum(sequence, entry.key, entry.source, position, payload)
+    checksum = database.checksum(sequence, entry.key, entry.source, position, payload=payload)
     return sequence, checksum, entry.key, entry.source, position, payload
-
-
-def _checksum(sequence: int, key: str | None, source: str | None, position: str | None, payload: bytes) -> bytes:
-    digest = hashlib.blake2b(payload, digest_size=16)
-    digest.update(json.dumps([sequence, key, source, position]).encode())
-    return digest.digest()
 
 
 def _checked(sequence: int, found: tuple[Any, ...] | None) -> Row:
@@ -259,7 +273,7 @@ def _checked(sequence: int, found: tuple[Any, ...] | None) -> Row:
         return Row(sequence, None, "is missing")
     _, checksum, key, source, position, payload = found
     try:
-        if _checksum(sequence, key, source, position, payload) != checksum:
+        if database.checksum(sequence, key, source, position, payload=payload) != checksum:
             return Row(sequence, None, "does not fit its checksum")
         return Row(sequence, Entry(decode(payload), key, source, None if position is None else json.loads(position)))
     except (TypeError, ValueError) as error:

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplet import Embedder
+from ripplet.engine import Copy, Engine
+from ripplet.errors import FormatError
+from ripplet.state import snapshot
+from ripplet.state.snapshot import Snapshots, SnapshotWriter
+
+
+def engine(batches: int = 1, **parameters: Any) -> Engine:
+    model = Embedder(**{"dim": 3, "start_size": 6, "threads": 1, **parameters})
+    for number in range(batches):
+        model.partial_fit([(number, number + 1), (number, number + 3), ("a", number)])
+    return model._engine
+
+
+def test_a_snapshot_is_the_state_with_its_digest(tmp_path: Path) -> None:
+    snapshots, one = Snapshots(tmp_path / "snapshots"), engine(6)
+    assert snapshots.sequences == []
+    snapshots.write(Copy(one))
+    back = snapshots.read(6)
+    assert (back.sequence, back.digest) == (6, one.digest())
+    other = engine(0)
+    other.restore(back.arrays)
+    assert other.digest() == one.digest()
+    assert snapshots.describe(6)["digest"] == one.digest()
+    assert snapshots.path(6).name == "000000000006"
+
+
+def test_the_last_two_are_kept(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    for batches in (1, 2, 9, 12):
+        snapshots.write(Copy(engine(batches)))
+    assert snapshots.sequences == [12, 9]
+
+
+def test_a_copy_does_not_see_what_comes_later(tmp_path: Path) -> None:
+    one = engine(6)
+    digest, copy = one.digest(), Copy(one)
+    model = Embedder(dim=3, start_size=6, threads=1)
+    model._engine = one
+    model.partial_fit([(50, 1), (51, 2)])
+    assert copy.digest() == digest != one.digest()
+    assert copy.sequence == 6
+
+
+@pytest.mark.parametrize("parameters", [{}, {"rule": "paper"}, {"directed": True, "duplicates": "replace"}])
+def test_the_digest_of_a_copy_is_that_of_the_engine(parameters: dict[str, Any]) -> None:
+    one = engine(6, **parameters)
+    assert Copy(one).digest() == one.digest()
+
+
+def test_a_snapshot_under_another_name_is_refused(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    snapshots.write(Copy(engine(2)))
+    snapshots.path(2).rename(snapshots.path(3))
+    with pytest.raises(FormatError, match="snapshot of batch 3"):
+        snapshots.read(3)
+
+
+def test_what_was_interrupted_is_cleared_and_the_damaged_is_kept_aside(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    snapshots.tidy()
+    snapshots.write(Copy(engine(2)))
+    (tmp_path / ".000000000003.ripplet-new").mkdir()
+    (tmp_path / ".000000000003.ripplet-new" / "half.npy").touch()
+    snapshots.tidy()
+    assert [path.name for path in tmp_path.iterdir()] == ["000000000002"]
+    for _ in range(2):
+        assert snapshots.set_aside(2).name == "000000000002.damaged"
+        assert snapshots.sequences == []
+        snapshots.write(Copy(engine(2)))
+
+
+def test_a_writer_works_in_the_background_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, told = threading.Event(), threading.Event(), []
+
+    def slow(*given: Any, **options: Any) -> None:
+        begun.set()
+        assert go_on.wait(20)
+        write_arrays(*given, **options)
+
+    write_arrays = snapshot.write_arrays
+    monkeypatch.setattr(snapshot, "write_arrays", slow)
+    writer = SnapshotWriter(Snapshots(tmp_path), lambda: told.append(1))
+    assert not writer.busy
+    done = writer.begin(Copy(engine(2)))
+    assert begun.wait(20)
+    assert writer.busy
+    assert not told
+    go_on.set()
+    done.result()
+    writer.close()
+    assert (told, writer.busy, writer.snapshots.sequences) == ([1], False, [2])
+
+
+def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    writer = SnapshotWriter(Snapshots(tmp_path), lambda: None)
+    with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
+        patch.setattr(np, "save", full)
+        with pytest.raises(OSError, match="No space"):
+            writer.begin(Copy(engine(2))).result()
+    assert isinstance(writer.failure, OSError)
+    assert "no snapshot of batch 2" in caplog.text
+    assert list(tmp_path.iterdir()) == []
+    writer.begin(Copy(engine(2))).result()
+    assert writer.failure is None
+    writer.close()
