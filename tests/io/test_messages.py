@@ -177,6 +177,11 @@ def test_arrow():
         (stream(src=[1], dst=[2], weight=["x"]), "weight: expected numbers"),
         (stream(src=[1], dst=[2], weight=[None]), "weight: expected numbers"),
         (stream(src=[1], dst=[2], weight=[float("nan")]), "positive finite"),
+        (
+            stream(src=[1], dst=[2], weight=np.array([0x7FF0000000000001], np.uint64).view(np.float64)),
+            "positive finite",
+        ),
+        (stream(src=[1], dst=[2]).replace(b"src", b"s\xff\xff"), "expected an Arrow stream"),
         (stream(src=[1], dst=[2], op=[9]), "op: expected"),
         (stream(src=[1], dst=[2], op=["x"]), "op: expected"),
         (stream(src=[1], dst=[2], time=["x"]), "time: expected"),

@@ -90,7 +90,9 @@ def decode_arrow(data: bytes) -> Batch:
         with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
             table = reader.read_all()
         return decode_table(table)
-    except (pa.ArrowException, OSError) as error:
+    except MessageError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:  # the last: names of columns that are no text
         raise MessageError(f"expected an Arrow stream, got {len(data):,} bytes that are none ({error})") from error
 
 
@@ -104,7 +106,8 @@ def decode_table(table: pa.Table) -> Batch:
     try:
         table.validate(full=True)
         columns = {name: _arrow_column(name, table[name]) for name in known}
-        batch = Batch.of(**columns)
+        with np.errstate(invalid="ignore"):  # some of the many NaNs would be warned of, not only refused
+            batch = Batch.of(**columns)
     except (pa.ArrowException, InvalidValueError) as error:
         raise MessageError(str(error)) from error
     return _with_fair_ids(batch)
