@@ -1,15 +1,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import random
+import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ripplet import Batch, Changes, InvalidValueError, Op, UnknownEdgeError
-from ripplet.errors import StateError
+from ripplet import Batch, Changes, Embedder, InvalidValueError, Op, RippletError, UnknownEdgeError
+from ripplet.errors import SelfLoopWarning, StateError
+from ripplet.io.stream import Poison, Read
 from ripplet.session import Entry, Session
 from ripplet.state.journal import Journal
 
@@ -28,6 +35,7 @@ def abandon(session: Session) -> None:
     """As a crash does: the lock goes, and nothing is written any more."""
     session._writer.close()
     session._lock.release()
+    session._closed = True
 
 
 def a_stream(batches: int = 20, size: int = 12, seed: int = 0) -> list[Batch]:
@@ -133,8 +141,12 @@ def test_in_a_group_each_is_judged_after_those_before_it(new: Any) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"key": ""}, {"key": 3}, {"key": "x" * 300}, {"key": "\ud800"}, {"position": 3}, {"source": ""}]
-    + [{"source": "s", "position": float("nan")}, {"source": "s", "position": object()}],
+    [
+        *({"key": key} for key in ("", 3, "x" * 300, "\ud800")),
+        *({"source": "s", "position": position} for position in (float("nan"), object())),
+        {"position": 3},
+        {"source": ""},
+    ],
 )
 def test_what_cannot_be_kept_beside_a_batch_is_refused(new: Any, given: dict[str, Any]) -> None:
     session = new()
@@ -159,3 +171,316 @@ def test_the_model_is_for_reading(new: Any) -> None:
         with pytest.raises(StateError, match=r"session\.apply"):
             change()
     assert session.model.ids == ["a", "b"]
+
+
+# ---------------------------------------------------------------------- what survives
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Batch]:
+    """Batches of additions, weights, removals and returns, with names of all kinds; some will be refused."""
+    name = st.sampled_from(NAMES)
+    row = st.tuples(name, name, st.sampled_from([0.5, 1.0, 4.0]), st.sampled_from([0, 0, 0, 0, 0, 0, 1, 2, 3]))
+    batches = draw(st.lists(st.lists(row, min_size=1, max_size=8), min_size=1, max_size=14))
+    return [Batch.of(*map(list, zip(*rows, strict=True))) for rows in batches]
+
+
+@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@settings(max_examples=40)
+@given(stream=streams(), seed=st.integers(0, 10**6), lag=st.sampled_from([0, 1, 3]))
+def test_interrupted_anywhere_the_digest_is_that_of_one_go(
+    tmp_path_factory: pytest.TempPathFactory, stream: list[Batch], seed: int, lag: int
+) -> None:
+    """Groups of any size, snapshots at any time, the process gone at any time: the same as one batch after another."""
+    choices = random.Random(seed)
+    place = tmp_path_factory.mktemp("state") / "state"
+    plain = Session(place.with_name("plain"), **{**PARAMETERS, "anchor_lag": lag})
+    refused, waiting = set(), list(enumerate(stream))
+    for number, batch in waiting:
+        try:
+            plain.apply(batch)
+        except RippletError:
+            refused.add(number)
+    while waiting:
+        session = Session(place, snapshot_every=choices.choice([3, 1000]), **{**PARAMETERS, "anchor_lag": lag})
+        for _ in range(choices.randrange(4)):
+            size = choices.randrange(1, 5)
+            answers = session.apply_many([Entry(batch, key=str(number)) for number, batch in waiting[:size]])
+            for (number, _), answer in zip(waiting, answers, strict=False):
+                assert isinstance(answer, RippletError) == (number in refused)
+            if choices.random() < 0.3:
+                session.snapshot()
+            waiting = waiting[choices.choice([0, size]) :]  # a client that was not told sends it again
+        abandon(session)
+    with Session(place) as session:
+        assert session.model.digest() == plain.model.digest()
+        assert session.model.sequence == len(stream) - len(refused)
+        session.model.check()
+    plain.close()
+
+
+@pytest.mark.parametrize("rule", ["ripple", "paper"])
+def test_a_session_without_lag_is_the_plain_model(tmp_path: Path, rule: str) -> None:
+    stream = a_stream()
+    parameters = {"dim": 3, "start_size": 6, "rule": rule, "threads": 1}
+    model = Embedder(**parameters)
+    with Session(tmp_path / "state", anchor_lag=0, snapshot_every=30, **parameters) as session:
+        for batch in stream:
+            assert session.apply(batch).ids == model.partial_fit(batch).ids
+        assert session.model.digest() == model.digest()
+
+
+def test_snapshots_come_by_themselves_and_the_journal_shrinks(new: Any) -> None:
+    session = new(snapshot_every=40)
+    for batch in a_stream(40):
+        session.apply(batch)
+    session.snapshot()
+    session.apply([("x", "y")])
+    sequences = session._writer.snapshots.sequences
+    assert len(sequences) == 2
+    assert session._journal.first > 1
+    session.compact()
+    assert session._journal.first == sequences[1] + 1
+    assert session.snapshot_failure is None
+
+
+def test_parameters_are_those_of_the_directory(new: Any, tmp_path: Path) -> None:
+    new(seed=5).close()
+    with Session(tmp_path / "state") as session:
+        assert (session.model.seed, session.model.dim, session.model.engine.anchor_lag) == (5, 3, 3)
+    with Session(tmp_path / "state", dim=3, threads=2) as session:
+        assert session.model.threads == 2
+    for other in ({"dim": 4}, {"seed": 0}, {"anchor_lag": 4}, {"anchor_lag": -1}):
+        with pytest.raises(InvalidValueError, match=f"{next(iter(other))}: expected .*begin another directory"):
+            Session(tmp_path / "state", **other)
+    with pytest.raises(InvalidValueError, match="one of dim"):
+        Session(tmp_path / "state", colour="blue")
+    for bad in ({"snapshot_every": 0}, {"anchor_lag": -1}, {"anchor_lag": True}, {"dim": 0}, {"colour": 1}):
+        with pytest.raises(InvalidValueError, match=next(iter(bad)) if "colour" not in bad else "parameter"):
+            Session(tmp_path / "other", **bad)
+    Session(tmp_path / "other").close()
+
+
+def test_one_session_at_a_time(new: Any) -> None:
+    first = new()
+    with pytest.raises(StateError, match=f"in use by process {os.getpid()}"):
+        new()
+    first.close()
+    first.close()
+    with pytest.raises(StateError, match="closed"):
+        first.apply([("a", "b")])
+    new()
+
+
+def test_a_failure_to_write_changes_nothing(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = new()
+    session.apply([("a", "b")])
+    digest = session.model.digest()
+    session._journal._db.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(StateError, match="free some space"):
+        session.apply(Batch.of(list(range(50_000)), list(range(50_000))), key="k")
+    assert (session.model.digest(), session.known("k")) == (digest, None)
+    session._journal._db.execute("PRAGMA max_page_count = 100000")
+    assert session.apply([("b", "c")]).sequence == 2
+
+
+def test_a_failure_between_disk_and_memory_ends_the_session(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = new()
+    session.apply([("a", "b")])
+    with monkeypatch.context() as patch:
+        patch.setattr(type(session.model.engine.graph), "apply", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            session.apply([("b", "c")], key="k")
+    with pytest.raises(StateError, match="open the directory again"):
+        session.apply([("c", "d")])
+    session.close()
+    session = new()
+    assert (session.model.ids, session.known("k")) == (["a", "b", "c"], 2)
+
+
+def test_a_warning_made_an_error_comes_when_all_is_done(new: Any) -> None:
+    session = new()
+    with pytest.raises(SelfLoopWarning):
+        session.apply_many([Batch.of(["a"], ["a"]), Batch.of(["a"], ["b"])])
+    assert session.model.ids == ["a", "b"]
+    assert session.apply([("b", "c")]).sequence == 3
+
+
+def test_many_threads_may_write_and_read(new: Any) -> None:
+    session, sequences = new(snapshot_every=50), []
+
+    def write(name: str) -> None:
+        for number in range(20):
+            sequences.append(session.apply([(name, number), (number, number + 1)], key=f"{name}{number}").sequence)
+            assert session.model.vectors([name]).shape == (1, 3)
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(sequences) == list(range(1, 81))
+    digest = session.model.digest()
+    session.close()
+    assert new().model.digest() == digest
+
+
+def test_a_session_that_cannot_be_opened_leaves_no_lock(new: Any, tmp_path: Path) -> None:
+    new().close()
+    (tmp_path / "state" / "journal.sqlite").write_bytes(b"nonsense" * 1000)
+    for _ in range(2):
+        with pytest.raises(RippletError, match="damaged"):
+            new()
+    shutil.rmtree(tmp_path / "state")
+    new()
+
+
+# ---------------------------------------------------------------------- the loop
+
+
+class Lines:
+    """A source of batches, read one by one, which may hold poison and may end."""
+
+    name = "lines"
+
+    def __init__(self, batches: list[Any], ends: bool = True) -> None:
+        self.batches, self.ends = batches, ends
+        self.at = 0
+        self.acknowledged: list[int] = []
+
+    def open(self, position: int | None) -> None:
+        self.at = position or 0
+
+    def read(self, timeout: float) -> Read | None:
+        if self.at == len(self.batches):
+            if self.ends:
+                raise EOFError
+            return None
+        batch = self.batches[self.at]
+        self.at += 1
+        if isinstance(batch, str):
+            return Read(Batch.of([], []), self.at, [Poison(batch, f"line {self.at}", "no edge")])
+        return Read(batch, self.at)
+
+    def acknowledge(self, position: int) -> None:
+        self.acknowledged.append(position)
+
+    def close(self) -> None:
+        raise AssertionError("whoever opened a source closes it")
+
+
+class Kept:
+    """A sink that keeps what it got, and may fail."""
+
+    def __init__(self) -> None:
+        self.got: list[int] = []
+        self.flushed = 0
+        self.broken = False
+
+    def write(self, changes: Changes) -> None:
+        if self.broken:
+            raise ConnectionError("gone")
+        self.got.append(changes.sequence)
+
+    def flush(self) -> None:
+        self.flushed = len(self.got)
+
+    def close(self) -> None:
+        raise AssertionError("whoever opened a sink closes it")
+
+
+class Letters:
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, Poison]] = []
+
+    def refuse(self, source: str, poison: Poison) -> None:
+        self.kept.append((source, poison))
+
+
+def test_a_source_is_taken_in_to_its_end(new: Any, tmp_path: Path) -> None:
+    stream, sink = a_stream(40), Kept()
+    source, session = Lines(stream), new()
+    assert session.run(source, [sink]) == 40
+    assert sink.got == list(range(1, 41))
+    assert sink.flushed == 40
+    assert source.acknowledged[-1] == 40
+    assert session.position("lines") == 40
+    assert session.run(Lines(stream)) == 0
+    assert session.model.digest() == uninterrupted(tmp_path, stream)
+
+
+def test_a_source_is_taken_in_until_told(new: Any) -> None:
+    session, source = new(), Lines(a_stream(40), ends=False)
+    assert 0 < session.run(source, until=lambda: session.model.sequence > 0) < 40
+    assert session.run(source, until=lambda: session.model.sequence >= 40) == 40 - source.acknowledged[0]
+
+
+def test_what_cannot_be_used_goes_to_the_dead_letters(new: Any, tmp_path: Path) -> None:
+    bad = Batch.of(["p", "x", "p", "p"], ["q", "y", "q", "q"], op=[Op.ADD, Op.REMOVE, Op.REMOVE, Op.REMOVE])
+    stream = [*a_stream(5), "garbage", bad, Batch.of(["z"], ["z"], op=[Op.REMOVE_VERTEX]), *a_stream(6)[5:]]
+    letters, session = Letters(), new()
+    assert session.run(Lines(stream), dead_letters=letters) == 9
+    assert [(source, poison.where) for source, poison in letters.kept] == [
+        ("lines", "line 6"),
+        ("lines", "row 1 of the read up to 7"),
+        ("lines", "row 3 of the read up to 7"),
+        ("lines", "row 0 of the read up to 8"),
+    ]
+    assert "unknown vertex 'x'" in letters.kept[1][1].reason
+    assert "no edge between 'p' and 'q'" in letters.kept[2][1].reason
+    assert session.position("lines") == 9
+    assert {"p", "q"} <= set(session.model.ids)
+    good = [*stream[:5], Batch.of([], []), Batch.of(["p", "p"], ["q", "q"], op=[0, 1]), Batch.of([], []), stream[-1]]
+    assert session.model.digest() == uninterrupted(tmp_path, good)
+
+
+def test_without_dead_letters_poison_ends_the_loop_behind_what_is_good(new: Any) -> None:
+    session, source = new(), Lines([*a_stream(3), "garbage", *a_stream(4)[3:]])
+    for _ in range(2):
+        with pytest.raises(StateError, match="lines: line 4: no edge; give `dead_letters`"):
+            session.run(source)
+    assert (session.model.sequence, session.position("lines")) == (3, 3)
+    assert source.acknowledged[-1] == 3
+
+
+def test_a_sink_that_fails_gets_it_again(new: Any) -> None:
+    stream, sink = a_stream(40), Kept()
+    session, source = new(), Lines(stream)
+    sink.broken = True
+    with pytest.raises(ConnectionError):
+        session.run(source, [sink])
+    assert source.acknowledged == []
+    sink.broken = False
+    assert session.run(source, [sink]) == 40 - session.recovery.replayed - 16
+    assert sink.got == list(range(1, 41))
+
+
+def test_changes_that_a_crash_kept_from_the_sinks_are_made_again(new: Any) -> None:
+    stream, sink = a_stream(40), Kept()
+    session = new(snapshot_every=50)
+    session.run(Lines(stream[:20]), [sink])
+    sink.broken = True
+    with pytest.raises(ConnectionError):
+        session.run(Lines(stream), [sink])
+    session.snapshot()
+    abandon(session)
+    sink.broken = False
+    session = new()
+    vectors = session.recovery.unpublished["lines"][0].vectors
+    source = Lines(stream)
+    session.run(source, [sink])
+    assert vectors.shape[1] == 3
+    assert sink.got[:20] == list(range(1, 21))
+    assert sorted(set(sink.got)) == list(range(1, 41))
+    assert source.acknowledged[0] == 36  # what was on disk is forgotten by the source only now
+    session.close()
+    assert new().recovery.unpublished == {}
+
+
+def test_without_sinks_nothing_waits_for_them(new: Any) -> None:
+    stream, sink = a_stream(30), Kept()
+    session = new()
+    session.run(Lines(stream[:10]), [sink])
+    session.run(Lines(stream[:20]))
+    abandon(session)
+    assert new().recovery.unpublished == {}
