@@ -1,0 +1,81 @@
+"""What the page sees of a model: a fair sample of its vertices, some of them by name, and who is around one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.embedder import Embedder
+from ripplet.errors import UnknownVertexError
+from ripplet.events import Id, as_list, id_column
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiples of it are spread evenly over 64 bits
+
+
+class Glimpse(NamedTuple):
+    """Some vertices that have a place: their names, their numbers in order of arrival, their vectors."""
+
+    ids: list[Id]
+    arrival: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+
+
+class Surroundings(NamedTuple):
+    """A vertex, how many neighbours it has, and the first of them with the weights of their edges."""
+
+    arrival: int
+    degree: int
+    neighbours: list[tuple[Id, float]]
+
+
+def sample(model: Embedder, share: float) -> Glimpse:
+    """About this share of the vertices, in order of arrival; the same ones every time, and fewer of them for less."""
+    with model._lock.reading():
+        engine = model._engine
+        rows = engine.graph.in_order()
+        rows = rows[chosen(engine.graph.arrival[rows], share)]
+        return _glimpse(engine, rows)
+
+
+def named(model: Embedder, ids: list[Id]) -> Glimpse:
+    """Those of the named vertices that exist and have a place."""
+    with model._lock.reading():
+        rows = model._engine.graph.ids.find(id_column(ids))
+        return _glimpse(model._engine, rows[rows >= 0])
+
+
+def around(model: Embedder, vertex: Id, most: int) -> Surroundings:
+    """Who a vertex is connected to: `most` of its neighbours, the latest edges first."""
+    with model._lock.reading():
+        graph = model._engine.graph
+        row = graph.ids.find_one(vertex)
+        if row < 0:
+            raise UnknownVertexError([vertex])
+        links, begin, degree = graph.adjacency.links, *_slots(graph.adjacency.links, row)
+        latest = slice(begin + max(degree - most, 0), begin + degree)
+        names = graph.ids.names(links.neighbour[latest].astype(np.int64))
+        pairs = zip(names, links.weight[latest].tolist(), strict=True)
+        return Surroundings(int(graph.arrival[row]), degree, list(pairs)[::-1])
+
+
+def anchors(model: Embedder) -> int:
+    """How many anchors there have been."""
+    return model._engine.anchors
+
+
+def chosen(arrival: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
+    """Which vertices are in a sample of this share, by their numbers alone."""
+    if share >= 1:
+        return np.ones(len(arrival), bool)
+    return arrival.astype(np.uint64) * _GOLDEN < np.uint64(share * 2.0**64)
+
+
+def _slots(links: Any, row: int) -> tuple[int, int]:
+    return int(links.begin[row]), int(links.count[row])
+
+
+def _glimpse(engine: Any, rows: NDArray[np.int64]) -> Glimpse:
+    rows = rows[engine.field.placed[rows] != 0]
+    return Glimpse(as_list(engine.graph.ids.column(rows)), engine.graph.arrival[rows], engine.serve(rows))
