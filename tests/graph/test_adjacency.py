@@ -350,3 +350,18 @@ def test_grown_keeps_what_was_and_fills_what_is_new() -> None:
     array = np.array([[1, 2], [3, 4]])
     assert grown(array, 3, -1).tolist() == [[1, 2], [3, 4], [-1, -1]]
     assert array.shape == (2, 2)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_copy_goes_its_own_way(directed: bool) -> None:
+    one = Adjacency(directed=directed)
+    one.ensure_rows(4)
+    add = np.zeros(2, np.int8), np.array([[0, 1], [1, 2]]), np.ones(2, np.float32)
+    one.apply(*add)
+    copy = one.copy()
+    copy.apply(np.array([ADD, REMOVE], np.int8), np.array([[2, 3], [0, 1]]), np.ones(2, np.float32))
+    one.check()
+    copy.check()
+    assert (one.edges, copy.edges) == (2, 2)
+    assert (one.has_edge(0, 1), one.has_edge(2, 3)) == (True, False)
+    assert (copy.has_edge(0, 1), copy.has_edge(2, 3)) == (False, True)

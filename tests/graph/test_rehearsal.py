@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ripplet import Batch, Op, RippletError, UnknownEdgeError, UnknownVertexError
+from ripplet.events import as_list
+from ripplet.graph.graph import Graph
+from ripplet.graph.rehearsal import Admission, Rehearsal
+
+NAMES = st.sampled_from([0, 1, 2, "a", 10**30])
+ROWS = st.lists(st.tuples(NAMES, NAMES, st.sampled_from(list(Op))), max_size=5)
+
+
+def batch(rows: list[tuple[Any, Any, Op]]) -> Batch:
+    return Batch.of(*([row[column] for row in rows] for column in (0, 1)), op=[row[2] for row in rows])
+
+
+def apply(graph: Graph, one: Batch) -> RippletError | None:
+    try:
+        list(graph.apply(one))
+    except RippletError as error:
+        return error
+    return None
+
+
+@given(batches=st.lists(ROWS, max_size=6), directed=st.booleans())
+def test_a_batch_is_admitted_if_it_can_be_applied_after_the_others(batches: Any, directed: bool) -> None:
+    still, live = Graph(directed=directed), Graph(directed=directed)
+    for graph in (still, live):
+        list(graph.apply(Batch.of([0, "a"], [1, 2])))
+    admission = Admission(still)
+    for rows in batches:
+        try:
+            admission.admit(batch(rows))
+            refusal = None
+        except RippletError as error:
+            refusal = error
+        assert type(refusal) is type(apply(live, batch(rows)))
+    assert (len(still), still.adjacency.edges) == (4, 2)
+
+
+@given(batches=st.lists(ROWS, max_size=6))
+def test_sifted_the_good_rows_are_those_that_can_be_applied_one_by_one(batches: Any) -> None:
+    still, live = Graph(), Graph()
+    admission = Admission(still)
+    for rows in batches:
+        good, refused = admission.sift(batch(rows))
+        found = {}
+        for number, row in enumerate(rows):
+            if error := apply(live, batch([row])):
+                found[number] = type(error)
+        assert {number: type(error) for number, error in refused.items()} == found
+        kept = [row for number, row in enumerate(rows) if number not in found]
+        assert as_list(good.src) == [row[0] for row in kept]
+        assert len(good) == len(kept)
+    assert len(still) == 0
+
+
+def test_a_refused_batch_leaves_no_trace_in_the_rehearsal() -> None:
+    admission = Admission(Graph())
+    admission.admit(Batch.of(["a"], ["b"]))
+    with pytest.raises(UnknownVertexError):
+        admission.admit(Batch.of(["c", "x"], ["b", "b"], op=[Op.ADD, Op.REMOVE]))
+    with pytest.raises(UnknownVertexError, match="'c'"):
+        admission.admit(Batch.of(["c"], ["b"], op=[Op.REMOVE]))
+    admission.admit(Batch.of(["a"], ["b"], op=[Op.REMOVE]))
+    with pytest.raises(UnknownEdgeError):
+        admission.admit(Batch.of(["a"], ["b"], op=[Op.REMOVE]))
+
+
+def test_columns_beside_the_ids_are_sifted_too() -> None:
+    one = Batch.of([1, 2, 3], [4, 5, 6], [1.0, 2.0, 3.0], [Op.ADD, Op.REMOVE, Op.ADD], [7.0, 8.0, 9.0])
+    good, refused = Admission(Graph()).sift(one)
+    assert list(refused) == [1]
+    assert [column.tolist() for column in (good.src, good.dst, good.weight, good.op, good.time)] == [
+        [1, 3],
+        [4, 6],
+        [1.0, 3.0],
+        [0, 0],
+        [7.0, 9.0],
+    ]
+
+
+def test_a_rehearsal_says_all_that_is_wrong() -> None:
+    graph = Graph()
+    list(graph.apply(Batch.of(["a", "b"], ["b", "c"])))
+    refused = Rehearsal(graph).play(batch([("a", "c", Op.REMOVE), ("x", "y", Op.REMOVE), ("z", "z", Op.REMOVE_VERTEX)]))
+    assert list(refused.rows) == [0, 1, 2]
+    assert (refused.missing, refused.unknown) == ([("a", "c")], ["x", "y", "z"])
+    assert isinstance(refused.error, UnknownVertexError)
+    assert Rehearsal(graph).play(Batch.of(["a"], ["z"])).error is None
+
+
+def test_additions_alone_are_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rehearsal, "play", lambda *_: pytest.fail("slow"))
+    admission = Admission(Graph())
+    for _ in range(3):
+        admission.admit(Batch.of(np.arange(5), np.arange(5) + 1))
+        assert admission.sift(Batch.of([1], [2], op=[Op.VERTEX]))[1] == {}

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplet import Batch, Embedder, Op
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.engine import Engine
+from ripplet.rules import pending
+from ripplet.rules.ripple import RippleRule
+
+DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
+START, SIZE, LAG = 500, 20, 4
+
+
+def model(lag: int = LAG, **parameters: Any) -> Embedder:
+    made = Embedder(**{"dim": 6, "anchor_growth": 0.1, "seed": 1, **parameters}).fit(DATA.edges[:START])
+    made._engine.anchor_lag = lag
+    return made
+
+
+def batches() -> list[Batch]:
+    """What is left of the edges; vertices come with them, and some go again."""
+    stream = []
+    for number, first in enumerate(range(START, len(DATA.edges) - SIZE, SIZE)):
+        src, dst = DATA.edges[first : first + SIZE].T.tolist()
+        op = [Op.ADD] * len(src)
+        src, dst, op = [*src, f"new {number}"], [*dst, number], [*op, Op.ADD]
+        if number % 3 == 2:
+            gone = f"new {number - 2}"
+            src, dst, op = [*src, gone], [*dst, gone], [*op, Op.REMOVE_VERTEX]
+        stream.append(Batch.of(src, dst, op=op))
+    return stream
+
+
+def run(made: Embedder, stream: list[Batch]) -> list[bool]:
+    return [made.partial_fit(batch).anchored for batch in stream]
+
+
+def test_an_anchor_is_taken_over_a_fixed_number_of_batches_later() -> None:
+    at_once, later = run(model(0), batches()), run(model(), batches())
+    first = at_once.index(True)
+    assert later.index(True) == first + LAG
+    assert sum(later) >= 2
+
+
+def test_between_the_two_the_model_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are applied while the anchor is worked out; only the one that takes it over waits."""
+    go_on, real = threading.Event(), RippleRule.correction
+
+    def held(self: RippleRule, *given: Any) -> Any:
+        work = real(self, *given)
+        return lambda: (go_on.wait(30), work())[1]
+
+    monkeypatch.setattr(RippleRule, "correction", held)
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    for _ in range(LAG - 1):
+        assert not made.partial_fit(stream.pop(0)).anchored
+        assert not made._engine.pending.correction.done()
+    threading.Timer(0.2, go_on.set).start()
+    assert made.partial_fit(stream.pop(0)).anchored
+    assert made._engine.pending is None
+
+
+def test_it_does_not_matter_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, one = batches(), model()
+    run(one, stream)
+
+    def at_once(work: Any) -> Any:
+        done: Any = pending.Future()
+        done.set_result(work())
+        return done
+
+    monkeypatch.setattr(pending, "_in_background", at_once)
+    other = model(threads=2)
+    run(other, stream)
+    assert other.digest() == one.digest()
+    assert one._engine.anchors >= 2
+
+
+def test_nothing_else_changes_the_copy_it_works_on() -> None:
+    made = model(0)
+    rule, field = made._engine.rule, made._engine.field
+    work = rule.correction(field, 7)
+    expected = rule.correction(field, 7)()
+    made.partial_fit(DATA.edges[START : START + 200])
+    found = work()
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(found.space.turn, expected.space.turn)
+
+
+def test_taken_over_at_once_it_is_an_anchor() -> None:
+    """With nothing in between, the copy gives what an anchor in place gives."""
+    one, other = model(0), model(0)
+    for made in (one, other):
+        made.partial_fit(DATA.edges[START : START + 10])
+    moved = one.anchor()
+    rule, field, sequence = other._engine.rule, other._engine.field, other._engine.sequence
+    rows = rule.take_over(field, rule.correction(field, sequence)(), [], sequence, other.change_threshold)
+    np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
+    np.testing.assert_array_equal(field.placed, one._engine.field.placed)
+    assert set(other._engine.graph.ids.names(rows)) == set(moved.ids)
+
+
+def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.partial_fit(Batch.of(["late", "lost", "far"], [0, 1, "away"]))
+    made.partial_fit(Batch.of(["lost", 3], ["lost", 3], op=[Op.REMOVE_VERTEX] * 2))
+    made.partial_fit(Batch.of(["heir", "lonely"], [0, "lonely"], op=[Op.ADD, Op.VERTEX]))  # in the row of one gone
+    changes = made.partial_fit(Batch.of(["last"], [5]))
+    assert changes.anchored
+    for name in ("late", "heir", "last"):
+        assert np.linalg.norm(made[name]) == pytest.approx(1, abs=1e-5)
+    for name in ("far", "away", "lonely"):
+        assert not made[name].any()
+    engine = made._engine
+    free = engine.graph.arrival[: engine.graph.rows] < 0
+    assert not engine.field.vectors[: engine.graph.rows][free].any()
+    assert not engine.field.placed[: engine.graph.rows][free].any()
+    assert {"late", "heir", "last"} <= set(changes.ids)
+    made.check()
+
+
+def test_what_was_touched_in_between_is_where_its_neighbours_are() -> None:
+    """New coordinates everywhere: a newcomer lies as near to its community as it would without the wait."""
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.partial_fit(Batch.of(["new"] * 6, DATA.edges[:, 0][DATA.labels[DATA.edges[:, 0]] == 1][:6].tolist()))
+    while made._engine.pending is not None:
+        made.partial_fit(stream.pop(0))
+    known = [name for name in made.ids if isinstance(name, int)]
+    cosines = made.vectors(known) @ made["new"]
+    same = DATA.labels[known] == 1
+    assert cosines[same].mean() > cosines[~same].mean() + 0.3
+
+
+def test_quality_is_that_of_an_anchor_at_once() -> None:
+    exact = Embedder(dim=6).fit(DATA.edges[: len(DATA.edges) - SIZE])._engine.rule.space.mu
+    one, other = model(0), model()
+    errors = []
+    for made in (one, other):
+        run(made, batches())
+        errors.append(np.abs(made._engine.rule.space.mu - exact).max())
+    assert errors[1] < errors[0] + 0.05
+
+
+def test_a_graph_that_loses_its_last_edge_needs_no_anchor() -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.partial_fit(Batch.vertices(made.ids, Op.REMOVE_VERTEX))
+    assert made._engine.pending is None
+    made.partial_fit(DATA.edges[:100])
+
+
+def test_an_anchor_asked_for_takes_the_place_of_one_on_its_way() -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.anchor()
+    assert made._engine.pending is None
+
+
+def test_single_arrivals_are_touched_too() -> None:
+    one, other = model(2), model(2)
+    for number in range(60):
+        one.add_vertex(f"v{number}", [number, number + 1])
+        other.partial_fit(Batch.arrival(f"v{number}", [number, number + 1]))
+    assert one.digest() == other.digest()
+    assert one._engine.anchors >= 1
+
+
+@pytest.mark.parametrize("after", range(LAG))
+def test_saved_on_its_way_it_goes_on(after: int) -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    run(made, stream[:after])
+    again = model()
+    again._engine.restore(made._engine.state())
+    assert again.digest() == made.digest()
+    waiting: Any = again._engine.pending
+    assert (waiting.since, waiting.until) == (made._engine.pending.since, made._engine.pending.until)
+    for each in (made, again):
+        run(each, stream[after:])
+    assert again.digest() == made.digest()
+
+
+def test_a_plain_model_takes_over_what_was_saved_on_its_way(tmp_path: Any) -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.save(tmp_path / "model")
+    again = Embedder.load(tmp_path / "model")
+    assert [again.partial_fit(batch).anchored for batch in stream[:LAG]] == [False] * (LAG - 1) + [True]
+
+
+def test_the_digest_knows_of_an_anchor_on_its_way() -> None:
+    def engine() -> Engine:
+        made, stream = model(), batches()
+        while made._engine.pending is None:
+            made.partial_fit(stream.pop(0))
+        return made._engine
+
+    one, other = engine(), engine()
+    assert one.digest() == other.digest()
+    other.pending = None
+    assert one.digest() != other.digest()

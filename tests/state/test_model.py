@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ripplet import Batch, InvalidValueError, SpectralView
+from ripplet.errors import StateError
+from ripplet.state.model import ANCHOR_LAG, check_parameters, kept_parameters, new_model
+
+
+def test_parameters_go_round_through_the_directory() -> None:
+    views = [SpectralView(tau=0.5), SpectralView(tau_per_degree=4.0, weight=1.4)]
+    kept = json.loads(json.dumps(kept_parameters({"dim": 4, "views": views, "threads": 7}, None)))
+    assert kept["anchor_lag"] == ANCHOR_LAG
+    model = new_model(kept, 2)
+    assert (model.dim, model.views, model.threads, model.engine.anchor_lag) == (4, views, 2, ANCHOR_LAG)
+    for same in ({}, {"dim": 4}, {"views": views}, {"threads": 3}):
+        check_parameters(kept, same, None)
+    check_parameters(kept, {}, ANCHOR_LAG)
+    for other in ({"dim": 5}, {"views": "auto"}, {"rule": "ripple", "seed": 1}):
+        with pytest.raises(InvalidValueError, match="with which this directory was made"):
+            check_parameters(kept, other, None)
+    with pytest.raises(InvalidValueError, match="anchor_lag"):
+        check_parameters(kept, {}, 0)
+
+
+def test_a_parameter_may_only_make_sense_beside_those_that_are_kept() -> None:
+    kept = kept_parameters({"rule": "paper", "reuse_influence": True}, 0)
+    check_parameters(kept, {"reuse_influence": True}, None)
+
+
+def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
+    model = new_model(kept_parameters({"dim": 3}, 0), 1)
+    changes = model.take_in(Batch.of(["a"], ["b"]))
+    assert (changes.ids, changes.sequence) == (["a", "b"], 1)
+    again = model.unchanged(17)
+    assert (again.ids, again.sequence, again.vectors.shape) == ([], 17, (0, 3))
+    with pytest.raises(StateError, match="for reading"):
+        model.partial_fit([("b", "c")])
+    assert model.ids == ["a", "b"]
