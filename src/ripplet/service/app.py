@@ -84,7 +84,3 @@ def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def of_http(request: Request, error: HTTPException) -> Response:
         return refusal(error.status_code, str(error.detail), error.headers)
-
-    @app.exception_handler(Exception)
-    async def of_anything(request: Request, error: Exception) -> Response:
-        return refusal(500, "an unexpected error; see the log of the service")

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ripplet.service.answers import refusal
 from ripplet.service.metrics import Metrics
 
 log = logging.getLogger("ripplet.service")
@@ -58,16 +59,21 @@ class Observer:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        began, status, begun = time.perf_counter(), 500, False
 
         async def noting(message: Message) -> None:
-            nonlocal status
+            nonlocal status, begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, begun = message["status"], True
             await send(message)
 
         try:
             await self.app(scope, receive, noting)
+        except Exception as error:  # said here once; what raised it keeps its connection where nothing was answered yet
+            log.error("unexpected error", exc_info=error)
+            if begun:
+                raise
+            await refusal(500, "an unexpected error; see the log of the service")(scope, receive, noting)
         finally:
             self._note(scope, status, time.perf_counter() - began)
 

@@ -1,0 +1,88 @@
+"""A real service on this machine: a server of its own in a thread, a state directory of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ripplet.service.server import Server
+from ripplet.service.settings import Settings
+
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass
+class Service:
+    server: Server
+    thread: threading.Thread
+    http: httpx.Client
+
+    @property
+    def url(self) -> str:
+        return str(self.http.base_url).rstrip("/")
+
+    @property
+    def runtime(self) -> Any:
+        return self.server.runtime
+
+    def digest(self) -> str:
+        return str(self.http.get("/v1/stats?digest=true").json()["digest"])
+
+    def edges(self, *edges: Any, key: str | None = None) -> httpx.Response:
+        return self.http.post("/v1/edges", json={"edges": edges} | ({"key": key} if key else {}))
+
+    def stop(self) -> None:
+        self.http.close()
+        self.runtime.begin_stop()
+        self.server.should_exit = True
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+
+
+def started(settings: Settings, *, ready: bool = True, token: str | None = None) -> Service:
+    """A service that listens, and has recovered if that is waited for."""
+    server = Server(settings)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.005)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    service = Service(server, thread, httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60))
+    while ready and service.http.get("/readyz").status_code != 200:
+        time.sleep(0.005)
+    return service
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """Starts services over one state directory; those that still run are stopped at the end."""
+    running: list[Service] = []
+
+    def begin(*, ready: bool = True, token: str | None = None, **options: Any) -> Service:
+        options = {"state": tmp_path / "state", "port": 0, "parameters": {"dim": 8, "threads": 1}} | options
+        running.append(started(Settings(**options), ready=ready, token=token))
+        return running[-1]
+
+    yield begin
+    for service in running:
+        if service.thread.is_alive():
+            service.stop()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One service for the tests of a file, with a small graph in it."""
+    state = tmp_path_factory.mktemp("service") / "state"
+    running = started(Settings(state=state, port=0, parameters={"dim": 8, "threads": 1}))
+    ring = [[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)]
+    assert running.edges(*ring).status_code == 200
+    yield running
+    running.stop()

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from ripplet.service.settings import Limits
+
+STREAM = {"Accept": "text/event-stream"}
+
+
+def events(service: Any, count: int, **options: Any) -> list[tuple[int | None, dict[str, Any]]]:
+    """The first events of a stream: their numbers and what they say."""
+    found: list[tuple[int | None, dict[str, Any]]] = []
+    number = None
+    with service.http.stream("GET", "/v1/changes", **options) as response:
+        assert response.status_code == 200, response.read()
+        for line in response.iter_lines():
+            if line.startswith("id: "):
+                number = int(line[4:])
+            if line.startswith("data: "):
+                found.append((number, json.loads(line[6:])))
+                number = None
+                if len(found) == count:
+                    break
+    return found
+
+
+def test_what_changed_since_a_batch(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    service.edges(["b", "c"])
+    service.http.delete("/v1/vertices/a")
+    answer = service.http.get("/v1/changes?since=1").json()
+    assert (answer["since"], answer["next"]) == (1, 3)
+    assert [batch["sequence"] for batch in answer["batches"]] == [2, 3]
+    arrived = {row["id"] for row in answer["batches"][0]["changes"] if row["arrived"]}
+    assert arrived == {"c"}
+    assert answer["batches"][1]["removed"] == ["a"]
+    assert service.http.get("/v1/changes?since=3").json()["batches"] == []
+    assert service.http.get("/v1/changes?since=0&limit=1").json()["next"] == 1
+
+
+def test_vectors_in_the_feed_are_those_that_are_served(service: Any) -> None:
+    newest = service.runtime.feed.newest
+    service.edges(["told", "r0"], ["told", "r1"])
+    (batch,) = service.http.get(f"/v1/changes?since={newest}").json()["batches"]
+    ids = [row["id"] for row in batch["changes"]]
+    vectors = np.array([row["vector"] for row in batch["changes"]], np.float32)
+    assert "told" in ids
+    assert np.array_equal(vectors, service.runtime.model.vectors(ids))
+
+
+def test_anchors_are_marked(start: Any) -> None:
+    service = start()
+    for number in range(3, 60):
+        service.edges(*[[f"v{number}", f"v{number - step}"] for step in (1, 2, 3)])
+    batches = service.http.get("/v1/changes?since=0&limit=1000").json()["batches"]
+    anchored = sum(batch["anchored"] for batch in batches)
+    assert anchored == service.http.get("/v1/stats").json()["anchors"] > 0
+
+
+def test_a_long_poll_waits_for_the_next_batch(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    writer = threading.Timer(0.3, lambda: service.edges(["b", "c"]))
+    writer.start()
+    answer = service.http.get("/v1/changes?since=1&wait=30").json()
+    writer.join()
+    assert [batch["sequence"] for batch in answer["batches"]] == [2]
+
+
+def test_a_long_poll_ends_empty_when_nothing_comes(service: Any) -> None:
+    newest = service.runtime.feed.newest
+    answer = service.http.get(f"/v1/changes?since={newest}&wait=0.05").json()
+    assert answer == {"since": newest, "next": newest, "batches": []}
+
+
+def test_a_stream_is_resumed_where_it_was_left(start: Any) -> None:
+    service = start()
+    for number in range(6):
+        service.edges([f"v{number}", f"v{number + 1}"])
+    first = events(service, 3, params={"since": 0}, headers=STREAM)
+    assert [number for number, _ in first] == [1, 2, 3]
+    rest = events(service, 3, headers=STREAM | {"Last-Event-ID": str(first[-1][0])})
+    assert [message["sequence"] for _, message in rest] == [4, 5, 6]
+
+
+def test_a_stream_goes_on_with_what_comes(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"])
+
+    def write() -> None:
+        while not service.runtime.feed.followers:
+            time.sleep(0.005)
+        for number in range(3):
+            service.edges([f"n{number}", "a"])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert [number for number, _ in events(service, 3, headers=STREAM)] == [2, 3, 4]
+    writer.join()
+
+
+def test_a_batch_of_many_changes_comes_in_parts_of_which_the_last_has_the_number(start: Any) -> None:
+    service = start(parameters={"dim": 64, "threads": 1})
+    service.edges(*[[f"v{number}", "hub"] for number in range(1000)])
+    found = []
+    while not found or found[-1][0] is None:
+        found = events(service, len(found) + 1, params={"since": 0}, headers=STREAM)
+    assert [number for number, _ in found] == [None] * (len(found) - 1) + [1]
+    assert len(found) > 1
+    assert [message["part"] for _, message in found] == list(range(len(found)))
+    assert sum(len(message["changes"]) for _, message in found) == 1001
+
+
+def test_what_is_no_longer_kept_is_gone(start: Any) -> None:
+    service = start(limits=Limits(retained_batches=3))
+    for number in range(6):
+        service.edges([f"v{number}", "hub"])
+    assert service.http.get("/v1/changes?since=3").status_code == 200
+    assert service.http.get("/v1/changes?since=2").status_code == 410
+    assert service.http.get("/v1/changes?since=2", headers=STREAM).status_code == 410
+    assert service.http.get("/v1/changes", headers=STREAM | {"Last-Event-ID": "0"}).status_code == 410
+    assert service.http.get("/v1/changes?since=999").status_code == 410
+
+
+def test_after_a_restart_those_who_have_seen_all_go_on(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    service.stop()
+    service = start()
+    assert service.http.get("/v1/changes?since=1").json()["batches"] == []
+    assert service.http.get("/v1/changes?since=0").status_code == 410
+
+
+def test_too_many_followers_are_refused(start: Any) -> None:
+    service = start(limits=Limits(followers=1))
+    service.edges(["a", "b"])
+    with service.http.stream("GET", "/v1/changes?since=0", headers=STREAM) as response:
+        lines = response.iter_lines()
+        next(lines)
+        answer = service.http.get("/v1/changes?since=1&wait=5")
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+
+
+def test_nonsense_is_refused(service: Any) -> None:
+    for query in ("since=-1", "since=x", "wait=1e9", "limit=0", "wait=nan"):
+        assert service.http.get(f"/v1/changes?{query}").status_code == 422, query
+    assert service.http.get("/v1/changes", headers={"Last-Event-ID": "x"}).status_code == 422

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+import pytest
+
+import ripplet.service.runtime as runtime_module
+from ripplet.session import Session
+
+
+def test_stats_say_how_it_stands(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"], ["b", "c"])
+    stats = service.http.get("/v1/stats").json()
+    assert (stats["sequence"], stats["vertices"], stats["edges"], stats["status"]) == (1, 3, 2, "ready")
+    assert stats["feed"] == {"oldest": 0, "newest": 1, "followers": 0}
+    assert (stats["recent"]["batches"], stats["recent"]["arrivals"]) == (1, 3)
+    assert "digest" not in stats
+    assert "diagnostics" not in stats
+
+
+def test_the_digest_is_that_of_the_model(service: Any) -> None:
+    stats = service.http.get("/v1/stats?digest=true&full=true").json()
+    assert stats["digest"] == service.runtime.model.digest()
+    assert stats["diagnostics"]["vertices"] == len(service.runtime.model)
+
+
+def value(text: str, name: str) -> float:
+    (found,) = re.findall(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
+    return float(found)
+
+
+def test_metrics_count_what_happened(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"], ["b", "c"])
+    service.edges(["x", "a"])
+    service.http.delete("/v1/vertices/x")
+    service.http.get("/v1/vertices/nobody")
+    text = service.http.get("/metrics").text
+    expected = {
+        "ripplet_batches_total": 3,
+        "ripplet_events_total": 4,
+        "ripplet_arrivals_total": 4,
+        "ripplet_removals_total": 1,
+        "ripplet_vertices": 3,
+        "ripplet_edges": 2,
+        "ripplet_sequence": 3,
+        "ripplet_ready": 1,
+        "ripplet_queue_requests": 0,
+        "ripplet_write_seconds_count": 3,
+        'ripplet_requests_total{method="POST",route="/v1/edges",status="200"}': 2,
+        'ripplet_requests_total{method="GET",route="/v1/vertices/{id:path}",status="404"}': 1,
+    }
+    assert {name: value(text, name) for name in expected} == expected
+    assert "nobody" not in text
+
+
+def test_it_lives_but_is_not_ready_while_it_recovers(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def slow(*arguments: Any, **options: Any) -> Session:
+        go_on.wait()
+        return Session(*arguments, **options)
+
+    monkeypatch.setattr(runtime_module, "Session", slow)
+    service = start(ready=False)
+    try:
+        assert service.http.get("/healthz").json() == {"status": "recovering"}
+        assert service.http.get("/readyz").status_code == 503
+        for refused in (service.edges(["a", "b"]), service.http.get("/v1/stats"), service.http.get("/v1/vertices/a")):
+            assert refused.status_code == 503
+            assert refused.headers["retry-after"]
+        assert service.http.get("/metrics").status_code == 200
+    finally:
+        go_on.set()
+    while service.http.get("/readyz").status_code != 200:
+        pass
+    assert service.edges(["a", "b"]).status_code == 200

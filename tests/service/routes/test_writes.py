@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
+
+
+def arrow(**columns: Any) -> bytes:
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def stats(service: Any) -> dict[str, Any]:
+    return service.http.get("/v1/stats").json()
+
+
+def test_edges_and_arrivals_answer_with_their_sequence_number(start: Any) -> None:
+    service = start()
+    first = service.edges(["a", "b"], ["a", "c", 2.0]).json()
+    body = {"arrivals": [{"id": "v", "neighbours": ["a", "b"], "weights": [1, 2]}, {"id": "alone"}]}
+    second = service.http.post("/v1/arrivals", json=body).json()
+    assert (first["sequence"], first["arrived"], first["events"]) == (1, 3, 2)
+    assert (second["sequence"], second["arrived"], second["repeated"]) == (2, 2, False)
+    assert service.http.get("/v1/vertices/v").json()["strength"] == 3
+
+
+def test_the_same_edges_in_every_form_give_the_same_state(start: Any, tmp_path: Any) -> None:
+    edges = [["a", "b", 1.0], ["b", "c", 2.0], ["c", "a", 3.0]]
+    src, dst, weight = map(list, zip(*edges, strict=True))
+    lines = "\n".join(map(json.dumps, edges)).encode()
+    forms = [
+        ("application/json", json.dumps({"edges": edges}).encode()),
+        (NDJSON, lines),
+        (
+            NDJSON,
+            b"\n".join(json.dumps(dict(zip(("src", "dst", "weight"), edge, strict=True))).encode() for edge in edges),
+        ),
+        (ARROW, arrow(src=src, dst=dst, weight=weight)),
+    ]
+    digests = set()
+    for number, (kind, body) in enumerate(forms):
+        service = start(state=tmp_path / str(number))
+        assert service.http.post("/v1/edges", content=body, headers={"Content-Type": kind}).status_code == 200
+        digests.add(service.digest())
+        service.stop()
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("where", ["body", "header"])
+def test_a_batch_with_a_known_key_is_applied_once(start: Any, where: str) -> None:
+    service = start()
+    body = {"edges": [["a", "b"]]} | ({"key": "k"} if where == "body" else {})
+    headers = {"Idempotency-Key": "k"} if where == "header" else {}
+    answers = [service.http.post("/v1/edges", json=body, headers=headers).json() for _ in range(3)]
+    assert [answer["repeated"] for answer in answers] == [False, True, True]
+    assert {answer["sequence"] for answer in answers} == {1}
+    assert service.http.get("/v1/vertices/a").json()["strength"] == 1
+
+
+def test_a_known_key_is_known_after_a_restart(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"], key="once")
+    digest = service.digest()
+    service.stop()
+    service = start()
+    answer = service.edges(["a", "b"], key="once").json()
+    assert answer["repeated"]
+    assert answer["sequence"] == 1
+    assert service.digest() == digest
+
+
+def test_two_different_keys_are_refused(service: Any) -> None:
+    answer = service.http.post("/v1/edges", json={"key": "a", "edges": [["x", "y"]]}, headers={"Idempotency-Key": "b"})
+    assert answer.status_code == 422
+
+
+def test_edges_and_vertices_are_removed(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"], ["b", "c"], [1, "a"], ["1", "b"])
+    removed = service.http.request("DELETE", "/v1/edges", json={"edges": [["b", "a"]]}).json()
+    assert removed["sequence"] == 2
+    assert stats(service)["edges"] == 3
+    assert service.http.delete("/v1/vertices/c").json()["removed"] == 1
+    assert service.http.request("DELETE", "/v1/vertices", json={"ids": [1]}).json()["removed"] == 1
+    assert service.http.get("/v1/vertices/1").json()["id"] == "1"
+    assert stats(service)["vertices"] == 3
+
+
+def test_a_removal_sent_again_with_its_key_is_answered_as_before(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    answers = [service.http.delete("/v1/vertices/a", headers={"Idempotency-Key": "gone"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert [answer.json()["repeated"] for answer in answers] == [False, True]
+
+
+def test_an_integer_and_its_text_are_different_vertices(start: Any) -> None:
+    service = start()
+    service.edges([7, "a"], ["7", "b"], [7, "b"])
+    assert service.http.get("/v1/vertices/7").json()["degree"] == 1
+    assert service.http.get("/v1/vertices/7?kind=integer").json()["degree"] == 2
+    assert service.http.delete("/v1/vertices/7?kind=integer").json()["removed"] == 1
+    assert service.http.get("/v1/vertices/7?kind=text").status_code == 200
+    assert service.http.get("/v1/vertices/7?kind=integer").status_code == 404
+
+
+BAD_JSON = [
+    b"",
+    b"{",
+    b"null",
+    b'"text"',
+    b"[]",
+    b"{}",
+    b'{"edges": []}',
+    b'{"edges": "ab"}',
+    b'{"edges": [["a"]]}',
+    b'{"edges": [["a", "b", 1, 2, 3]]}',
+    b'{"edges": [["a", "b", 0]]}',
+    b'{"edges": [["a", "b", -1]]}',
+    b'{"edges": [["a", "b", "heavy"]]}',
+    b'{"edges": [["a", "b", 1e400]]}',
+    b'{"edges": [["a", "b", NaN]]}',
+    b'{"edges": [["a", null]]}',
+    b'{"edges": [["a", true]]}',
+    b'{"edges": [["a", 1.5]]}',
+    b'{"edges": [["a", {"b": 1}]]}',
+    b'{"edges": [["a", ""]]}',
+    b'{"edges": [["a", "\\ud800"]]}',
+    b'{"edges": [["a", "b"]], "other": 1}',
+    b'{"edges": [["a", "b"]], "key": 7}',
+    b'{"edges": [["a", "b"]], "key": ""}',
+    b'{"edges": [["a", "b"]], "key": "' + b"k" * 5000 + b'"}',
+    b'{"arrivals": [{"id": "v", "neighbours": ["a"], "weights": [1, 2]}]}',
+    b'{"arrivals": [{"neighbours": ["a"]}]}',
+    b'{"remove_edges": [["nobody", "else"]]}',
+    b'{"remove_vertices": ["nobody"]}',
+    b'{"edges": [["a", "' + b"x" * 10_000_000 + b'"]]}',
+    b'{"edges": [["a", ' + b"9" * 10_000 + b"]]}",
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"edges": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    b'{"edges": [["a", "\xff"]]}',
+    b"\x00\x01\x02",
+    b'{"edges": [["a", "b"]',
+]
+
+
+@pytest.mark.parametrize("body", BAD_JSON, ids=lambda body: f"{body[:24]!r}-{len(body)}")
+def test_what_is_wrong_is_refused_with_a_reason_and_changes_nothing(service: Any, body: bytes) -> None:
+    before = service.digest()
+    answer = service.http.post("/v1/edges", content=body, headers={"Content-Type": "application/json"})
+    assert 400 <= answer.status_code < 500
+    assert answer.json()["error"]
+    assert len(answer.json()["error"]) <= 500
+    assert service.digest() == before
+
+
+def test_one_bad_line_refuses_all_and_is_named(service: Any) -> None:
+    before = service.digest()
+    body = b'["a","b"]\n["c","d"]\nnonsense\n["e","f"]\n'
+    answer = service.http.post("/v1/edges", content=body, headers={"Content-Type": NDJSON})
+    assert answer.status_code == 422
+    assert "line 3" in answer.json()["error"]
+    assert service.digest() == before
+
+
+@pytest.mark.parametrize("cut", [5, 100, -9])
+def test_an_arrow_stream_cut_off_is_refused(service: Any, cut: int) -> None:
+    before = service.digest()
+    body = arrow(src=["a", "b"], dst=["c", "d"])[:cut]
+    answer = service.http.post("/v1/edges", content=body, headers={"Content-Type": ARROW})
+    assert answer.status_code == 422
+    assert service.digest() == before
+
+
+def test_a_batch_is_refused_as_a_whole_and_others_are_not(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    digest = service.digest()
+    body = {"edges": [["c", "d"]], "remove_edges": [["x", "y"]]}
+    assert service.http.post("/v1/edges", json=body).status_code == 404
+    assert service.digest() == digest
+    assert service.edges(["c", "d"]).json()["sequence"] == 2

@@ -1,0 +1,77 @@
+"""The description of all endpoints is true enough to make requests from it: none of them breaks the service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+
+from ripplet.service.settings import Limits
+
+QUICK = settings(
+    max_examples=25, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
+def test_no_request_breaks_it(start: Any, mode: GenerationMode) -> None:
+    service = start(limits=Limits(poll_seconds=0.01))
+    service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
+    schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    statuses: set[int] = set()
+
+    def sent(case: Any) -> None:
+        answer = case.call()
+        statuses.add(answer.status_code)
+        assert answer.status_code < 500, f"{case.as_curl_command()}: {answer.status_code} {answer.text[:300]}"
+        if answer.status_code >= 400:
+            assert answer.json()["error"]
+
+    asked = []
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        asked.append(operation.label)
+        if mode is GenerationMode.POSITIVE or has_input(operation):
+            QUICK(given(operation.as_strategy(generation_mode=mode))(sent))()
+    assert len(asked) == len(set(asked)) >= 15
+    service.runtime.model.check()
+    assert service.http.get("/readyz").status_code == 200
+    assert {200, 422} <= statuses if mode is GenerationMode.POSITIVE else statuses & {400, 415, 422}
+
+
+def has_input(operation: Any) -> bool:
+    return bool(operation.body) or bool(list(operation.iter_parameters()))
+
+
+def test_answers_are_as_described(service: Any) -> None:
+    description = service.http.get("/openapi.json").json()
+    for name, path in {"Vertex": "/v1/vertices/r0", "Neighbours": "/v1/vertices/r0/nearest"}.items():
+        fields = set(description["components"]["schemas"][name]["properties"])
+        assert set(service.http.get(path).json()) == fields
+    receipt = service.edges(["r0", "r7"]).json()
+    assert set(receipt) == set(description["components"]["schemas"]["Receipt"]["properties"])
+    assert {
+        "POST /v1/arrivals",
+        "POST /v1/edges",
+        "DELETE /v1/edges",
+        "DELETE /v1/vertices/{id}",
+        "PUT /v1/labels",
+    } <= {f"{method.upper()} {path}" for path, methods in description["paths"].items() for method in methods}
+
+
+def test_an_unexpected_error_is_one_line_without_its_insides(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = start()
+    service.edges(["a", "b"])
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("secret insides")
+
+    monkeypatch.setattr(service.runtime.model, "nearest", broken)
+    answer = service.http.get("/v1/vertices/a/nearest")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert service.http.get("/v1/vertices/a").status_code == 200

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ripplet.service.settings import Limits
+
+ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
+fuzzed = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+)
+lines = st.lists(st.binary(max_size=30) | values.map(lambda value: json.dumps(value).encode()), min_size=1, max_size=5)
+
+
+def sent(service: Any, kind: str, body: bytes) -> httpx.Response:
+    """The answer to a body; where it is a refusal, nothing has changed."""
+    before = service.runtime.model.sequence
+    digest = service.runtime.model.digest()
+    answer = service.http.post("/v1/edges", content=body, headers={"Content-Type": kind})
+    assert answer.status_code < 500, answer.text
+    if answer.status_code != 200:
+        assert answer.json()["error"]
+        assert service.runtime.model.sequence == before
+        assert service.runtime.model.digest() == digest
+    return answer
+
+
+@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@fuzzed
+@given(lines)
+def test_any_lines_are_taken_or_refused(service: Any, found: list[bytes]) -> None:
+    sent(service, NDJSON, b"\n".join(found))
+
+
+@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@fuzzed
+@given(values)
+def test_any_json_is_taken_or_refused(service: Any, value: Any) -> None:
+    sent(service, "application/json", json.dumps(value).encode())
+    sent(service, "application/json", json.dumps({"edges": value}).encode())
+
+
+def good_arrow() -> bytes:
+    table = pa.table({"src": ["a", "b", "c"], "dst": ["d", "e", "f"], "weight": [1.0, 2.0, 3.0]})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+GOOD = good_arrow()
+
+
+@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@fuzzed
+@given(st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=4), st.integers(0, len(GOOD)))
+def test_a_damaged_arrow_stream_is_taken_or_refused(service: Any, flips: list[tuple[int, int]], cut: int) -> None:
+    body = bytearray(GOOD)
+    for place, byte in flips:
+        body[place] = byte
+    sent(service, ARROW, bytes(body[:cut]))
+    sent(service, ARROW, bytes(body))
+
+
+@fuzzed
+@given(
+    st.fixed_dictionaries(
+        {"src": st.lists(st.text(max_size=3) | st.none(), min_size=2, max_size=2)},
+        optional={
+            "dst": st.lists(st.integers(-5, 5), min_size=2, max_size=2),
+            "weight": st.lists(st.floats(), min_size=2, max_size=2),
+            "op": st.lists(st.integers(-1, 5), min_size=2, max_size=2),
+            "extra": st.lists(st.booleans(), min_size=2, max_size=2),
+        },
+    )
+)
+def test_any_columns_are_taken_or_refused(service: Any, columns: dict[str, Any]) -> None:
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    sent(service, ARROW, sink.getvalue().to_pybytes())
+
+
+def test_a_body_that_is_too_long_is_refused_before_it_is_read(start: Any) -> None:
+    service = start(limits=Limits(body_bytes=1000))
+    assert service.edges(["a", "x" * 2000]).status_code == 413
+    chunks = (b"x" * 100 for _ in range(100))
+    answer = service.http.post("/v1/edges", content=chunks, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+    assert service.runtime.bodies.held == 0
+    assert service.edges(["a", "b"]).status_code == 200
+
+
+def test_a_batch_that_is_too_long_is_refused(start: Any) -> None:
+    service = start(limits=Limits(events=3))
+    assert service.edges(*[["a", "b"]] * 4).status_code == 413
+    assert service.edges(*[["a", "b"]] * 3).status_code == 200
+
+
+def raw(service: Any, text: bytes, *, close: bool) -> bytes:
+    """What is answered to bytes sent as they are, the sender perhaps hanging up behind them."""
+    parts = urlsplit(service.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+        connection.sendall(text)
+        if close:
+            connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+        return answer
+
+
+HEAD = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def test_a_body_that_is_cut_off_changes_nothing(service: Any) -> None:
+    before = service.digest()
+    raw(service, HEAD + b'Content-Length: 1000\r\n\r\n{"edges": [["a", "b"]]}', close=True)
+    assert service.digest() == before
+    assert service.runtime.bodies.held == 0
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(start: Any) -> None:
+    service = start(limits=Limits(body_seconds=0.2))
+    assert b" 408 " in raw(service, HEAD + b"Connection: close\r\nContent-Length: 100\r\n\r\n{", close=False)
+    assert service.runtime.bodies.held == 0
+
+
+@pytest.mark.parametrize("length", [b"-1", b"x", b"9" * 30])
+def test_a_length_that_is_none_is_refused(service: Any, length: bytes) -> None:
+    answer = raw(service, HEAD + b"Connection: close\r\nContent-Length: " + length + b"\r\n\r\n", close=True)
+    assert b" 400 " in answer or b" 413 " in answer
+
+
+def test_bodies_held_together_are_bounded(start: Any) -> None:
+    service = start(limits=Limits(bodies_bytes=1500, body_bytes=1000))
+    parts = urlsplit(service.url)
+    with socket.create_connection((parts.hostname, parts.port)) as holding:
+        holding.sendall(HEAD + b"Content-Length: 900\r\n\r\n{")
+        while not service.runtime.bodies.held:
+            pass
+        answer = service.edges(["a", "x" * 800])
+        assert answer.status_code == 429
+        assert answer.headers["retry-after"] == "1"
+        assert service.edges(["a", "b"]).status_code == 200

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import io
+import logging
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ripplet.errors import FormatError, InvalidValueError
+from ripplet.service import logs
+from ripplet.service.security import Tokens
+from ripplet.service.settings import Settings
+
+READ, WRITE, OTHER = "read-token-0123456789", "write-token-0123456789", "other-token-0123456789"
+TOKENS = Tokens.of([READ], [WRITE])
+
+WRITES = [
+    ("POST", "/v1/edges", {"edges": [["a", "b"]]}),
+    ("POST", "/v1/arrivals", {"arrivals": [{"id": "c", "neighbours": ["a"]}]}),
+    ("DELETE", "/v1/edges", {"edges": [["a", "b"]]}),
+    ("DELETE", "/v1/vertices", {"ids": ["a"]}),
+    ("DELETE", "/v1/vertices/c", None),
+    ("PUT", "/v1/labels", {"labels": []}),
+]
+READS = [
+    ("GET", "/v1/stats", None),
+    ("GET", "/v1/changes", None),
+    ("GET", "/v1/vertices/b", None),
+    ("GET", "/v1/vertices/b/nearest", None),
+    ("POST", "/v1/vectors", {"ids": ["a"]}),
+    ("POST", "/v1/nearest", {"vector": [1.0] * 8}),
+    ("POST", "/v1/preview", {"neighbours": []}),
+    ("GET", "/metrics", None),
+    ("GET", "/docs", None),
+    ("GET", "/openapi.json", None),
+]
+
+
+def ask(service: Any, method: str, path: str, body: Any, token: str | None) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    options = {} if body is None else {"json": body}
+    return httpx.request(method, f"{service.url}{path}", headers=headers, timeout=60, **options)
+
+
+def test_scopes(start: Any) -> None:
+    service = start(tokens=TOKENS, token=WRITE)
+    for method, path, body in WRITES + READS:
+        assert ask(service, method, path, body, None).status_code == 401, path
+        assert ask(service, method, path, body, OTHER).status_code == 401, path
+    for method, path, body in WRITES:
+        assert ask(service, method, path, body, READ).status_code == 403, path
+    assert service.http.get("/v1/stats").json()["sequence"] == 0
+    for method, path, body in WRITES:
+        assert ask(service, method, path, body, WRITE).status_code in (200, 404), path
+    for token in (READ, WRITE):
+        for method, path, body in READS:
+            assert ask(service, method, path, body, token).status_code in (200, 404), path
+
+
+def test_every_endpoint_is_either_open_or_tested_above(start: Any) -> None:
+    service = start(tokens=TOKENS, token=READ)
+    described = {
+        (method.upper(), path)
+        for path, methods in service.http.get("/openapi.json").json()["paths"].items()
+        for method in methods
+    }
+    tested = {(method, path) for method, path, _ in WRITES + READS}
+    tested |= {("GET", "/v1/vertices/{id}"), ("GET", "/v1/vertices/{id}/nearest"), ("DELETE", "/v1/vertices/{id}")}
+    assert described - tested == {("GET", "/healthz"), ("GET", "/readyz")}
+    assert ask(service, "GET", "/healthz", None, None).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["", "Basic abc", "Bearer", f"bearer{READ}", f"Token {READ}"])
+def test_other_forms_of_the_header_are_no_token(start: Any, header: str) -> None:
+    service = start(tokens=TOKENS, token=READ)
+    answer = httpx.get(f"{service.url}/v1/stats", headers={"Authorization": header})
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_tokens_are_never_logged_or_shown(start: Any) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logs.JsonLines())
+    ours = [logging.getLogger(name) for name in ("ripplet", "uvicorn", "fastapi")]
+    for logger in ours:
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+    try:
+        service = start(tokens=TOKENS, token=WRITE)
+        service.edges(["a", "b"])
+        ask(service, "GET", "/v1/stats", None, OTHER)
+        ask(service, "GET", f"/v1/stats?token={OTHER}", None, None)
+        service.stop()
+    finally:
+        for logger in ours:
+            logger.removeHandler(handler)
+            logger.setLevel(logging.NOTSET)
+    assert '"event": "request"' in stream.getvalue()
+    assert not any(token in stream.getvalue() for token in (READ, WRITE, OTHER))
+    assert READ not in repr(Settings(state=Path("x"), tokens=TOKENS))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.", ""])
+def test_another_name_is_refused(service: Any, host: str) -> None:
+    before = service.runtime.model.sequence
+    answer = service.http.post("/v1/edges", json={"edges": [["a", "b"]]}, headers={"Host": host})
+    assert answer.status_code in (400, 421)
+    assert service.runtime.model.sequence == before
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:9"])
+def test_names_of_this_machine_are_answered_to(service: Any, host: str) -> None:
+    assert service.http.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+def test_a_name_that_was_given_is_answered_to(start: Any) -> None:
+    service = start(hosts=frozenset({"graph.internal"}))
+    assert service.http.get("/healthz", headers={"Host": "graph.internal:80"}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1"])
+def test_other_sites_are_refused(service: Any, origin: str) -> None:
+    answer = service.http.post("/v1/edges", json={"edges": [["a", "b"]]}, headers={"Origin": origin})
+    assert answer.status_code == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_the_own_page_is_not_another_site(service: Any) -> None:
+    origin = service.url.rstrip("/")
+    assert service.http.get("/v1/stats", headers={"Origin": origin}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/json; charset=latin1"],
+)
+@pytest.mark.parametrize("path", ["/v1/edges", "/v1/vectors"])
+def test_other_content_types_are_refused(service: Any, path: str, kind: str) -> None:
+    answer = service.http.post(path, content=b'{"edges": [["a", "b"]]}', headers={"Content-Type": kind})
+    assert answer.status_code == 415
+
+
+def test_compressed_bodies_are_refused(service: Any) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert service.http.post("/v1/edges", content=b"x", headers=headers).status_code == 415
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
+def test_an_address_beyond_this_machine_needs_tokens(host: str) -> None:
+    with pytest.raises(InvalidValueError, match="tokens are needed"):
+        Settings(state=Path("x"), host=host)
+    assert Settings(state=Path("x"), host=host, tokens=TOKENS).host == host
+
+
+def test_tokens_from_a_file_and_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(f"# ours\nread {READ}\n\nwrite {WRITE} # the feeder\n")
+    environment = {"RIPPLET_READ_TOKENS": f"{READ}, {OTHER}", "RIPPLET_WRITE_TOKENS": WRITE}
+    assert Tokens.from_file(path) == TOKENS
+    assert Tokens.from_environment(environment) == Tokens.of([READ, OTHER], [WRITE])
+    assert not Tokens.from_environment({})
+    assert Tokens.of([READ]) | Tokens.of([], [WRITE]) == TOKENS
+
+
+@pytest.mark.parametrize("text", ["read", f"admin {READ}", f"read {READ} more"])
+def test_a_file_that_is_none_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(text)
+    with pytest.raises(FormatError, match="line 1") as error:
+        Tokens.from_file(path)
+    assert READ not in str(error.value)
+
+
+def test_short_tokens_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match="at least 16"):
+        Tokens.of(["short"])

@@ -1,0 +1,164 @@
+"""The service as it is run: a process of its own, that is told to stop, or killed, and started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ripplet.service.settings import Limits
+
+
+@contextmanager
+def process(state: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    command = [sys.executable, "-m", "ripplet.cli", "serve", "--state", str(state), "--port", "0", "--threads", "1"]
+    log = (state.parent / f"log-{time.monotonic_ns()}").open("w+")
+    running = subprocess.Popen([*command, *options], stderr=log, text=True, env=os.environ | environment)
+    try:
+        with httpx.Client(base_url=address(running, Path(log.name)), timeout=60) as http:
+            while http.get("/readyz").status_code != 200:
+                time.sleep(0.01)
+            yield running, http
+    finally:
+        if running.poll() is None:
+            running.kill()
+        running.wait(60)
+        log.close()
+
+
+def address(running: subprocess.Popen[str], log: Path) -> str:
+    """Where it listens, as its log says."""
+    while running.poll() is None:
+        for line in log.read_text().splitlines():
+            if "Uvicorn running on" in line:
+                return str(json.loads(line)["event"]).split(" ")[3]
+        time.sleep(0.02)
+    raise AssertionError(log.read_text())
+
+
+def edges(number: int) -> list[list[str]]:
+    return [[f"v{number}", f"v{max(number - step, 0)}"] for step in (1, 2) if number > 0]
+
+
+def test_told_to_stop_it_finishes_what_it_took_and_goes_on_later(tmp_path: Path) -> None:
+    accepted: list[int] = []
+    with process(tmp_path / "state", "--dim", "8") as (running, http):
+
+        def write() -> None:
+            with httpx.Client(base_url=http.base_url, timeout=60) as own:
+                for number in range(1, 5000):
+                    try:
+                        answer = own.post("/v1/edges", json={"edges": edges(number)})
+                    except httpx.TransportError:
+                        return
+                    if answer.status_code != 200:
+                        return
+                    accepted.append(answer.json()["sequence"])
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        while len(accepted) < 20:
+            time.sleep(0.005)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+        writer.join()
+    assert 20 <= len(accepted) < 4999
+    assert max(map(int, os.listdir(tmp_path / "state" / "snapshots"))) >= accepted[-1]
+    with process(tmp_path / "state") as (_, http):
+        stats = http.get("/v1/stats").json()
+        assert stats["sequence"] >= accepted[-1]
+        assert stats["vertices"] >= accepted[-1]
+
+
+def test_streams_end_when_it_is_told_to_stop(tmp_path: Path) -> None:
+    with process(tmp_path / "state", "--dim", "8") as (running, http):
+        with http.stream("GET", "/v1/changes", headers={"Accept": "text/event-stream"}) as response:
+            lines = response.iter_lines()
+            next(lines)
+            running.send_signal(signal.SIGTERM)
+            list(lines)
+        assert running.wait(60) == 0
+
+
+def test_killed_and_started_again_it_has_the_same_digest(tmp_path: Path) -> None:
+    with process(tmp_path / "state", "--dim", "8") as (running, http):
+        for number in range(1, 60):
+            assert http.post("/v1/edges", json={"key": f"k{number}", "edges": edges(number)}).status_code == 200
+        before = http.get("/v1/stats?digest=true").json()
+        running.kill()
+    with process(tmp_path / "state") as (_, http):
+        after = http.get("/v1/stats?digest=true").json()
+        assert (after["sequence"], after["digest"]) == (before["sequence"], before["digest"])
+        again = http.post("/v1/edges", json={"key": "k59", "edges": edges(59)}).json()
+        assert again["repeated"]
+        assert http.get("/v1/stats?digest=true").json()["digest"] == before["digest"]
+
+
+def test_logs_are_lines_of_json_without_ids(tmp_path: Path) -> None:
+    token = "a-token-of-some-length"
+    with process(tmp_path / "state", "--dim", "8", RIPPLET_WRITE_TOKENS=token) as (running, http):
+        headers = {"Authorization": f"Bearer {token}"}
+        http.post("/v1/edges", json={"edges": [["hidden", "b"]]}, headers=headers)
+        http.get("/v1/vertices/hidden", headers=headers)
+        running.send_signal(signal.SIGTERM)
+        running.wait(60)
+    (log,) = tmp_path.glob("log-*")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    routes = [(line["route"], line["status"]) for line in lines if line["event"] == "request"]
+    assert ("/v1/vertices/{id:path}", 200) in routes
+    assert "hidden" not in log.read_text()
+    assert token not in log.read_text()
+
+
+def test_two_services_do_not_share_a_state(tmp_path: Path) -> None:
+    with process(tmp_path / "state", "--dim", "8"):
+        command = [sys.executable, "-m", "ripplet.cli", "serve", "--state", str(tmp_path / "state"), "--port", "0"]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert second.returncode == 3
+    assert "in use by process" in second.stderr.splitlines()[-1]
+
+
+def test_a_full_queue_is_answered_with_429(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = start(limits=Limits(queue_requests=2))
+    service.edges(["a", "b"])
+    began, go_on, session = threading.Event(), threading.Event(), service.runtime.session
+    apply_many = session.apply_many
+
+    def slow(entries: Any) -> Any:
+        began.set()
+        go_on.wait(30)
+        return apply_many(entries)
+
+    monkeypatch.setattr(session, "apply_many", slow)
+    answers: list[int] = []
+
+    def write(number: int) -> None:
+        with httpx.Client(base_url=service.url, timeout=60) as own:
+            answers.append(own.post("/v1/edges", json={"edges": [["a", number]]}).status_code)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    writers[0].start()
+    began.wait()
+    for writer in writers[1:]:
+        writer.start()
+    while service.runtime.writer.requests < 2:
+        time.sleep(0.005)
+    refused = service.edges(["a", "z"])
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert service.http.get("/v1/vertices/a").status_code == 200
+    go_on.set()
+    for writer in writers:
+        writer.join()
+    assert answers == [200] * 3
+    assert service.http.get("/v1/stats").json()["sequence"] == 4

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplet.changes import Changes
+from ripplet.errors import RippletError, StateError, UnknownEdgeError
+from ripplet.events import Batch
+from ripplet.service.answers import Refused
+from ripplet.service.metrics import Metrics
+from ripplet.service.writer import Writer
+from ripplet.state.journal import Entry
+
+
+def entry(edges: int = 1, key: str | None = None) -> Entry:
+    return Entry(Batch.of(["a"] * edges, ["b"] * edges), key)
+
+
+class Held:
+    """A session that notes its groups, and holds the first until it is let go."""
+
+    def __init__(self, answer: Callable[[Entry, int], Any] | None = None) -> None:
+        self.groups: list[list[Entry]] = []
+        self.began, self.go_on = threading.Event(), threading.Event()
+        self.sequence = 0
+        self.answer = answer or self.applied
+
+    def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RippletError]:
+        self.began.set()
+        self.go_on.wait(30)
+        self.groups.append(list(entries))
+        return [self.answer(one, number) for number, one in enumerate(entries)]
+
+    def applied(self, one: Entry, number: int) -> Changes:
+        self.sequence += 1
+        none = np.empty(0, np.int64)
+        return Changes(none, np.empty((0, 4), np.float32), lambda rows: rows, none < 0, [], self.sequence, False)
+
+
+class Told(list[int]):
+    def append(self, changes: Any) -> None:
+        super().append(changes.sequence)
+
+
+def writer(session: Any, told: Any = None, **options: Any) -> Writer:
+    defaults = {"max_delay": 0.0, "max_batch": 100, "queue_requests": 5, "queue_events": 1000, "newest": 0}
+    return Writer(session, Told() if told is None else told, Metrics(), **defaults | options)
+
+
+def test_what_waits_is_flushed_together_and_stays_apart() -> None:
+    session, told = Held(), Told()
+    busy = writer(session, told)
+    first = busy.submit(entry())
+    session.began.wait()
+    rest = [busy.submit(entry()) for _ in range(4)]
+    session.go_on.set()
+    assert [done.result(30).changes.sequence for done in (first, *rest)] == [1, 2, 3, 4, 5]
+    assert [len(group) for group in session.groups] == [1, 4]
+    busy.close()
+    assert told == [1, 2, 3, 4, 5]
+
+
+def test_a_group_holds_no_more_events_than_it_may_but_one_batch_always() -> None:
+    session = Held()
+    busy = writer(session, max_batch=10)
+    busy.submit(entry())
+    session.began.wait()
+    for size in (6, 4, 50, 1):
+        busy.submit(entry(size))
+    session.go_on.set()
+    busy.close()
+    assert [[len(one.batch) for one in group] for group in session.groups] == [[1], [6, 4], [50], [1]]
+
+
+def test_with_a_delay_a_batch_waits_for_others() -> None:
+    session = Held()
+    session.go_on.set()
+    patient = writer(session, max_delay=60.0, max_batch=3)
+    done = [patient.submit(entry()) for _ in range(3)]
+    assert all(one.result(30) for one in done)
+    assert [len(group) for group in session.groups] == [3]
+    last = patient.submit(entry())
+    patient.close()
+    assert last.result(0)
+
+
+def test_a_full_queue_refuses_with_when_to_try_again() -> None:
+    session = Held()
+    busy = writer(session, queue_events=10)
+    busy.submit(entry())
+    session.began.wait()
+    busy.submit(entry(8))
+    with pytest.raises(Refused) as refused:
+        busy.submit(entry(8))
+    assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "1"})
+    for _ in range(2):
+        busy.submit(entry())
+    busy.check_room()
+    session.go_on.set()
+    busy.close()
+    assert sum(map(len, session.groups)) == 4
+
+
+def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:
+    session = Held()
+    busy = writer(session)
+    waiting = [busy.submit(entry()) for _ in range(4)]
+    threading.Timer(0.05, session.go_on.set).start()
+    busy.close()
+    assert all(one.done() for one in waiting)
+    with pytest.raises(Refused) as refused:
+        busy.submit(entry())
+    assert refused.value.status == 503
+
+
+def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
+    session = Held(
+        lambda one, number: UnknownEdgeError([("a", "b")]) if one.key == "bad" else session.applied(one, number)
+    )
+    busy = writer(session)
+    done = [busy.submit(entry(key=key)) for key in ("one", "bad", "two")]
+    session.go_on.set()
+    assert done[0].result(30).changes.sequence == 1
+    with pytest.raises(UnknownEdgeError):
+        done[1].result(30)
+    assert done[2].result(30).changes.sequence == 2
+    busy.close()
+
+
+def test_a_failing_disk_is_heard_of_by_all_who_wait_and_the_writer_goes_on() -> None:
+    class Failing(Held):
+        def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RippletError]:
+            if any(one.key == "fatal" for one in entries):
+                raise StateError("the disk is full")
+            return super().apply_many(entries)
+
+    session = Failing()
+    session.go_on.set()
+    busy = writer(session)
+    with pytest.raises(StateError):
+        busy.submit(entry(key="fatal")).result(30)
+    assert busy.submit(entry()).result(30).changes.sequence == 1
+    busy.close()
+
+
+def test_a_batch_applied_before_is_said_to_be_and_not_told_again() -> None:
+    session, told = Held(), Told()
+    session.go_on.set()
+    busy = writer(session, told, newest=5)
+    session.sequence = 2
+    assert busy.submit(entry(key="old")).result(30).repeated
+    session.sequence = 5
+    assert not busy.submit(entry()).result(30).repeated
+    busy.close()
+    assert told == [6]
