@@ -52,7 +52,8 @@ def _named(study: Study, plot: Plot) -> dict[str, tuple[str, str]]:
 
 def _paint(plot: Plot, dataset: str, lines: Lines, places: dict[str, int], axes: Axes) -> None:
     for label, points in lines.items():
-        draw_line(axes, points, plain_look(places[label]), 0.12)
+        shown = [point._replace(deviation=0.0) for point in points] if plot.log else points  # a band may go below zero
+        draw_line(axes, shown, plain_look(places[label]), 0.12)
     if plot.log:
         make_log(axes, "y")
     axes.set(title=dataset, xlabel="vertices that are there (% of all)")
