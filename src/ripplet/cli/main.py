@@ -14,6 +14,7 @@ from ripplet._version import __version__
 from ripplet.cli.datasets import datasets
 from ripplet.cli.demo import demo
 from ripplet.cli.embed import embed
+from ripplet.cli.replay import replay
 from ripplet.cli.reproduce import reproduce
 from ripplet.cli.serve import serve
 from ripplet.cli.state import state
@@ -38,6 +39,7 @@ app.command()(datasets)
 app.command()(reproduce)
 app.add_typer(state, name="state")
 app.command()(serve)
+app.command()(replay)
 
 
 def _version(asked: bool) -> None:
