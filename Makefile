@@ -1,4 +1,5 @@
-# make demo: see it work. make test: everything that must hold. make reproduce: the paper's experiments, for hours.
+# make demo: see it work. make live: see it move, in a browser. make test: everything that must hold.
+# make reproduce: the paper's experiments, for hours.
 # Each sets up what it needs, once.
 PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto --dist loadfile
@@ -12,10 +13,15 @@ export RIPPLET_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test lint bench reproduce clean
+PORT ?= 8080
+
+.PHONY: demo live test lint bench reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
+
+live: $(VENV)/.serve
+	$(BIN)/python examples/live.py --port $(PORT)
 
 test: lint
 	$(BIN)/pytest $(PYTEST_FLAGS)
@@ -27,7 +33,10 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.test
-	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/crash.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
+
+crash: $(VENV)/.test
+	$(BIN)/python benchmarks/crash.py --kills 200 --json results/crash.json
 
 reproduce: $(VENV)/.eval
 	$(BIN)/ripplet reproduce
