@@ -1,0 +1,134 @@
+"""Where the batches of the crash test come from: calls with keys, a file, a folder, Redis, Kafka."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ripplet.io.connect import stream_from
+
+SIZE = 20
+"""Events in a read."""
+
+KINDS = ("calls", "file", "folder", "redis", "kafka")
+
+_CLUSTER = """
+import confluent_kafka, logging, sys
+cluster = confluent_kafka.Producer(
+    {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "logger": logging.getLogger("quiet")}
+)
+(broker,) = cluster.list_topics(timeout=30).brokers.values()
+print(f"{broker.host}:{broker.port}", flush=True)
+sys.stdin.read()
+"""
+
+
+def events(count: int, seed: int) -> list[dict[str, Any]]:
+    """A growing graph with names of both kinds, weights, and edges and vertices that go again."""
+    rng = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    present: dict[frozenset[Any], tuple[Any, Any]] = {}
+    for number in range(count):
+        ends = rng.integers(0, 10 + number // 3), rng.integers(0, 9 + number // 4)
+        src, dst = (int(end) if end % 5 else f"v{end}" for end in ends)
+        if number % 29 == 28 or number % 97 == 96:
+            src, dst = list(present.values())[int(rng.integers(len(present)))]
+            whole = number % 29 != 28
+            rows.append({"src": src, "dst": src if whole else dst, "op": "remove_vertex" if whole else "remove"})
+            gone = [edge for edge in present if src in edge] if whole else [frozenset((src, dst))]
+            for edge in gone:
+                del present[edge]
+            continue
+        rows.append({"src": src, "dst": dst})
+        if number % 7 == 3:
+            rows[-1]["weight"] = float(2.0 ** rng.integers(-2, 3))
+        if src != dst:
+            present[frozenset((src, dst))] = src, dst
+    return rows
+
+
+def prepare(kind: str, rows: list[dict[str, Any]], place: Path, brokers: dict[str, str]) -> Callable[[], Any]:
+    """Put the events where a source finds them; what makes that source, anew in every process."""
+    lines = [json.dumps(row).encode() for row in rows]
+    reads: dict[str, Any] = {"batch_size": SIZE, "fixed": True}
+    if kind == "file":
+        (place / "edges.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+        return lambda: stream_from(place / "edges.jsonl", follow=True, **reads)
+    if kind == "folder":
+        (place / "edges").mkdir()
+        for first in range(0, len(lines), 10 * SIZE):
+            (place / "edges" / f"{first:08}.jsonl").write_bytes(b"\n".join(lines[first : first + 10 * SIZE]) + b"\n")
+        return lambda: stream_from(place / "edges", **reads)
+    if kind == "redis":
+        return _prepare_redis(lines, f"edges-{place.name}", brokers["redis"], reads)
+    return _prepare_kafka(lines, f"edges-{place.name}", brokers["kafka"], reads)
+
+
+def _prepare_redis(lines: list[bytes], stream: str, url: str, reads: dict[str, Any]) -> Callable[[], Any]:
+    from redis import Redis
+
+    with Redis.from_url(url) as client, client.pipeline() as pipe:
+        for line in lines:
+            pipe.xadd(stream, {"data": line})
+        pipe.execute()
+    return lambda: stream_from(url, stream=stream, group=f"group-{os.getppid()}", **reads)
+
+
+def _prepare_kafka(lines: list[bytes], topic: str, servers: str, reads: dict[str, Any]) -> Callable[[], Any]:
+    code = (
+        "import sys, confluent_kafka\nproducer = confluent_kafka.Producer({'bootstrap.servers': sys.argv[1]})\n"
+        "partitions = len(producer.list_topics(sys.argv[2], timeout=30).topics[sys.argv[2]].partitions)\n"
+        "for number, line in enumerate(sys.stdin.buffer.read().splitlines()):\n"
+        f"    producer.produce(sys.argv[2], line, partition=number // {SIZE} % partitions)\n"
+        "assert producer.flush(60) == 0\n"
+    )  # in a process of its own: its threads must not be forked
+    subprocess.run([sys.executable, "-c", code, servers, topic], input=b"\n".join(lines), check=True)
+    return lambda: stream_from(f"kafka://{servers}/{topic}?group=crash", **reads)
+
+
+@contextmanager
+def running_brokers(kinds: tuple[str, ...], place: Path) -> Iterator[dict[str, str]]:
+    """The brokers that the kinds need, each a process of its own, and their addresses."""
+    processes, addresses = [], {}
+    try:
+        if "redis" in kinds:
+            processes.append(_redis(place, addresses))
+        if "kafka" in kinds:
+            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            processes.append(subprocess.Popen([sys.executable, "-c", _CLUSTER], **pipes))
+            addresses["kafka"] = processes[-1].stdout.readline().strip()
+        yield addresses
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+def _redis(place: Path, addresses: dict[str, str]) -> subprocess.Popen[Any]:
+    if shutil.which("redis-server") is None:
+        raise SystemExit("redis-server is not installed: apt-get install redis-server, or leave out --sources redis")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {"port": port, "bind": "127.0.0.1", "dir": place, "appendonly": "yes", "save": ""}
+    arguments = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    process = subprocess.Popen(["redis-server", *arguments], stdout=subprocess.DEVNULL)
+    for _ in range(500):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.02)
+    addresses["redis"] = f"redis://127.0.0.1:{port}/0"
+    return process
