@@ -15,7 +15,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test lint bench reproduce clean
+.PHONY: demo live test lint bench crash reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
