@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from ripplet.embedder import Embedder
-from ripplet.errors import MissingExtraError
+from ripplet.errors import MissingExtraError, UnknownVertexError
 from ripplet.events import Id
 from ripplet.service import reads, window
 from ripplet.service.answers import Refused, json_answer
@@ -61,8 +61,14 @@ class Live:
         return {**self.shown.look(epoch, tick), "model": reads.figures(self.model)}
 
     def around(self, text: str, kind: reads.Kind, k: int) -> dict[str, Any]:
-        """A vertex with its neighbours and those near it, each with its place on the map."""
-        vertex = reads.known(self.model, text, kind)
+        """A vertex with its neighbours and those near it, each with its place on the map; an id of null: unknown.
+
+        Somebody who mistypes a name has not asked for anything that the browser should log as an error.
+        """
+        try:
+            vertex = reads.known(self.model, text, kind)
+        except UnknownVertexError:
+            return {"id": None}
         near = self.model.nearest(vertex, k)
         seen = window.around(self.model, vertex, k)
         names = [vertex, *(name for name, _ in near), *(name for name, _ in seen.neighbours)]

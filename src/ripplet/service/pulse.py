@@ -20,7 +20,7 @@ SECONDS = 120
 """How far back it goes."""
 
 Applied: TypeAlias = tuple[float, int, int, int, float]
-"""A batch: when it was applied, its events, arrivals and changes, and the seconds its sender waited."""
+"""A batch: when it was applied, its events, arrivals and changes, and the seconds its sender waited (NaN: nobody did)."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,8 @@ class Second:
         self.batches += 1
         self.events += events
         self.arrivals += arrivals
-        self.times.append(seconds)
+        if seconds == seconds:
+            self.times.append(seconds)
 
     def figures(self) -> dict[str, Any]:
         """Its counts, the changes per arrival, and percentiles of its times in milliseconds."""

@@ -1,6 +1,6 @@
 // Find a vertex, see who is near it and who it is connected to. Ids are only ever put in as text.
 
-import { ask, named, Refused } from "./api.js";
+import { ask, named } from "./api.js";
 
 const SUGGESTED = 12;
 const ARRIVED = 7;
@@ -40,18 +40,19 @@ export class Details {
   /** Show a vertex: by what was typed, or by its own id. */
   async choose(id, kind = named(id).kind, typed = false) {
     const said = this.find("#search-said");
-    said.textContent = "";
     try {
-      this.show(await ask("/v1/map/around", { id, kind }));
+      const around = await ask("/v1/map/around", { id, kind });
+      said.textContent = around.id === null ? `There is no vertex ${id}.` : typed ? `Showing ${around.id}.` : "";
+      if (around.id !== null) this.present(around, typed);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      said.textContent = error.status === 404 ? `There is no vertex ${id}.` : error.message;
-      return;
+      said.textContent = `It cannot be shown: ${error.message}`;
     }
-    this.map.reveal(this.chosen);
-    if (!typed) return;
-    said.textContent = `Showing ${this.chosen.id}.`;
-    this.find("#chosen-id").focus({ preventScroll: matchMedia("(min-width: 801px)").matches });
+  }
+
+  present(around, typed) {
+    this.show(around);
+    this.map.reveal(around);
+    if (typed) this.find("#chosen-id").focus({ preventScroll: matchMedia("(min-width: 801px)").matches });
   }
 
   show(around) {
@@ -84,12 +85,14 @@ export class Details {
     }
     const slot = this.chosen && this.points.slot.get(this.chosen.arrival);
     const due = performance.now() - this.read > SLOWLY && !this.busy("#chosen");
-    if (this.chosen && due && moved.includes(slot)) this.show(await ask("/v1/map/around", named(this.chosen.id)));
+    if (!this.chosen || !due || !moved.includes(slot)) return;
+    const around = await ask("/v1/map/around", named(this.chosen.id));
+    if (around.id !== null) this.show(around);
   }
 
   /** Somebody is at a list just now: it shall not change under their hands. */
   busy(selector) {
-    return this.find(selector).matches(":hover, :focus-within");
+    return this.find(selector).matches(":hover, :has(button:focus)");
   }
 
   pointAt(slot) {

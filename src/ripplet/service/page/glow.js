@@ -3,7 +3,7 @@
 
 import { style } from "./colours.js";
 
-const LIT = 2400;
+const LIT = 2000;
 const RING = 900;
 const MOST = 400; // of each kind at a time: more cannot be seen
 
@@ -80,7 +80,7 @@ export class Glow {
       const left = calm.matches ? 0.6 : 1 - share;
       const place = this.at(arrival);
       ink.globalAlpha = 0.34 * left;
-      disc(ink, place, 4 + 14 * left);
+      disc(ink, place, 4 + 11 * left);
       ink.fill();
       ink.globalAlpha = 0.35 + 0.65 * left;
       disc(ink, place, 3 + 1.5 * left);

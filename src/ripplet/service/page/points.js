@@ -38,8 +38,8 @@ export class Points {
       let slot = this.slot.get(arrival);
       if (slot === undefined) {
         slot = this.id.length;
-        this.slot.set(arrival, slot);
         if (!first && !before.has(arrival)) fresh.push(slot);
+        this.slot.set(arrival, slot);
       } else if (this.x[slot] !== points.x[i] || this.y[slot] !== points.y[i]) {
         moved.push(slot);
       }
