@@ -22,6 +22,10 @@ def serve(
     source: Annotated[
         str | None, typer.Option(help="A stream to follow: redis://…, kafka://…, or a file.", metavar="URL|FILE")
     ] = None,
+    dead_letters: Annotated[
+        str | None,
+        typer.Option(help="Where messages of the source go that hold no events.", metavar="URL|FILE"),
+    ] = None,
     max_delay_ms: Annotated[
         float, typer.Option(min=0, max=1000, rich_help_panel=SERVICE, help="How long a batch waits for others.")
     ] = 0.0,
@@ -68,6 +72,7 @@ def serve(
             host=host,
             port=port,
             source=source,
+            dead_letters=dead_letters,
             parameters=model,
             max_delay_ms=max_delay_ms,
             max_batch=max_batch,

@@ -10,16 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.errors import InvalidValueError, MissingExtraError, RippletError, UnknownVertexError
+from ripplet.errors import InvalidValueError, RippletError, UnknownVertexError
 from ripplet.events import Batch, Id, as_list
-
-try:
-    import httpx
-except ImportError as error:
-    raise MissingExtraError("ripplet.Client", "client") from error
 
 Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None

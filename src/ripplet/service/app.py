@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 
 import anyio.to_thread
 from fastapi import FastAPI, Request, Response
@@ -16,6 +14,7 @@ from starlette.middleware import Middleware
 
 from ripplet._version import __version__
 from ripplet.errors import RippletError
+from ripplet.service import live
 from ripplet.service.answers import refusal, refusal_of
 from ripplet.service.logs import Observer, log
 from ripplet.service.reference import POLICY, reference
@@ -51,10 +50,8 @@ def create_app(settings: Settings, failed: Callable[[BaseException], None] | Non
         ],
     )
     app.state.runtime = runtime
-    for part in (writes, vertices, changes, operations):
-        app.include_router(part.router)
-    if find_spec("ripplet.service.live") is not None:
-        app.include_router(import_module("ripplet.service.live").router)
+    for router in (writes.router, vertices.router, changes.router, operations.router, live.router):
+        app.include_router(router)
     _add_reference(app)
     _add_handlers(app)
     return app

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.embedder import Embedder
-from ripplet.errors import UnknownVertexError
+from ripplet.errors import InvalidValueError, UnknownVertexError
 from ripplet.events import Id, id_column
 
 Kind = Literal["auto", "text", "integer"]
+
+
+def checked_kind(text: str) -> Kind:
+    """What an id in an address is said to be."""
+    if text not in get_args(Kind):
+        raise InvalidValueError.of("kind", "auto, text or integer", text)
+    return cast(Kind, text)
 
 
 def candidates(text: str, kind: Kind) -> list[Id]:
@@ -36,22 +43,38 @@ def known(model: Embedder, text: str, kind: Kind) -> Id:
 def vertex(model: Embedder, text: str, kind: Kind) -> dict[str, Any]:
     """All about one vertex; its age is the number of vertices that arrived after it."""
     with model._lock.reading():
-        engine = model._engine
-        graph = engine.graph
-        for name in candidates(text, kind):
-            row = graph.ids.find_one(name)
-            if row >= 0:
-                links = graph.adjacency.links
-                return {
-                    "id": name,
-                    "vector": engine.serve_one(row).tolist(),
-                    "degree": int(links.count[row]),
-                    "strength": float(links.strength[row]),
-                    "placed": bool(engine.field.placed[row]),
-                    "arrival": int(graph.arrival[row]),
-                    "age": int(graph.next_arrival - 1 - graph.arrival[row]),
-                    "sequence": engine.sequence,
-                }
+        return _vertex(model, text, kind)
+
+
+def vertex_at_once(model: Embedder, text: str, kind: Kind) -> dict[str, Any] | None:
+    """The same where nobody writes, or waits to; None where it would have to wait."""
+    lock = model._lock
+    with lock._state:
+        if lock._writing or lock._writers_waiting:
+            return None
+        lock._readers += 1
+    try:
+        return _vertex(model, text, kind)
+    finally:
+        lock.end_reading()
+
+
+def _vertex(model: Embedder, text: str, kind: Kind) -> dict[str, Any]:
+    engine = model._engine
+    graph = engine.graph
+    for name in candidates(text, kind):
+        row = graph.ids.find_one(name)
+        if row >= 0:
+            return {
+                "id": name,
+                "vector": engine.serve_one(row).tolist(),
+                "degree": int(graph.adjacency.links.count[row]),
+                "strength": float(graph.adjacency.links.strength[row]),
+                "placed": bool(engine.field.placed[row]),
+                "arrival": int(graph.arrival[row]),
+                "age": int(graph.next_arrival - 1 - graph.arrival[row]),
+                "sequence": engine.sequence,
+            }
     raise UnknownVertexError([text])
 
 

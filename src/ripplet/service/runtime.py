@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ripplet.engine import Engine
 from ripplet.events import Batch
+from ripplet.io.connect import dead_letters_to
 from ripplet.service.answers import Refused
 from ripplet.service.bodies import Bodies
 from ripplet.service.feed import Feed
@@ -164,7 +165,8 @@ class Runtime:
         )
         self._add_gauges()
         if settings.source is not None:
-            self._stream = Stream(session, settings.source, self._feed, self.metrics)
+            letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
+            self._stream = Stream(session, settings.source, self._feed, self.metrics, letters)
         if self._stopping.is_set():
             self._feed.close()
         self.status = "closing" if self._stopping.is_set() else "ready"

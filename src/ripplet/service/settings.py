@@ -39,6 +39,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     source: str | None = None
+    dead_letters: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     max_delay_ms: float = 0.0
     max_batch: int = 10_000

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from ripplet.changes import Changes
-from ripplet.errors import InvalidValueError
-from ripplet.io.stream import EventSource, Poison, Position, Read
+from ripplet.io.connect import stream_from
+from ripplet.io.stream import EventSource, Poison, PoisonSink, Position, Read
 from ripplet.service.feed import Feed
 from ripplet.service.logs import say
 from ripplet.service.metrics import Metrics
@@ -19,35 +17,20 @@ _PAUSE = 5.0  # seconds before a source that failed is tried again
 
 
 def open_stream(address: str) -> EventSource:
-    """The source at an address: redis://host:6379/0?stream=NAME, kafka://host:9092/TOPIC, or a file that may grow."""
-    parts = urlsplit(address)
-    options: dict[str, Any] = dict(parse_qsl(parts.query))
-    if parts.scheme in ("redis", "rediss", "unix"):
-        from ripplet.io.redis_streams import RedisSource
-
-        if "stream" not in options:
-            raise InvalidValueError.of(
-                "source", "redis://host:6379/0?stream=NAME", urlunsplit(parts._replace(netloc="…"))
-            )
-        return RedisSource(urlunsplit(parts._replace(query="")), **options)
-    if parts.scheme == "kafka":
-        from ripplet.io.kafka import KafkaSource
-
-        topic = parts.path.strip("/")
-        if not topic:
-            raise InvalidValueError.of("source", "kafka://host:9092/TOPIC", address)
-        return KafkaSource(parts.netloc, topic=topic, **options)
-    from ripplet.io.files import FileSource
-
-    return FileSource(address, follow=True)
+    """The source at an address; a file is followed as it grows."""
+    return stream_from(address) if "://" in address or address == "-" else stream_from(address, follow=True)
 
 
 class Stream:
     """Follows one source until it ends or is told to stop; a failure is logged and tried again."""
 
-    def __init__(self, session: Session, address: str, feed: Feed, metrics: Metrics) -> None:
+    def __init__(
+        self, session: Session, address: str, feed: Feed, metrics: Metrics, dead_letters: PoisonSink | None
+    ) -> None:
         self._session, self._feed, self._metrics, self._address = session, feed, metrics, address
+        self._dead_letters = dead_letters
         self._stopped = threading.Event()
+        self._source: EventSource | None = open_stream(address)  # an address that is none is refused here
         self._thread = threading.Thread(target=self._run, name="ripplet-source", daemon=True)
         self._thread.start()
 
@@ -55,6 +38,8 @@ class Stream:
         """Stop between two reads."""
         self._stopped.set()
         self._thread.join()
+        if self._dead_letters is not None:
+            self._dead_letters.close()
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -67,7 +52,8 @@ class Stream:
                 self._stopped.wait(_PAUSE)
 
     def _follow(self) -> None:
-        source = _Counted(open_stream(self._address), self._metrics)
+        source = _Counted(self._source or open_stream(self._address), self._metrics)
+        self._source = None
         try:
             self._session.run(source, [self], self, self._stopped.is_set)
         finally:
@@ -84,7 +70,9 @@ class Stream:
         """Nothing waits here."""
 
     def refuse(self, source: str, poison: Poison) -> None:
-        """Log a message that holds no events: where it stood and why, not what it was."""
+        """Log a message that holds no events: where it stood and why, not what it was. Keep it, if asked."""
+        if self._dead_letters is not None:
+            self._dead_letters.refuse(source, poison)
         self._metrics.refused_batches.inc()
         say("message refused", logging.WARNING, source=source, where=poison.where, reason=poison.reason)
 

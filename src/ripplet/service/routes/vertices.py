@@ -33,14 +33,26 @@ async def nearest(
     return json_answer({"sequence": sequence, "nearest": await runtime.read(found)})
 
 
-@router.get("/vertices/{id:path}", response_model=schemas.Vertex, responses=_REFUSED)
-async def vertex(request: Request, id: str, kind: reads.Kind = "auto") -> Response:
+_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+_KIND = {"name": "kind", "in": "query", "schema": {"type": "string", "enum": ["auto", "text", "integer"]}}
+
+
+@router.get(
+    "/vertices/{id:path}",
+    response_model=schemas.Vertex,
+    responses=_REFUSED,
+    openapi_extra={"parameters": [_ID, _KIND]},
+)
+async def vertex(request: Request) -> Response:
     """The vector of a vertex, its degree, and its age: how many vertices arrived after it.
 
     An id in an address is text where there is such a vertex, else an integer where it is written so; `kind` decides.
     """
     runtime: Runtime = request.app.state.runtime
-    found = await runtime.read(reads.vertex, runtime.model, id, kind)
+    asked = runtime.model, request.path_params["id"], reads.checked_kind(request.query_params.get("kind", "auto"))
+    found = reads.vertex_at_once(*asked)
+    if found is None:
+        found = await runtime.read(reads.vertex, *asked)
     return json_answer(found | {"label": runtime.labels.get(found["id"])})
 
 

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from typing import Any
+
+import httpx
+import pytest
+
+from ripplet.client import calls
+from ripplet.errors import InvalidValueError, MissingExtraError
+from ripplet.events import Batch
+
+
+def test_every_batch_has_a_key_of_its_own_or_the_one_given() -> None:
+    first, second = (calls.add_edges([("a", "b")], None).body["key"] for _ in range(2))
+    assert first != second
+    assert calls.remove_vertices(["a"], "mine").body["key"] == "mine"
+
+
+def test_removals_are_not_edges() -> None:
+    with pytest.raises(InvalidValueError, match="removals"):
+        calls.add_edges(Batch.of(["a"], ["b"], op=[1]), None)
+
+
+@pytest.mark.parametrize("name", ["a/b", "?", "#", "ü", "a b", "%"])
+def test_an_address_holds_any_text(name: str) -> None:
+    path = calls.address(name)
+    assert httpx.URL(f"http://h{path}").path == f"/v1/vertices/{name}"
+
+
+def test_patience_ends_and_waits_at_least_as_long_as_asked() -> None:
+    patience = calls.Patience(2)
+    assert patience.pause(httpx.Response(429, headers={"Retry-After": "7"})) == 7
+    assert 0 < (patience.pause() or 0) < 1
+    assert patience.pause() is None
+    assert calls.Patience(2).pause(httpx.Response(422)) is None
+
+
+def test_events_are_read_from_their_lines() -> None:
+    lines = calls.EventLines()
+    text = [
+        "retry: 1000",
+        "",
+        ": still here",
+        "",
+        "id: 4",
+        "event: changes",
+        "data: {}",
+        "",
+        "event: gone",
+        "data: 1",
+        "",
+    ]
+    assert [event for line in text for event in lines.take(line)] == [("changes", "{}"), ("gone", "1")]
+
+
+def test_without_its_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = builtins.__import__
+
+    def without(name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "httpx":
+            raise ModuleNotFoundError(name, name=name)
+        return imported(name, *arguments, **options)
+
+    for name in [name for name in sys.modules if name.startswith("ripplet.client")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"pip install 'ripplet\[client\]'"):
+        importlib.import_module("ripplet.client")

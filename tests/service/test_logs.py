@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from ripplet.service import logs
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers.clear()  # those of pytest stay open
+    stream = io.StringIO()
+    logs.set_up(stream)
+    yield stream
+    logging.captureWarnings(False)
+    root.handlers[:], root.level = handlers, level
+
+
+def test_a_line_is_json_with_its_fields(lines: io.StringIO) -> None:
+    logs.say("something", seconds=1.5, name="x\ny")
+    found = json.loads(lines.getvalue())
+    assert (found["event"], found["seconds"], found["name"], found["level"]) == ("something", 1.5, "x\ny", "info")
+    assert found["time"].endswith("Z")
+    assert lines.getvalue().count("\n") == 1
+
+
+def test_an_error_has_its_trace_in_the_line(lines: io.StringIO) -> None:
+    try:
+        raise ValueError("deep down")
+    except ValueError as error:
+        logs.log.error("failed", exc_info=error)
+    assert "deep down" in json.loads(lines.getvalue())["trace"]
+
+
+def test_warnings_are_logged_too(lines: io.StringIO) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(True)
+        warnings.warn("careful", stacklevel=1)
+    assert "careful" in json.loads(lines.getvalue())["event"]

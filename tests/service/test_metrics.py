@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ripplet.changes import Changes
+from ripplet.service.metrics import Metrics
+
+
+def changes(arrived: int, moved: int) -> Changes:
+    ids = np.arange(arrived + moved)
+    return Changes(ids, np.zeros((len(ids), 4), np.float32), lambda rows: rows, ids < arrived, ["gone"], 1, True)
+
+
+def test_batches_are_counted() -> None:
+    metrics = Metrics()
+    metrics.applied(10, changes(2, 3), 0.004)
+    metrics.applied(5, changes(1, 0), 0.002)
+    text = metrics.text().decode()
+    for line in (
+        "batches_total 2.0",
+        "events_total 15.0",
+        "arrivals_total 3.0",
+        "changes_total 6.0",
+        "anchors_total 2.0",
+    ):
+        assert f"ripplet_{line}" in text
+    assert "ripplet_write_seconds_count 2.0" in text
+
+
+def test_the_last_minute() -> None:
+    metrics = Metrics()
+    assert metrics.recent()["batches"] == 0
+    metrics.applied(10, changes(2, 3), 0.004)
+    metrics.applied(10, changes(2, 3), None)  # from a source: nobody waited for it
+    recent = metrics.recent()
+    assert (recent["batches"], recent["events"], recent["arrivals"], recent["changes"]) == (2, 20, 4, 10)
+    assert recent["p50"] == pytest.approx(0.004)
+
+
+def test_a_gauge_is_asked_when_somebody_looks() -> None:
+    metrics, value = Metrics(), [1.0]
+    metrics.gauge("level", "Of the water.", lambda: value[0])
+    value[0] = 7.0
+    assert "ripplet_level 7.0" in metrics.text().decode()

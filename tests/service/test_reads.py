@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from ripplet import Embedder
+from ripplet.errors import InvalidValueError, UnknownVertexError
+from ripplet.service import reads
+
+
+@pytest.fixture(scope="module")
+def model() -> Embedder:
+    edges = [(f"v{i}", f"v{(i + step) % 30}") for i in range(30) for step in (1, 2)]
+    return Embedder(dim=4, threads=1).fit([*edges, (7, "v0"), ("8", "v0"), (8, "v1")])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("a", "auto", ["a"]),
+        ("7", "auto", ["7", 7]),
+        ("7", "text", ["7"]),
+        ("7", "integer", [7]),
+        ("-7", "integer", [-7]),
+        ("07", "auto", ["07"]),
+        ("a", "integer", []),
+        ("٧", "auto", ["٧"]),
+        ("9" * 5000, "integer", []),
+    ],
+)
+def test_what_an_address_may_mean(text: str, kind: reads.Kind, found: list[object]) -> None:
+    assert reads.candidates(text, kind) == found
+
+
+def test_the_text_goes_before_the_integer(model: Embedder) -> None:
+    assert reads.known(model, "8", "auto") == "8"
+    assert reads.known(model, "8", "integer") == 8
+    assert reads.known(model, "7", "auto") == 7
+    with pytest.raises(UnknownVertexError):
+        reads.known(model, "7", "text")
+
+
+def test_kinds_are_checked() -> None:
+    assert reads.checked_kind("text") == "text"
+    with pytest.raises(InvalidValueError, match="kind"):
+        reads.checked_kind("other")
+
+
+def test_a_vertex_is_read_at_once_unless_somebody_writes(model: Embedder) -> None:
+    expected = reads.vertex(model, "v3", "auto")
+    assert reads.vertex_at_once(model, "v3", "auto") == expected
+    assert np.array_equal(np.array(expected["vector"], np.float32), model["v3"])
+    with model._lock.writing():
+        assert reads.vertex_at_once(model, "v3", "auto") is None
+    with pytest.raises(UnknownVertexError):
+        reads.vertex_at_once(model, "nobody", "auto")
+    writer = threading.Thread(target=model.add_vertex, args=("late", ["v0"]))  # the lock was let go
+    writer.start()
+    writer.join(10)
+    assert not writer.is_alive()
+
+
+def test_vectors_of_those_that_are_known(model: Embedder) -> None:
+    sequence, there, vectors = reads.vectors(model, ["v1", "nobody", 7])
+    assert there.tolist() == [True, False, True]
+    assert np.array_equal(vectors, model.vectors(["v1", 7]))
+    assert sequence == model.sequence
+
+
+def test_the_digest_comes_with_its_number(model: Embedder) -> None:
+    assert reads.digest(model) == (model.sequence, model.digest())

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from ripplet.service import schemas
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (schemas.Ids, '{"ids": ["a", 1, 123456789012345678901234567890]}'),
+        (schemas.Near, '{"vector": [1, 2.5]}'),
+        (schemas.Preview, '{"neighbours": [], "weights": null}'),
+        (schemas.RemoveEdges, '{"edges": [["a", 1]], "key": null}'),
+        (schemas.LabelPairs, '{"labels": [["a", null], [1, "x"]]}'),
+    ],
+)
+def test_what_may_be_said(form: type[BaseModel], text: str) -> None:
+    assert form.model_validate_json(text)
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (schemas.Ids, '{"ids": ["a", 1.0]}'),
+        (schemas.Ids, '{"ids": [true]}'),
+        (schemas.Ids, '{"ids": [""]}'),
+        (schemas.Ids, '{"ids": ["' + "x" * 1025 + '"]}'),
+        (schemas.Near, '{"vector": [NaN]}'),
+        (schemas.Near, '{"vector": [1e999]}'),
+        (schemas.Preview, '{"neighbours": ["a"], "weights": [0]}'),
+        (schemas.RemoveEdges, '{"edges": [["a", "b", 1]]}'),
+        (schemas.RemoveEdges, '{"edges": []}'),
+        (schemas.RemoveVertices, '{"ids": ["a"], "key": ""}'),
+        (schemas.LabelPairs, '{"labels": {"a": "x"}}'),
+    ],
+)
+def test_what_may_not(form: type[BaseModel], text: str) -> None:
+    with pytest.raises(ValidationError):
+        form.model_validate_json(text)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ripplet.errors import InvalidValueError
+from ripplet.service.security import Tokens
+from ripplet.service.settings import Settings, is_loopback
+
+STATE = Path("state")
+TOKENS = Tokens.of(["a-token-of-some-length"])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_addresses_of_this_machine(host: str) -> None:
+    assert is_loopback(host)
+    assert host in (Settings(state=STATE, host=host).names or ())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "localhost.example.org", ""])
+def test_addresses_beyond_it(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_names_it_answers_to() -> None:
+    assert Settings(state=STATE).names == {"localhost", "127.0.0.1", "::1"}
+    assert Settings(state=STATE, host="0.0.0.0", tokens=TOKENS).names is None
+    assert Settings(state=STATE, host="10.0.0.1", tokens=TOKENS, hosts=frozenset({"g"})).names == {"g", "10.0.0.1"}
+
+
+@pytest.mark.parametrize("option", [{"max_delay_ms": -1}, {"max_delay_ms": float("nan")}, {"max_batch": 0}])
+def test_values_that_cannot_be(option: dict[str, float]) -> None:
+    with pytest.raises(InvalidValueError, match=next(iter(option))):
+        Settings(state=STATE, **option)  # type: ignore[arg-type]
