@@ -9,7 +9,9 @@ import pytest
 from ripplet import Batch, Embedder, Op
 from ripplet.datasets.synthetic import planted_partition
 from ripplet.engine import Engine
+from ripplet.rules import _kernels as kernels
 from ripplet.rules import pending
+from ripplet.rules.anchor import Touched
 from ripplet.rules.ripple import RippleRule
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
@@ -214,3 +216,34 @@ def test_the_digest_knows_of_an_anchor_on_its_way() -> None:
     assert one.digest() == other.digest()
     other.pending = None
     assert one.digest() != other.digest()
+
+
+def test_every_batch_in_between_is_noted() -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    for number in range(1, LAG):
+        changes = made.partial_fit(stream.pop(0))
+        noted = made._engine.pending.touched
+        assert len(noted) == number
+        assert set(made._engine.graph.ids.names(noted[-1].rows)) == set(changes.ids)
+        np.testing.assert_array_equal(noted[-1].arrival, made._engine.graph.arrival[noted[-1].rows])
+
+
+def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
+    """Each batch's rows together, from what the batches before it left; whose row it no longer is stays as it is."""
+    results = []
+    for touched in ([], [[3, 7], [7, 9], [11]]):
+        made = model(0)
+        rule, field = made._engine.rule, made._engine.field
+        whose = [Touched(np.array(rows), field.graph.arrival[rows] + (rows == [11])) for rows in touched]
+        rule.take_over(field, rule.correction(field, 5)(), whose, 5, 0.0)
+        results.append((made, field.vectors[: field.graph.rows].copy()))
+    (plain, before), (_, after) = results
+    rule, field = plain._engine.rule, plain._engine.field
+    world, value = rule.world(field), np.empty((2, 6), np.float32)
+    for rows in ([3, 7], [7, 9]):
+        kernels.refresh(world, np.array(rows), 1 << 40, np.uint64(0), value)
+        field.vectors[rows] = value
+    np.testing.assert_array_equal(after, field.vectors[: field.graph.rows])
+    assert sorted(np.flatnonzero((after != before).any(axis=1))) == [3, 7, 9]

@@ -131,8 +131,7 @@ def take_over(field: Field, correction: Correction) -> Rows:
     field.vectors[:size][~placed] = 0
     field.vectors[:then][placed[:then]] = correction.rows[placed[:then]]
     field.placed[:size] = placed
-    waiting = np.flatnonzero(~placed & (count > 0))
-    return waiting[np.argsort(arrival[waiting], kind="stable")]
+    return np.flatnonzero(~placed & (count > 0))
 
 
 def orthogonality_error(space: Space, field: Field, threads: int) -> float:

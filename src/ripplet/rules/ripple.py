@@ -152,8 +152,7 @@ class RippleRule:
         self.mean_degree, self.space, self._world = correction.mean_degree, correction.space, None
         world = self.world(field)
         shared = _Shared(world, field.seen, self._turn(sequence, correction.next_arrival), self.threads)
-        kernels.admit(world, waiting)
-        kernels.place(world, waiting, waiting, field.seen, -sequence)  # a stamp that no batch has
+        kernels.place(world, waiting[:0], waiting, field.seen, -sequence)  # a stamp that no batch has
         for number, (rows, arrival) in enumerate(touched):
             kept = rows[(field.graph.arrival[rows] == arrival) & (field.placed[rows] == 1)]
             shared.refresh(kept, self.max_reads, number)
