@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blocks import aims, comparison, paper, readme
+from blocks import aims, comparison, objective, paper, readme
 from blocks.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -45,6 +45,14 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "links": comparison.links,
     "latency": comparison.latency,
     "aims": aims.aims,
+    "ritz_aim": objective.ritz_aim,
+    "ritz": objective.ritz,
+    "losses": objective.losses,
+    "lemma_2": objective.lemma_2,
+    "deviations": objective.deviations,
+    "relative": objective.relative,
+    "degrees": objective.degrees,
+    "premises": objective.premises,
 }
 
 

@@ -49,3 +49,11 @@ def test_a_line_keeps_its_colour_where_others_were_not_measured(drawn: Drawn) ->
     legend, cora, blog = drawn(Plot(kind="along", title="T", figure="loss"), RULES, some)
     assert names(legend) == list(RULES)
     assert [line.get_color() for line in blog.get_lines()] == [cora.get_lines()[1].get_color()]
+
+
+def test_a_logarithmic_axis_goes_over_whole_decades(drawn: Drawn) -> None:
+    plot = Plot(kind="along", title="T", figure="loss", log=True)
+    panel = drawn(plot, ("rule paper",), lambda *_: {"loss@60": 0.03, "loss@100": 0.2})[1]
+    assert panel.get_ylim() == (0.01, 1.0)
+    nothing = drawn(plot, ("rule paper",), lambda *_: {"loss@60": 0.0})[1]
+    assert nothing.get_yscale() == "linear"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -54,9 +55,16 @@ def _paint(plot: Plot, dataset: str, lines: Lines, places: dict[str, int], axes:
     for label, points in lines.items():
         shown = [point._replace(deviation=0.0) for point in points] if plot.log else points  # a band may go below zero
         draw_line(axes, shown, plain_look(places[label]), 0.12)
-    if plot.log:
+    positive = [point.mean for points in lines.values() for point in points if point.mean > 0]
+    if plot.log and positive:
         make_log(axes, "y")
+        axes.set_ylim(*_decades(positive))
     axes.set(title=dataset, xlabel="vertices that are there (% of all)")
+
+
+def _decades(values: list[float]) -> tuple[float, float]:
+    """Whole ones around the values, as only they are numbered on a logarithmic axis."""
+    return 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values)))
 
 
 def _legend(places: dict[str, int], axes: Axes) -> None:
