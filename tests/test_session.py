@@ -477,6 +477,17 @@ def test_changes_that_a_crash_kept_from_the_sinks_are_made_again(new: Any) -> No
     assert new().recovery.unpublished == {}
 
 
+def test_changes_of_the_very_first_batches_are_made_again_too(new: Any) -> None:
+    stream, sink = a_stream(40), Kept()
+    session, sink.broken = new(), True
+    with pytest.raises(ConnectionError):
+        session.run(Lines(stream), [sink])
+    abandon(session)
+    sink.broken = False
+    new().run(Lines(stream), [sink])
+    assert sink.got == list(range(1, 41))
+
+
 def test_without_sinks_nothing_waits_for_them(new: Any) -> None:
     stream, sink = a_stream(30), Kept()
     session = new()
@@ -484,3 +495,12 @@ def test_without_sinks_nothing_waits_for_them(new: Any) -> None:
     session.run(Lines(stream[:20]))
     abandon(session)
     assert new().recovery.unpublished == {}
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "durability.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    exec(compile(page.split("```python\n")[1].split("```")[0], "durability.md", "exec"), names := {})
+    assert names["changes"].ids == ["alice", "bob", "carol"]
+    with Session("state") as session:
+        assert (session.model.sequence, session.known("order-17")) == (1, 1)

@@ -7,8 +7,9 @@ import pytest
 
 from ripplet.datasets.synthetic import planted_partition
 from ripplet.embedder import Embedder
+from ripplet.events import Batch, Op
 from ripplet.rules import anchor
-from ripplet.rules.anchor import corrected, exchange, orthogonality_error, start
+from ripplet.rules.anchor import corrected, exchange, orthogonality_error, start, take_over
 from ripplet.views import operators
 from ripplet.views.base import Basis
 from ripplet.views.space import Space
@@ -103,3 +104,24 @@ def test_start_and_correction_put_the_columns_at_right_angles() -> None:
     start(fresh, field, 1)
     assert orthogonality_error(fresh, field, 1) < 1e-5 < drifted
     assert fresh.ready
+
+
+def test_rows_of_others_and_rows_without_edges_then_are_left_empty() -> None:
+    model = Embedder(dim=6, anchor_growth=0).fit(DATA.edges)
+    model.partial_fit(Batch.vertices(["alone"]))
+    engine = model._engine
+    field, ids = engine.field, engine.graph.ids
+    correction = engine.rule.correction(field, 1)()
+    row = ids.find_one(3)
+    model.partial_fit(Batch.of([3, "heir", "alone"], [3, 5, 6], op=[Op.REMOVE_VERTEX, Op.ADD, Op.ADD]))
+    model.partial_fit(Batch.of(["newcomer"], [7]))
+    model.partial_fit(Batch.vertices([9], Op.REMOVE_VERTEX))
+    gone = np.flatnonzero(engine.graph.arrival[: engine.graph.rows] < 0)
+    assert ids.find_one("heir") == row
+    waiting = take_over(field, correction)
+    assert {"heir", "alone", "newcomer"} == set(ids.names(waiting))
+    assert not field.vectors[[*waiting, *gone]].any()
+    assert not field.placed[[*waiting, *gone]].any()
+    same = ids.find_one(5)
+    np.testing.assert_array_equal(field.vectors[same], correction.rows[same])
+    assert field.placed[same] == 1
