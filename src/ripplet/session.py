@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -71,6 +72,8 @@ class Session:
             threads = parameters.get("threads")
             self.model, self.recovery = recover(self._journal, snapshots, lambda: new_model(meta, threads))
         except BaseException:
+            if hasattr(self, "_journal"):
+                self._journal.close()
             self._lock.release()
             raise
         self._unpublished = self.recovery.unpublished
@@ -234,7 +237,8 @@ class Session:
         events = self.model.engine.events
         edges = self.model.engine.graph.adjacency.edges
         if events - self._kept_events >= max(self.snapshot_every, edges // 10) and not self._writer.busy:
-            self._begin_snapshot()
+            with suppress(MemoryError):  # the batch is safe; there will be another occasion
+                self._begin_snapshot()
         return answers
 
     def _begin_snapshot(self) -> Any:

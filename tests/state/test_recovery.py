@@ -173,6 +173,8 @@ def test_a_snapshot_beyond_the_journal_is_not_used(tmp_path: Path) -> None:
     digest, found = place.recover()
     assert digest == place.digests[7]
     assert found.snapshot == 4
+    assert "the journal ends with batch 7" in found.notes[0]
+    assert place.snapshots.sequences == [4]  # or it would pass for the state after another batch 9
 
 
 def test_flipped_bytes_never_pass(tmp_path: Path) -> None:
@@ -215,6 +217,16 @@ def test_what_may_not_have_been_passed_on_is_worked_out_again(tmp_path: Path) ->
     assert found.snapshot == 4  # the newer one is too new to tell what batch 11 changed
     assert [changes.sequence for changes in found.unpublished["s"]] == [11, 12]
     assert all(len(changes) for changes in found.unpublished["s"])
+
+
+def test_what_was_not_passed_on_is_less_than_what_is_lost(tmp_path: Path) -> None:
+    """Batch 8 is damaged, and only the newer snapshot knows what it did."""
+    place = Place(tmp_path, (4, 10))
+    place.spoil("INSERT INTO published VALUES ('s', 6)", "UPDATE batches SET payload = x'00' WHERE sequence = 8")
+    digest, found = place.recover()
+    assert digest == place.digests[12]
+    assert (found.snapshot, found.replayed, found.lost) == (10, 2, 0)
+    assert [changes.sequence for changes in found.unpublished["s"]] == [11, 12]
 
 
 def test_what_can_no_longer_be_worked_out_is_let_go(tmp_path: Path) -> None:

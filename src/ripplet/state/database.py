@@ -80,7 +80,7 @@ def check_log(path: Path) -> str | None:
             f"lost; restore the directory from a copy, or give them up: ripplet state cut {path.parent}"
         )
     if report.unfinished:
-        return f"{path}: a last write that had not been finished is left out"
+        return f"{path}: a last write that had not been finished, or was damaged, is left out"
     return None
 
 

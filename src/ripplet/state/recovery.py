@@ -44,22 +44,38 @@ def recover(
     if journal.note is not None:
         recovery.note(journal.note)
     snapshots.tidy()
+    for sequence in snapshots.sequences:
+        if sequence > journal.last:
+            _put_aside(snapshots, sequence, f"the journal ends with batch {journal.last:,}", recovery)
     unpublished = journal.unpublished()
-    limit = min((number - 1 for number in unpublished.values()), default=journal.last)
+    early = min((number - 1 for number in unpublished.values()), default=journal.last)
+    model, bad = _replayed(journal, snapshots, new, recovery, early)
+    if bad is not None and early < journal.last:  # a newer snapshot may know what the damaged batch did
+        model, bad = _replayed(journal, snapshots, new, recovery, journal.last)
+    if bad is not None:
+        _cut(journal, bad, recovery, forgiving)
+    return model, recovery
+
+
+def _replayed(
+    journal: Journal, snapshots: Snapshots, new: Callable[[], KeptModel], recovery: Recovery, limit: int
+) -> tuple[KeptModel, Row | None]:
+    """The newest good snapshot up to a limit and the batches behind it, up to the first one that is damaged."""
+    unpublished = journal.unpublished()
     model = _restored(journal, snapshots, new, recovery, limit)
-    recovery.events = model.engine.events
+    recovery.events, recovery.replayed = model.engine.events, 0
+    recovery.unpublished.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelfLoopWarning)  # said when the batch came
         for row in journal.rows(model.sequence):
             if row.entry is None:
-                _cut(journal, row, recovery, forgiving)
-                break
+                return model, row
             changes = model.take_in(row.entry.batch)
             recovery.replayed += 1
             source = row.entry.source
             if source is not None and row.sequence >= unpublished.get(source, journal.last + 1):
                 recovery.unpublished.setdefault(source, []).append(changes)
-    return model, recovery
+    return model, None
 
 
 def _restored(
@@ -74,8 +90,7 @@ def _restored(
             try:
                 model = loaded(snapshots, sequence, new)
             except FormatError as error:
-                aside = snapshots.set_aside(sequence)
-                recovery.note(f"{snapshots.path(sequence)}: not used: {error}; kept as {aside.name}")
+                _put_aside(snapshots, sequence, str(error), recovery)
             else:
                 recovery.snapshot = sequence
                 return model
@@ -85,6 +100,10 @@ def _restored(
             "restore the directory from a copy"
         )
     return new()
+
+
+def _put_aside(snapshots: Snapshots, sequence: int, reason: str, recovery: Recovery) -> None:
+    recovery.note(f"{snapshots.path(sequence)}: not used: {reason}; kept as {snapshots.set_aside(sequence).name}")
 
 
 def loaded(snapshots: Snapshots, sequence: int, new: Callable[[], KeptModel]) -> KeptModel:
