@@ -73,8 +73,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
 
     yield begin
     for service in running:
-        if service.thread.is_alive():
-            service.stop()
+        service.stop()
 
 
 @pytest.fixture(scope="module")

@@ -162,3 +162,19 @@ def test_a_full_queue_is_answered_with_429(start: Any, monkeypatch: pytest.Monke
         writer.join()
     assert answers == [200] * 3
     assert service.http.get("/v1/stats").json()["sequence"] == 4
+
+
+def test_where_disk_and_memory_differ_it_ends_to_be_started_again(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = start()
+    service.edges(["a", "b"])
+
+    def broken(batch: Any) -> Any:
+        raise RuntimeError("between disk and memory")
+
+    monkeypatch.setattr(service.runtime.model, "take_in", broken)
+    assert service.edges(["b", "c"]).status_code == 500
+    service.thread.join(60)
+    assert isinstance(service.server.failure, RuntimeError)
+    monkeypatch.undo()
+    again = start()  # what is on disk is there
+    assert again.http.get("/v1/stats").json()["sequence"] == 2

@@ -26,7 +26,7 @@ class Held:
     def __init__(self, answer: Callable[[Entry, int], Any] | None = None) -> None:
         self.groups: list[list[Entry]] = []
         self.began, self.go_on = threading.Event(), threading.Event()
-        self.sequence = 0
+        self.sequence, self.failed = 0, False
         self.answer = answer or self.applied
 
     def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RippletError]:
@@ -34,6 +34,11 @@ class Held:
         self.go_on.wait(30)
         self.groups.append(list(entries))
         return [self.answer(one, number) for number, one in enumerate(entries)]
+
+    def known(self, key: str) -> int | None:
+        if self.failed:
+            raise StateError("disk and memory differ")
+        return None
 
     def applied(self, one: Entry, number: int) -> Changes:
         self.sequence += 1
@@ -47,7 +52,14 @@ class Told(list[int]):
 
 
 def writer(session: Any, told: Any = None, **options: Any) -> Writer:
-    defaults = {"max_delay": 0.0, "max_batch": 100, "queue_requests": 5, "queue_events": 1000, "newest": 0}
+    defaults: dict[str, Any] = {
+        "max_delay": 0.0,
+        "max_batch": 100,
+        "queue_requests": 5,
+        "queue_events": 1000,
+        "newest": 0,
+    }
+    defaults["broken"] = lambda error: None
     return Writer(session, Told() if told is None else told, Metrics(), **defaults | options)
 
 
@@ -157,3 +169,18 @@ def test_a_batch_applied_before_is_said_to_be_and_not_told_again() -> None:
     assert not busy.submit(entry()).result(30).repeated
     busy.close()
     assert told == [6]
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_session_that_cannot_go_on_is_told_of(failed: bool) -> None:
+    class Broken(Held):
+        def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RippletError]:
+            self.failed = failed
+            raise RuntimeError("in the middle")
+
+    told: list[BaseException] = []
+    busy = writer(Broken(), broken=told.append)
+    with pytest.raises(RuntimeError):
+        busy.submit(entry()).result(30)
+    busy.close()
+    assert len(told) == failed

@@ -26,7 +26,7 @@ from ripplet.session import Entry, Session
 from ripplet.state.model import KeptModel
 from ripplet.state.snapshot import Snapshots
 
-READERS = 8
+READERS, SEARCHERS = 8, 2
 T = TypeVar("T")
 
 
@@ -39,7 +39,8 @@ class Runtime:
         self.failure: BaseException | None = None
         self.bodies = Bodies(settings.limits)
         self.metrics = Metrics()
-        self.readers = ThreadPoolExecutor(READERS, "ripplet-reader")
+        self._readers = ThreadPoolExecutor(READERS, "ripplet-reader")
+        self._searchers = ThreadPoolExecutor(SEARCHERS, "ripplet-searcher")
         self._failed = failed
         self._session: Session | None = None
         self._writer: Writer | None = None
@@ -88,7 +89,11 @@ class Runtime:
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a read of the model aside: it may wait for one batch, and nobody should wait for that."""
-        return await asyncio.get_running_loop().run_in_executor(self.readers, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *arguments)
+
+    async def search(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a read that looks at everything there is: few at a time, so that short ones find a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._searchers, function, *arguments)
 
     # ------------------------------------------------------------------ its life
 
@@ -117,7 +122,8 @@ class Runtime:
             self._session.close()
         if self._labels is not None:
             self._labels.close()
-        self.readers.shutdown()
+        self._readers.shutdown()
+        self._searchers.shutdown()
         say("closed")
 
     def _open(self) -> None:
@@ -125,10 +131,7 @@ class Runtime:
         try:
             self._make()
         except BaseException as error:
-            self.status, self.failure = "failed", error
-            say("recovery failed", logging.ERROR, reason=str(error))
-            if self._failed is not None:
-                self._failed(error)
+            self._fail(error)
             return
         recovery = self.session.recovery
         say(
@@ -139,6 +142,13 @@ class Runtime:
             snapshot=recovery.snapshot,
             replayed=recovery.replayed,
         )
+
+    def _fail(self, error: BaseException) -> None:
+        """The state cannot be used: nothing is answered any more, and whoever runs this is told, to start it again."""
+        self.status, self.failure = "failed", error
+        say("failed", logging.CRITICAL, reason=str(error))
+        if self._failed is not None:
+            self._failed(error)
 
     def _make(self) -> None:
         settings, limits = self.settings, self.settings.limits
@@ -162,11 +172,12 @@ class Runtime:
             queue_requests=limits.queue_requests,
             queue_events=limits.queue_events,
             newest=newest,
+            broken=self._fail,
         )
         self._add_gauges()
         if settings.source is not None:
             letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
-            self._stream = Stream(session, settings.source, self._feed, self.metrics, letters)
+            self._stream = Stream(session, settings.source, self._feed, self.metrics, letters, self._fail)
         if self._stopping.is_set():
             self._feed.close()
         self.status = "closing" if self._stopping.is_set() else "ready"
@@ -195,6 +206,11 @@ class Runtime:
                 continue
         return 0, float("nan")
 
+    @property
+    def snapshot_failed(self) -> bool:
+        """Whether the last snapshot could not be written; the batches are safe without it."""
+        return self.session.snapshot_failure is not None
+
     def _add_gauges(self) -> None:
         gauge = self.metrics.gauge
 
@@ -212,4 +228,5 @@ class Runtime:
         gauge("followers", "Open streams of changes.", lambda: self.feed.followers)
         gauge("feed_batches", "Batches whose changes are kept.", lambda: self.feed.newest - self.feed.oldest)
         gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])
+        gauge("snapshot_failed", "1 where the last could not be written.", lambda: float(self.snapshot_failed))
         gauge("snapshot_age_seconds", "Since the newest snapshot.", lambda: self.snapshot_state()[1])

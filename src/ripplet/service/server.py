@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from types import FrameType
 
 import uvicorn
@@ -45,7 +46,7 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop taking requests; those that wait for changes are let go."""
-        self.runtime.begin_stop()
+        threading.Thread(target=self.runtime.begin_stop).start()  # it takes locks, which whom this interrupts may hold
         super().handle_exit(sig, frame)
 
     def _fail(self, error: BaseException) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 from ripplet.changes import Changes
 from ripplet.io.connect import stream_from
@@ -11,6 +12,7 @@ from ripplet.io.stream import EventSource, Poison, PoisonSink, Position, Read
 from ripplet.service.feed import Feed
 from ripplet.service.logs import say
 from ripplet.service.metrics import Metrics
+from ripplet.service.writer import usable
 from ripplet.session import Session
 
 _PAUSE = 5.0  # seconds before a source that failed is tried again
@@ -25,10 +27,16 @@ class Stream:
     """Follows one source until it ends or is told to stop; a failure is logged and tried again."""
 
     def __init__(
-        self, session: Session, address: str, feed: Feed, metrics: Metrics, dead_letters: PoisonSink | None
+        self,
+        session: Session,
+        address: str,
+        feed: Feed,
+        metrics: Metrics,
+        dead_letters: PoisonSink | None,
+        broken: Callable[[BaseException], None],
     ) -> None:
         self._session, self._feed, self._metrics, self._address = session, feed, metrics, address
-        self._dead_letters = dead_letters
+        self._dead_letters, self._broken = dead_letters, broken
         self._stopped = threading.Event()
         self._source: EventSource | None = open_stream(address)  # an address that is none is refused here
         self._thread = threading.Thread(target=self._run, name="ripplet-source", daemon=True)
@@ -48,6 +56,9 @@ class Stream:
                 say("source stopped" if self._stopped.is_set() else "source ended")
                 return
             except Exception as error:
+                if not usable(self._session):
+                    self._broken(error)
+                    return
                 say("source failed", logging.ERROR, reason=str(error), retry_seconds=_PAUSE)
                 self._stopped.wait(_PAUSE)
 

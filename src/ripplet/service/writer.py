@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -22,6 +22,10 @@ class Keeper(Protocol):
 
     def apply_many(self, entries: Sequence[Entry]) -> Sequence[Changes | RippletError]:
         """Put batches on disk with one flush and apply each; an error in the place of one that was refused."""
+        ...
+
+    def known(self, key: str) -> int | None:
+        """The number of the batch with a key; raises where the session cannot be used any more."""
         ...
 
 
@@ -54,11 +58,12 @@ class Writer:
         queue_requests: int,
         queue_events: int,
         newest: int,
+        broken: Callable[[BaseException], None],
     ) -> None:
         self._session, self._feed, self._metrics = session, feed, metrics
         self._max_delay, self._max_batch = max_delay, max_batch
         self._queue_requests, self._queue_events = queue_requests, queue_events
-        self._newest = newest
+        self._newest, self._broken = newest, broken
         self._queue: deque[_Waiting] = deque()
         self.events = 0  # that wait
         self._changed = threading.Condition()
@@ -81,6 +86,7 @@ class Writer:
     def submit(self, entry: Entry) -> Future[Written]:
         """Queue a batch; its future is done once the batch is on disk and applied."""
         waiting = _Waiting(entry)
+        waiting.done.set_running_or_notify_cancel()  # from here on nobody can take it back
         with self._changed:
             self.check_room(len(entry.batch))
             self._queue.append(waiting)
@@ -124,6 +130,8 @@ class Writer:
             self._metrics.failed(len(group))
             for waiting in group:
                 waiting.done.set_exception(error)
+            if not usable(self._session):
+                self._broken(error)
             return
         for waiting, result in zip(group, results, strict=True):
             if isinstance(result, RippletError):
@@ -140,6 +148,15 @@ class Writer:
             self._feed.append(changes)
             self._metrics.applied(len(waiting.entry.batch), changes, time.perf_counter() - waiting.since)
         waiting.done.set_result(Written(changes, repeated))
+
+
+def usable(session: Keeper) -> bool:
+    """Whether a session can go on after a failure: where disk and memory differ, it cannot."""
+    try:
+        session.known("?")
+    except RippletError:
+        return False
+    return True
 
 
 class ChangesTaker(Protocol):

@@ -30,14 +30,18 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
         "status": runtime.status,
         "queue": {"requests": writer.requests, "events": writer.events},
         "feed": {"oldest": feed.oldest, "newest": feed.newest, "followers": feed.followers},
-        "snapshot": {"sequence": snapshot, "age_seconds": None if age != age else age},
+        "snapshot": {
+            "sequence": snapshot,
+            "age_seconds": None if age != age else age,
+            "failed": runtime.snapshot_failed,
+        },
         "recent": runtime.metrics.recent(),
         "labels": len(runtime.labels),
     }
     if full:
-        report["diagnostics"] = await runtime.read(model.diagnostics)
+        report["diagnostics"] = await runtime.search(model.diagnostics)
     if digest:
-        report["sequence"], report["digest"] = await runtime.read(reads.digest, model)
+        report["sequence"], report["digest"] = await runtime.search(reads.digest, model)
     return json_answer(report)
 
 

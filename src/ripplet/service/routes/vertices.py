@@ -30,7 +30,7 @@ async def nearest(
         return runtime.model.nearest(reads.known(runtime.model, id, kind), k)
 
     sequence = runtime.model.sequence
-    return json_answer({"sequence": sequence, "nearest": await runtime.read(found)})
+    return json_answer({"sequence": sequence, "nearest": await runtime.search(found)})
 
 
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -98,7 +98,7 @@ async def nearest_to_vector(request: Request) -> Response:
         asked = model_of(schemas.Near, data)
         _check_count(runtime, asked.k)
         sequence = runtime.model.sequence
-        found = await runtime.read(runtime.model.nearest, asked.vector, asked.k)
+        found = await runtime.search(runtime.model.nearest, asked.vector, asked.k)
     return json_answer({"sequence": sequence, "nearest": found})
 
 
