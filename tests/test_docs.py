@@ -27,6 +27,15 @@ def test_the_example_of_the_readme_runs(
     assert "1 new" in capsys.readouterr().out
 
 
+def test_the_example_of_the_objective_runs() -> None:
+    page = (ROOT / "docs/objective.md").read_text()
+    (example,) = [code for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "import copy" in code]
+    exec(compile(example, "objective.md", "exec"), names := {})
+    found = names["report"]["objective"]
+    assert 0 < found["least_total"] < found["total"]
+    assert found["smoothness"] > 0
+
+
 def test_every_parameter_is_described() -> None:
     method = (ROOT / "docs/method.md").read_text()
     missing = [name for name in inspect.signature(ripplet.Embedder).parameters if f"| `{name}` |" not in method]
