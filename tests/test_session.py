@@ -335,6 +335,31 @@ def test_a_session_that_cannot_be_opened_leaves_no_lock(new: Any, tmp_path: Path
     new()
 
 
+def test_flipped_bytes_of_the_log_never_pass(new: Any, tmp_path: Path) -> None:
+    """Wherever a byte of SQLite's log is flipped: the same state, or less with a note, or a refusal."""
+    session, digests = new(), {}
+    for number, batch in enumerate(a_stream(12), 1):
+        session.apply(batch)
+        digests[number] = session.model.digest()
+    abandon(session)
+    log = (tmp_path / "state" / "journal.sqlite-wal").read_bytes()
+    outcomes = set()
+    for number, at in enumerate([0, 5, 17, 33, 40, 50, *range(100, len(log), len(log) // 40), len(log) - 1]):
+        place = tmp_path / f"copy {number}"
+        place.mkdir()
+        shutil.copy(tmp_path / "state" / "journal.sqlite", place)
+        (place / "journal.sqlite-wal").write_bytes(log[:at] + bytes([log[at] ^ 0xFF]) + log[at + 1 :])
+        try:
+            with Session(place) as opened:
+                sequence, notes = opened.model.sequence, opened.recovery.notes
+                assert opened.model.digest() == digests[sequence]
+                assert sequence == 12 or notes
+                outcomes.add("same" if sequence == 12 else "told")
+        except RippletError:
+            outcomes.add("refused")
+    assert {"told", "refused"} <= outcomes
+
+
 # ---------------------------------------------------------------------- the loop
 
 
