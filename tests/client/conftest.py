@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -9,6 +10,6 @@ _spec = spec_from_file_location("service_fixtures", Path(__file__).parent.parent
 assert _spec is not None
 assert _spec.loader is not None
 _fixtures = module_from_spec(_spec)
-__import__("sys").modules["service_fixtures"] = _fixtures  # dataclasses look their module up
+sys.modules["service_fixtures"] = _fixtures  # dataclasses look their module up
 _spec.loader.exec_module(_fixtures)
 service, start = _fixtures.service, _fixtures.start

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -103,6 +104,13 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(start: Any) -> Non
     assert service.edges(["a", "b"]).status_code == 200
 
 
+def test_a_very_long_body_is_refused_and_the_sender_hears_of_it(start: Any) -> None:
+    service = start(limits=Limits(body_bytes=1 << 20))
+    answer = service.http.post("/v1/edges", content=b"x" * (20 << 20), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+    assert answer.json()["error"]
+
+
 def test_a_batch_that_is_too_long_is_refused(start: Any) -> None:
     service = start(limits=Limits(events=3))
     assert service.edges(*[["a", "b"]] * 4).status_code == 413
@@ -150,7 +158,7 @@ def test_bodies_held_together_are_bounded(start: Any) -> None:
     with socket.create_connection((parts.hostname, parts.port)) as holding:
         holding.sendall(HEAD + b"Content-Length: 900\r\n\r\n{")
         while not service.runtime.bodies.held:
-            pass
+            time.sleep(0.005)
         answer = service.edges(["a", "x" * 800])
         assert answer.status_code == 429
         assert answer.headers["retry-after"] == "1"

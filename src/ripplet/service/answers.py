@@ -19,6 +19,7 @@ from ripplet.errors import (
 from ripplet.io.messages import MessageError
 
 _LONGEST_REASON = 500
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _STATUS: dict[type[RippletError], int] = {
     MessageError: 422,
     InvalidValueError: 422,
@@ -41,7 +42,7 @@ def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) 
     """The answer to a request that is refused: `{"error": reason}`."""
     shown = reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
     body = json.dumps({"error": shown})  # ASCII: a reason may quote what cannot be written as UTF-8
-    return Response(body, status, headers, media_type="application/json")
+    return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
 
 
 def refusal_of(error: RippletError) -> Response:
@@ -54,4 +55,5 @@ def refusal_of(error: RippletError) -> Response:
 
 def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A value as compact JSON."""
-    return Response(json.dumps(value, separators=(",", ":")), status, headers, media_type="application/json")
+    body = json.dumps(value, separators=(",", ":"))
+    return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -76,5 +77,5 @@ def test_it_lives_but_is_not_ready_while_it_recovers(start: Any, monkeypatch: py
     finally:
         go_on.set()
     while service.http.get("/readyz").status_code != 200:
-        pass
+        time.sleep(0.005)
     assert service.edges(["a", "b"]).status_code == 200
