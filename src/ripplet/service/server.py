@@ -7,7 +7,6 @@ import sys
 import threading
 from types import FrameType
 
-import prometheus_client
 import uvicorn
 
 from ripplet.service.app import create_app
@@ -59,7 +58,6 @@ def serve(settings: Settings) -> None:
     """Serve until told to stop by SIGTERM or SIGINT; then finish what waits, write a snapshot, and return."""
     server = Server(settings)
     sys.setswitchinterval(_SWITCH)
-    prometheus_client.disable_created_metrics()
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again at its end, when all is done
         signal.signal(number, lambda *_: None)
     say("starting", host=settings.host, port=settings.port, state=str(settings.state))
