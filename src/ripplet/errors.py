@@ -47,7 +47,7 @@ class FormatError(RippletError, ValueError):
 
 
 class StateError(RippletError):
-    """A directory of a session cannot be used now: another holds it, it cannot be written, or the session has failed."""
+    """A session cannot go on: another has its directory, nothing can be written, or memory and disk have come apart."""
 
 
 class MissingExtraError(RippletError, ImportError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -14,12 +13,11 @@ from typing import Any
 from ripplet.changes import Changes
 from ripplet.engine import Copy
 from ripplet.errors import InvalidValueError, RippletError, StateError
-from ripplet.events import Batch
-from ripplet.graph.rehearsal import Admission
-from ripplet.io.stream import ChangeSink, EventSource, Poison, PoisonSink, Position, Read
-from ripplet.state.journal import JOURNAL, Entry, Journal, check_entry
+from ripplet.io.stream import ChangeSink, EventSource, PoisonSink, Position, Read
+from ripplet.state.group import Group
+from ripplet.state.journal import JOURNAL, Entry, Journal
 from ripplet.state.lock import DirectoryLock
-from ripplet.state.model import KeptModel, check_parameters, kept_parameters, new_model
+from ripplet.state.model import check_parameters, kept_parameters, new_model
 from ripplet.state.recovery import recover
 from ripplet.state.snapshot import KEPT, SNAPSHOTS, Snapshots, SnapshotWriter
 
@@ -102,7 +100,7 @@ class Session:
         """
         with self._writing:
             self._check_usable()
-            group = _Group(self.model, self._journal)
+            group = Group(self.model, self._journal)
             for entry in entries:
                 group.consider(entry if isinstance(entry, Entry) else Entry(entry))
             return self._commit(group)
@@ -153,7 +151,7 @@ class Session:
         """One group of reads on its way from the source to the sinks."""
         with self._writing:
             self._check_usable()
-            group = _Group(self.model, self._journal)
+            group = Group(self.model, self._journal)
             failure = group.take(source.name, reads, dead_letters)
             if sinks:
                 self._published.setdefault(source.name, self._journal.last)
@@ -227,7 +225,7 @@ class Session:
 
     # ------------------------------------------------------------------ inside
 
-    def _commit(self, group: _Group) -> list[Changes | RippletError]:
+    def _commit(self, group: Group) -> list[Changes | RippletError]:
         try:
             answers = group.commit(dict(self._published))
         except BaseException as error:
@@ -260,78 +258,6 @@ class Session:
             ) from self._failure
 
 
-class _Group:
-    """Batches that share a flush: considered one by one, put on disk together, then applied one by one."""
-
-    def __init__(self, model: KeptModel, journal: Journal) -> None:
-        self._model, self._journal = model, journal
-        self._admission = Admission(model.engine.graph)
-        self._entries: list[Entry] = []
-        self._numbers: dict[str, int] = {}  # of keys within this group
-        self._answers: list[int | RippletError] = []  # per batch: the number it has or will have, or its refusal
-
-    def consider(self, entry: Entry) -> None:
-        """Take a batch into the group, unless it was applied before or cannot be applied."""
-        try:
-            check_entry(entry)
-            number = self._known(entry.key)
-            if number is None:
-                batch = Batch.from_any(entry.batch, directed=self._model.directed)
-                self._admission.admit(batch)
-                number = self._add(Entry(batch, entry.key, entry.source, entry.position))
-            self._answers.append(number)
-        except RippletError as refusal:
-            self._answers.append(refusal)
-
-    def take(self, source: str, reads: Sequence[Read], dead_letters: PoisonSink | None) -> RippletError | None:
-        """Take in reads, each without what cannot be applied; why it stopped before the last one, if it did."""
-        for read in reads:
-            batch, refused = self._admission.sift(Batch.from_any(read.batch, directed=self._model.directed))
-            poison = [*read.poison, *(_poison(read, row, error) for row, error in refused.items())]
-            if poison and dead_letters is None:
-                return StateError(
-                    f"{source}: {poison[0].where}: {poison[0].reason}; give `dead_letters` to go on without it"
-                )
-            for message in poison:
-                assert dead_letters is not None
-                dead_letters.refuse(source, message)
-            self._answers.append(self._add(Entry(batch, None, source, read.position)))
-        return None
-
-    def commit(self, published: dict[str, int]) -> list[Changes | RippletError]:
-        """Put the group on disk, then apply it; per batch, its changes or its refusal."""
-        first, warning = self._journal.last + 1, None
-        if self._entries:
-            self._journal.append(self._entries, published)
-        done: dict[int, Changes] = {}
-        for number, entry in enumerate(self._entries, first):
-            try:
-                done[number] = self._model.take_in(entry.batch)
-            except Warning as raised:  # made an error by the caller, when all is done: the others still have their turn
-                warning = raised
-        if warning is not None:
-            raise warning
-        return [self._answer(answer, done) for answer in self._answers]
-
-    def _answer(self, answer: int | RippletError, done: dict[int, Changes]) -> Changes | RippletError:
-        if isinstance(answer, RippletError):
-            return answer
-        changes = done.pop(answer, None)
-        return self._model.unchanged(answer) if changes is None else changes
-
-    def _known(self, key: str | None) -> int | None:
-        if key is None:
-            return None
-        return self._numbers.get(key) or self._journal.find(key)
-
-    def _add(self, entry: Entry) -> int:
-        self._entries.append(entry)
-        number = self._journal.last + len(self._entries)
-        if entry.key is not None:
-            self._numbers[entry.key] = number
-        return number
-
-
 def _ready(source: EventSource) -> tuple[list[Read], bool]:
     """What a source has ready, at most a group, after waiting a little for the first; whether it has ended."""
     reads: list[Read] = []
@@ -341,12 +267,6 @@ def _ready(source: EventSource) -> tuple[list[Read], bool]:
     except EOFError:
         return reads, True
     return reads, False
-
-
-def _poison(read: Read, row: int, error: RippletError) -> Poison:
-    batch = read.batch
-    message = json.dumps({"src": batch.src[row], "dst": batch.dst[row]}, default=str)
-    return Poison(message, f"row {row} of the read up to {json.dumps(read.position)}", str(error))
 
 
 def _open_journal(directory: Path, parameters: dict[str, Any], anchor_lag: int | None) -> Journal:

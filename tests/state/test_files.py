@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ripplet._version import __version__
 from ripplet.errors import FormatError, InvalidValueError
 from ripplet.state import files
-from ripplet.state.files import MANIFEST, read_arrays, write_arrays
+from ripplet.state.files import MANIFEST, read_arrays, read_meta, write_arrays
 
 OLD = {"rows": np.arange(6, dtype=np.float32).reshape(2, 3), "flags": np.array([True, False])}
 NEW = {"rows": np.ones((3, 3), np.float32)}
@@ -292,3 +292,13 @@ def test_values_json_cannot_hold_are_refused(tmp_path: Path, value: object) -> N
     with pytest.raises(InvalidValueError, match="meta: expected values that JSON can hold"):
         write_arrays(tmp_path / "model", {}, {"bad": value})
     assert not os.listdir(tmp_path)
+
+
+def test_values_can_be_read_without_the_arrays(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "saved", {"a": np.arange(9)}, {"name": "x"}, kind="thing")
+    (tmp_path / "saved" / "a.npy").unlink()
+    found = read_meta(tmp_path / "saved", kind="thing")
+    assert found["name"] == "x"
+    assert found["bytes"] > 72
+    with pytest.raises(FormatError, match="expected a saved other"):
+        read_meta(tmp_path / "saved", kind="other")
