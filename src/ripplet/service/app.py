@@ -50,7 +50,13 @@ def create_app(settings: Settings, failed: Callable[[BaseException], None] | Non
         ],
     )
     app.state.runtime = runtime
-    for router in (writes.router, vertices.router, changes.router, operations.router, live.router):
+    for router in (
+        vertices.router,
+        writes.router,
+        changes.router,
+        operations.router,
+        live.router,
+    ):  # often asked: first
         app.include_router(router)
     _add_reference(app)
     _add_handlers(app)
