@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -94,6 +95,23 @@ def test_the_map_tells_what_is_new(start: Callable[..., Any]) -> None:
     assert labels["r20"] == "red"
     assert len(labels) < 41
     assert told["model"]["sequence"] == 2
+
+
+def test_there_is_one_map_however_many_ask_at_first(start: Callable[..., Any]) -> None:
+    service = start()
+    with ThreadPoolExecutor(8) as pool:
+        epochs = list(pool.map(lambda _: service.http.get("/v1/map").json()["epoch"], range(16)))
+    assert len(set(epochs)) == 1
+
+
+def test_a_page_that_outlives_a_service_gets_everything_from_the_next(start: Callable[..., Any]) -> None:
+    service = start()
+    service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
+    seen = service.http.get("/v1/map").json()
+    service.stop()
+    again = start().http.get("/v1/map", params={"epoch": seen["epoch"], "tick": seen["tick"]}).json()
+    assert again["whole"]
+    assert len(again["points"]["id"]) == 40
 
 
 @pytest.mark.parametrize("query", ["epoch=-1", "tick=x", "epoch=1&tick=1.5"])

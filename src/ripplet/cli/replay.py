@@ -63,9 +63,8 @@ def replay(
         stream = built_in_stream(vertices, seed or 0)
     else:
         stream = file_stream(file, read, batch_size, whole=speed is not None)
-    stream = stream.paced(rate, speed, batch_size, at_once, limit)
-    with closing(open_target(to, labels=stream.labels, **model)) as target, progress() as bars:
-        report = _played(stream, target, bars)
+    with closing(stream), closing(open_target(to, labels=stream.labels, **model)) as target, progress() as bars:
+        report = _played(stream.paced(rate, speed, batch_size, at_once, limit), target, bars)
     if json:
         print_json({**report.summary(), "to": to, "asked_rate": rate, "asked_speed": speed})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ class Stream:
     first: Iterable[Batch] = ()
     beats: Iterable[Beat] = ()
     sent_at_once: int = 0
+    close: Callable[[], None] = lambda: None  # let go of the file, also before its end
 
     def paced(self, rate: float | None, speed: float | None, most: int, at_once: int, limit: int | None) -> Stream:
         """The same events with the moments they are due: at a steady rate, or at a multiple of their own times."""
@@ -48,8 +50,9 @@ def file_stream(path: str, options: Mapping[str, Any], batch_size: int, *, whole
     """The edges of a file; read as they are needed, or, where they must be put in order of time, all at once."""
     reader = open_edges(path, batch_size=batch_size, **options)
     if not whole:
-        return Stream(reader, None)
-    edges = in_time(concatenate([*reader]))
+        return Stream(reader, None, close=reader.close)
+    with closing(reader):
+        edges = in_time(concatenate([*reader]))
     return Stream([edges], len(edges))
 
 

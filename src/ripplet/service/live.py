@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -46,6 +47,7 @@ HEADERS = {
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 router = APIRouter(include_in_schema=False)
+_making = threading.Lock()
 
 
 class Live:
@@ -86,11 +88,12 @@ class Live:
 
 
 def live(request: Request) -> Live:
-    """What the page is told of the model of this service; made when it is first asked for."""
+    """What the page is told of the model of this service; made once, when it is first asked for."""
     state = request.app.state
-    if not hasattr(state, "live"):
-        runtime = state.runtime
-        state.live = Live(runtime.model, runtime.feed, runtime.labels, runtime.metrics)
+    with _making:
+        if not hasattr(state, "live"):
+            runtime = state.runtime
+            state.live = Live(runtime.model, runtime.feed, runtime.labels, runtime.metrics)
     return state.live
 
 

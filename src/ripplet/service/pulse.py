@@ -20,7 +20,7 @@ SECONDS = 120
 """How far back it goes."""
 
 Applied: TypeAlias = tuple[float, int, int, int, float]
-"""A batch: when it was applied, its events, arrivals and changes, and the seconds its sender waited (NaN: nobody did)."""
+"""A batch: when it was applied, its events, arrivals and changes, and the seconds its sender waited (NaN: nobody)."""
 
 
 @dataclass(slots=True)

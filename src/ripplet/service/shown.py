@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -68,7 +69,7 @@ class Shown:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.model, self.labels, self.limit = model, labels, limit
-        self.epoch = self.tick = 0
+        self.epoch, self.tick = secrets.randbelow(2**40), 0  # another service, another epoch: a page may outlive one
         self._feed, self._clock = feed, clock
         self._since, self._next_fit = -1, 0.0
         self._looking = threading.Lock()

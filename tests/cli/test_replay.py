@@ -1,0 +1,91 @@
+"""`ripplet replay` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ripplet.cli import main
+from ripplet.cli.main import ExitCode
+from ripplet.replay import targets
+from ripplet.session import Session
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst,time\n" + "".join(f"v{i},v{i + 1},{i}\n" for i in range(30)))
+    return str(path)
+
+
+def run(*arguments: str, code: int = 0) -> tuple[str, str]:
+    result = CliRunner().invoke(main.app, ["replay", *arguments])
+    assert result.exit_code == code, result.output
+    return result.stdout, result.stderr
+
+
+def test_a_file_into_a_directory(file: str, tmp_path: Path) -> None:
+    _, said = run(file, "--to", str(tmp_path / "state"), "--rate", "3000", "--dim", "4")
+    assert "30 events in 1 batches" in said
+    assert "events/s" in said
+    with Session(tmp_path / "state") as session:
+        assert len(session.model) == 31
+        assert session.model.dim == 4
+
+
+def test_a_program_reads_the_summary(file: str, tmp_path: Path) -> None:
+    shown, _ = run(file, "--to", str(tmp_path / "state"), "--speed", "1e6", "--limit", "20", "--json")
+    summary = json.loads(shown)
+    assert (summary["events"], summary["asked_speed"], summary["interrupted"]) == (20, 1e6, False)
+    assert summary["rate"] > 0
+
+
+def test_the_built_in_graph_into_a_directory(tmp_path: Path) -> None:
+    graph = ("--built-in", "--vertices", "60", "--at-once", "100", "--seed", "5", "--dim", "4")
+    _, said = run(*graph, "--to", str(tmp_path / "state"), "--speed", "1e6")
+    assert "events/s" in said
+    with Session(tmp_path / "state") as session:
+        assert 55 <= len(session.model) <= 60
+        assert session.model.seed == 5
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("FILE",),
+        ("FILE", "--rate", "1", "--speed", "1"),
+        ("FILE", "--built-in"),
+        ("--rate", "1"),
+        ("FILE", "--rate", "1", "--limit", "0"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], file: str, tmp_path: Path) -> None:
+    given = [file if word == "FILE" else word for word in arguments]
+    run(*given, "--to", str(tmp_path / "state"), code=ExitCode.USAGE)
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("options", [("--rate", "0"), ("--speed", "-1"), ("--rate", "nan")])
+def test_a_pace_that_cannot_be_is_bad_input(options: tuple[str, ...], file: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as left:
+        main.run(["replay", file, "--to", str(tmp_path / "state"), *options])
+    assert left.value.code == ExitCode.BAD_INPUT
+
+
+def test_an_interruption_is_told_and_leaves_with_its_status(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+
+    def send(self: object, batch: object) -> None:
+        if sent:
+            raise KeyboardInterrupt
+        sent.append(batch)
+
+    monkeypatch.setattr(targets.DirectoryTarget, "send", send)
+    _, said = run(file, "--to", str(tmp_path / "state"), "--rate", "1e6", "--batch-size", "10", code=130)
+    assert "10 events in 1 batches" in said

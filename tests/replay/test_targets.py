@@ -1,0 +1,123 @@
+"""Whom a stream is played to: a directory, a service; brokers are in the integration tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from ripplet.errors import InvalidValueError, StateError
+from ripplet.events import Batch, Op, as_list
+from ripplet.io.backoff import UnreachableError
+from ripplet.io.messages import decode_json
+from ripplet.replay import targets
+from ripplet.replay.targets import ServiceTarget, messages, open_target
+from ripplet.session import Session
+
+
+class Recorder(HTTPServer):
+    """Notes what it is sent, and is pleased with everything."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.calls: list[tuple[str, str, Any, str | None]] = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Recorder
+
+    def answer(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.calls.append((self.command, self.path, body, self.headers["Authorization"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(b'{"labels": 1}')
+
+    do_POST = do_PUT = answer
+
+    def log_message(self, *words: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    with Recorder() as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_directory_gets_a_batch_per_beat_and_keeps_them(tmp_path: Path) -> None:
+    target = open_target(str(tmp_path / "state"), dim=4, seed=3)
+    target.send(Batch.of(["a", "b"], ["b", "c"]))
+    target.send(Batch.of(["c"], ["d"]))
+    target.close()
+    with Session(tmp_path / "state") as session:
+        assert session.model.sequence == 2
+        assert session.model.ids == ["a", "b", "c", "d"]
+        assert (session.model.dim, session.model.seed) == (4, 3)
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    with Session(tmp_path / "state", dim=4), pytest.raises(StateError):
+        open_target(str(tmp_path / "state"))
+
+
+def test_a_service_gets_labels_before_those_they_name_and_once(recorder: Recorder) -> None:
+    target = open_target(recorder.url, labels={"a": "red", "b": "blue", "z": "green"})
+    target.send(Batch.of(["a"], ["b"]))
+    target.send(Batch.of(["a"], ["c"], [2.0]))
+    target.close()
+    labels, first, second = recorder.calls
+    assert labels[:3] == ("PUT", "/v1/labels", {"labels": [["a", "red"], ["b", "blue"]]})
+    assert first[:2] == second[:2] == ("POST", "/v1/edges")
+    assert (first[2]["edges"], second[2]["edges"]) == ([["a", "b"]], [["a", "c", 2.0]])
+    assert first[2]["key"] != second[2]["key"]
+
+
+def test_a_service_gets_the_token_of_the_environment(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(targets.TOKEN, "w" * 20)
+    target = open_target(recorder.url)
+    target.send(Batch.of(["a"], ["b"]))
+    target.close()
+    assert [call[3] for call in recorder.calls] == [f"Bearer {'w' * 20}"]
+
+
+def test_a_service_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = ServiceTarget("http://127.0.0.1:9", {})
+    monkeypatch.setattr(target._client, "_retries", 0)
+    with pytest.raises(UnreachableError, match=r"http://127\.0\.0\.1:9 cannot be reached"):
+        target.send(Batch.of(["a"], ["b"]))
+    target.close()
+
+
+@pytest.mark.parametrize("where", ["ftp://somewhere/x", "kafka://host:9092", "redis://host:6379/0"])
+def test_other_addresses_are_refused(where: str) -> None:
+    with pytest.raises(InvalidValueError, match="address"):
+        open_target(where)
+
+
+def test_a_model_is_made_in_directories_only() -> None:
+    with pytest.raises(InvalidValueError, match="directory"):
+        open_target("http://127.0.0.1:9", dim=8)
+
+
+@pytest.mark.parametrize("op", [None, [Op.ADD, Op.REMOVE]])
+@pytest.mark.parametrize("weight", [None, [2.0, 0.5]])
+def test_messages_say_what_the_events_were(op: Any, weight: Any) -> None:
+    batch = Batch.of(["é", 2], [1, "b"], weight, op)
+    for row, message in enumerate(messages(batch)):
+        told = decode_json(message).batch
+        assert as_list(told.src) == [as_list(batch.src)[row]]
+        assert as_list(told.dst) == [as_list(batch.dst)[row]]
+        assert (1.0 if told.weight is None else told.weight[0]) == (1.0 if weight is None else weight[row])
+        assert (Op.ADD if told.op is None else told.op[0]) == (Op.ADD if op is None else op[row])
