@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,10 @@ def test_an_unexpected_error_is_one_line_without_its_insides(start: Any, monkeyp
     assert service.http.get("/v1/vertices/a").status_code == 200
 
 
-def test_every_endpoint_is_documented(service: Any) -> None:
+def test_every_endpoint_and_every_metric_is_documented(service: Any) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text()
     paths = service.http.get("/openapi.json").json()["paths"]
     endpoints = [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
     assert [name for name in endpoints if f"`{name}`" not in page] == []
+    metrics = re.findall(r"^# TYPE ripplet_(\w+) ", service.http.get("/metrics").text, re.MULTILINE)
+    assert [name for name in metrics if f"`{name}`" not in page and not name.endswith("_created")] == []

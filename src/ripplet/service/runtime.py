@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from ripplet.events import Batch
 from ripplet.io.connect import dead_letters_to
 from ripplet.service.answers import Refused
 from ripplet.service.bodies import Bodies
+from ripplet.service.drift import Drift
 from ripplet.service.feed import Feed
 from ripplet.service.labels import Labels
 from ripplet.service.logs import say
@@ -174,7 +176,7 @@ class Runtime:
             newest=newest,
             broken=self._fail,
         )
-        self._add_gauges()
+        self._add_gauges(session.model)
         if settings.source is not None:
             letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
             self._stream = Stream(session, settings.source, self._feed, self.metrics, letters, self._fail)
@@ -204,24 +206,25 @@ class Runtime:
                 return sequence, max(0.0, time.time() - snapshots.path(sequence).stat().st_mtime)
             except OSError:  # replaced meanwhile
                 continue
-        return 0, float("nan")
+        return 0, math.nan
 
     @property
     def snapshot_failed(self) -> bool:
         """Whether the last snapshot could not be written; the batches are safe without it."""
         return self.session.snapshot_failure is not None
 
-    def _add_gauges(self) -> None:
+    def _add_gauges(self, model: KeptModel) -> None:
         gauge = self.metrics.gauge
 
         def engine() -> Engine:
-            return self.model.engine
+            return model.engine
 
         gauge("ready", "1 once recovery is over.", lambda: float(self.status == "ready"))
         gauge("sequence", "Batches applied since the start of the state.", lambda: engine().sequence)
         gauge("vertices", "Vertices in the graph.", lambda: len(engine().graph))
         gauge("edges", "Edges in the graph.", lambda: engine().graph.adjacency.edges)
         gauge("growth_since_anchor", "Growth since the last anchor, as a share.", lambda: float(engine().growth))
+        gauge("drift_degrees", "Mean turn of a sample of vectors since the last anchor that was seen.", _turned(model))
         gauge("queue_requests", "Requests that wait for the writer.", lambda: self.writer.requests)
         gauge("queue_events", "Events in them.", lambda: self.writer.events)
         gauge("body_bytes", "Bytes of requests that are held.", lambda: self.bodies.held)
@@ -230,3 +233,15 @@ class Runtime:
         gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])
         gauge("snapshot_failed", "1 where the last could not be written.", lambda: float(self.snapshot_failed))
         gauge("snapshot_age_seconds", "Since the newest snapshot.", lambda: self.snapshot_state()[1])
+
+
+def _turned(model: KeptModel) -> Callable[[], float]:
+    """How far vectors have turned, in degrees, whoever asks; NaN where there were none."""
+    drift, measuring = Drift(model), threading.Lock()
+
+    def degrees() -> float:
+        with measuring:
+            turned = drift.measure()
+        return math.nan if turned is None else turned
+
+    return degrees

@@ -58,6 +58,12 @@ def test_metrics_count_what_happened(start: Any) -> None:
     assert "nobody" not in text
 
 
+def test_drift_is_measured_since_the_last_anchor(service: Any) -> None:
+    assert value(service.http.get("/metrics").text, "ripplet_drift_degrees") == 0
+    service.edges(*[["r0", f"r{number}", 50.0] for number in range(20, 30)])
+    assert value(service.http.get("/metrics").text, "ripplet_drift_degrees") > 0
+
+
 def test_it_lives_but_is_not_ready_while_it_recovers(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
 
