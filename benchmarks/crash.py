@@ -1,6 +1,6 @@
 """Kill a session with SIGKILL again and again; whatever it had acknowledged must be there, once, in the same bits.
 
-    python benchmarks/crash.py [--kills 200] [--sources calls,file,folder,redis,kafka] [--batches 240] [--json FILE]
+    python benchmarks/crash.py [--kills 200] [--sources calls,file,folder,redis,kafka] [--batches 500] [--json FILE]
 
 Each round takes in one stream in a process that is killed, begun again, killed again, until nothing is left of it, and
 is compared with a process that was left alone. Some of the kills come at a random time, the others at a chosen moment:
@@ -48,22 +48,22 @@ PARAMETERS: dict[str, Any] = {
     "threads": 1,
 }
 MOST_KILLS = 30  # of one round
-LONGEST = 0.6  # seconds until a kill at a random time
+LONGEST = 0.3  # seconds until a kill at a random time
 
-MOMENTS: dict[str, tuple[Any, str, str]] = {
-    "before a commit": (Journal, "append", "before"),
-    "after a commit": (Journal, "append", "after"),
-    "after a batch was applied": (KeptModel, "take_in", "after"),
-    "within a snapshot": (files, "_write_array", "after"),
-    "before a snapshot is in place": (files, "_put_in_place", "before"),
-    "after a snapshot is in place": (files, "_put_in_place", "after"),
-    "before an old snapshot is removed": (snapshot.shutil, "rmtree", "before"),
-    "within a compaction": (Journal, "_drop", "after"),
-    "after an anchor was begun": (Pending, "begin", "after"),
-    "before an anchor is taken over": (Pending, "take_over", "before"),
-    "after an anchor was taken over": (Pending, "take_over", "after"),
-    "before changes are passed on": (JsonlSink, "write", "before"),
-    "after changes were passed on": (JsonlSink, "flush", "after"),
+MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # whose which call, before or after it, the latest that it may be
+    "before a commit": (Journal, "append", "before", 12),
+    "after a commit": (Journal, "append", "after", 12),
+    "after a batch was applied": (KeptModel, "take_in", "after", 60),
+    "within a snapshot": (files, "_write_array", "after", 40),
+    "before a snapshot is in place": (files, "_put_in_place", "before", 2),
+    "after a snapshot is in place": (files, "_put_in_place", "after", 2),
+    "before an old snapshot is removed": (snapshot.shutil, "rmtree", "before", 1),
+    "within a compaction": (Journal, "_drop", "after", 4),
+    "after an anchor was begun": (Pending, "begin", "after", 2),
+    "before an anchor is taken over": (Pending, "take_over", "before", 2),
+    "after an anchor was taken over": (Pending, "take_over", "after", 2),
+    "before changes are passed on": (JsonlSink, "write", "before", 60),
+    "after changes were passed on": (JsonlSink, "flush", "after", 6),
 }
 
 
@@ -81,7 +81,7 @@ class Round:
 
 def die_at(moment: str, call: int) -> None:
     """Have this process kill itself at the given call of what the moment names."""
-    owner, name, when = MOMENTS[moment]
+    owner, name, when, _ = MOMENTS[moment]
     real, calls = getattr(owner, name), iter(range(1, 1 << 30))
 
     def wrapped(*given: Any, **options: Any) -> Any:
@@ -231,12 +231,13 @@ def play(kind: str, seed: int, kills: int, batches: int, place: Path, brokers: d
 
 
 def chosen(chooser: random.Random, kind: str) -> tuple[str, Callable[[], None] | None, float | None]:
-    """The next kill: at a random time, or at a moment; that may never come, so that there is a time for it too."""
+    """The next kill: at a random time, or at a moment (which may not come before the stream ends)."""
     if chooser.random() < 0.4:
         return "a random time", None, chooser.random() * LONGEST
     moments = [moment for moment in MOMENTS if kind != "calls" or "passed on" not in moment]
-    moment, call_number = chooser.choice(moments), chooser.choice([1, 2, 3, 5, 9])
-    return moment, lambda: die_at(moment, call_number), None
+    moment = chooser.choice(moments)
+    number = chooser.randint(1, MOMENTS[moment][-1])
+    return moment, lambda: die_at(moment, number), None
 
 
 def unpublished(path: Path, batches: int) -> list[str]:
@@ -256,7 +257,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--sources", default=",".join(KINDS))
-    parser.add_argument("--batches", type=int, default=240, help="of one stream")
+    parser.add_argument("--batches", type=int, default=500, help="of one stream")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
