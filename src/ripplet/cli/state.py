@@ -27,7 +27,8 @@ def inspect(directory: Directory, json: Json = False) -> None:
     typer.echo(f"{directory}: {'in use by ' + found['in_use_by'] if found['in_use_by'] else 'not in use'}")
     typer.echo(f"journal    batches {journal['first']:,} to {journal['last']:,}, {journal['bytes']:,} bytes")
     for snapshot in found["snapshots"]:
-        typer.echo(f"snapshot   batch {snapshot['sequence']:,}, {snapshot['bytes']:,} bytes, digest {snapshot['digest']}")
+        sequence, size = snapshot["sequence"], snapshot["bytes"]
+        typer.echo(f"snapshot   batch {sequence:,}, {size:,} bytes, digest {snapshot['digest']}")
     for source, position in found["sources"].items():
         typer.echo(f"source     {source} at {position}")
     for name, value in {**found["parameters"], "anchor_lag": found["anchor_lag"]}.items():
