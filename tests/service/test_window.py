@@ -24,6 +24,15 @@ def test_a_sample_of_everything_is_everything_in_order_of_arrival() -> None:
     np.testing.assert_array_equal(seen.vectors, model.to_numpy())
 
 
+def test_rows_that_are_free_or_used_again_do_not_matter() -> None:
+    model = ring()
+    for vertex in (3, 4, 9):
+        model.remove_vertex(vertex)
+    model.partial_fit([("new", 0), ("newer", 1)])
+    assert sample(model, 1.0).ids == model.ids
+    assert sample(model, 1.0).arrival.tolist()[-2:] == [60, 61]
+
+
 def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
     model = ring(400)
     small, large = sample(model, 0.2), sample(model, 0.5)

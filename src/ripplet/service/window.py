@@ -33,10 +33,10 @@ class Surroundings(NamedTuple):
 def sample(model: Embedder, share: float) -> Glimpse:
     """About this share of the vertices, in order of arrival; the same ones every time, and fewer of them for less."""
     with model._lock.reading():
-        engine = model._engine
-        rows = engine.graph.in_order()
-        rows = rows[chosen(engine.graph.arrival[rows], share)]
-        return _glimpse(engine, rows)
+        engine, graph = model._engine, model._engine.graph
+        arrival = graph.arrival[: graph.rows]
+        rows = np.flatnonzero((arrival >= 0) & chosen(arrival, share))
+        return _glimpse(engine, rows[np.argsort(arrival[rows], kind="stable")])
 
 
 def named(model: Embedder, ids: list[Id]) -> Glimpse:
