@@ -17,18 +17,9 @@ def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
     sources = ["calls", "file"]
     if shutil.which("redis-server") and find_spec("redis"):
         sources.append("redis")
-    arguments = [
-        "--kills",
-        "20",
-        "--batches",
-        "200",
-        "--sources",
-        ",".join(sources),
-        "--json",
-        str(tmp_path / "record"),
-    ]
-    command, place = [sys.executable, str(CRASH), *arguments], {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(command, capture_output=True, text=True, env=place)
+    options = {"kills": "20", "batches": "200", "sources": ",".join(sources), "json": str(tmp_path / "record")}
+    command = [sys.executable, str(CRASH), *(word for name, value in options.items() for word in (f"--{name}", value))]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "record").read_text())
     assert record["faults"] == []
