@@ -52,7 +52,7 @@ export class Details {
   present(around, typed) {
     this.show(around);
     this.map.reveal(around);
-    if (typed) this.find("#chosen-id").focus({ preventScroll: matchMedia("(min-width: 801px)").matches });
+    if (typed) this.find("#chosen-id").focus({ preventScroll: matchMedia("(min-width: 861px)").matches });
   }
 
   show(around) {
