@@ -20,8 +20,14 @@ COMMUNITIES = 10
 LEARNED_FROM = 2000
 """How many vectors the centres are learned from."""
 
-STARTS, BETTER = 4, 0.004
-"""How often k-means is begun afresh, and how much better that must come out to be preferred to what was known."""
+STARTS, DRAWS = 4, 8
+"""How often k-means is begun afresh, and how many rows are tried for each centre to begin with."""
+
+BETTER = 0.004
+"""How much better a fresh start must come out to be preferred to what was known, in the mean cosine."""
+
+ENOUGH = 0.75
+"""Which share of what the best axes show is enough to keep those that are."""
 
 LIKENESS = 6.0
 """How much more a near centre counts than a far one: the exponent of the cosines."""
@@ -54,10 +60,7 @@ class Projection:
             return previous or cls._empty(vectors.shape[1])
         centres = communities(rows, None if previous is None else previous.centres)
         residuals = rows - centres[np.argmax(rows @ centres.T, axis=1)]
-        axes, places = principal_axes(residuals), _layout(centres, previous)
-        if previous is not None:
-            axes = axes @ turn_onto(rows @ axes, rows @ previous.axes)
-        return cls(centres, places, axes)
+        return cls(centres, _layout(centres, previous), _axes(residuals, previous))
 
     @classmethod
     def _empty(cls, dim: int) -> Projection:
@@ -110,14 +113,17 @@ def _fit(rows: Points, centres: Points) -> float:
 
 
 def drawn(rows: Points, seed: int) -> Points:
-    """Rows to begin with, each the likelier the less it is like those before it (k-means++)."""
+    """Rows to begin with, each the likelier the less it is like those before (k-means++); the best of a few draws."""
     rng = np.random.default_rng(seed)
     chosen = [int(rng.integers(len(rows)))]
     far = 1 - rows @ rows[chosen[0]]
     while len(chosen) < min(COMMUNITIES, len(rows)) and far.max() > 1e-9:
         heights = np.cumsum(np.maximum(far, 0.0))
-        chosen.append(int(np.searchsorted(heights, rng.random() * heights[-1], side="right")))
-        far = np.minimum(far, 1 - rows @ rows[chosen[-1]])
+        draws = np.searchsorted(heights, rng.random(DRAWS) * heights[-1], side="right")
+        left = np.minimum(far[:, None], 1 - rows @ rows[draws].T)
+        best = int(np.argmin(left.sum(axis=0)))
+        chosen.append(int(draws[best]))
+        far = left[:, best]
     return rows[chosen]
 
 
@@ -163,6 +169,17 @@ def turn_onto(points: Points, target: Points) -> Points:
     """The rotation, perhaps with a reflection, that brings points nearest to their targets (Procrustes)."""
     left, _, right = np.linalg.svd(points.T @ target)
     return left @ right
+
+
+def _axes(residuals: Points, previous: Projection | None) -> Points:
+    """The directions in which communities spread; the former ones for as long as they show nearly as much."""
+    best = principal_axes(residuals)
+    if previous is None or not len(previous.centres):
+        return best
+    shown, possible = (float(np.square(residuals @ axes).sum()) for axes in (previous.axes, best))
+    if shown >= ENOUGH * possible:
+        return previous.axes
+    return best @ turn_onto(residuals @ best, residuals @ previous.axes)
 
 
 def _layout(centres: Points, previous: Projection | None) -> Points:
