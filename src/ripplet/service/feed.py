@@ -65,11 +65,14 @@ class Feed:
             with self._lock:
                 self._waiting.discard(waiter)
 
-    @contextmanager
-    def following(self) -> Iterator[None]:
-        """Count a follower meanwhile; refused where there are too many."""
+    def check_room(self) -> None:
+        """Refuse another follower where there are too many: before an answer is begun."""
         if self.followers >= self._most_followers:
             raise Refused(503, f"there are {self.followers} followers already", {"Retry-After": "10"})
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Count a follower meanwhile."""
         self.followers += 1
         try:
             yield

@@ -48,11 +48,13 @@ async def changes(
     begin = _begin(since, last_event_id, feed.newest)
     if EVENTS in request.headers.get("accept", ""):
         feed.after(begin, 1)  # refused now, not in the middle of a stream
+        feed.check_room()
         return StreamingResponse(
             _stream(runtime, feed, begin), media_type=EVENTS, headers={"Cache-Control": "no-store"}
         )
     found = feed.after(begin, limit)
     if not found and wait:
+        feed.check_room()
         with feed.following():
             await feed.wait(begin, min(wait, runtime.settings.limits.poll_seconds))
         found = feed.after(begin, limit)
