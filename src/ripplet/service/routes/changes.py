@@ -91,7 +91,7 @@ async def _stream(runtime: Runtime, feed: Feed, since: int) -> AsyncIterator[byt
                 yield b"event: gone\ndata: {}\n\n"
                 return
             for batch in found:
-                for event in await runtime.read(_events, batch):
+                async for event in _events(runtime, batch):
                     yield event
                 since = int(batch.sequence)
             if not found:
@@ -100,11 +100,17 @@ async def _stream(runtime: Runtime, feed: Feed, since: int) -> AsyncIterator[byt
                     yield b": still here\n\n"
 
 
-def _events(batch: Changes) -> list[bytes]:
-    """The parts of a batch; only the last has the number, so that a stream cut off within begins the batch again."""
-    *parts, last = change_messages(batch)
-    number = b"id: %d\n" % batch.sequence
-    return [_event(part) for part in parts] + [number + _event(last)]
+async def _events(runtime: Runtime, batch: Changes) -> AsyncIterator[bytes]:
+    """The parts of a batch, one at a time as an anchor may have many; only the last has the number.
+
+    So a stream that is cut off within a batch begins it again.
+    """
+    parts = change_messages(batch)
+    message = await runtime.read(next, parts, None)
+    while message is not None:
+        later = await runtime.read(next, parts, None)
+        yield (b"id: %d\n" % batch.sequence if later is None else b"") + _event(message)
+        message = later
 
 
 def _event(message: bytes) -> bytes:
