@@ -80,7 +80,13 @@ function made(name, colour) {
   return { name, colour, slots: [] };
 }
 
+/** Red, green and blue of a colour written #rrggbb. */
+export function channels(colour) {
+  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+}
+
 function between(one, other, share) {
-  const [a, b] = [one, other].map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
-  return `rgb(${a.map((value, i) => Math.round(value + (b[i] - value) * share)).join(", ")})`;
+  const [a, b] = [channels(one), channels(other)];
+  const mixed = a.map((value, i) => Math.round(value + (b[i] - value) * share));
+  return `#${mixed.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
 }

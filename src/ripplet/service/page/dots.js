@@ -1,6 +1,8 @@
 // All points of the map on one canvas. Newcomers are added to the picture at once; whatever else changes has it drawn
 // again, as often as the time that takes allows.
 
+import { channels } from "./colours.js";
+
 const OFTEN = 250; // milliseconds between two pictures at least
 const SHARE = 5; // and this many times as long as the last one took
 const ALPHA = 0.8;
@@ -16,7 +18,6 @@ export class Dots {
     this.colours = colours;
     this.view = view;
     this.groups = [];
-    this.stamps = new Map();
     this.drawn = this.cost = 0;
     this.waiting = this.frame = 0;
     this.done = () => {}; // a picture is finished
@@ -45,25 +46,58 @@ export class Dots {
   /** Put new points onto the picture as it is. */
   add(slots) {
     const ink = this.canvas.getContext("2d");
-    for (const slot of slots) this.stamp(ink, slot, this.colours.colour(slot), 1);
+    const scale = devicePixelRatio;
+    for (const slot of slots) {
+      const [left, top] = this.view.pixels(this.points.x[slot], this.points.y[slot]);
+      ink.globalAlpha = ALPHA;
+      ink.fillStyle = this.colours.colour(slot);
+      ink.beginPath();
+      ink.arc(left * scale, top * scale, this.radius * scale, 0, 2 * Math.PI);
+      ink.fill();
+    }
   }
 
   paint() {
     const began = performance.now();
     this.frame = 0;
     const { canvas, view } = this;
-    const scale = devicePixelRatio;
-    canvas.width = Math.round(view.width * scale); // which also empties it
-    canvas.height = Math.round(view.height * scale);
-    const ink = canvas.getContext("2d");
     const way = this.way(began);
-    for (const { colour, slots } of this.groups) {
-      for (const slot of slots) this.stamp(ink, slot, colour, way);
-    }
+    canvas.width = Math.round(view.width * devicePixelRatio);
+    canvas.height = Math.round(view.height * devicePixelRatio);
+    const ink = canvas.getContext("2d");
+    const image = ink.createImageData(canvas.width, canvas.height);
+    const stamp = disc(this.radius * devicePixelRatio, canvas.width);
+    for (const group of this.groups) this.stampAll(group, image, stamp, way);
+    ink.putImageData(image, 0, 0);
     this.drawn = performance.now();
     this.cost = this.drawn - began;
     if (way < 1) this.draw();
     this.done();
+  }
+
+  /** Put the points of one colour onto an image, pixel by pixel: many times as fast as shapes. */
+  stampAll({ colour, slots }, { data, width, height }, { size, offsets, covers }, way) {
+    const [red, green, blue] = channels(colour);
+    const { x, y, fromX, fromY } = this.points;
+    const scale = devicePixelRatio / this.view.unit;
+    const left = width / 2 - this.view.x * scale - size / 2;
+    const top = height / 2 + this.view.y * scale - size / 2;
+    for (const slot of slots) {
+      const going = way < 1 && slot < fromX.length;
+      const column = Math.round(left + scale * (going ? fromX[slot] + way * (x[slot] - fromX[slot]) : x[slot]));
+      const row = Math.round(top - scale * (going ? fromY[slot] + way * (y[slot] - fromY[slot]) : y[slot]));
+      if (!(column >= 0 && row >= 0 && column + size <= width && row + size <= height)) continue;
+      const corner = 4 * (row * width + column);
+      for (let i = 0; i < offsets.length; i++) {
+        const at = corner + offsets[i];
+        const cover = covers[i];
+        const under = data[at + 3] ? cover : 1; // nothing shines through where there is nothing
+        data[at] += (red - data[at]) * under;
+        data[at + 1] += (green - data[at + 1]) * under;
+        data[at + 2] += (blue - data[at + 2]) * under;
+        data[at + 3] = Math.max(data[at + 3], 255 * cover);
+      }
+    }
   }
 
   /** How much of the way to their new places the points have gone: slowly away, slowly there. */
@@ -72,42 +106,24 @@ export class Dots {
     return calm.matches || this.cost > SMOOTH ? 1 : share * share * (3 - 2 * share);
   }
 
-  stamp(ink, slot, colour, way) {
-    const scale = devicePixelRatio;
-    const image = this.image(colour, scale);
-    let x = this.points.x[slot];
-    let y = this.points.y[slot];
-    if (way < 1 && slot < this.points.fromX.length) {
-      x -= (1 - way) * (x - this.points.fromX[slot]);
-      y -= (1 - way) * (y - this.points.fromY[slot]);
-    }
-    const [left, top] = this.view.pixels(x, y);
-    if (left < -9 || top < -9 || left > this.view.width + 9 || top > this.view.height + 9) return;
-    ink.drawImage(image, Math.round(left * scale - image.width / 2), Math.round(top * scale - image.height / 2));
-  }
-
-  /** A disc of one colour, drawn once. */
-  image(colour, scale) {
-    const radius = this.radius * scale;
-    const key = `${colour} ${radius}`;
-    let image = this.stamps.get(key);
-    if (!image) {
-      const size = Math.ceil(2 * radius) + 2;
-      image = Object.assign(document.createElement("canvas"), { width: size, height: size });
-      const ink = image.getContext("2d");
-      ink.globalAlpha = ALPHA;
-      ink.fillStyle = colour;
-      ink.beginPath();
-      ink.arc(size / 2, size / 2, radius, 0, 2 * Math.PI);
-      ink.fill();
-      if (this.stamps.size > 100) this.stamps.clear();
-      this.stamps.set(key, image);
-    }
-    return image;
-  }
-
   get radius() {
     const { size } = this.points;
     return size > 30000 ? 1.5 : size > 10000 ? 1.9 : size > 2500 ? 2.4 : 3;
   }
+}
+
+/** The pixels of a disc: where they lie in an image of this width, counted in bytes, and how much of each is covered. */
+function disc(radius, width) {
+  const size = Math.ceil(2 * radius) + 1;
+  const offsets = [];
+  const covers = [];
+  for (let row = 0; row < size; row++) {
+    for (let column = 0; column < size; column++) {
+      const inside = radius + 0.5 - Math.hypot(column + 0.5 - size / 2, row + 0.5 - size / 2);
+      if (inside <= 0) continue;
+      offsets.push(4 * (row * width + column));
+      covers.push(ALPHA * Math.min(1, inside));
+    }
+  }
+  return { size, offsets, covers };
 }
