@@ -171,3 +171,21 @@ def test_a_reader_waits_for_one_write_at_the_most() -> None:
     writer.join(10)
     assert not writer.is_alive()
     assert sorted(waited)[len(waited) // 2] <= 2
+
+
+def test_trying_to_read_never_waits() -> None:
+    lock = ReadWriteLock()
+    assert lock.try_reading()
+    assert lock.try_reading()  # readers share
+    waiting = threading.Thread(target=lock.begin_writing, daemon=True)
+    waiting.start()
+    waiting.join(SOON)
+    assert not lock.try_reading()  # a writer waits
+    lock.end_reading()
+    lock.end_reading()
+    waiting.join(LATE)
+    assert not lock.try_reading()  # a writer is inside
+    lock.end_writing()
+    with lock.reading():
+        assert lock.try_reading()
+        lock.end_reading()

@@ -39,6 +39,13 @@ class ReadWriteLock:
                 self._wait_to_read()
             self._readers += 1
 
+    def try_reading(self) -> bool:
+        """Begin to read if nobody writes or waits to; else leave it, and say so."""
+        with self._state:
+            free = not (self._writing or self._writers_waiting)
+            self._readers += free
+            return free
+
     def _wait_to_read(self) -> None:
         self._readers_waiting += 1
         try:

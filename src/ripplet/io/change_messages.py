@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ripplet.changes import Changes
+from ripplet.events import Id
 
 MESSAGE_BYTES = 1 << 19
 """About how large a message may become: brokers commonly refuse those above a megabyte."""
@@ -14,24 +15,29 @@ MESSAGE_BYTES = 1 << 19
 _NUMBER, _AROUND = 24, 1200  # bytes of JSON for a number of a vector, and for an id and the rest
 
 
-def change_message(changes: Changes, first: int = 0, last: int | None = None) -> dict[str, Any]:
-    """The changes of a batch as JSON holds them, or a part of them; the removed are told with the last of them."""
+def change_message(changes: Changes) -> dict[str, Any]:
+    """The changes of a batch as JSON holds them."""
+    return _part(changes, changes.ids, 0, len(changes))
+
+
+def _part(changes: Changes, ids: list[Id], first: int, last: int) -> dict[str, Any]:
+    """Some of the changes of a batch; the removed are told with the last of them."""
     kept = slice(first, last)
-    rows = zip(changes.ids[kept], changes.vectors[kept].tolist(), changes.arrived[kept].tolist(), strict=True)
+    rows = zip(ids[kept], changes.vectors[kept].tolist(), changes.arrived[kept].tolist(), strict=True)
     return {
         "sequence": int(changes.sequence),
         "anchored": bool(changes.anchored),
         "changes": [{"id": name, "vector": vector, "arrived": arrived} for name, vector, arrived in rows],
-        "removed": list(changes.removed) if last is None or last >= len(changes) else [],
+        "removed": list(changes.removed) if last >= len(changes) else [],
     }
 
 
 def change_messages(changes: Changes, size: int = MESSAGE_BYTES) -> Iterator[bytes]:
     """The changes of a batch as JSON in messages of bounded size; several say which of how many parts they are."""
     step = max(1, size // (_AROUND + _NUMBER * changes.vectors.shape[1]))
-    parts = max(1, -(-len(changes) // step))
+    parts, ids = max(1, -(-len(changes) // step)), changes.ids
     for part in range(parts):
-        message = change_message(changes, part * step, (part + 1) * step)
+        message = _part(changes, ids, part * step, (part + 1) * step)
         if parts > 1:
             message |= {"part": part, "parts": parts}
         yield json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()

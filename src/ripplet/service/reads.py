@@ -48,15 +48,12 @@ def vertex(model: Embedder, text: str, kind: Kind) -> dict[str, Any]:
 
 def vertex_at_once(model: Embedder, text: str, kind: Kind) -> dict[str, Any] | None:
     """The same where nobody writes, or waits to; None where it would have to wait."""
-    lock = model._lock
-    with lock._state:
-        if lock._writing or lock._writers_waiting:
-            return None
-        lock._readers += 1
+    if not model._lock.try_reading():
+        return None
     try:
         return _vertex(model, text, kind)
     finally:
-        lock.end_reading()
+        model._lock.end_reading()
 
 
 def _vertex(model: Embedder, text: str, kind: Kind) -> dict[str, Any]:
