@@ -35,19 +35,19 @@ def stream_from(where: Any, **options: Any) -> EventSource:
     """
     if not isinstance(where, str | os.PathLike):
         return _made(FrameSource, where, **options)
-    url = _url(where)
+    url = address_parts(where)
     if url is None:
         return _made(StdinSource, **options) if str(where) == "-" else _made(FileSource, where, **options)
     from ripplet.io.kafka import KafkaSource
     from ripplet.io.redis_streams import RedisSource
 
     brokers: list[Callable[..., EventSource]] = [RedisSource, KafkaSource]
-    return _broker(url, brokers, options)
+    return made_for_broker(url, brokers, options)
 
 
 def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     """A sink for changes: "-" for standard output, a .jsonl file, a folder for Parquet, or a Redis or Kafka address."""
-    url = _url(where)
+    url = address_parts(where)
     if url is None:
         if str(where) == "-":
             return _made(StdoutSink, **options)
@@ -57,12 +57,12 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     from ripplet.io.redis_sinks import RedisSink
 
     brokers: list[Callable[..., ChangeSink]] = [RedisSink, KafkaSink]
-    return _broker(url, brokers, options)
+    return made_for_broker(url, brokers, options)
 
 
 def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> PoisonSink:
     """A sink for messages that hold no events: a .jsonl file, or a Redis or Kafka address."""
-    url = _url(where)
+    url = address_parts(where)
     if url is None:
         known = {".jsonl": JsonlDeadLetters, ".ndjson": JsonlDeadLetters}
         return _made(_file_sink("dead letters", where, known), where, **options)
@@ -70,10 +70,10 @@ def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> PoisonSink
     from ripplet.io.redis_sinks import RedisDeadLetters
 
     brokers: list[Callable[..., PoisonSink]] = [RedisDeadLetters, KafkaDeadLetters]
-    return _broker(url, brokers, options)
+    return made_for_broker(url, brokers, options)
 
 
-def _url(where: str | os.PathLike[str]) -> SplitResult | None:
+def address_parts(where: str | os.PathLike[str]) -> SplitResult | None:
     """The parts of an address; None for a path."""
     if not isinstance(where, str) or "://" not in where:
         return None
@@ -92,7 +92,8 @@ def _file_sink(name: str, where: str | os.PathLike[str], known: Mapping[str, Cal
     return known[suffix]
 
 
-def _broker(url: SplitResult, brokers: Sequence[Callable[..., T]], options: dict[str, Any]) -> T:
+def made_for_broker(url: SplitResult, brokers: Sequence[Callable[..., T]], options: dict[str, Any]) -> T:
+    """What stands for an address: of two kinds, the first for Redis and the second for Kafka, the one it names."""
     redis, kafka = brokers
     query = dict(parse_qsl(url.query))
     if url.scheme == "kafka":

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ripplet.errors import InvalidValueError
 from ripplet.events import Batch, Id, as_list
 from ripplet.io.backoff import PATIENCE, UnreachableError, patiently
-from ripplet.io.connect import _broker, _url
+from ripplet.io.connect import address_parts, made_for_broker
 
 TOKEN = "RIPPLET_TOKEN"
 """The variable of the environment that holds the token for a service that needs one."""
@@ -41,9 +41,9 @@ def open_target(where: str, *, labels: Mapping[Id, str] | None = None, **paramet
         return DirectoryTarget(Path(where), parameters)
     if scheme in ("http", "https"):
         return ServiceTarget(where, labels or {})
-    url = _url(where)
+    url = address_parts(where)
     assert url is not None  # an address, or it would have been refused
-    made: Target = _broker(url, [RedisTarget, KafkaTarget], {})
+    made: Target = made_for_broker(url, [RedisTarget, KafkaTarget], {})
     return made
 
 
