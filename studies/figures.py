@@ -21,6 +21,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "quality": readme.quality,
     "stability": readme.stability,
     "speed": readme.speed,
+    "sizes": readme.sizes,
     "verdicts": paper.verdicts,
     "data_sets": paper.data_sets,
     "index_order": paper.index_order,
