@@ -85,10 +85,12 @@ class SpectralView:
         values lie far below it, they have been damped too: then it is done again with what is known now.
         """
         operator = self._operator(adjacency, len(rows), threads)
-        block, low, ritz = rows, operator.lowest(), mu
+        block, low, ritz = rows.copy(), operator.lowest(), mu
+        block[~operator.active] = 0
         for turn in range(PASSES):
             high = max(float(ritz.min()), SMALLEST_GAIN)
-            block = chebyshev(operator, _normalised(operator, block, seed + turn), low, high, self.degree)
+            _normalise(operator, block, seed + turn)
+            block = chebyshev(operator, block, low, high, self.degree)
             operator.deflate(block)
             ritz, block = rayleigh_ritz(operator, block)
             if high == SMALLEST_GAIN or ritz.min() >= FAR_BELOW * high:
@@ -139,10 +141,8 @@ def _positive(values: NDArray[np.float64]) -> float:
     return float(np.maximum(values, 0.0).sum())
 
 
-def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[Any]:
-    """The current rows as a block to filter: columns of one length, those that say nothing yet filled with noise."""
-    block = rows.copy()
-    block[~operator.active] = 0
+def _normalise(operator: Operator, block: NDArray[Any], seed: int) -> None:
+    """Make rows a block to filter, in place: columns of one length, those that say nothing yet filled with noise."""
     operator.deflate(block)
     norms = operator.lengths(block)
     empty = norms <= 1e-6 * max(norms.max(initial=0.0), 1e-300)
@@ -151,7 +151,6 @@ def _normalised(operator: Operator, rows: NDArray[Any], seed: int) -> NDArray[An
         operator.deflate(block)
         norms = operator.lengths(block)
     block /= np.maximum(norms, np.finfo(block.dtype).tiny).astype(block.dtype)
-    return block
 
 
 DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of their own
