@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from concurrent.futures import wait
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -117,6 +118,14 @@ class Engine:
         self.pending = Pending.begin(self.rule, self.field, self.sequence, self.anchor_lag)
         self._note_size()
         return corrected
+
+    def wait_for_anchor(self) -> None:
+        """Return once the anchor that the next batch takes over, if it does, is worked out.
+
+        For writers that want to wait before they keep readers out, not meanwhile.
+        """
+        if self.pending is not None and self.sequence + 1 >= self.pending.until:
+            wait([self.pending.correction])
 
     def _take_over(self, pending: Pending) -> Rows:
         """Correct all vectors by the anchor that was begun some batches ago; waits for it if need be."""

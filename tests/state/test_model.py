@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import Future
 
 import pytest
 
 from ripplet import Batch, InvalidValueError, SpectralView
+from ripplet.datasets.synthetic import planted_partition
 from ripplet.errors import StateError
 from ripplet.state.model import ANCHOR_LAG, check_parameters, kept_parameters, new_model
 
@@ -39,3 +42,25 @@ def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
     with pytest.raises(StateError, match="for reading"):
         model.partial_fit([("b", "c")])
     assert model.ids == ["a", "b"]
+
+
+def test_readers_do_not_wait_for_an_anchor_that_is_not_ready() -> None:
+    """The batch that takes it over does, and before it keeps them out."""
+    model = new_model(kept_parameters({"dim": 3, "anchor_growth": 0.01, "start_size": 20}, 1), 1)
+    edges = planted_partition(communities=2, size=30, seed=0).edges
+    model.take_in(Batch.of(edges[:, 0], edges[:, 1]))  # the start
+    model.take_in(Batch.of(["a", "a"], [0, 1]))
+    model.take_in(Batch.of(["b", "b"], ["a", 1]))
+    pending = model.engine.pending
+    assert pending is not None
+    ready, pending.correction = pending.correction.result(), Future()
+    taking = threading.Thread(target=model.take_in, args=(Batch.of(["c"], ["a"]),), daemon=True)
+    taking.start()
+    taking.join(0.05)
+    assert taking.is_alive()
+    assert model.vectors(["a"]).shape == (1, 3)  # would hang here
+    assert "c" not in model
+    pending.correction.set_result(ready)
+    taking.join(10)
+    assert "c" in model
+    assert model.engine.pending is not pending

@@ -30,6 +30,7 @@ class KeptModel(Embedder):
 
     def take_in(self, batch: Batch) -> Changes:
         """Apply a batch that is on disk."""
+        self._engine.wait_for_anchor()
         with self._lock.writing():
             return self._changes(self._engine.apply(batch))
 
