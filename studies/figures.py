@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blocks import aims, comparison, objective, paper, readme
+from blocks import aims, comparison, objective, operations, paper, readme
 from blocks.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -21,7 +21,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "quality": readme.quality,
     "stability": readme.stability,
     "speed": readme.speed,
-    "sizes": readme.sizes,
+    "sizes": operations.sizes,
+    "crashes": operations.crashes,
+    "durable": operations.durable,
+    "service": operations.service,
     "verdicts": paper.verdicts,
     "data_sets": paper.data_sets,
     "index_order": paper.index_order,

@@ -47,17 +47,3 @@ def speed() -> str:
         "the same at its peak, with an anchor": f"{memory['peak_with_anchor_mb']:,.0f} MB",
     }
     return "\n".join(["| | |", "|---|---:|", *(f"| {what} | {value} |" for what, value in rows.items())])
-
-
-def sizes() -> str:
-    """What a million vertices take in memory, for those who choose a machine."""
-    memory = content("memory.json")
-    if memory is None:
-        return NOTHING
-    resident, peak = memory["resident_beyond_imports_mb"], memory["peak_with_anchor_mb"]
-    return fill(
-        f"{memory['vertices']:,} vertices of 128 columns with {memory['edges']:,} edges take {resident:,.0f} MB beside "
-        f"the {memory['resident_mb'] - resident:,.0f} MB of the libraries, and {peak:,.0f} MB in all at the peak of an "
-        f"anchor (`python benchmarks/memory.py`).",
-        120,
-    )

@@ -1,0 +1,76 @@
+"""What a machine has to have, what durability costs, and what a service answers in."""
+
+from __future__ import annotations
+
+from textwrap import fill
+
+from blocks.records import NOTHING, content
+
+
+def sizes() -> str:
+    """What a million vertices take in memory, for those who choose a machine."""
+    memory = content("memory.json")
+    if memory is None:
+        return NOTHING
+    resident, peak = memory["resident_beyond_imports_mb"], memory["peak_with_anchor_mb"]
+    return fill(
+        f"{memory['vertices']:,} vertices of 128 columns with {memory['edges']:,} edges take {resident:,.0f} MB beside "
+        f"the {memory['resident_mb'] - resident:,.0f} MB of the libraries, and {peak:,.0f} MB in all at the peak of an "
+        f"anchor (`python benchmarks/memory.py`).",
+        120,
+    )
+
+
+def crashes() -> str:
+    """How often a session was killed, and what came of it."""
+    crash = content("crash.json")
+    if crash is None:
+        return NOTHING
+    sources = ", ".join(f"{count} {source}" for source, count in crash["by_source"].items())
+    return fill(
+        f"`make crash` has killed sessions {crash['kills']:,} times ({sources}; at {len(crash['by_moment'])} kinds of "
+        f"moments) over {crash['batches']:,} batches, and compared each with one that was left alone: "
+        f"{len(crash['faults'])} differed.",
+        120,
+    )
+
+
+def durable() -> str:
+    """What it costs to have every batch on disk first."""
+    found = content("durable.json")
+    if found is None:
+        return NOTHING
+    rows = {
+        "one batch per flush, no anchors": found["no_anchors_one_by_one_over_memory"],
+        "sixteen batches per flush, no anchors": found["no_anchors_grouped_over_memory"],
+        "one batch per flush, anchors at once": found["anchors_one_by_one_over_memory"],
+        "one batch per flush, anchors in the background": found["anchors_behind_over_memory"],
+    }
+    return _table("edges/s in batches of 1,000, over a model in memory", {n: f"{v:.2f} ×" for n, v in rows.items()})
+
+
+def service() -> str:
+    """What a service answers in, without anchors and with them."""
+    found = content("service.json")
+    if found is None:
+        return NOTHING
+    rows = {
+        "`POST /v1/edges`, 1,000 edges a request": "{edges_per_second_http:,.0f} edges/s",
+        "the same, over the session without HTTP": "{http_over_durable:.2f} ×",
+        "an arrival, p50 and p99": "{arrival_p50_ms:.1f} and {arrival_p99_ms:.1f} ms",
+        "a vector during full ingestion, 1,000 a second, p50 and p99": "{read_p50_ms:.1f} and {read_p99_ms:.0f} ms",
+    }
+    cells = [
+        (what, *(text.format(**_of(found, kind)) for kind in ("plain", "anchored"))) for what, text in rows.items()
+    ]
+    lines = ["| | no anchors | anchors |", "|---|---:|---:|", *(f"| {' | '.join(row)} |" for row in cells)]
+    recovered = f"{found['recovered_vertices']:,.0f} vertices are recovered in {found['recovery_seconds']:.1f} s."
+    return "\n".join([*lines, "", recovered])
+
+
+def _of(found: dict[str, float], kind: str) -> dict[str, float]:
+    return {name.removesuffix(f"_{kind}"): value for name, value in found.items() if name.endswith(f"_{kind}")}
+
+
+def _table(title: str, rows: dict[str, str]) -> str:
+    return "\n".join([f"| {title} | |", "|---|---:|", *(f"| {what} | {value} |" for what, value in rows.items())])
