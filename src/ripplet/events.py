@@ -320,3 +320,9 @@ def take(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
     if isinstance(column, pa.Array):
         return column[rows] if isinstance(rows, slice) else column.take(pa.array(rows))
     return column[rows] if isinstance(rows, slice) else [column[row] for row in rows]
+
+
+def select(batch: Batch, rows: NDArray[np.int64] | slice) -> Batch:
+    """Some rows of a batch, in the order given."""
+    extra = (None if column is None else column[rows] for column in (batch.weight, batch.op, batch.time))
+    return Batch(take(batch.src, rows), take(batch.dst, rows), *extra)  # type: ignore[arg-type]

@@ -13,9 +13,9 @@ import numpy as np
 
 from ripplet.embedder import Embedder
 from ripplet.errors import InvalidValueError
-from ripplet.events import Batch
+from ripplet.events import Batch, select
 from ripplet.io.edges import BATCH_SIZE, EdgeReader, open_edges
-from ripplet.io.regroup import concatenate, cut, part, select
+from ripplet.io.regroup import concatenate, cut, part
 from ripplet.io.write import LOG_FORMATS, VECTOR_FORMATS, ChangeLog, check_output, write_vectors
 
 if TYPE_CHECKING:

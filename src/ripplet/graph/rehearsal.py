@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripplet.errors import RippletError, UnknownEdgeError, UnknownVertexError
-from ripplet.events import Batch, Id, Op, as_list, take
+from ripplet.events import Batch, Id, Op, as_list, select
 
 if TYPE_CHECKING:
     from ripplet.graph.graph import Graph
@@ -110,7 +110,7 @@ class Admission:
             return batch, {}
         refused = self._play(batch).rows
         if refused:
-            batch = _without(batch, list(refused))
+            batch = select(batch, np.delete(np.arange(len(batch)), list(refused)))
         self._admitted.append(batch)
         self._played += 1
         return batch, refused
@@ -126,14 +126,3 @@ class Admission:
 def removes(batch: Batch) -> bool:
     """Whether a batch removes anything: only then can it be refused."""
     return batch.op is not None and bool(((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX)).any())
-
-
-def _without(batch: Batch, rows: list[int]) -> Batch:
-    kept = np.delete(np.arange(len(batch)), rows)
-    return Batch(
-        take(batch.src, kept),
-        take(batch.dst, kept),
-        None if batch.weight is None else batch.weight[kept],
-        None if batch.op is None else batch.op[kept],
-        None if batch.time is None else batch.time[kept],
-    )

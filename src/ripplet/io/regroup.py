@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from ripplet.events import Batch, Id, IdColumn, Op, as_list, take
+from ripplet.events import Batch, Id, IdColumn, Op, as_list, select
 
 
 def regroup(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
@@ -34,12 +33,6 @@ def cut(batch: Batch, size: int) -> Iterator[Batch]:
 def part(batch: Batch, first: int, last: int) -> Batch:
     """The rows of a batch from `first` up to `last`."""
     return select(batch, slice(first, last))
-
-
-def select(batch: Batch, rows: NDArray[np.int64] | slice) -> Batch:
-    """Some rows of a batch, in the order given."""
-    extra = (None if column is None else column[rows] for column in (batch.weight, batch.op, batch.time))
-    return Batch(take(batch.src, rows), take(batch.dst, rows), *extra)  # type: ignore[arg-type]
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:

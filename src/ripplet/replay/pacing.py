@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.errors import FormatError, InvalidValueError
-from ripplet.events import Batch
-from ripplet.io.regroup import cut, part, regroup, select
+from ripplet.events import Batch, select
+from ripplet.io.regroup import cut, part, regroup
 
 TICK = 0.05
 """Seconds of a stream that go out together: shorter than an eye can tell."""
