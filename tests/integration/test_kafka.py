@@ -15,6 +15,7 @@ import pytest
 from ripplet.changes import Changes
 from ripplet.errors import FormatError
 from ripplet.events import as_list, id_column
+from ripplet.io.arrow import stream_bytes
 from ripplet.io.backoff import UnreachableError
 from ripplet.io.change_messages import change_message
 from ripplet.io.kafka import KafkaSource
@@ -149,11 +150,7 @@ def test_the_group_is_told_how_far_we_are(kafka_servers, topic, send, begun):
 
 
 def arrow(**columns):
-    table = pa.table(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return stream_bytes(pa.table(columns))
 
 
 def test_payloads_and_poison(send, begun):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ripplet.changes import Changes
 from ripplet.errors import FormatError
 from ripplet.events import as_list, id_column
+from ripplet.io.arrow import stream_bytes
 from ripplet.io.backoff import UnreachableError
 from ripplet.io.change_messages import change_message
 from ripplet.io.redis_sinks import RedisDeadLetters, RedisSink
@@ -217,11 +218,7 @@ def test_a_stream_that_is_deleted_begins_anew(redis_client, begun):
 
 
 def arrow(**columns):
-    table = pa.table(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return stream_bytes(pa.table(columns))
 
 
 def test_payloads_and_poison(redis_client, begun):

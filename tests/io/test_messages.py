@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ripplet.events import Batch, Op, as_list
+from ripplet.io.arrow import stream_bytes
 from ripplet.io.base import ReadOptions
 from ripplet.io.messages import (
     MAX_ID_BYTES,
@@ -29,11 +30,7 @@ def rows(batch: Batch):
 
 
 def stream(**columns):
-    table = pa.table(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return stream_bytes(pa.table(columns))
 
 
 ADD, REMOVE, VERTEX, GONE = Op

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ripplet.io.arrow import stream_bytes
 from ripplet.service.settings import Limits
 
 ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
@@ -52,15 +53,7 @@ def test_any_json_is_taken_or_refused(service: Any, value: Any) -> None:
     sent(service, "application/json", json.dumps({"edges": value}).encode())
 
 
-def good_arrow() -> bytes:
-    table = pa.table({"src": ["a", "b", "c"], "dst": ["d", "e", "f"], "weight": [1.0, 2.0, 3.0]})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-GOOD = good_arrow()
+GOOD = stream_bytes(pa.table({"src": ["a", "b", "c"], "dst": ["d", "e", "f"], "weight": [1.0, 2.0, 3.0]}))
 
 
 @pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
@@ -87,11 +80,7 @@ def test_a_damaged_arrow_stream_is_taken_or_refused(service: Any, flips: list[tu
     )
 )
 def test_any_columns_are_taken_or_refused(service: Any, columns: dict[str, Any]) -> None:
-    table = pa.table(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    sent(service, ARROW, sink.getvalue().to_pybytes())
+    sent(service, ARROW, stream_bytes(pa.table(columns)))
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_read(start: Any) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ripplet.errors import FormatError
 from ripplet.events import Batch, Id, IdColumn
+from ripplet.io.arrow import stream_bytes
 
 _MIXED = {b"ids": b"mixed"}  # ids of both kinds, or beyond 64 bits, written as text with a letter for the kind
 
@@ -21,10 +22,7 @@ def encode(batch: Batch) -> bytes:
             array = pa.array(column)
             columns.append((pa.field(name, array.type), array))
     rows = pa.record_batch([array for _, array in columns], schema=pa.schema([field for field, _ in columns]))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_batch(rows)
-    return sink.getvalue().to_pybytes()
+    return stream_bytes(rows)
 
 
 def decode(payload: bytes) -> Batch:

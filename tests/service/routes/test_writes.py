@@ -6,15 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ripplet.io.arrow import stream_bytes
+
 ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
 
 
 def arrow(**columns: Any) -> bytes:
-    table = pa.table(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return stream_bytes(pa.table(columns))
 
 
 def stats(service: Any) -> dict[str, Any]:

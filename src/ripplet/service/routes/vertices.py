@@ -9,6 +9,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
 from ripplet.events import Id
+from ripplet.io.arrow import stream_bytes
 from ripplet.service import reads, schemas
 from ripplet.service.answers import Refused, json_answer
 from ripplet.service.bodies import ARROW, model_of
@@ -82,10 +83,7 @@ def _as_arrow(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
     rows = pa.array(np.flatnonzero(there))
     flat = pa.FixedSizeListArray.from_arrays(pa.array(found.ravel()), found.shape[1])
     table = pa.table({"row": rows, "vector": flat}).replace_schema_metadata({"sequence": str(sequence)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return Response(sink.getvalue().to_pybytes(), media_type=ARROW)
+    return Response(stream_bytes(table), media_type=ARROW)
 
 
 @router.post(

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ripplet.io.arrow import stream_bytes
+
+TABLE = pa.table({"src": ["a", "b"], "dst": [1, 2]}).replace_schema_metadata({"sequence": "7"})
+
+
+@pytest.mark.parametrize("rows", [TABLE, TABLE.to_batches()[0], TABLE[:0]])
+def test_a_stream_is_read_back_as_it_was(rows: pa.Table | pa.RecordBatch) -> None:
+    with pa.ipc.open_stream(stream_bytes(rows)) as stream:
+        found = stream.read_all()
+    assert found.schema.metadata == {b"sequence": b"7"}
+    assert found.to_pylist() == rows.to_pylist()
