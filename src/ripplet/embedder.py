@@ -125,11 +125,12 @@ class Embedder:
         with self._lock.writing():
             engine = self._engine
             possible = self.rule != "paper" and engine.graph.adjacency.edges > 0
-            before = gaps(engine) if gap else []
+            best: dict[Any, float] = {}  # of the graph, which an anchor leaves alone
+            before = gaps(engine, best) if gap else []
             moved = engine.anchor() if possible else np.empty(0, np.int64)
             changes = self._changes(Outcome(moved, engine.graph.next_arrival, [], possible))
             if gap:
-                changes.spectrum = [[found.share for found in state] for state in (before, gaps(engine))]
+                changes.spectrum = [[found.share for found in state] for state in (before, gaps(engine, best))]
             return changes
 
     # ------------------------------------------------------------------ what comes out

@@ -16,7 +16,9 @@ from ripplet.engine import Engine
 from ripplet.objective import Objective, polar
 from ripplet.objective.bound import least_homophily
 from ripplet.parallel import one_blas_thread
+from ripplet.rules.base import Rule
 from ripplet.rules.ripple import RippleRule
+from ripplet.views.base import View
 
 
 class Gap(NamedTuple):
@@ -51,20 +53,33 @@ def losses(engine: Engine, since: Engine | None = None, *, bound: bool = False) 
     return dict(zip(names, values, strict=True))
 
 
-def gaps(engine: Engine) -> list[Gap]:
-    """Per view of rule `ripple`, how much of the best it holds; nothing before the start, nor for rule `paper`."""
+def gaps(engine: Engine, best: dict[tuple[View, int], float] | None = None) -> list[Gap]:
+    """Per view of rule `ripple`, how much of the best it holds; nothing before the start, nor for rule `paper`.
+
+    `best` keeps the best of the views from one call to the next, for as long as the graph stays as it is.
+    """
+    best = {} if best is None else best
     rule = engine.rule
     if not isinstance(rule, RippleRule) or not rule.ready:
         return []
     space, adjacency, rows, threads = rule.space, engine.graph.adjacency, engine.graph.rows, rule.threads
+    found = []
     with one_blas_thread():
-        return [
-            Gap(
-                view.reached(adjacency, engine.field.vectors[:rows, part], threads=threads),
-                view.best(adjacency, rows, part.stop - part.start, threads=threads),
-            )
-            for view, part in zip(space.views, space.parts, strict=True)
-        ]
+        for view, part in zip(space.views, space.parts, strict=True):
+            columns = part.stop - part.start
+            if (view, columns) not in best:
+                best[view, columns] = view.best(adjacency, rows, columns, threads=threads)
+            reached = view.reached(adjacency, engine.field.vectors[:rows, part], threads=threads)
+            found.append(Gap(reached, best[view, columns]))
+    return found
+
+
+def orthonormal(rule: Rule, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """The nearest rows with FᵀF = I; those of rule `ripple` in the coordinates they are served in."""
+    with one_blas_thread():
+        vectors = polar(rows.astype(np.float64))
+    turn = rule.space.turn if isinstance(rule, RippleRule) else None
+    return vectors if turn is None else vectors @ turn
 
 
 def _feasible(engine: Engine) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
@@ -73,10 +88,7 @@ def _feasible(engine: Engine) -> tuple[NDArray[np.int64], NDArray[np.float64]] |
     rows = order[engine.graph.adjacency.links.count[order] > 0]
     if rows.size < engine.field.vectors.shape[1]:
         return None
-    with one_blas_thread():
-        vectors = polar(engine.field.vectors[rows].astype(np.float64))
-    turn = engine.rule.space.turn if isinstance(engine.rule, RippleRule) else None
-    return rows, vectors if turn is None else vectors @ turn
+    return rows, orthonormal(engine.rule, engine.field.vectors[rows])
 
 
 def _earlier(engine: Engine, rows: NDArray[np.int64], since: Engine | None) -> tuple[Any, Any]:

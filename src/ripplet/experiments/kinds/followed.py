@@ -17,7 +17,7 @@ from ripplet.embedder import Embedder
 from ripplet.errors import InvalidValueError
 from ripplet.evaluation.protocols import Arrivals
 from ripplet.influence.cascade import Cascade
-from ripplet.objective import polar
+from ripplet.optimality import orthonormal
 from ripplet.rules.ripple import RippleRule
 
 DEPTH = 1  # of influence: the default of both rules
@@ -105,11 +105,9 @@ class Followed:
         """
         field, rule = self.model._engine.field, self.model._engine.rule
         rows = np.flatnonzero(field.placed[: self.place])
-        vectors = field.vectors[rows].astype(np.float64)
-        if not isinstance(rule, RippleRule):
-            return rows, vectors
-        turn = rule.space.turn
-        return rows, polar(vectors) if turn is None else polar(vectors) @ turn
+        if isinstance(rule, RippleRule):
+            return rows, orthonormal(rule, field.vectors[rows])
+        return rows, field.vectors[rows].astype(np.float64)
 
 
 def last_action(arrivals: Arrivals, start: int, end: int) -> int:
