@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ripplet.cli.console import print_json
 from ripplet.cli.options import Json
+
+if TYPE_CHECKING:
+    from ripplet.state.lock import DirectoryLock
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a session.")]
 
@@ -39,15 +43,9 @@ def inspect(directory: Directory, json: Json = False) -> None:
 def verify(directory: Directory, json: Json = False) -> None:
     """Check every byte, and that replaying the batches gives every snapshot. Exit status 3 where something is wrong."""
     from ripplet.state.inspection import verify
-    from ripplet.state.lock import DirectoryLock
 
-    if not directory.is_dir():
-        raise typer.BadParameter(f"{directory} is no directory")
-    lock = DirectoryLock(directory)
-    try:
+    with _alone(directory):
         found = verify(directory)
-    finally:
-        lock.release()
     if json:
         print_json(found)
     else:
@@ -78,22 +76,23 @@ def compact(directory: Directory, json: Json = False) -> None:
 def cut(directory: Directory, json: Json = False) -> None:
     """Give up what follows a damaged batch. For when there is no copy to restore; the damaged journal is kept."""
     from ripplet.state.journal import JOURNAL, Journal
-    from ripplet.state.lock import DirectoryLock
     from ripplet.state.model import new_model
     from ripplet.state.recovery import recover
     from ripplet.state.snapshot import SNAPSHOTS, Snapshots
 
-    if not directory.is_dir():
-        raise typer.BadParameter(f"{directory} is no directory")
-    lock = DirectoryLock(directory)
-    try:
-        journal = Journal(directory / JOURNAL, forgiving=True)
+    with _alone(directory), closing(Journal(directory / JOURNAL, forgiving=True)) as journal:
         snapshots, meta = Snapshots(directory / SNAPSHOTS), journal.meta
         _, recovery = recover(journal, snapshots, lambda: new_model(meta, None), forgiving=True)
         last = journal.last
-        journal.close()
-    finally:
-        lock.release()
     if json:
         return print_json({"last": last, "lost": recovery.lost, "notes": recovery.notes})
     typer.echo(f"{directory}: {recovery.lost:,} batches given up; the last one is batch {last:,}")
+
+
+def _alone(directory: Path) -> DirectoryLock:
+    """Have a directory for oneself; one that is not there is not made."""
+    from ripplet.state.lock import DirectoryLock
+
+    if not directory.is_dir():
+        raise typer.BadParameter(f"{directory} is no directory")
+    return DirectoryLock(directory)

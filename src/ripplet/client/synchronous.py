@@ -72,7 +72,7 @@ class Client:
 
     def put_labels(self, labels: Mapping[Id, str | None]) -> int:
         """Set the labels of vertices; None takes one away. How many there are then."""
-        return int((self._send(calls.put_labels(labels)))["labels"])
+        return int(self._send(calls.put_labels(labels))["labels"])
 
     def stats(self, *, digest: bool = False, full: bool = False) -> dict[str, Any]:
         """How the service stands."""
@@ -84,7 +84,7 @@ class Client:
         `TooOldError` where what was missed is no longer kept.
         """
         if since is None:
-            since = int((self.stats())["sequence"])
+            since = int(self.stats()["sequence"])
         patience = Patience(self._retries)
         while True:
             try:

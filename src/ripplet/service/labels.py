@@ -11,6 +11,7 @@ from pathlib import Path
 from ripplet.errors import StateError
 from ripplet.events import Id
 from ripplet.service.answers import Refused
+from ripplet.state.database import connect, transaction
 
 MOST_LABELS = 2_000_000
 
@@ -20,9 +21,7 @@ class Labels:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
+        self._db = connect(path)
         self._db.execute("CREATE TABLE IF NOT EXISTS labels (id TEXT PRIMARY KEY, label TEXT NOT NULL) WITHOUT ROWID")
         found = self._db.execute("SELECT id, label FROM labels")
         self._labels: dict[Id, str] = {json.loads(name): label for name, label in found}
@@ -44,8 +43,7 @@ class Labels:
             if len(self._labels) + len(kept) > MOST_LABELS:
                 raise Refused(413, f"expected at most {MOST_LABELS:,} labels in all")
             try:
-                with self._db:
-                    self._db.execute("BEGIN")
+                with transaction(self._db):
                     self._db.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?)", kept)
                     self._db.executemany("DELETE FROM labels WHERE id = ?", gone)
             except sqlite3.DatabaseError as error:

@@ -56,7 +56,7 @@ class Live:
     def __init__(self, model: Embedder, feed: Told, labels: LabelStore, metrics: Metrics) -> None:
         self.model, self.labels = model, labels
         self.shown = Shown(model, feed, labels)
-        self.pulse = Pulse(model, feed, lambda: list(metrics._recent))
+        self.pulse = Pulse(model, feed, metrics.latest)
 
     def map(self, epoch: int | None, tick: int | None) -> dict[str, Any]:
         """The points that have changed since, or all, and the size of what they are a sample of."""

@@ -65,10 +65,14 @@ class Metrics:
         """Count batches that could not be put on disk."""
         self.failed_batches.inc(batches)
 
+    def latest(self) -> list[tuple[float, int, int, int, float]]:
+        """The last batches: when, events, arrivals, changes, and the seconds from the queue (NaN: not from there)."""
+        return list(self._recent)
+
     def recent(self) -> dict[str, Any]:
         """Rates and latencies of the last minute, or of as much of it as is remembered."""
         now = time.monotonic()
-        rows = np.array([row for row in list(self._recent) if now - row[0] <= _RECENT], np.float64).reshape(-1, 5)
+        rows = np.array([row for row in self.latest() if now - row[0] <= _RECENT], np.float64).reshape(-1, 5)
         if not len(rows):
             return {"seconds": 0.0, "batches": 0, "events": 0, "arrivals": 0, "changes": 0, "p50": None, "p99": None}
         taken = rows[~np.isnan(rows[:, 4]), 4]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from types import TracebackType
 
 from ripplet.errors import StateError
 
@@ -34,6 +35,14 @@ class DirectoryLock:
         """Let others have the directory."""
         os.ftruncate(self._file, 0)
         os.close(self._file)
+
+    def __enter__(self) -> DirectoryLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
 
 
 def holder(directory: Path) -> str | None:

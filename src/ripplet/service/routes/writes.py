@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 
 from ripplet.events import Batch, Op
@@ -19,58 +21,38 @@ router = APIRouter(prefix="/v1", tags=["writes"])
 _REFUSED = schemas.refusals(400, 404, 408, 413, 415, 422, 429)
 
 
-def _key_parameter(extra: dict[str, object]) -> dict[str, object]:
+def _described(body: dict[str, object]) -> dict[str, Any]:
+    """How every write is described: its body, the header that may hold its key, and what it is answered with."""
     header = {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "minLength": 1, "maxLength": 256}}
-    return {**extra, "parameters": [header]}
+    extra = {**body, "parameters": [header]}
+    return {"response_model": schemas.Receipt, "responses": _REFUSED, "openapi_extra": extra}
 
 
-@router.post(
-    "/arrivals",
-    response_model=schemas.Receipt,
-    responses=_REFUSED,
-    openapi_extra=_key_parameter(schemas.events_body("arrivals")),
-)
+@router.post("/arrivals", **_described(schemas.events_body("arrivals")))
 async def add_arrivals(request: Request) -> Response:
     """Let vertices arrive with their edges: `{"key": "optional", "arrivals": [{"id": "v", "neighbours": ["a"]}]}`."""
     return await _write(request)
 
 
-@router.post(
-    "/edges",
-    response_model=schemas.Receipt,
-    responses=_REFUSED,
-    openapi_extra=_key_parameter(schemas.events_body("edges")),
-)
+@router.post("/edges", **_described(schemas.events_body("edges")))
 async def add_edges(request: Request) -> Response:
     """Add edges: `{"key": "optional", "edges": [["a", "b"], ["a", "c", 2.0]]}`."""
     return await _write(request)
 
 
-@router.delete(
-    "/edges",
-    response_model=schemas.Receipt,
-    responses=_REFUSED,
-    openapi_extra=_key_parameter(schemas.json_body(schemas.RemoveEdges)),
-)
+@router.delete("/edges", **_described(schemas.json_body(schemas.RemoveEdges)))
 async def remove_edges(request: Request) -> Response:
     """Remove edges, all of them or, where one is not there, none."""
     return await _remove(request, schemas.RemoveEdges, "remove_edges", "edges")
 
 
-@router.delete(
-    "/vertices",
-    response_model=schemas.Receipt,
-    responses=_REFUSED,
-    openapi_extra=_key_parameter(schemas.json_body(schemas.RemoveVertices)),
-)
+@router.delete("/vertices", **_described(schemas.json_body(schemas.RemoveVertices)))
 async def remove_vertices(request: Request) -> Response:
     """Remove vertices with all their edges, all of them or, where one is not there, none."""
     return await _remove(request, schemas.RemoveVertices, "remove_vertices", "ids")
 
 
-@router.delete(
-    "/vertices/{id:path}", response_model=schemas.Receipt, responses=_REFUSED, openapi_extra=_key_parameter({})
-)
+@router.delete("/vertices/{id:path}", **_described({}))
 async def remove_vertex(request: Request, id: str, kind: reads.Kind = "auto") -> Response:
     """Remove one vertex with all its edges."""
     runtime: Runtime = request.app.state.runtime
