@@ -6,6 +6,8 @@ from textwrap import fill
 
 from blocks.records import NOTHING, content
 
+VECTOR = 4 * 128  # bytes, of the columns that the benchmark has
+
 
 def sizes() -> str:
     """What a million vertices take in memory, for those who choose a machine."""
@@ -13,10 +15,12 @@ def sizes() -> str:
     if memory is None:
         return NOTHING
     resident, peak = memory["resident_beyond_imports_mb"], memory["peak_with_anchor_mb"]
+    per_edge = (resident * 2**20 - VECTOR * memory["vertices"]) / memory["edges"]
     return fill(
         f"{memory['vertices']:,} vertices of 128 columns with {memory['edges']:,} edges take {resident:,.0f} MB beside "
         f"the {memory['resident_mb'] - resident:,.0f} MB of the libraries, and {peak:,.0f} MB in all at the peak of an "
-        f"anchor (`python benchmarks/memory.py`).",
+        f"anchor (`python benchmarks/memory.py`): {VECTOR} bytes per vertex for its vector (4 × columns) and about "
+        f"{per_edge:.0f} per edge for everything else.",
         120,
     )
 
