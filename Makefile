@@ -15,7 +15,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test lint bench crash reproduce clean
+.PHONY: demo live test lint bench crash soak reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
@@ -33,10 +33,13 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.test
-	for file in $(filter-out benchmarks/crash.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/crash.py benchmarks/soak.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
 
 crash: $(VENV)/.test
 	$(BIN)/python benchmarks/crash.py --kills 200 --json results/crash.json
+
+soak: $(VENV)/.test
+	$(BIN)/python benchmarks/soak.py --json results/soak.json --picture results/figures/soak.svg
 
 reproduce: $(VENV)/.eval
 	$(BIN)/ripplet reproduce

@@ -17,19 +17,15 @@ import json
 import multiprocessing
 import os
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _report import run
+from _served import Served, served
 
 from ripplet import Batch, Session
 
@@ -52,68 +48,6 @@ def requests_of(edges: np.ndarray[Any, Any]) -> list[list[list[str]]]:
     """Edges as text ids, 1,000 to a request."""
     pairs = [[f"v{src}", f"v{dst}"] for src, dst in edges.tolist()]
     return [pairs[first : first + REQUEST] for first in range(0, len(pairs), REQUEST)]
-
-
-# the process
-
-
-class Served:
-    """A service in a process of its own."""
-
-    def __init__(self, state: Path, *options: str) -> None:
-        self.log = state.parent / f"{state.name}.log"
-        command = [
-            sys.executable,
-            "-m",
-            "ripplet.cli",
-            "serve",
-            "--state",
-            str(state),
-            "--port",
-            "0",
-            "--no-access-log",
-        ]
-        began = time.perf_counter()
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen([*command, "--threads", "1", *options], stderr=log)
-        self.port = self._port()
-        while self.get("/readyz")[0] != 200:
-            time.sleep(0.01)
-        self.start_seconds = time.perf_counter() - began
-
-    def _port(self) -> int:
-        while self.process.poll() is None:
-            if found := re.search(r"http://127\.0\.0\.1:(\d+)", self.log.read_text()):
-                return int(found[1])
-            time.sleep(0.01)
-        raise SystemExit(self.log.read_text())
-
-    def get(self, path: str) -> tuple[int, Any]:
-        """An answer: its status and what it holds."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port)
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return response.status, json.loads(response.read())
-
-    def ready_event(self) -> dict[str, Any]:
-        """What the service said of its recovery."""
-        lines = map(json.loads, self.log.read_text().splitlines())
-        return next(line for line in lines if line["event"] == "ready")
-
-    def stop(self) -> None:
-        """Let it end by itself."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(120)
-
-
-@contextmanager
-def served(state: Path, *options: str) -> Iterator[Served]:
-    """A service, ended afterwards."""
-    service = Served(state, *options)
-    try:
-        yield service
-    finally:
-        service.stop()
 
 
 def post(connection: http.client.HTTPConnection, path: str, body: Any) -> Any:

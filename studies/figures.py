@@ -25,6 +25,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "crashes": operations.crashes,
     "durable": operations.durable,
     "service": operations.service,
+    "soak": operations.soak,
     "verdicts": paper.verdicts,
     "data_sets": paper.data_sets,
     "index_order": paper.index_order,

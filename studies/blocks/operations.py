@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from textwrap import fill
 
-from blocks.records import NOTHING, content
+from blocks.records import NOTHING, content, plain, table
 
 VECTOR = 4 * 128  # bytes, of the columns that the benchmark has
 
@@ -37,6 +38,41 @@ def crashes() -> str:
         f"{len(crash['faults'])} differed.",
         120,
     )
+
+
+def soak() -> str:
+    """How a service was after half an hour of traffic and kills, over how it was before."""
+    found = content("soak.json")
+    if found is None:
+        return NOTHING
+    exact = "every acknowledged batch was there, once, and the digest in the end was that of a model left alone"
+    said = fill(
+        f"{found['minutes']:g} minutes at {found['arrivals_per_second']:,.0f} arrivals a second, half of the "
+        f"{found['greatest_arrivals_per_second']:,.0f} that the machine takes, into {found['vertices']:,} vertices: "
+        f"{found['batches']:,} batches, {found['anchors']:,} anchors, {found['snapshots']:,} snapshots, "
+        f"{found['reads'] + found['searches']:,} reads, {found['killed']} kills; "
+        f"{'; '.join(found['faults']) or exact}. Back after a kill in {found['away_seconds_median']:.1f} s, "
+        f"{found['away_seconds_longest']:.1f} s at most.",
+        120,
+    )
+    rows = {
+        "memory of the service": ("resident_mb", "MB"),
+        "open files": ("handles", ""),
+        "a batch, p50": ("write_p50_ms", "ms"),
+        "a batch, p99": ("write_p99_ms", "ms"),
+        "a vector, p50": ("read_p50_ms", "ms"),
+        "a vector, p99": ("read_p99_ms", "ms"),
+    }
+    cells: dict[str, Iterable[str]] = {
+        what: _flat(found["flatness"][name], unit) for what, (name, unit) in rows.items()
+    }
+    picture = "![Memory and latency over time](../results/figures/soak.svg)"
+    return "\n\n".join([said, table(["first third", "last third", "last over first"], cells), picture])
+
+
+def _flat(figure: dict[str, float], unit: str) -> list[str]:
+    thirds = [f"{plain(figure[third])} {unit}".strip() for third in ("first_third", "last_third")]
+    return [*thirds, f"{figure['last_over_first']:.2f} ×"]
 
 
 def durable() -> str:

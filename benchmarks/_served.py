@@ -1,0 +1,71 @@
+"""A service in a process of its own, for the benchmarks that measure one over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+class Served:
+    """`ripplet serve` on a state directory; there once it is ready. A free port is chosen where none is given."""
+
+    def __init__(self, state: Path, *options: str, port: int = 0) -> None:
+        self.log = state.parent / f"{state.name}.log"
+        fixed = {"state": state, "port": port, "threads": 1}
+        words = [word for name, value in fixed.items() for word in (f"--{name}", str(value))]
+        began = time.perf_counter()
+        with self.log.open("w") as log:
+            command = [sys.executable, "-m", "ripplet.cli", "serve", "--no-access-log", *words, *options]
+            self.process = subprocess.Popen(command, stderr=log)
+        self.port = self._port()
+        while self.get("/readyz")[0] != 200:
+            time.sleep(0.01)
+        self.start_seconds = time.perf_counter() - began
+
+    def _port(self) -> int:
+        while self.process.poll() is None:
+            if found := re.search(r"http://127\.0\.0\.1:(\d+)", self.log.read_text()):
+                return int(found[1])
+            time.sleep(0.01)
+        raise SystemExit(self.log.read_text())
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """An answer: its status and what it holds."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def ready_event(self) -> dict[str, Any]:
+        """What the service said of its recovery."""
+        lines = map(json.loads, self.log.read_text().splitlines())
+        return next(line for line in lines if line["event"] == "ready")
+
+    def stop(self) -> None:
+        """Let it end by itself."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(120)
+
+    def kill(self) -> None:
+        """End it as a loss of power would."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def served(state: Path, *options: str) -> Iterator[Served]:
+    """A service, ended afterwards."""
+    service = Served(state, *options)
+    try:
+        yield service
+    finally:
+        service.stop()

@@ -1,0 +1,272 @@
+"""A service under traffic for half an hour, killed again and again: does it stay as it was, in memory and in speed?
+
+    python benchmarks/soak.py [--minutes 30] [--kills 10] [--vertices 20000] [--json FILE] [--picture FILE]
+
+A graph grows to its size and then keeps it: with every batch of arrivals as many of the oldest vertices go. First as
+fast as the service takes it, which gives the greatest rate; then for so many minutes at half of that, over HTTP, with
+anchors, snapshots and compaction as they come by default, with reads of vectors, of the nearest and of the changes.
+Now and then the service is killed with SIGKILL and started again on the same directory; what was not acknowledged is
+sent again under the same key. In the end its digest has to be that of a model that took in the same batches in peace.
+
+Flat is judged without the first sixth of the time, and without what comes right after a kill: until the stream is on
+time again, and what the service keeps for those who follow changes is full again. That is said apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from _served import Served
+from _soak_record import ON_TIME, Course, Kill, Sample, draw, sample
+from _soak_traffic import Readers, Stream, sliding
+
+from ripplet import Batch
+from ripplet.replay.pacing import Beat, Report, play
+from ripplet.state.model import kept_parameters, new_model
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done."""
+
+    minutes: float
+    kills: int
+    vertices: int
+    arrivals: int  # in a batch
+    dim: int
+    snapshot_every: int | None
+    seed: int
+
+    @property
+    def seconds(self) -> float:
+        """Of the part that is judged."""
+        return 60 * self.minutes
+
+    @property
+    def measuring(self) -> float:
+        """Seconds at full speed."""
+        return min(60.0, max(3.0, self.seconds / 10))
+
+    @property
+    def warming(self) -> float:
+        """Seconds at the beginning that are not judged: the journal is not full before there are a few snapshots."""
+        return self.seconds / 6
+
+    @property
+    def settling(self) -> float:
+        """Seconds after a start that are not judged."""
+        return min(60.0, self.seconds / 12)
+
+    @property
+    def every(self) -> float:
+        """Seconds between two samples."""
+        return max(0.5, self.seconds / 360)
+
+    def moments(self) -> list[float]:
+        """When to kill, in seconds: at random, but each in its own part of the time."""
+        part, chooser = self.seconds / max(self.kills, 1), random.Random(self.seed)
+        return [part * (number + chooser.uniform(0.1, 0.7)) for number in range(self.kills)]
+
+
+class Soak:
+    """One run: the service, those who send and read, whoever kills, whoever looks on."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self.plan, self.state = plan, folder / "state"
+        self.options = ["--dim", str(plan.dim), "--seed", str(plan.seed)]
+        if plan.snapshot_every is not None:
+            self.options += ["--set", f"snapshot_every={plan.snapshot_every}"]
+        self.service = Served(self.state, *self.options)
+        self.up_since = time.monotonic()
+        self.faults: list[str] = []
+        self.kills: list[Kill] = []
+        self.samples: list[Sample] = []
+        self.snapshots: set[str] = set()
+        self.behind = 0.0
+        self.url = f"http://127.0.0.1:{self.service.port}"
+        self.stream = Stream(self.url, self.faults)
+        self.batches = sliding(plan.vertices, plan.arrivals, plan.seed)
+        self._over = threading.Event()
+
+    def known(self) -> range:
+        """Vertices that are acknowledged, and will be there for a while."""
+        newest = self.stream.sent * self.plan.arrivals
+        return range(newest - self.plan.vertices // 2, newest)
+
+    def run(self) -> dict[str, Any]:
+        """All of it; the record."""
+        plan = self.plan
+        for batch in islice(self.batches, plan.vertices // plan.arrivals):
+            self.stream.send(batch)
+        readers = Readers(self.url, self.known, self.faults)
+        most = self.greatest_rate()
+        said(f"greatest rate: {most:,.0f} arrivals/s; half of it for {plan.minutes:g} minutes")
+        self.began, first = time.monotonic(), self.stream.sent
+        beside = [threading.Thread(target=work) for work in (self.kill, self.look_on)]
+        for thread in beside:
+            thread.start()
+        try:
+            report = play(self.beats(most / 2), self.stream.send, self.told)
+        finally:
+            self._over.set()
+            for thread in beside:
+                thread.join()
+            readers.stop()
+        stats = self.service.get("/v1/stats?digest=true")[1]
+        self.service.stop()
+        readers.join()
+        self.compare(stats)
+        logs = {"write": self.stream.log, "read": readers.reads, "nearest": readers.searches}
+        since = {name: [(at - self.began, took) for at, took in log] for name, log in logs.items()}
+        course = Course(self.samples, since, plan.warming)
+        return self.record(most, report, first, stats, readers, course) | {"course": course}
+
+    def greatest_rate(self) -> float:
+        """Arrivals per second, one request after the other, anchors and reads included."""
+        began, first = time.monotonic(), self.stream.sent
+        while time.monotonic() - began < self.plan.measuring:
+            self.stream.send(next(self.batches))
+        return (self.stream.sent - first) * self.plan.arrivals / (time.monotonic() - began)
+
+    def beats(self, rate: float) -> Iterator[Beat]:
+        """The batches of the part that is judged, and when each is due."""
+        step = self.plan.arrivals / rate
+        for number in range(int(self.plan.seconds / step)):
+            yield Beat(number * step, next(self.batches))
+
+    def told(self, report: Report) -> None:
+        """Keep how late the stream is."""
+        self.behind = report.behind_now
+
+    def kill(self) -> None:
+        """Kill the service when it is time, and start it again."""
+        for moment in self.plan.moments():
+            if self._over.wait(max(0.0, self.began + moment - time.monotonic())):
+                return
+            at = time.monotonic()
+            self.service.kill()
+            try:
+                self.service = Served(self.state, *self.options, port=self.service.port)
+            except SystemExit as error:  # the stream gives up after a while, and this says why
+                self.faults.append(f"not started again: {error}")
+                said(self.faults[-1])
+                return
+            self.up_since = time.monotonic()
+            ready = self.service.ready_event()
+            self.kills.append(Kill(at - self.began, self.up_since - at, ready["seconds"], ready["replayed"]))
+            said(f"{at - self.began:7.1f} s: killed, back after {self.up_since - at:.1f} s")
+
+    def look_on(self) -> None:
+        """Take samples."""
+        while not self._over.wait(self.plan.every):
+            now = time.monotonic()
+            begun = max(self.began + self.plan.warming, self.up_since + self.plan.settling)
+            settled = now > begun and self.behind < ON_TIME
+            self.snapshots |= {path.name for path in self.state.glob("snapshots/[0-9]*")}
+            taken = sample(self.service, self.state, now - self.began, self.stream.sent, settled)
+            if taken is not None:
+                self.samples.append(taken)
+
+    def compare(self, stats: dict[str, Any]) -> None:
+        """The state has to be that of a model that took in the same batches and was left alone."""
+        plan, sent = self.plan, self.stream.sent
+        said(f"{sent:,} batches over HTTP; the same once more, without any of it")
+        alone = in_peace(plan, sent)
+        for name, expected in {"sequence": sent, "vertices": plan.vertices, "digest": alone}.items():
+            if stats[name] != expected:
+                self.faults.append(f"{name}: expected {expected}, got {stats[name]}")
+
+    def record(
+        self, most: float, report: Report, first: int, stats: dict[str, Any], readers: Readers, course: Course
+    ) -> dict[str, Any]:
+        """Everything that is written down."""
+        sent, arrivals = self.stream.sent, self.plan.arrivals
+        return {
+            **asdict(self.plan),
+            "faults": self.faults,
+            "greatest_arrivals_per_second": round(most, 1),
+            "arrivals_per_second": round((sent - first) * arrivals / report.seconds, 1),
+            "batches": sent,
+            "edges": stats["edges"],
+            "anchors": stats["anchors"],
+            "snapshots": len(self.snapshots),
+            "reads": len(readers.reads),
+            "searches": len(readers.searches),
+            "looks_at_changes": len(readers.followed),
+            "killed": len(self.kills),
+            "sent_again": self.stream.retried,
+            "sent_again_and_there_already": self.stream.repeated,
+            "away_seconds_median": round(median([kill.away for kill in self.kills] or [0.0]), 2),
+            "away_seconds_longest": round(max([kill.away for kill in self.kills], default=0.0), 2),
+            "recovery_seconds_median": round(median([kill.recovery for kill in self.kills] or [0.0]), 2),
+            "recovery_seconds_longest": round(max([kill.recovery for kill in self.kills], default=0.0), 2),
+            "latest_seconds": round(report.behind, 2),
+            "settled": round(float(course.settled.mean()), 3),
+            "flatness": course.flatness(),
+            "after_kills": course.after_kills(),
+            "kills_at": [asdict(kill) for kill in self.kills],
+        }
+
+
+def in_peace(plan: Plan, batches: int) -> str:
+    """The digest of a model in memory after so many batches."""
+    model = new_model(kept_parameters({"dim": plan.dim, "seed": plan.seed}, None), None)
+    for batch in islice(sliding(plan.vertices, plan.arrivals, plan.seed), batches):
+        model.take_in(Batch.from_any(batch))
+    return model.digest()
+
+
+def said(line: str) -> None:
+    """Tell how it goes."""
+    print(line, flush=True)
+
+
+def main() -> None:
+    """Run it, print the figures, write them down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--vertices", type=int, default=20_000)
+    parser.add_argument("--arrivals", type=int, default=50, help="in a batch")
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--snapshot-every", type=int, help="events; the default of the service, if left out")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--picture", type=Path)
+    given = vars(parser.parse_args())
+    record, picture = given.pop("json"), given.pop("picture")
+    with tempfile.TemporaryDirectory(dir=os.environ.get("RIPPLET_BENCH_DIR")) as folder:
+        soak = Soak(Plan(**given), Path(folder))
+        try:
+            found = soak.run()
+        finally:
+            soak.service.kill()
+    course: Course = found.pop("course")
+    print(json.dumps(found, indent=1))
+    if record:
+        record.write_text(written(found, course))
+    if picture:
+        draw(course, soak.kills, picture)
+    raise SystemExit(1 if found["faults"] else 0)
+
+
+def written(found: dict[str, Any], course: Course) -> str:
+    """The record with its samples, one to a line."""
+    samples = ",\n".join(f"  {json.dumps(row)}" for row in course.rows())
+    return f'{json.dumps(found, indent=1)[:-2]},\n "samples": [\n{samples}\n ]\n}}\n'
+
+
+if __name__ == "__main__":
+    main()
