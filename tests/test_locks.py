@@ -97,6 +97,48 @@ def test_a_writer_waits_for_readers_and_goes_before_those_that_come_after_it() -
     assert order == ["early reader", "writer", "late reader"]
 
 
+def test_whoever_asked_is_told_when_the_write_is_over_and_goes_before_the_next() -> None:
+    lock, order = ReadWriteLock(), list[str]()
+    lock.ask_to_read(lambda: order.append("at once"))
+    lock.end_reading()
+    lock.begin_writing()
+    lock.ask_to_read(lambda: order.append("first"))
+    lock.ask_to_read(lambda: order.append("second"))
+    assert order == ["at once"]
+    lock.end_writing()
+    assert order == ["at once", "first", "second"]
+
+    def write() -> None:
+        with lock.writing():
+            order.append("writer")
+
+    with running(write) as (writer,):
+        lock.end_reading()
+        writer.join(SOON)
+        assert order[3:] == []  # one of them still reads
+        lock.end_reading()
+    assert order[3:] == ["writer"]
+
+
+def test_whoever_asked_is_told_where_the_writer_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, told = ReadWriteLock(), []
+
+    def interrupt() -> None:
+        lock._state.release()  # as a wait does
+        lock.ask_to_read(lambda: told.append(1))
+        lock._state.acquire()
+        raise KeyboardInterrupt
+
+    with lock.reading(), monkeypatch.context() as patched:
+        patched.setattr(lock._changed, "wait", interrupt)
+        with pytest.raises(KeyboardInterrupt), lock.writing():
+            pass
+    assert told == [1]
+    lock.end_reading()
+    with lock.writing():
+        pass
+
+
 def test_an_error_inside_sets_the_lock_free() -> None:
     lock = ReadWriteLock()
     for hold in (lock.writing, lock.reading):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -22,6 +23,7 @@ class ReadWriteLock:
         self._writers_waiting = 0
         self._readers_waiting = 0
         self._passes = 0  # readers that may go before the next writer
+        self._asking: list[Callable[[], None]] = []  # readers that are told when it is their turn
         self._reader, self._writer = _Reader(self), _Writer(self)
 
     def reading(self) -> AbstractContextManager[None]:
@@ -46,6 +48,15 @@ class ReadWriteLock:
             self._readers += free
             return free
 
+    def ask_to_read(self, granted: Callable[[], None]) -> None:
+        """Have `granted` called, by whatever thread, once it is a reader's turn; the reading has begun for it then."""
+        with self._state:
+            if self._writing or self._writers_waiting:
+                self._asking.append(granted)
+                return
+            self._readers += 1
+        granted()
+
     def _wait_to_read(self) -> None:
         self._readers_waiting += 1
         try:
@@ -65,27 +76,49 @@ class ReadWriteLock:
 
     def begin_writing(self) -> None:
         """Wait until nobody reads or writes, and until the readers whose turn it is have had it."""
-        with self._state:
-            self._writers_waiting += 1
-            try:
-                while self._writing or self._readers or self._passes:
-                    self._changed.wait()
-                self._writing = True
-            finally:
-                self._writers_waiting -= 1
-                if not self._writing:  # interrupted: readers may have been waiting for this writer
-                    self._wake()
+        try:
+            with self._state:
+                self._wait_to_write()
+        except BaseException:  # interrupted: readers may have been waiting for this writer
+            with self._state:
+                asking = self._admit()
+            _tell(asking)
+            raise
+
+    def _wait_to_write(self) -> None:
+        self._writers_waiting += 1
+        try:
+            while self._writing or self._readers or self._passes:
+                self._changed.wait()
+            self._writing = True
+        finally:
+            self._writers_waiting -= 1
 
     def end_writing(self) -> None:
         """Let everybody in, those who waited to read first."""
         with self._state:
             self._writing = False
             self._passes = self._readers_waiting
-            self._wake()
+            asking = self._admit()
+        _tell(asking)
+
+    def _admit(self) -> list[Callable[[], None]]:
+        """Wake those who wait and, unless somebody writes, begin to read for those who asked: they are to be told."""
+        asking: list[Callable[[], None]] = []
+        if not self._writing:
+            asking, self._asking = self._asking, asking
+        self._readers += len(asking)
+        self._wake()
+        return asking
 
     def _wake(self) -> None:
         if self._readers_waiting or self._writers_waiting:
             self._changed.notify_all()
+
+
+def _tell(asking: list[Callable[[], None]]) -> None:
+    for granted in asking:
+        granted()
 
 
 class _Held(AbstractContextManager[None]):

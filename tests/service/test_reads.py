@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -48,18 +46,13 @@ def test_kinds_are_checked() -> None:
         reads.checked_kind("other")
 
 
-def test_a_vertex_is_read_at_once_unless_somebody_writes(model: Embedder) -> None:
-    expected = reads.vertex(model, "v3", "auto")
-    assert reads.vertex_at_once(model, "v3", "auto") == expected
-    assert np.array_equal(np.array(expected["vector"], np.float32), model["v3"])
-    with model._lock.writing():
-        assert reads.vertex_at_once(model, "v3", "auto") is None
+def test_all_about_a_vertex(model: Embedder) -> None:
+    found = reads.vertex(model._engine, "v3", "auto")
+    assert np.array_equal(np.array(found.pop("vector"), np.float32), model["v3"])
+    expected = {"id": "v3", "degree": 4, "strength": 4.0, "placed": True, "arrival": 3, "age": 29, "sequence": 0}
+    assert found == expected
     with pytest.raises(UnknownVertexError):
-        reads.vertex_at_once(model, "nobody", "auto")
-    writer = threading.Thread(target=model.add_vertex, args=("late", ["v0"]))  # the lock was let go
-    writer.start()
-    writer.join(10)
-    assert not writer.is_alive()
+        reads.vertex(model._engine, "nobody", "auto")
 
 
 def test_vectors_of_those_that_are_known(model: Embedder) -> None:

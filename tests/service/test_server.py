@@ -178,3 +178,11 @@ def test_where_disk_and_memory_differ_it_ends_to_be_started_again(start: Any, mo
     monkeypatch.undo()
     again = start()  # what is on disk is there
     assert again.http.get("/v1/stats").json()["sequence"] == 2
+
+
+def test_without_a_parser_in_c_it_is_served_all_the_same(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ripplet.service.protocol", None)  # as where its library is not installed
+    service = start()
+    assert service.server.config.http == "h11"
+    assert service.edges(["a", "b"]).status_code == 200
+    assert service.http.get("/v1/vertices/a").json()["degree"] == 1

@@ -7,7 +7,9 @@ from concurrent.futures import Future
 import pytest
 
 from ripplet import Batch, InvalidValueError, SpectralView
+from ripplet.changes import Changes
 from ripplet.datasets.synthetic import planted_partition
+from ripplet.engine import Outcome
 from ripplet.errors import StateError
 from ripplet.state.model import ANCHOR_LAG, check_parameters, kept_parameters, new_model
 
@@ -42,6 +44,20 @@ def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
     with pytest.raises(StateError, match="for reading"):
         model.partial_fit([("b", "c")])
     assert model.ids == ["a", "b"]
+
+
+def test_what_a_batch_changed_is_collected_beside_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, free = new_model(kept_parameters({"dim": 3}, 0), 1), []
+    collect = model._changes
+
+    def noting(outcome: Outcome) -> Changes:
+        free.append(model.lock.try_reading())
+        model.lock.end_reading()
+        return collect(outcome)
+
+    monkeypatch.setattr(model, "_changes", noting)
+    assert model.take_in(Batch.of(["a"], ["b"])).ids == ["a", "b"]
+    assert free == [True]
 
 
 def test_readers_do_not_wait_for_an_anchor_that_is_not_ready() -> None:

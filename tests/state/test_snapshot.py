@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -119,3 +121,19 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
     writer.begin(Copy(engine(2))).result()
     assert writer.failure is None
     writer.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
+def test_a_snapshot_stands_back_behind_other_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def noting(self: Snapshots, copy: Copy) -> None:
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    monkeypatch.setattr(Snapshots, "write", noting)
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    writer = SnapshotWriter(Snapshots(tmp_path), lambda: None)
+    writer.begin(Copy(engine())).result()
+    writer.close()
+    assert seen[0] > own
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import to_json
 from starlette.responses import Response
 
 from ripplet.errors import (
@@ -55,5 +56,4 @@ def refusal_of(error: RippletError) -> Response:
 
 def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A value as compact JSON."""
-    body = json.dumps(value, separators=(",", ":"))
-    return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
+    return Response(to_json(value), status, {**_HEADERS, **(headers or {})}, media_type="application/json")

@@ -16,6 +16,7 @@ from ripplet._version import __version__
 from ripplet.errors import RippletError
 from ripplet.service import live
 from ripplet.service.answers import refusal, refusal_of
+from ripplet.service.express import Express
 from ripplet.service.logs import Observer, log
 from ripplet.service.reference import POLICY, reference
 from ripplet.service.routes import changes, operations, vertices, writes
@@ -24,9 +25,13 @@ from ripplet.service.security import Guard
 from ripplet.service.settings import Settings
 
 
-def create_app(settings: Settings, failed: Callable[[BaseException], None] | None = None) -> FastAPI:
-    """A service over one state directory; `failed` is told where its state cannot be recovered."""
-    runtime = Runtime(settings, failed)
+def create_app(
+    settings: Settings,
+    failed: Callable[[BaseException], None] | None = None,
+    ready: Callable[[], None] | None = None,
+) -> FastAPI:
+    """A service over one state directory; told is when its state is there (`ready`), or cannot be (`failed`)."""
+    runtime = Runtime(settings, failed, ready)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -47,6 +52,7 @@ def create_app(settings: Settings, failed: Callable[[BaseException], None] | Non
         middleware=[
             Middleware(Observer, metrics=runtime.metrics, access_log=settings.access_log),
             Middleware(Guard, tokens=settings.tokens, names=settings.names),
+            Middleware(Express, runtime=runtime, route=vertices.VERTEX),
         ],
     )
     app.state.runtime = runtime

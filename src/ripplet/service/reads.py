@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.embedder import Embedder
+from ripplet.engine import Engine
 from ripplet.errors import InvalidValueError, UnknownVertexError
 from ripplet.events import Id, id_column
 
@@ -40,24 +41,8 @@ def known(model: Embedder, text: str, kind: Kind) -> Id:
     raise UnknownVertexError([text])
 
 
-def vertex(model: Embedder, text: str, kind: Kind) -> dict[str, Any]:
-    """All about one vertex; its age is the number of vertices that arrived after it."""
-    with model._lock.reading():
-        return _vertex(model, text, kind)
-
-
-def vertex_at_once(model: Embedder, text: str, kind: Kind) -> dict[str, Any] | None:
-    """The same where nobody writes, or waits to; None where it would have to wait."""
-    if not model._lock.try_reading():
-        return None
-    try:
-        return _vertex(model, text, kind)
-    finally:
-        model._lock.end_reading()
-
-
-def _vertex(model: Embedder, text: str, kind: Kind) -> dict[str, Any]:
-    engine = model._engine
+def vertex(engine: Engine, text: str, kind: Kind) -> dict[str, Any]:
+    """All about one vertex, while nobody writes; its age is the number of vertices that arrived after it."""
     graph = engine.graph
     for name in candidates(text, kind):
         row = graph.ids.find_one(name)

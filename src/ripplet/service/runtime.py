@@ -21,8 +21,10 @@ from ripplet.service.feed import Feed
 from ripplet.service.labels import Labels
 from ripplet.service.logs import say
 from ripplet.service.metrics import Metrics
+from ripplet.service.reading import Reading
 from ripplet.service.settings import Settings
 from ripplet.service.sources import Stream
+from ripplet.service.warm import warm_up
 from ripplet.service.writer import Writer, Written
 from ripplet.session import Entry, Session
 from ripplet.state.model import KeptModel
@@ -35,7 +37,12 @@ T = TypeVar("T")
 class Runtime:
     """What is there while a service runs. Recovery happens in the background; until then everything is refused."""
 
-    def __init__(self, settings: Settings, failed: Callable[[BaseException], None] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        failed: Callable[[BaseException], None] | None = None,
+        ready: Callable[[], None] | None = None,
+    ) -> None:
         self.settings = settings
         self.status = "recovering"
         self.failure: BaseException | None = None
@@ -43,11 +50,12 @@ class Runtime:
         self.metrics = Metrics()
         self._readers = ThreadPoolExecutor(READERS, "ripplet-reader")
         self._searchers = ThreadPoolExecutor(SEARCHERS, "ripplet-searcher")
-        self._failed = failed
+        self._failed, self._ready = failed, ready
         self._session: Session | None = None
         self._writer: Writer | None = None
         self._feed: Feed | None = None
         self._labels: Labels | None = None
+        self._reading: Reading | None = None
         self._stream: Stream | None = None
         self._opening = threading.Thread(target=self._open, name="ripplet-recovery", daemon=True)
         self._stopping = threading.Event()
@@ -88,6 +96,10 @@ class Runtime:
             reason = f"not on disk within {seconds:g} s; it may still be: send it again with the same key"
             raise Refused(503, reason, {"Retry-After": "5"})
         return writing.result()
+
+    async def read_shortly(self, function: Callable[[], T]) -> T:
+        """Read the engine of the model here, while nobody writes: for what takes microseconds."""
+        return await self._there(self._reading)(function)
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a read of the model aside: it may wait for one batch, and nobody should wait for that."""
@@ -135,6 +147,8 @@ class Runtime:
         except BaseException as error:
             self._fail(error)
             return
+        if self._ready is not None:
+            self._ready()
         recovery = self.session.recovery
         say(
             "ready",
@@ -156,6 +170,8 @@ class Runtime:
         settings, limits = self.settings, self.settings.limits
         session = Session(settings.state, **settings.parameters)
         self._session = session
+        warm_up(session.model)
+        self._reading = Reading(session.model.lock)
         newest = session.model.sequence
         self._labels = Labels(settings.state / "labels.sqlite")
         self._feed = Feed(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -22,15 +25,16 @@ _SWITCH = 0.001  # seconds after which a thread that computes lets another have 
 class Server(uvicorn.Server):
     """A server that ends streams when it is told to stop, and stops where the state cannot be recovered."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, ready: Callable[[], None] | None = None) -> None:
         self.failure: BaseException | None = None
-        app = create_app(settings, self._fail)
+        app = create_app(settings, self._fail, ready)
         self.runtime = app.state.runtime
         super().__init__(
             uvicorn.Config(
                 app,
                 host=settings.host,
                 port=settings.port,
+                http=_protocol(),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -54,9 +58,27 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
+def _protocol() -> Any:
+    """HTTP parsed in C; where there is no such parser, in Python."""
+    try:
+        from ripplet.service.protocol import BoundedProtocol
+    except ImportError:
+        return "h11"
+    return BoundedProtocol
+
+
+def _settle() -> None:
+    """Have the garbage collector leave alone what was made to get here.
+
+    It would look at all of it again and again (modules, compiled kernels), and everybody would wait 0.1 s each time.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def serve(settings: Settings) -> None:
     """Serve until told to stop by SIGTERM or SIGINT; then finish what waits, write a snapshot, and return."""
-    server = Server(settings)
+    server = Server(settings, _settle)
     sys.setswitchinterval(_SWITCH)
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again at its end, when all is done
         signal.signal(number, lambda *_: None)

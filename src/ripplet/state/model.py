@@ -12,6 +12,7 @@ from ripplet.embedder import Embedder
 from ripplet.engine import Engine
 from ripplet.errors import InvalidValueError, StateError
 from ripplet.events import Batch
+from ripplet.locks import ReadWriteLock
 from ripplet.parameters import Parameters
 
 ANCHOR_LAG = 32
@@ -28,11 +29,17 @@ class KeptModel(Embedder):
         """The state itself."""
         return self._engine
 
+    @property
+    def lock(self) -> ReadWriteLock:
+        """Who may read the state itself, and when."""
+        return self._lock
+
     def take_in(self, batch: Batch) -> Changes:
-        """Apply a batch that is on disk."""
+        """Apply a batch that is on disk. Only one thread at a time may: what it changed is collected beside readers."""
         self._engine.wait_for_anchor()
         with self._lock.writing():
-            return self._changes(self._engine.apply(batch))
+            outcome = self._engine.apply(batch)
+        return self._changes(outcome)
 
     def unchanged(self, sequence: int) -> Changes:
         """The answer to a batch that had been applied before, under this number."""

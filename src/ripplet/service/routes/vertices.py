@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from ripplet.events import Id
 from ripplet.io.arrow import stream_bytes
-from ripplet.service import reads, schemas
+from ripplet.service import express, reads, schemas
 from ripplet.service.answers import Refused, json_answer
 from ripplet.service.bodies import ARROW, model_of
 from ripplet.service.runtime import Runtime
@@ -50,11 +50,12 @@ async def vertex(request: Request) -> Response:
     An id in an address is text where there is such a vertex, else an integer where it is written so; `kind` decides.
     """
     runtime: Runtime = request.app.state.runtime
-    asked = runtime.model, request.path_params["id"], reads.checked_kind(request.query_params.get("kind", "auto"))
-    found = reads.vertex_at_once(*asked)
-    if found is None:
-        found = await runtime.read(reads.vertex, *asked)
-    return json_answer(found | {"label": runtime.labels.get(found["id"])})
+    kind = reads.checked_kind(request.query_params.get("kind", "auto"))
+    return json_answer(await express.vertex(runtime, request.path_params["id"], kind))
+
+
+VERTEX = router.routes[-1]
+"""The route above, by which requests are counted that take the short way."""
 
 
 @router.post(

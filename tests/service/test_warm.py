@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ripplet.rules import pending
+from ripplet.service.warm import warm_up
+from ripplet.state.model import kept_parameters, new_model
+
+
+@pytest.mark.parametrize("parameters", [{"dim": 8}, {"dim": 4, "rule": "paper", "directed": True}])
+def test_the_model_itself_stays_as_it_is(parameters: dict[str, Any]) -> None:
+    model = new_model(kept_parameters(parameters, None), 1)
+    before = model.digest()
+    warm_up(model)
+    assert (model.digest(), len(model)) == (before, 0)
+
+
+def test_an_anchor_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    take_over = pending.Pending.take_over
+
+    def noting(self: pending.Pending, *arguments: Any) -> Any:
+        taken.append(self.until)
+        return take_over(self, *arguments)
+
+    monkeypatch.setattr(pending.Pending, "take_over", noting)
+    warm_up(new_model(kept_parameters({"dim": 8}, None), 1))
+    assert taken
