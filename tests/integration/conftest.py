@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -47,6 +48,13 @@ class RedisServer:
     def stop(self):
         self._process.kill()
         self._process.wait()
+
+    def pause(self):
+        """Have it hang: connections stay, nobody answers."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self._process.send_signal(signal.SIGCONT)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ def test_pauses_grow_and_begin_anew():
     assert pauses.next() == 0.05
 
 
-def test_trying_until_it_works(monkeypatch):
+def test_trying_until_it_works(monkeypatch, caplog):
     slept = []
     monkeypatch.setattr(backoff.time, "sleep", slept.append)
     answers = [OSError("no"), OSError("no"), "yes"]
@@ -26,6 +26,7 @@ def test_trying_until_it_works(monkeypatch):
 
     assert patiently(action, (OSError,), 60, "the broker") == "yes"
     assert slept == [0.05, 0.1]
+    assert [record.getMessage() for record in caplog.records] == ["the broker is away, trying again: no"]
 
 
 def test_patience_ends():

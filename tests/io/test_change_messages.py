@@ -32,14 +32,45 @@ def test_nothing_changed_is_a_message_too(changes_of):
     assert json.loads(text) == {"sequence": 3, "anchored": False, "changes": [], "removed": []}
 
 
+def in_parts(changes):
+    """The messages of a batch that is too large for one."""
+    texts = list(change_messages(changes))
+    assert len(texts) > 1
+    assert max(map(len, texts)) <= MESSAGE_BYTES
+    messages = [json.loads(text) for text in texts]
+    assert [(message["part"], message["parts"]) for message in messages] == [(i, len(texts)) for i in range(len(texts))]
+    return messages
+
+
+def many_changes(names, dim, removed):
+    vectors = np.random.default_rng(0).normal(size=(len(names), dim)).astype(np.float32) * 1e-20
+    rows, arrived = np.arange(len(names)), np.zeros(len(names), bool)
+    return Changes(id_column(names), rows, lambda rows: vectors, arrived, removed, 1, False)
+
+
 def test_many_changes_come_in_parts_of_bounded_size():
     names = [f"{number:01024}" for number in range(600)]
-    vectors = np.random.default_rng(0).normal(size=(600, 128)).astype(np.float32) * 1e-20
-    changes = Changes(id_column(names), np.arange(600), lambda rows: vectors, np.zeros(600, bool), ["gone"], 1, False)
-    texts = list(change_messages(changes))
-    messages = [json.loads(text) for text in texts]
-    assert len(messages) > 1
-    assert max(map(len, texts)) <= MESSAGE_BYTES
+    messages = in_parts(many_changes(names, 128, ["gone"]))
     assert [row["id"] for message in messages for row in message["changes"]] == names
-    assert [(message["part"], message["parts"]) for message in messages] == [(i, len(texts)) for i in range(len(texts))]
-    assert [message["removed"] for message in messages] == [[]] * (len(texts) - 1) + [["gone"]]
+    assert [message["removed"] for message in messages] == [[]] * (len(messages) - 1) + [["gone"]]
+
+
+def test_much_that_was_removed_comes_in_parts_too():
+    gone = [f"{number:01024}" for number in range(2000)]
+    messages = in_parts(many_changes(["a", "b"], 3, gone))
+    assert [row["id"] for message in messages for row in message["changes"]] == ["a", "b"]
+    assert [name for message in messages for name in message["removed"]] == gone
+
+
+@pytest.mark.parametrize("letter", ["\x01", '"', "é", "😀"])
+def test_ids_that_are_longer_in_json_than_they_are(letter):
+    names = [f"{number}{letter * (1000 // len(letter.encode()))}" for number in range(600)]
+    messages = in_parts(many_changes(names, 3, names))
+    assert [row["id"] for message in messages for row in message["changes"]] == names
+    assert [name for message in messages for name in message["removed"]] == names
+
+
+def test_an_id_that_is_too_long_for_any_part_has_one_of_its_own(changes_of):
+    names = ["a", "x" * 3000, "b"]
+    sizes = [len(json.loads(text)["changes"]) for text in change_messages(changes_of(names), size=1000)]
+    assert sizes == [1, 1, 1]

@@ -40,6 +40,17 @@ def test_half_a_line_that_a_crash_left_is_taken_away(tmp_path, changes_of, left,
     assert lines(path) == [{}] * left.count(b"\n") + [change_message(changes_of(["a"]))]
 
 
+def test_what_could_not_be_written_does_not_come_later(changes_of):
+    sink = JsonlSink("/dev/full")
+    sink.write(changes_of(["a"]))
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left"):
+            sink.flush()
+    with pytest.raises(OSError, match="No space left"):
+        sink.close()
+    sink.close()  # the file is closed, and what it held is gone with it
+
+
 def test_standard_output(capfdbinary, changes_of):
     sink = StdoutSink()
     sink.write(changes_of(["a"], sequence=9))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from ripplet.errors import RippletError
+
+log = logging.getLogger(__name__)
 
 FIRST, LONGEST = 0.05, 5.0
 PATIENCE = 60.0
@@ -37,7 +40,7 @@ class Backoff:
 
 def patiently(action: Callable[[], T], failures: tuple[type[Exception], ...], patience: float, what: str) -> T:
     """Try until it works; `UnreachableError` once `patience` seconds have passed."""
-    backoff, deadline = Backoff(), time.monotonic() + patience
+    backoff, deadline, told = Backoff(), time.monotonic() + patience, False
     while True:
         try:
             return action()
@@ -45,4 +48,7 @@ def patiently(action: Callable[[], T], failures: tuple[type[Exception], ...], pa
             left = deadline - time.monotonic()
             if left <= 0:
                 raise UnreachableError(f"{what} has not answered for {patience:g} s: {error}") from error
+            if not told:
+                log.warning("%s is away, trying again: %s", what, error)
+            told = True
             time.sleep(min(backoff.next(), left))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from ripplet.changes import Changes
@@ -12,32 +13,52 @@ from ripplet.events import Id
 MESSAGE_BYTES = 1 << 19
 """About how large a message may become: brokers commonly refuse those above a megabyte."""
 
-_NUMBER, _AROUND = 24, 1200  # bytes of JSON for a number of a vector, and for an id and the rest
+_NUMBER, _ROW, _AROUND = 24, 64, 256  # bytes of JSON for a number of a vector, the rest of a change, of a message
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def change_message(changes: Changes) -> dict[str, Any]:
     """The changes of a batch as JSON holds them."""
-    return _part(changes, changes.ids, 0, len(changes))
+    return _part(changes, changes.ids, 0, len(changes) + len(changes.removed))
 
 
 def _part(changes: Changes, ids: list[Id], first: int, last: int) -> dict[str, Any]:
-    """Some of the changes of a batch; the removed are told with the last of them."""
+    """Some of what a batch did: its changes, and behind them what it removed."""
     kept = slice(first, last)
     rows = zip(ids[kept], changes.vectors[kept].tolist(), changes.arrived[kept].tolist(), strict=True)
+    gone = slice(max(first - len(ids), 0), max(last - len(ids), 0))
     return {
         "sequence": int(changes.sequence),
         "anchored": bool(changes.anchored),
         "changes": [{"id": name, "vector": vector, "arrived": arrived} for name, vector, arrived in rows],
-        "removed": list(changes.removed) if last >= len(changes) else [],
+        "removed": list(changes.removed[gone]),
     }
 
 
 def change_messages(changes: Changes, size: int = MESSAGE_BYTES) -> Iterator[bytes]:
     """The changes of a batch as JSON in messages of bounded size; several say which of how many parts they are."""
-    step = max(1, size // (_AROUND + _NUMBER * changes.vectors.shape[1]))
-    parts, ids = max(1, -(-len(changes) // step)), changes.ids
-    for part in range(parts):
-        message = _part(changes, ids, part * step, (part + 1) * step)
+    ids, row = changes.ids, _ROW + _NUMBER * changes.vectors.shape[1]
+    lengths = [row + _length(name) for name in ids] + [_length(name) for name in changes.removed]
+    bounds = _bounds(lengths, size - _AROUND)
+    parts = len(bounds) - 1
+    for part, (first, last) in enumerate(pairwise(bounds)):
+        message = _part(changes, ids, first, last)
         if parts > 1:
             message |= {"part": part, "parts": parts}
-        yield json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+        yield _JSON.encode(message).encode()
+
+
+def _length(name: Id) -> int:
+    """Bytes of an id and a comma in JSON, where a character may take six of them."""
+    return len(_JSON.encode(name).encode()) + 1
+
+
+def _bounds(lengths: list[int], size: int) -> list[int]:
+    """Where to cut a list so that no piece is longer than `size`, unless it is a single one; one piece at least."""
+    bounds, held = [0], 0
+    for number, length in enumerate(lengths):
+        if held + length > size and number > bounds[-1]:
+            bounds.append(number)
+            held = 0
+        held += length
+    return [*bounds, len(lengths)]

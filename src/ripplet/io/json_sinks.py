@@ -88,9 +88,12 @@ class _Growing:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        if not self._file.closed:
+        if self._file.closed:
+            return
+        try:
             self.flush()
-        self._file.close()
+        finally:  # what cannot be written is let go with the file: later it would land among the lines of another
+            self._file.close()
 
 
 def _whole_lines(path: Path, step: int = 1 << 16) -> int:

@@ -20,12 +20,13 @@ from ripplet.errors import InvalidValueError, RippletError, shorten
 from ripplet.events import Batch, IdColumn, Op
 from ripplet.io.base import ReadOptions, RowError, to_id, to_time, to_weight
 from ripplet.io.jsonl import EdgeValues
+from ripplet.io.keys import check_key
 from ripplet.io.parquet import seconds
 from ripplet.io.regroup import concatenate
 from ripplet.io.stream import Poison
 
 MAX_ID_BYTES = 1024
-"""The longest id, in bytes of UTF-8 (digits, for an integer), and the longest key of a message."""
+"""The longest id, in bytes of UTF-8 (digits, for an integer)."""
 
 SHOWN = 1 << 16
 """How many characters of a refused message are kept."""
@@ -235,16 +236,13 @@ def _document(document: dict[str, Any], columns: _Columns, values: EdgeValues) -
     return checked_key(document.get("key"))
 
 
-def checked_key(key: Any) -> str | None:
+def checked_key(key: str | None) -> str | None:
     """The key of a message, or an error where it cannot be one."""
-    if key is None:
-        return None
     try:
-        if isinstance(key, str) and 0 < len(key.encode()) <= MAX_ID_BYTES:
-            return key
-    except UnicodeEncodeError:
-        pass
-    raise MessageError(f"key: expected text of 1 to {MAX_ID_BYTES:,} bytes, got {shorten(key)}")
+        check_key(key)
+    except InvalidValueError as error:
+        raise MessageError(str(error)) from None
+    return key
 
 
 def _arrival(row: Any, columns: _Columns) -> None:

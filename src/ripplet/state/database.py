@@ -34,16 +34,19 @@ CREATE TABLE published (source TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITH
 
 _PAGES = 4_000  # of 4 KiB in the write-ahead log before they are moved into the file
 _NOTHING_KEPT = "nothing of it was kept"
+_FULL = f"{_NOTHING_KEPT}: free some space and try again"
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: f"{_NOTHING_KEPT}: free some space and try again",
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
+    sqlite3.SQLITE_IOERR_FSYNC: "whether it was kept is not known: open the directory again, which will tell",
     sqlite3.SQLITE_READONLY: f"{_NOTHING_KEPT}: a session needs a directory that it may write to",
-    sqlite3.SQLITE_CANTOPEN: "a session needs a directory that it may write to",
+    sqlite3.SQLITE_CANTOPEN: "it needs a directory that may be written to; copy it to one to look into it",
 }
 
 
 def connect(path: Path, *, read_only: bool = False, wal: bool = True) -> sqlite3.Connection:
     """A connection that returns from a commit when the bytes are on disk. For any thread, one at a time."""
-    address = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+    address = f"{path.absolute().as_uri()}?{_for_reading(path) if read_only else 'mode=rwc'}"
     db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
     try:
         if not read_only:
@@ -55,6 +58,15 @@ def connect(path: Path, *, read_only: bool = False, wal: bool = True) -> sqlite3
         db.close()
         raise
     return db
+
+
+def _for_reading(path: Path) -> str:
+    """How a file is opened that is not written to.
+
+    SQLite wants a file beside it, even to read, unless it is told that nobody changes it: true where there is no log.
+    """
+    alone = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    return "mode=ro&immutable=1" if alone else "mode=ro"
 
 
 def make_tables(db: sqlite3.Connection, meta: Mapping[str, Any]) -> None:
@@ -148,10 +160,11 @@ def explained(path: Path, what: str) -> Iterator[None]:
     except (FormatError, UnicodeDecodeError) as error:
         raise _damaged(path, error) from error
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # text that is none has no code
+        exactly = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # text that is none has no code
+        code = exactly & 0xFF
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise _damaged(path, error) from error
-        remedy = _REMEDIES.get(code, f"{_NOTHING_KEPT}; try again")
+        remedy = _REMEDIES.get(exactly) or _REMEDIES.get(code) or f"{_NOTHING_KEPT}; try again"
         raise StateError(f"{path}: could not {what} the journal ({error}); {remedy}") from error
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ripplet.errors import FormatError, InvalidValueError, shorten
 from ripplet.events import Batch
+from ripplet.io.keys import check_key
 from ripplet.state import database
 from ripplet.state.database import explained, transaction
 from ripplet.state.files import flush_directory
@@ -28,7 +29,6 @@ JOURNAL = "journal.sqlite"
 KEYS_KEPT = 100_000
 """Over how many batches a key is remembered."""
 
-LONGEST_KEY = 256
 _ALONG = 8  # old rows dropped with every new one, until all that is to go has gone
 _COLUMNS = "sequence, checksum, key, source, position, payload"
 _INSERT = f"INSERT INTO batches ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
@@ -248,8 +248,7 @@ class Journal:
 def check_entry(entry: Entry) -> None:
     """Refuse a key, a source or a position that cannot be kept."""
     key, source, position = entry.key, entry.source, entry.position
-    if key is not None and not (isinstance(key, str) and 0 < len(key) <= LONGEST_KEY):
-        raise InvalidValueError.of("key", f"a text of 1 to {LONGEST_KEY} characters", key)
+    check_key(key)
     if source is None and position is not None:
         raise InvalidValueError.of("position", "the name of its source beside it", position)
     if source is not None and not (isinstance(source, str) and source):

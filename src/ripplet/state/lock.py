@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -29,7 +30,8 @@ class DirectoryLock:
             os.close(self._file)
             raise StateError(f"{directory}: in use by {holder(directory)}; close that one first") from None
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, str(os.getpid()).encode(), 0)
+        with suppress(OSError):  # no room for the name of whoever holds it; it is held all the same
+            os.pwrite(self._file, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
         """Let others have the directory."""

@@ -1,0 +1,266 @@
+"""Brokers that hang or die and come back in the middle of a run: nothing is lost, nothing is applied twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing, contextmanager
+
+import pytest
+
+from ripplet.errors import FormatError
+from ripplet.io.backoff import UnreachableError
+from ripplet.io.change_messages import change_message
+from ripplet.io.kafka import KafkaSource
+from ripplet.io.kafka_sinks import KafkaSink
+from ripplet.io.redis_sinks import RedisSink
+from ripplet.io.redis_streams import RedisSource
+from ripplet.session import Session
+
+PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 2, "threads": 1}
+SIZE, BATCHES = 4, 24
+HASTY = {"socket.timeout.ms": 1200, "reconnect.backoff.max.ms": 200}
+
+CLUSTER = """
+import sys, confluent_kafka
+cluster = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
+(broker,) = cluster.list_topics(timeout=30).brokers.values()
+print(f"{broker.host}:{broker.port}", flush=True)
+sys.stdin.read()
+"""
+
+
+def edges(first, last):
+    return [(number % 29, f"v{7 * number % 31}") for number in range(first, last)]
+
+
+class KafkaAway:
+    """The cluster that librdkafka plays, in a process that is made to hang: connections stay, nobody answers."""
+
+    noticed = "REQTMOUT"
+
+    def __init__(self):
+        self.kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplet[kafka]'")
+        command = [sys.executable, "-c", CLUSTER]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.servers = self._process.stdout.readline().strip()
+        self._producer = self.kafka.Producer({"bootstrap.servers": self.servers, "log_level": 0})
+        for topic in ("edges", "changes"):
+            self._producer.list_topics(topic, timeout=30)
+
+    def send(self, first, last):
+        """Edges, to the four partitions in turn, so that fixed reads come out even."""
+        for number, edge in enumerate(edges(first, last), first):
+            self._producer.produce("edges", json.dumps(edge).encode(), partition=number // SIZE % 4)
+        assert self._producer.flush(30) == 0
+
+    def source(self):
+        config = {**HASTY, "fetch.wait.max.ms": 100}
+        return KafkaSource(self.servers, "edges", name="edges", batch_size=SIZE, fixed=True, patience=30, config=config)
+
+    def sink(self, patience=60):
+        return KafkaSink(self.servers, "changes", patience=patience, config=HASTY)
+
+    def told(self):
+        """The messages that followers find."""
+        ours = {"bootstrap.servers": self.servers, "group.id": "follower", "auto.offset.reset": "earliest"}
+        consumer = self.kafka.Consumer({**ours, "enable.partition.eof": True})
+        with closing(consumer):
+            consumer.assign([self.kafka.TopicPartition("changes", partition, 0) for partition in range(4)])
+            ended = 0
+            while ended < 4:
+                message = consumer.poll(30)
+                if message.error() is None:
+                    yield json.loads(message.value())
+                else:
+                    assert message.error().code() == self.kafka.KafkaError._PARTITION_EOF
+                    ended += 1
+
+    def leave(self):
+        self._process.send_signal(signal.SIGSTOP)
+
+    def come_back(self):
+        self._process.send_signal(signal.SIGCONT)
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+
+class RedisAway:
+    """A real redis-server, which is made to hang, or is killed and started again with what it had put on disk."""
+
+    noticed = "is away"
+
+    def __init__(self, server, leave, come_back):
+        self._server, self.leave, self.come_back = server, leave, come_back
+        with server.client() as client:
+            client.flushall()
+
+    def send(self, first, last):
+        with self._server.client() as client:
+            for src, dst in edges(first, last):
+                client.xadd("edges", {"data": json.dumps([src, dst])})
+
+    def source(self):
+        return RedisSource(self._server.url, stream="edges", batch_size=SIZE, fixed=True, patience=30)
+
+    def sink(self, patience=60):
+        return RedisSink(self._server.url, stream="changes", patience=patience)
+
+    def told(self):
+        with self._server.client() as client:
+            return [json.loads(fields[b"data"]) for _, fields in client.xrange("changes")]
+
+    def close(self):
+        """The server is everybody's."""
+
+
+@pytest.fixture(params=["a Kafka that hangs", "a Redis that hangs", "a Redis that dies"])
+def broker(request, monkeypatch):
+    if "Kafka" in request.param:
+        away = KafkaAway()
+    else:
+        server = request.getfixturevalue("redis_server")
+        monkeypatch.setattr("ripplet.io.redis_client.ANSWER", 0.5)
+        ways = (server.pause, server.resume) if "hangs" in request.param else (server.stop, server.start)
+        away = RedisAway(server, *ways)
+    with closing(away):
+        yield away
+
+
+class Leaving:
+    """A sink whose broker leaves when the changes of a batch are about to be sent to it."""
+
+    def __init__(self, broker, sequence, **options):
+        self._broker, self._sequence, self._sink = broker, sequence, broker.sink(**options)
+        self.flush, self.close = self._sink.flush, self._sink.close
+
+    def write(self, changes):
+        self._sink.write(changes)
+        if changes.sequence == self._sequence:
+            self._broker.leave()
+
+
+class Kept(list):
+    """A sink that is always there."""
+
+    def write(self, changes):
+        self.append(change_message(changes))
+
+    def flush(self):
+        """They are here."""
+
+
+def eventually(holds):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "it has not come to that"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running(session, source, sink):
+    """The loop of a session in a thread of its own, until the end of the block."""
+    over, failures = threading.Event(), []
+
+    def run():
+        try:
+            session.run(source, [sink], until=over.is_set)
+        except Exception as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        assert failures == []
+
+
+def left_alone(directory, broker, batches=BATCHES):
+    """The digest and the changes of a session that meets no outage."""
+    kept, source = Kept(), broker.source()
+    with Session(directory, **PARAMETERS) as session, closing(source):
+        session.run(source, [kept], until=lambda: session.model.sequence == batches)
+        return session.model.digest(), list(kept)
+
+
+def without_repeats(messages):
+    """What a follower makes of them: a message that is sent again has a sequence number that it knows."""
+    known = {}
+    for message in messages:
+        assert known.setdefault(message["sequence"], message) == message
+    return list(known.values())
+
+
+def test_a_run_survives_that_its_broker_leaves_and_comes_back(broker, tmp_path, caplog):
+    half = BATCHES * SIZE // 2
+    broker.send(0, half)
+    source, sink = broker.source(), Leaving(broker, 5)
+    with Session(tmp_path / "state", **PARAMETERS) as session, closing(source), closing(sink):
+        with running(session, source, sink):
+            eventually(lambda: broker.noticed in caplog.text)  # by the sink
+            broker.come_back()
+            eventually(lambda: session.model.sequence == BATCHES // 2)
+            eventually(lambda: not session._unpublished)
+            caplog.clear()
+            broker.leave()
+            eventually(lambda: broker.noticed in caplog.text)  # by the source
+            broker.come_back()
+            broker.send(half, 2 * half)
+            eventually(lambda: session.model.sequence == BATCHES)
+        digest = session.model.digest()
+    expected, changes = left_alone(tmp_path / "calm", broker)
+    assert digest == expected
+    assert without_repeats(broker.told()) == changes
+
+
+def test_a_run_that_lost_patience_with_its_sink_is_taken_up_again(broker, tmp_path):
+    broker.send(0, BATCHES * SIZE)
+    source, sink = broker.source(), Leaving(broker, 5, patience=1)
+    with Session(tmp_path / "state", **PARAMETERS) as session:
+        with closing(source), pytest.raises(UnreachableError):
+            session.run(source, [sink])
+        broker.come_back()
+        source, sink = broker.source(), broker.sink()
+        with closing(source), closing(sink):
+            session.run(source, [sink], until=lambda: session.model.sequence == BATCHES)
+        digest = session.model.digest()
+    expected, changes = left_alone(tmp_path / "calm", broker)
+    assert digest == expected
+    assert without_repeats(broker.told()) == changes
+
+
+def test_a_source_is_opened_while_its_broker_is_away(broker, tmp_path):
+    broker.send(0, 4 * SIZE)
+    broker.leave()
+    back = threading.Timer(2, broker.come_back)
+    back.start()
+    source = broker.source()
+    with Session(tmp_path / "state", **PARAMETERS) as session, closing(source):
+        session.run(source, until=lambda: session.model.sequence == 4)
+        digest = session.model.digest()
+    back.join()
+    assert digest == left_alone(tmp_path / "calm", broker, 4)[0]
+
+
+def test_a_kafka_that_has_lost_its_messages_is_an_error(tmp_path):
+    with Session(tmp_path / "state", **PARAMETERS) as session:
+        for count, ends in ((8, lambda: session.model.sequence == 8), (4, None)):
+            with closing(KafkaAway()) as broker, closing(broker.source()) as source:
+                broker.send(0, count * SIZE)
+                if ends:
+                    session.run(source, until=ends)
+                    continue
+                with pytest.raises(FormatError, match=r"partition \d from 8 on, but they are not there any more"):
+                    session.run(source)
+        assert session.model.sequence == 8

@@ -1,0 +1,122 @@
+"""A sink that is slow or stuck: the source waits for it, so that nothing piles up, is lost or changes its place."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripplet.changes import Changes
+from ripplet.events import Batch
+from ripplet.io.stream import Read
+from ripplet.session import GROUP, Session
+
+PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 2, "threads": 1}
+LONG = 30.0
+
+
+class Fast:
+    """A source that never has to be waited for; counts what was read of it and not acknowledged."""
+
+    name = "fast"
+
+    def __init__(self) -> None:
+        self.given = self.acknowledged = self.most_held = 0
+
+    def open(self, position: Any) -> None:
+        self.given = self.acknowledged = position or 0
+
+    def read(self, timeout: float) -> Read:
+        self.given += 1
+        self.most_held = max(self.most_held, self.given - self.acknowledged)
+        return Read(batch(self.given), self.given)
+
+    def acknowledge(self, position: Any) -> None:
+        self.acknowledged = position
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class Gated:
+    """A sink that takes nothing while its gate is shut."""
+
+    def __init__(self) -> None:
+        self.gate, self.stuck = threading.Event(), threading.Event()
+        self.sequences: list[int] = []
+
+    def write(self, changes: Changes) -> None:
+        self.stuck.set()
+        assert self.gate.wait(LONG)
+        self.sequences.append(changes.sequence)
+
+    def flush(self) -> None:
+        """Everything is taken at once."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def batch(number: int) -> Batch:
+    return Batch.of([number % 23, number % 7], [f"v{number % 31}", f"v{number % 5}"])
+
+
+@contextmanager
+def running(session: Session, source: Fast, sink: Gated, over: threading.Event) -> Iterator[list[int]]:
+    taken: list[int] = []
+    thread = threading.Thread(target=lambda: taken.append(session.run(source, [sink], until=over.is_set)))
+    thread.start()
+    try:
+        yield taken
+    finally:
+        over.set()
+        sink.gate.set()
+        thread.join()
+
+
+def test_a_stuck_sink_holds_up_the_source_and_nothing_else(tmp_path: Path) -> None:
+    source, sink, over = Fast(), Gated(), threading.Event()
+    with Session(tmp_path / "state", **PARAMETERS) as session:
+        with running(session, source, sink, over) as taken:
+            assert sink.stuck.wait(LONG)
+            held = source.given
+            assert not sink.gate.wait(0.5)  # as long as it is stuck, nothing more is read
+            assert (source.given, source.acknowledged, session.position("fast")) == (held, 0, held)
+            assert held <= GROUP
+            assert session.apply([("someone", "else")], key="k").sequence == held + 1  # others are not held up
+            assert session.model["someone"].shape == (3,)
+        assert taken == [held]  # `until` is asked when it is free again
+        assert (sink.sequences, source.acknowledged) == (list(range(1, held + 1)), held)
+
+
+def test_nothing_piles_up_is_lost_or_changes_its_place(tmp_path: Path) -> None:
+    source, sink = Fast(), Gated()
+    sink.gate.set()
+    with Session(tmp_path / "state", **PARAMETERS) as session:
+        session.run(source, [sink], until=lambda: source.given >= 20 * GROUP)
+        assert source.most_held <= GROUP
+        assert sink.sequences == list(range(1, source.given + 1))
+        digest = session.model.digest()
+    with Session(tmp_path / "calm", **PARAMETERS) as session:
+        for number in range(1, source.given + 1):
+            session.apply(batch(number))
+        assert session.model.digest() == digest
+
+
+def test_a_sink_that_fails_after_a_long_time_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, sink = Fast(), Gated()
+    sink.gate.set()
+    with Session(tmp_path / "state", **PARAMETERS) as session:
+        with monkeypatch.context() as patch:
+            patch.setattr(sink, "flush", lambda: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                session.run(source, [sink])
+        assert source.acknowledged == 0
+        first, sink.sequences = sink.sequences, []
+        session.run(source, [sink], until=lambda: source.given >= 2 * GROUP)
+    assert sink.sequences == list(range(1, 2 * GROUP + 1))
+    assert first == sink.sequences[: len(first)]
