@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from contextlib import suppress
 
 import numpy as np
@@ -193,6 +194,29 @@ def test_arrow():
 def test_arrow_that_holds_no_events(data, reason):
     with pytest.raises(MessageError, match=reason):
         decode_arrow(data)
+
+
+def compressed(table):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write(table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_compressed_arrow():
+    table = pa.table({"src": ["ann"] * 1000, "dst": pa.array(["bob"] * 1000).dictionary_encode()})
+    assert rows(decode_arrow(compressed(table))) == [("ann", "bob", ADD)] * 1000
+
+
+def test_arrow_that_would_unpack_to_too_much():
+    zeros = compressed(pa.table({"src": np.zeros(1000, np.int64), "dst": np.zeros(1000, np.int64)}))
+    boast = zeros.replace(struct.pack("<q", 8000), struct.pack("<q", 1 << 45), 1)
+    same = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int8), pa.array(["x" * 1000]))
+    often = compressed(pa.table({"src": same, "dst": np.zeros(200_000, np.int64)}))
+    for data, size in ((boast, (1 << 45) + 8000), (often, 200_000_000)):
+        assert len(data) < 10_000
+        with pytest.raises(MessageError, match=f"unpacks to 134,217,728 bytes at most, got {size:,}"):
+            decode_arrow(data)
 
 
 def test_fields():

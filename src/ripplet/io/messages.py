@@ -24,9 +24,13 @@ from ripplet.io.keys import check_key
 from ripplet.io.parquet import seconds
 from ripplet.io.regroup import concatenate
 from ripplet.io.stream import Poison
+from ripplet.io.unpacked import text_bytes, unpacked_bytes
 
 MAX_ID_BYTES = 1024
 """The longest id, in bytes of UTF-8 (digits, for an integer)."""
+
+MAX_UNPACKED = 1 << 27
+"""The most bytes that an Arrow stream may become when what is compressed or referred to in it is written out."""
 
 SHOWN = 1 << 16
 """How many characters of a refused message are kept."""
@@ -88,6 +92,7 @@ def decode_json(data: bytes, options: ReadOptions | None = None) -> Message:
 def decode_arrow(data: bytes) -> Batch:
     """The events of an Arrow stream with the columns src, dst[, weight, op, time]."""
     try:
+        _check_unpacked(unpacked_bytes(data))
         with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
             table = reader.read_all()
         return decode_table(table)
@@ -106,12 +111,18 @@ def decode_table(table: pa.Table) -> Batch:
     table = table.select(known)
     try:
         table.validate(full=True)
+        _check_unpacked(text_bytes(table["src"]) + text_bytes(table["dst"]))
         columns = {name: _arrow_column(name, table[name]) for name in known}
         with np.errstate(invalid="ignore"):  # some of the many NaNs would be warned of, not only refused
             batch = Batch.of(**columns)
     except (pa.ArrowException, InvalidValueError) as error:
         raise MessageError(str(error)) from error
     return _with_fair_ids(batch)
+
+
+def _check_unpacked(size: int) -> None:
+    if size > MAX_UNPACKED:
+        raise MessageError(f"expected an Arrow stream that unpacks to {MAX_UNPACKED:,} bytes at most, got {size:,}")
 
 
 def _arrow_column(name: str, column: pa.ChunkedArray) -> Any:
