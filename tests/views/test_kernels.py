@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ripplet.views import _kernels as kernels
 from ripplet.views._kernels import Serving
+from ripplet.views.blocks import columns_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -27,9 +28,30 @@ def test_combine_is_the_dense_operator(
     expected = factors[0] * sample.walk(tau) @ source + factors[1] * source + factors[2] * target
     expected[~sample.active] = 0
     before = target.copy()
-    kernels.combine(sample.adjacency.links, source, centre, tau + 1e-9, factors, target, 4, 17)
+    read, write = columns_of(source), columns_of(target)
+    kernels.combine(sample.adjacency.links, read, centre, tau + 1e-9, factors, write, 4, 17)
     np.testing.assert_allclose(target[4:17], expected[4:17], atol=1e-6)
     assert np.array_equal(np.delete(target, slice(4, 17), 0), np.delete(before, slice(4, 17), 0))
+
+
+@settings(max_examples=25)
+@given(seed=SEEDS, edges=st.integers(0, 400), first=st.integers(0, 30), width=st.integers(1, 40))
+def test_columns_combined_on_their_own_are_what_they_are_among_others(
+    randomly: Any, seed: int, edges: int, first: int, width: int
+) -> None:
+    sample, draw = randomly(seed, edges=edges), np.random.default_rng(seed)
+    source, target = draw.standard_normal((2, sample.rows, 70)).astype(np.float32)
+    centre, part = draw.standard_normal(70), slice(first, first + width)
+    own, rest = target[:, part].copy(), target.copy()
+    inputs = sample.adjacency.links, 0.5, (1.5, -0.5, 2.0)
+    for read, middle, write in (
+        (source, centre, target),
+        (source[:, part], centre[part], own),
+        (np.ascontiguousarray(source[:, part]), centre[part], rest[:, part]),
+    ):
+        links, tau, factors = inputs
+        kernels.combine(links, columns_of(read), middle, tau, factors, columns_of(write), 0, sample.rows)
+    assert own.tobytes() == target[:, part].tobytes() == rest[:, part].tobytes()
 
 
 @settings(max_examples=25)
@@ -48,10 +70,10 @@ def test_sums_and_differences_pass_over_rows_without_edges(randomly: Any, seed: 
     sample, draw = randomly(seed, edges=25), np.random.default_rng(seed)
     links, rows = sample.adjacency.links, draw.standard_normal((sample.rows, 3)).astype(np.float32)
     total = np.full(3, np.nan)
-    kernels.weighted_sum(links, rows, tau, 5, 25, total)
+    kernels.weighted_sum(links, columns_of(rows), tau, 5, 25, total)
     np.testing.assert_allclose(total, sample.measure(tau)[5:25] @ rows[5:25].astype(float), rtol=1e-9, atol=1e-9)
     expected = rows - np.where(sample.active[:, None], [1.0, -2.0, 0.5], 0.0) * (np.arange(30) >= 5)[:, None]
-    kernels.subtract(links, rows, np.array([1.0, -2.0, 0.5]), 5, 30)
+    kernels.subtract(links, columns_of(rows), np.array([1.0, -2.0, 0.5]), 5, 30)
     np.testing.assert_allclose(rows, expected, atol=1e-6)
 
 

@@ -43,6 +43,30 @@ def test_a_turn_is_a_product_in_place(randomly: Any) -> None:
     np.testing.assert_allclose(block, expected, atol=1e-5)
 
 
+def test_scaling_and_clearing_are_done_in_place(randomly: Any) -> None:
+    sample = randomly(0, edges=20)
+    operator, block = Operator(sample.adjacency, 30, 1.0), np.ones((30, 2), np.float32)
+    operator.clear(block)
+    assert block.tolist() == np.repeat(sample.active[:, None], 2, axis=1).tolist()
+    operator.scale(block, np.array([3.0, 5.0]))
+    operator.scale(block, np.array([2.0, 2.0]), np.divide)
+    assert block[sample.active].tolist() == [[1.5, 2.5]] * int(sample.active.sum())
+
+
+@given(columns=st.integers(1, 300), room=st.integers(0, 300), kind=st.sampled_from([np.float32, np.float64]))
+def test_parts_are_even_cover_everything_and_fit(randomly: Any, columns: int, room: int, kind: Any) -> None:
+    operator, block = Operator(randomly(0).adjacency, 30, 1.0), np.empty((30, columns), kind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operators, "SPARE", room * 30 * block.itemsize)
+        parts, spare = operator.parts(block), operator.spare(block)
+    assert [column for part in parts for column in range(part.start, part.stop)] == list(range(columns))
+    widths = [part.stop - part.start for part in parts]
+    assert spare.shape == (30, max(widths))
+    assert max(widths) <= max(room, operators.TOGETHER)
+    assert len(parts) == 1 or all(width % operators.TOGETHER == 0 for width in widths[:-1])
+    assert len(parts) == 1 or (len(parts) - 1) * max(room // 16 * 16, 16) < columns  # no more parts than needed
+
+
 def test_noise_depends_on_the_seed_alone(randomly: Any) -> None:
     operator = Operator(randomly(0).adjacency, 30, 1.0)
     assert operator.noise(1, 2, np.float32).tobytes() == operator.noise(1, 2, np.float32).tobytes()

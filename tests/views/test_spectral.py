@@ -142,8 +142,25 @@ def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypat
     sample = planted()
     rows = Operator(sample.adjacency, sample.rows, 1.0).noise(5, 6, np.float32)
     rows[:, 4] = 0
-    bases = [VIEW.anchor(sample.adjacency, rows, np.full(6, 0.3), seed=1, threads=threads) for threads in (1, 2, 3)]
+    bases = [
+        VIEW.anchor(sample.adjacency, rows.copy(), np.full(6, 0.3), seed=1, threads=threads) for threads in (1, 2, 3)
+    ]
     assert len({basis.rows.tobytes() + basis.mu.tobytes() + basis.centre.tobytes() for basis in bases}) == 1
+
+
+@pytest.mark.parametrize("degree", [1, 4, 5])
+def test_an_anchor_of_some_columns_at_a_time_is_the_same(
+    planted: Any, monkeypatch: pytest.MonkeyPatch, degree: int
+) -> None:
+    sample, view = planted(groups=12), SpectralView(tau=0.5, diffusion=2, degree=degree)
+    rows = Operator(sample.adjacency, sample.rows, 1.0).noise(5, 40, np.float32)
+    whole, parts = rows.copy(), rows.copy()
+    expected = view.anchor(sample.adjacency, whole, np.full(40, 0.3), seed=1, threads=1)
+    monkeypatch.setattr(operators, "SPARE", 0)
+    basis = view.anchor(sample.adjacency, parts, np.full(40, 0.3), seed=1, threads=2)
+    np.testing.assert_allclose(basis.mu, expected.mu, atol=1e-6)
+    np.testing.assert_allclose(basis.rows @ basis.rows.T, expected.rows @ expected.rows.T, atol=1e-3)
+    assert basis.rows is parts  # no other matrix of that size
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from ripplet.graph.adjacency import Adjacency
 from ripplet.parallel import for_blocks, one_blas_thread
 from ripplet.rules.field import Field
 from ripplet.views.base import Basis, Progress
+from ripplet.views.blocks import copied
 from ripplet.views.operators import AT_ONCE, cross, total
 from ripplet.views.space import Space
 
@@ -53,7 +54,7 @@ def corrected(space: Space, adjacency: Adjacency, vectors: NDArray[Any], seed: i
     """Every view's correction from the rows as they are."""
     with one_blas_thread():
         return [
-            view.anchor(adjacency, vectors[:, part], space.mu[part], seed=seed, threads=threads)
+            view.anchor(adjacency, copied(vectors[:, part], threads), space.mu[part], seed=seed, threads=threads)
             for view, part in zip(space.views, space.parts, strict=True)
         ]
 

@@ -10,6 +10,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplet.graph._kernels import Links
+from ripplet.views._prefetch import prefetch
+
+AHEAD = 8  # neighbours whose rows are asked for before they are needed: more would drive each other out again
+LINE = 16  # float32 in a cache line
 
 
 class Serving(NamedTuple):
@@ -20,6 +24,14 @@ class Serving(NamedTuple):
     flatten: NDArray[np.float64]
 
 
+class Columns(NamedTuple):
+    """Neighbouring columns of a matrix: what lies between their first entry and their last, row after row."""
+
+    flat: NDArray[np.floating]
+    stride: int  # entries from one row to the next
+    width: int  # entries of a row
+
+
 class Frame(NamedTuple):
     """What a refresh needs to know between anchors. Few arrays, because each costs time in every call of a kernel."""
 
@@ -28,48 +40,72 @@ class Frame(NamedTuple):
     columns: NDArray[np.float32]  # two rows: μ/μ₁ (not below a floor), and the centre c
 
 
+@njit(cache=True, nogil=True, inline="always")
+def row_of(columns: Columns, row: int) -> NDArray[np.floating]:
+    """One row."""
+    first = row * columns.stride
+    return columns.flat[first : first + columns.width]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def ask_for(links: Links, source: Columns, first: int, last: int) -> None:
+    """Have the rows of the neighbours in these slots on their way."""
+    for slot in range(first, last):
+        row = np.int64(links.neighbour[slot]) * source.stride
+        for column in range(0, source.width, LINE):
+            prefetch(source.flat, row + column)
+
+
 @njit(cache=True, nogil=True)
 def combine(
     links: Links,
-    source: NDArray[np.float32],
+    source: Columns,
     centre: NDArray[np.float64],
     tau: float,
     factors: tuple[float, float, float],
-    target: NDArray[np.float32],
+    target: Columns,
     first: int,
     last: int,
 ) -> None:
     """target ← f₀ · W source + f₁ · source + f₂ · target, for the rows first … last−1; rows without edges become 0.
 
     A row of the target depends on its own old value alone, so the recurrence of a filter needs no third matrix.
+    Memory is asked for in stages: the slots of the row after the next, the first neighbours of the next row, those a
+    little further on in this row.
     """
-    total = np.empty(source.shape[1], source.dtype)
-    kind = source.dtype.type
+    total = np.empty(source.width, source.flat.dtype)
+    kind = source.flat.dtype.type
     on_source, on_target = kind(factors[1]), kind(factors[2])
-    middle = centre.astype(source.dtype)
+    middle = centre.astype(source.flat.dtype)
     for row in range(first, last):
-        count = links.count[row]
+        if row + 2 < last:
+            prefetch(links.neighbour, links.begin[row + 2])
+            prefetch(links.weight, links.begin[row + 2])
+            following = links.begin[row + 1]
+            ask_for(links, source, following, following + min(links.count[row + 1], AHEAD))
+        count, written = links.count[row], row_of(target, row)
         if count == 0:
-            target[row] = 0
+            written[:] = 0
             continue
         total[:] = 0
         slot, end = links.begin[row], links.begin[row] + count
         while slot + 4 <= end:  # four at a time: the sums are loaded and stored a quarter as often
-            a, p = links.weight[slot], source[links.neighbour[slot]]
-            b, q = links.weight[slot + 1], source[links.neighbour[slot + 1]]
-            c, r = links.weight[slot + 2], source[links.neighbour[slot + 2]]
-            d, s = links.weight[slot + 3], source[links.neighbour[slot + 3]]
+            ask_for(links, source, slot + AHEAD, min(slot + AHEAD + 4, end))
+            a, p = links.weight[slot], row_of(source, links.neighbour[slot])
+            b, q = links.weight[slot + 1], row_of(source, links.neighbour[slot + 1])
+            c, r = links.weight[slot + 2], row_of(source, links.neighbour[slot + 2])
+            d, s = links.weight[slot + 3], row_of(source, links.neighbour[slot + 3])
             for j in range(total.size):
                 total[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
             slot += 4
         for rest in range(slot, end):
-            a, p = links.weight[rest], source[links.neighbour[rest]]
+            a, p = links.weight[rest], row_of(source, links.neighbour[rest])
             for j in range(total.size):
                 total[j] += a * p[j]
-        on_step = kind(factors[0] / (links.strength[row] + tau))
+        on_step, own = kind(factors[0] / (links.strength[row] + tau)), row_of(source, row)
         for j in range(total.size):
             step = (total[j] - middle[j]) * on_step
-            target[row, j] = step + on_source * source[row, j] + on_target * target[row, j]
+            written[j] = step + on_source * own[j] + on_target * written[j]
 
 
 @njit(cache=True, nogil=True)
@@ -88,25 +124,24 @@ def multiply(links: Links, source: NDArray[np.float64], target: NDArray[np.float
 
 
 @njit(cache=True, nogil=True)
-def weighted_sum(
-    links: Links, source: NDArray[np.float32], tau: float, first: int, last: int, out: NDArray[np.float64]
-) -> None:
+def weighted_sum(links: Links, source: Columns, tau: float, first: int, last: int, out: NDArray[np.float64]) -> None:
     """out ← Σ (d+τ) x over the rows first … last−1 that have edges, in float64."""
     out[:] = 0
     for row in range(first, last):
         if links.count[row]:
-            share = links.strength[row] + tau
+            share, own = links.strength[row] + tau, row_of(source, row)
             for j in range(out.size):
-                out[j] += share * source[row, j]
+                out[j] += share * own[j]
 
 
 @njit(cache=True, nogil=True)
-def subtract(links: Links, target: NDArray[np.float32], value: NDArray[np.float64], first: int, last: int) -> None:
+def subtract(links: Links, target: Columns, value: NDArray[np.float64], first: int, last: int) -> None:
     """Take one value off every row first … last−1 that has edges."""
     for row in range(first, last):
         if links.count[row]:
+            own = row_of(target, row)
             for j in range(value.size):
-                target[row, j] -= value[j]
+                own[j] -= value[j]
 
 
 @njit(cache=True, nogil=True)

@@ -49,9 +49,12 @@ class View(Protocol):
         """The embedding of a graph from nothing."""
 
     def anchor(
-        self, adjacency: Adjacency, rows: NDArray[np.floating], mu: NDArray[np.float64], *, seed: int, threads: int
+        self, adjacency: Adjacency, block: NDArray[np.floating], mu: NDArray[np.float64], *, seed: int, threads: int
     ) -> Basis:
-        """The embedding of a graph from one of an earlier state of it."""
+        """The embedding of a graph from one of an earlier state of it.
+
+        The block, a matrix of its own (see `views/blocks.py`), is used up: the rows of the result lie in its memory.
+        """
 
     def reached(self, adjacency: Adjacency, rows: NDArray[np.floating], *, threads: int) -> float:
         """How much these rows hold of what the view looks for."""

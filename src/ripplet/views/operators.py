@@ -11,6 +11,7 @@ Rows without edges take no part: they are zero, before and after.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,13 @@ from scipy.linalg import eigh_tridiagonal
 from ripplet.graph.adjacency import Adjacency
 from ripplet.parallel import blocks, for_blocks
 from ripplet.views import _kernels as kernels
+from ripplet.views.blocks import columns_of, zeros
 
 BLOCK = 8_192  # rows per block: reductions run over these, in order, whatever the number of threads
 AT_ONCE = 1_024  # rows of a block turned into float64 together: they stay in the cache
 LANCZOS_STEPS = 16
+SPARE = 5 * 2**29  # bytes of memory beside a block: the whole of it up to here, some columns at a time beyond
+TOGETHER = 16  # columns that are never parted: a cache line of float32
 
 Matrix = NDArray[Any]
 
@@ -39,18 +43,38 @@ class Operator:
         self.degree = float(links.count[:rows].sum()) / max(self.size, 1)
         self.measure = np.where(self.active, links.strength[:rows] + tau, 0.0)
 
+    def take(self, rows: Matrix) -> Matrix:
+        """Rows where this operator works on them: here, where they are."""
+        return rows
+
+    def give(self, block: Matrix, rows: Matrix | None = None) -> Matrix:
+        """A block for the world: in the memory of these rows, if they are where it came from."""
+        return block
+
+    def parts(self, block: Matrix) -> list[slice]:
+        """The columns of a block in shares, all of one width but the last, as many at a time as SPARE has room for.
+
+        The wider the better: the graph is read once for each, and few bytes at many places take longer than many at
+        few.
+        """
+        columns, room = block.shape[1], SPARE // max(self.rows * block.itemsize, 1)
+        widest = max(room // TOGETHER, 1) * TOGETHER
+        shares = ceil(columns / widest)
+        width = columns if shares == 1 else ceil(columns / shares / TOGETHER) * TOGETHER
+        return [slice(first, last) for first, last in blocks(columns, width)]
+
+    def spare(self, block: Matrix) -> Matrix:
+        """Zeros beside a block, as wide as its widest part."""
+        return zeros(self.rows, self.parts(block)[0].stop, block.dtype)
+
     def combine(self, source: Matrix, target: Matrix, factors: tuple[float, float, float]) -> None:
         """target ← f₀ · W source + f₁ · source + f₂ · target."""
-        centre = self.centre(source)
-
-        def work(first: int, last: int) -> None:
-            kernels.combine(self.links, source, centre, self.tau, factors, target, first, last)
-
-        self._each(work)
+        centre, read, write = self.centre(source), columns_of(source), columns_of(target)
+        self._each(lambda a, b: kernels.combine(self.links, read, centre, self.tau, factors, write, a, b))
 
     def step(self, source: Matrix) -> Matrix:
         """W source."""
-        target = np.zeros_like(source)
+        target = zeros(len(source), source.shape[1], source.dtype)
         self.combine(source, target, (1.0, 0.0, 0.0))
         return target
 
@@ -61,7 +85,21 @@ class Operator:
     def deflate(self, target: Matrix) -> None:
         """Take the trivial eigenvector (the constant) out, in place."""
         mean = self._sum(target, self.tau) / max(self.measure.sum(), 1e-300)
-        self._each(lambda first, last: kernels.subtract(self.links, target, mean, first, last))
+        write = columns_of(target)
+        self._each(lambda first, last: kernels.subtract(self.links, write, mean, first, last))
+
+    def clear(self, target: Matrix) -> None:
+        """Make the rows without edges zero, in place."""
+
+        def work(first: int, last: int) -> None:
+            target[first:last][~self.active[first:last]] = 0
+
+        self._each(work)
+
+    def scale(self, target: Matrix, factors: NDArray[np.float64], how: np.ufunc = np.multiply) -> None:
+        """Multiply (or divide) every column by its factor, in place."""
+        exact = factors.astype(target.dtype)
+        self._each(lambda first, last: how(target[first:last], exact, out=target[first:last]))
 
     def gram(self, left: Matrix, right: Matrix) -> NDArray[np.float64]:
         """Σ (d+τ) left rightᵀ, k×k in float64, blocks added up in order."""
@@ -90,7 +128,7 @@ class Operator:
 
     def noise(self, seed: int, columns: int, kind: Any) -> Matrix:
         """Columns that no graph has seen: the same for the same seed, independent of threads."""
-        target = np.zeros((self.rows, columns), kind)
+        target = zeros(self.rows, columns, kind)
         words = np.random.Generator(np.random.Philox(seed)).integers(0, 2**64, self.rows, np.uint64)
         self._each(lambda first, last: kernels.noise(self.links, words, target, first, last))
         return target
@@ -104,9 +142,9 @@ class Operator:
         if self.size < LANCZOS_STEPS + 2:
             return -1.0, 1.0
         root = np.sqrt(self.measure)
-        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=self.active)
-        diagonal, off, basis = [], [], np.empty((LANCZOS_STEPS, self.rows))
-        vector = self.noise(0, 1, np.float64)[:, 0]
+        inverse = self.take(np.divide(1.0, root, out=np.zeros_like(root), where=self.active))
+        root, vector = self.take(root), self.noise(0, 1, np.float64)[:, 0]
+        diagonal, off, basis = [], [], np.empty_like(vector, shape=(LANCZOS_STEPS, self.rows))
         vector -= root * (root @ vector) / (root @ root)
         beta = float(np.linalg.norm(vector))
         for step in range(LANCZOS_STEPS):
@@ -123,7 +161,7 @@ class Operator:
         slack = beta * np.abs(vectors[-1])
         return float(max(values[0] - slack[0], -1.0)), float(min(values[-1] + slack[-1], 1.0))
 
-    def _symmetric(self, vector: NDArray[np.float64], inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _symmetric(self, vector: Matrix, inverse: Matrix) -> Matrix:
         """(D+τ)^½ W (D+τ)^-½ of one vector, given (D+τ)^-½."""
         source, target = inverse * vector, np.empty_like(vector)
         self._each(lambda first, last: kernels.multiply(self.links, source, target, first, last))
@@ -133,10 +171,11 @@ class Operator:
 
     def _sum(self, source: Matrix, tau: float) -> NDArray[np.float64]:
         parts: dict[int, NDArray[np.float64]] = {}
+        read = columns_of(source)
 
         def work(first: int, last: int) -> None:
             parts[first] = np.empty(source.shape[1])
-            kernels.weighted_sum(self.links, source, tau, first, last, parts[first])
+            kernels.weighted_sum(self.links, read, tau, first, last, parts[first])
 
         self._each(work)
         return in_order(parts, self.rows)

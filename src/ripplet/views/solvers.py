@@ -83,9 +83,9 @@ def _blocks(operator: Operator, columns: int, progress: Progress | None, settled
     high, before = FIRST_GUESS * top, 0.0
     for turn in range(PASSES):
         high = max(high, SMALLEST * abs(top))
-        block = chebyshev(operator, block, low, high, _degree(low, high, top))
+        chebyshev(operator, block, low, high, _degree(low, high, top))
         operator.deflate(block)
-        values, block = rayleigh_ritz(operator, block)
+        values = rayleigh_ritz(operator, block)
         total, high = float(values[:columns].sum()), float(values[-1])
         if progress:
             progress("start", (turn + 1) / PASSES)

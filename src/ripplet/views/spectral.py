@@ -77,33 +77,33 @@ class SpectralView:
         return self._weighed(operator, vectors, mu)
 
     def anchor(
-        self, adjacency: Adjacency, rows: NDArray[Any], mu: NDArray[np.float64], *, seed: int, threads: int
+        self, adjacency: Adjacency, block: NDArray[Any], mu: NDArray[np.float64], *, seed: int, threads: int
     ) -> Basis:
         """One Chebyshev-filtered Rayleigh–Ritz step from the current rows.
 
         The filter damps what lies below the smallest value known. Where the graph has changed so much that wanted
         values lie far below it, they have been damped too: then it is done again with what is known now.
         """
-        operator = self._operator(adjacency, len(rows), threads)
-        block, low, ritz = rows.copy(), operator.lowest(), mu
-        block[~operator.active] = 0
+        operator = self._operator(adjacency, len(block), threads)
+        rows, low, ritz = operator.take(block), operator.lowest(), mu
+        operator.clear(rows)
         for turn in range(PASSES):
             high = max(float(ritz.min()), SMALLEST_GAIN)
-            _normalise(operator, block, seed + turn)
-            block = chebyshev(operator, block, low, high, self.degree)
-            operator.deflate(block)
-            ritz, block = rayleigh_ritz(operator, block)
+            _normalise(operator, rows, seed + turn)
+            chebyshev(operator, rows, low, high, self.degree)
+            operator.deflate(rows)
+            ritz = rayleigh_ritz(operator, rows)
             if high == SMALLEST_GAIN or ritz.min() >= FAR_BELOW * high:
                 break
-        return self._weighed(operator, block, ritz)
+        return self._weighed(operator, rows, ritz, block)
 
     def reached(self, adjacency: Adjacency, rows: NDArray[Any], *, threads: int) -> float:
         """The sum of the Ritz values of the operator on the span of these rows: what they hold of its spectrum."""
         operator = self._operator(adjacency, len(rows), threads)
         block = rows.astype(np.float64)
-        block[~operator.active] = 0
+        operator.clear(block)
         operator.deflate(block)
-        return _positive(rayleigh_ritz(operator, block)[0])
+        return _positive(rayleigh_ritz(operator, block))
 
     def best(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int) -> float:
         """The sum of the leading eigenvalues: by Rayleigh and Ritz, no span of as many columns reaches more."""
@@ -118,15 +118,17 @@ class SpectralView:
             tau = float(self.tau_per_degree or 0) * float(strengths.sum()) / max(1, int(np.count_nonzero(degrees)))
         return Operator(adjacency, rows, tau, threads)
 
-    def _weighed(self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64]) -> Basis:
+    def _weighed(
+        self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64], rows: NDArray[Any] | None = None
+    ) -> Basis:
         """Scale the columns by the diffusion, and all of them so that the mean square of a row's length is one."""
         top = mu[0] if mu.size and mu[0] > 0 else 1.0
         norms = np.maximum(operator.lengths(vectors), 1e-150)
         ratio = np.clip(mu / top, 0.0, 1.0)
         scale = ratio ** self._power(ratio[mu > NOTHING], operator.degree) * (mu > NOTHING) / norms
         lengths = float((operator.squares(vectors) * scale**2).sum())
-        vectors *= (scale * np.sqrt(operator.size / max(lengths, 1e-300))).astype(vectors.dtype)
-        return Basis(vectors, mu, operator.tau, operator.centre(vectors))
+        operator.scale(vectors, scale * np.sqrt(operator.size / max(lengths, 1e-300)))
+        return Basis(operator.give(vectors, rows), mu, operator.tau, operator.centre(vectors))
 
     def _power(self, ratio: NDArray[np.float64], mean_degree: float) -> float:
         """q: as given, or such that the smallest of these ratios becomes the tail."""
@@ -147,10 +149,10 @@ def _normalise(operator: Operator, block: NDArray[Any], seed: int) -> None:
     norms = operator.lengths(block)
     empty = norms <= 1e-6 * max(norms.max(initial=0.0), 1e-300)
     if empty.any():
-        block[:, empty] = operator.noise(seed, int(empty.sum()), block.dtype)
+        block[:, np.flatnonzero(empty)] = operator.noise(seed, int(empty.sum()), block.dtype)
         operator.deflate(block)
         norms = operator.lengths(block)
-    block /= np.maximum(norms, np.finfo(block.dtype).tiny).astype(block.dtype)
+    operator.scale(block, np.maximum(norms, np.finfo(block.dtype).tiny), np.divide)
 
 
 DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of their own

@@ -14,28 +14,46 @@ NEGLIGIBLE = 1e-9  # directions of a block shorter than this, squared and relati
 INDEPENDENT = 1e-6  # and where none is shorter than this, the columns need no eigenvectors to be made orthonormal
 
 
-def chebyshev(operator: Operator, block: NDArray[Any], low: float, high: float, degree: int) -> NDArray[Any]:
-    """The Chebyshev polynomial of W that stays small on [low, high] and grows beyond it, applied to a block."""
+def chebyshev(operator: Operator, block: NDArray[Any], low: float, high: float, degree: int) -> None:
+    """Apply the Chebyshev polynomial of W that stays small on [low, high] and grows beyond it to a block, in place.
+
+    A column needs none of the others, so that a few at a time need little memory beside the block.
+    """
     half, middle = (high - low) / 2, (high + low) / 2
-    before, now = block, np.zeros_like(block)
-    operator.combine(before, now, (1 / half, -middle / half, 0.0))
-    for _ in range(degree - 1):
-        operator.combine(now, before, (2 / half, -2 * middle / half, -1.0))
-        before, now = now, before
-    return now
+    spare = operator.spare(block)
+    for part in operator.parts(block):
+        own = block[:, part]
+        before, now = own, spare[:, : own.shape[1]]
+        operator.combine(before, now, (1 / half, -middle / half, 0.0))
+        for _ in range(degree - 1):
+            operator.combine(now, before, (2 / half, -2 * middle / half, -1.0))
+            before, now = now, before
+        if now is not own:
+            own[:] = now
 
 
-def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
     """The Ritz values of W on a block, largest first; the block becomes the Ritz vectors, zero beyond its rank."""
     columns = block.shape[1]
     whiten = _whitening(operator.gram(block, block))
-    small = whiten.T @ operator.gram(block, operator.step(block)) @ whiten
+    small = whiten.T @ _quotients(operator, block) @ whiten
     values, turns = np.linalg.eigh((small + small.T) / 2)
     values, turns = values[::-1], whiten @ turns[:, ::-1]
     turn = np.zeros((columns, columns))
     turn[:, : values.size] = fixed_signs(turns)
     operator.turn(block, turn)
-    return np.concatenate([values, np.zeros(columns - values.size)]), block
+    return np.concatenate([values, np.zeros(columns - values.size)])
+
+
+def _quotients(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
+    """The inner products of a block with W times itself: those with later columns are known from earlier ones."""
+    products, spare = np.zeros((block.shape[1], block.shape[1])), operator.spare(block)
+    for part in operator.parts(block):
+        step = spare[:, : part.stop - part.start]
+        operator.combine(block[:, part], step, (1.0, 0.0, 0.0))
+        products[: part.stop, part] = operator.gram(block[:, : part.stop], step)
+        products[part, : part.start] = products[: part.start, part].T
+    return products
 
 
 def _whitening(gram: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,48 @@
+"""Matrices with a row per vertex: whole cache lines to a row, and some of their columns as kernels see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from ripplet.parallel import for_blocks
+from ripplet.views._kernels import Columns
+
+LINE = 64  # bytes of a cache line
+AT_ONCE = 8_192  # rows copied together
+
+Matrix = NDArray[Any]
+
+
+def zeros(rows: int, columns: int, kind: Any) -> Matrix:
+    """A matrix that begins with a cache line: a row of a multiple of 16 float32 is then read in as few as can be."""
+    kind = np.dtype(kind)
+    size = rows * columns * kind.itemsize
+    memory = np.zeros(size + LINE, np.uint8)
+    first = -memory.ctypes.data % LINE
+    return memory[first : first + size].view(kind).reshape(rows, columns)
+
+
+def copied(rows: Matrix, threads: int) -> Matrix:
+    """A matrix of its own for a view to use up, in float32 at least."""
+    kind = np.promote_types(rows.dtype, np.float32)
+    block = zeros(len(rows), rows.shape[1], kind)
+
+    def copy(first: int, last: int) -> None:
+        block[first:last] = rows[first:last]
+
+    for_blocks(copy, len(rows), size=AT_ONCE, threads=threads)
+    return block
+
+
+def columns_of(matrix: Matrix) -> Columns:
+    """A matrix, or neighbouring columns `whole[:, a:b]` of one, without copying it."""
+    (rows, width), (stride, step) = matrix.shape, matrix.strides
+    if step != matrix.itemsize and width > 1:
+        raise ValueError("the entries of a row must lie side by side")
+    stride = stride // matrix.itemsize
+    length = (rows - 1) * stride + width if rows else 0
+    return Columns(as_strided(matrix, (length,), (matrix.itemsize,)), stride, width)
