@@ -35,6 +35,7 @@ BAD: dict[str, list[Any]] = {
     "normalization": ["none", None],
     "reuse_influence": [1, None, True],  # with rule "ripple" there is nothing to reuse
     "threads": [0, -2, 1.5, "all"],
+    "search": ["fast", None, 3],
 }
 
 

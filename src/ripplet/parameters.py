@@ -16,6 +16,7 @@ from ripplet.parallel import resolve_threads
 from ripplet.rules.base import Rule
 from ripplet.rules.paper import ON_EMPTY, PaperRule
 from ripplet.rules.ripple import RippleRule
+from ripplet.search.search import check_search
 from ripplet.views.base import View
 from ripplet.views.laplacian import NORMALIZATIONS
 from ripplet.views.spectral import SpectralView, auto_views
@@ -44,12 +45,14 @@ class Parameters:
     normalization: str
     reuse_influence: bool
     threads: int | None
+    search: str
 
     def __post_init__(self) -> None:
         one_of("rule", self.rule, RULES)
         one_of("duplicates", self.duplicates, REPEATED)
         one_of("on_empty", self.on_empty, ON_EMPTY)
         one_of("normalization", self.normalization, NORMALIZATIONS)
+        check_search(self.search)
         _whole("dim", self.dim, 1)
         _whole("max_reads", self.max_reads, 1, 2**31 - 1)
         _whole("seed", self.seed, 0, 2**63 - 1)

@@ -1,4 +1,4 @@
-"""The inner loops of exact search: cosines with rows as they are served, and the best of a block."""
+"""The inner loops of search: cosines with rows as they are served, the best of a block, and who has moved."""
 
 from __future__ import annotations
 
@@ -59,3 +59,20 @@ def best_of_block(
             cosine = np.float32(min(1.0, max(-1.0, dot(parts, served[query], work) / length)))
             if cosine > cosines[query, 0] and row != exclude[query]:
                 replace_worst(cosines[query], found[query], cosine, row)
+
+
+@njit(cache=True, nogil=True)
+def suspects(
+    seen: NDArray[np.int64],
+    placed: NDArray[np.uint8],
+    held: NDArray[np.uint8],
+    waiting: NDArray[np.uint8],
+    since: int,
+) -> NDArray[np.int64]:
+    """The rows that an index may hold in the wrong place: placed and reached after `since`, or no longer placed."""
+    found, kept = np.empty(len(seen), np.int64), 0
+    for row in range(len(seen)):
+        if seen[row] > since if placed[row] else held[row] | waiting[row]:
+            found[kept] = row
+            kept += 1
+    return found[:kept]

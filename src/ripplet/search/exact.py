@@ -34,7 +34,7 @@ def nearest(
     """
     _check(rows, alive, queries, serving, count)
     living, left_out = np.asarray(alive, np.bool_), _exclusions(exclude, len(queries))
-    served = _unit(queries).astype(rows.dtype)
+    served = unit(queries).astype(rows.dtype)
     found = np.full((len(queries), count), -1, np.int64)
     cosines = np.zeros((len(queries), count), np.float32)
     asked = np.flatnonzero(served.any(axis=1))
@@ -67,10 +67,10 @@ def _best(
         kept[kept >= 0] += first
 
     for_blocks(work, len(rows), size=ROWS_PER_BLOCK, threads=threads)
-    return _merge(found.reshape(len(served), -1), cosines.reshape(len(served), -1), count)
+    return merge(found.reshape(len(served), -1), cosines.reshape(len(served), -1), count)
 
 
-def _merge(
+def merge(
     found: NDArray[np.int64], cosines: NDArray[np.float32], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The first `count` of every line, by falling cosine and rising row."""
@@ -79,7 +79,7 @@ def _merge(
     return rows, np.where(rows < 0, np.float32(0), np.take_along_axis(cosines, order, axis=1))
 
 
-def _unit(queries: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+def unit(queries: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Queries of length one; zero where there is no direction."""
     exact = np.where(np.isfinite(queries).all(axis=1, keepdims=True), queries, 0.0).astype(np.float64)
     largest = np.abs(exact).max(axis=1, keepdims=True, initial=0.0)

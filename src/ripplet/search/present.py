@@ -1,0 +1,31 @@
+"""What is searched, what for, and what is found."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.rules.base import Rule
+from ripplet.rules.field import Field
+
+Answers = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Rows with their cosines, a line per query, best first; row −1 with cosine 0 where there are no more."""
+
+
+class Present(NamedTuple):
+    """A model as it is at this moment."""
+
+    field: Field
+    rule: Rule
+    sequence: int
+    anchors: int
+
+
+class Query(NamedTuple):
+    """A direction inside (one line), the same as it is served, and a row to leave out (−1 for none)."""
+
+    inside: NDArray[Any]
+    served: NDArray[Any]
+    exclude: int

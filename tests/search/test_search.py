@@ -1,0 +1,99 @@
+"""Which search answers, and that the index is never part of the model."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ripplet import Embedder, load
+from ripplet.datasets.synthetic import growing_communities
+from ripplet.errors import MissingExtraError
+from ripplet.search import search
+
+EDGES = growing_communities(300, 4, 4, seed=1).edges
+
+
+def model(**parameters: object) -> Embedder:
+    return Embedder(**{"dim": 8, **parameters}).fit(EDGES)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def without_usearch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_installed", lambda: False)
+
+
+def test_auto_is_exact_until_the_model_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = model()
+    small.nearest(3)
+    assert small._search.index is None
+    monkeypatch.setattr(search, "EXACT_UP_TO", 299)
+    small.nearest(3)
+    assert small._search.index is not None
+
+
+def test_an_index_is_kept_until_half_of_the_vertices_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "EXACT_UP_TO", 299)
+    shrinking = model()
+    shrinking.nearest(3)
+    for vertex in range(299, 149, -1):
+        assert shrinking._search.index is not None
+        shrinking.remove_vertex(vertex)
+        shrinking.nearest(3)
+    shrinking.remove_vertex(149)
+    shrinking.nearest(3)
+    assert shrinking._search.index is None
+
+
+@pytest.mark.usefixtures("without_usearch")
+def test_without_usearch_auto_is_exact_and_ann_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "EXACT_UP_TO", 10)
+    plain = model()
+    assert plain.nearest(3) == model(search="exact").nearest(3)
+    assert plain._search.index is None
+    with pytest.raises(MissingExtraError, match=r"^search=\"ann\" needs .*pip install 'ripplet\[ann\]'$"):
+        Embedder(search="ann")
+    with pytest.raises(MissingExtraError):
+        plain.set_params(search="ann")
+
+
+def test_before_the_first_edge_there_is_nobody() -> None:
+    assert Embedder(dim=4, search="ann").nearest(np.ones(4)) == []
+
+
+def test_more_than_there_are_can_be_asked_for() -> None:
+    near = model(search="ann").nearest(3, k=1_000)
+    assert near == model(search="exact").nearest(3, k=1_000)
+    assert len(near) == 299
+
+
+def test_a_model_that_begins_anew_has_an_index_of_its_own() -> None:
+    again = model(search="ann")
+    again.nearest(3)
+    first = again._search.index
+    again.fit(EDGES[:200])
+    assert again.nearest(3) == Embedder(dim=8, search="exact").fit(EDGES[:200]).nearest(3)
+    assert again._search.index is not first
+
+
+def test_the_index_is_neither_saved_nor_seen_by_the_digest(tmp_path: Path) -> None:
+    indexed, plain = model(search="ann"), model(search="exact")
+    for vertex in range(300, 320):
+        indexed.nearest(3)
+        assert np.array_equal(indexed.add_vertex(vertex, [3, 5]), plain.add_vertex(vertex, [3, 5]))
+    assert indexed.digest() == plain.digest()
+    indexed.save(tmp_path / "model")
+    for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(indexed))):
+        assert copy.search == "ann"
+        assert copy._search.index is None
+        assert copy.nearest(3) == plain.nearest(3)
+
+
+def test_what_goes_wrong_while_asking_leaves_the_index_to_be_tended() -> None:
+    asked = model(search="ann")
+    with pytest.raises(KeyError):
+        asked.nearest("nobody")
+    asked.nearest(3)
+    assert asked._search.index is not None
