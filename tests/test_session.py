@@ -299,11 +299,13 @@ def test_a_failure_between_disk_and_memory_ends_the_session(new: Any, monkeypatc
 
 
 def test_a_warning_made_an_error_comes_when_all_is_done(new: Any) -> None:
-    session = new()
+    session, heard = new(), list[int]()
+    session.listen(lambda _, changes: heard.append(changes.sequence))
     with pytest.raises(SelfLoopWarning):
         session.apply_many([Batch.of(["a"], ["a"]), Batch.of(["a"], ["b"])])
     assert session.model.ids == ["a", "b"]
     assert session.apply([("b", "c")]).sequence == 3
+    assert heard == [1, 2, 3]
 
 
 def test_many_threads_may_write_and_read(new: Any) -> None:
@@ -323,6 +325,44 @@ def test_many_threads_may_write_and_read(new: Any) -> None:
     digest = session.model.digest()
     session.close()
     assert new().model.digest() == digest
+
+
+def test_listeners_hear_of_every_batch_in_order_whoever_applies_it(new: Any) -> None:
+    session, heard = new(), list[tuple[int, Any, int]]()
+    session.apply([("a", "b")])
+    session.listen(lambda entry, changes: heard.append((changes.sequence, entry.source, len(entry.batch))))
+    session.apply([("b", "c"), ("c", "d")], key="k")
+    session.apply([("b", "c"), ("c", "d")], key="k")  # known: nothing is applied
+    with pytest.raises(UnknownEdgeError):
+        session.apply(Batch.of(["a"], ["d"], op=[Op.REMOVE]))
+
+    def write(name: str) -> None:
+        for number in range(20):
+            session.apply_many([[(name, number)], [(number, f"{name}{number}")]])
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in ("x", "y")]
+    for thread in threads:
+        thread.start()
+    session.run(Lines([Batch.of(["a"], ["s"]), Batch.of(["s"], ["t"])]))
+    for thread in threads:
+        thread.join()
+    assert [sequence for sequence, _, _ in heard] == list(range(2, session.model.sequence + 1))
+    assert heard[0] == (2, None, 2)
+    assert [source for _, source, _ in heard if source is not None] == ["lines", "lines"]
+
+
+def test_a_listener_that_fails_does_not_undo_the_batch(new: Any) -> None:
+    session, heard = new(), list[int]()
+
+    def failing(entry: Entry, changes: Changes) -> None:
+        heard.append(changes.sequence)
+        raise ZeroDivisionError
+
+    session.listen(failing)
+    for sequence in (1, 2):
+        with pytest.raises(ZeroDivisionError):
+            session.apply([("a", sequence)])
+    assert (heard, session.model.sequence, len(session.model)) == ([1, 2], 2, 3)
 
 
 def test_a_session_that_cannot_be_opened_leaves_no_lock(new: Any, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from ripplet.changes import Changes
 from ripplet.engine import Copy
@@ -25,6 +25,9 @@ __all__ = ["Entry", "Session"]
 
 SNAPSHOT_EVERY = 250_000
 """Events between two snapshots, or a tenth of the graph's edges where that is more."""
+
+Listener: TypeAlias = Callable[[Entry, Changes], None]
+"""Who is told of every batch: what was put on disk, and what it changed."""
 
 GROUP = 16
 """Reads of a source that may share a flush."""
@@ -61,6 +64,7 @@ class Session:
         self.directory, self.snapshot_every = Path(directory), snapshot_every
         self._writing = threading.RLock()
         self._published: dict[str, int] = {}  # per source whose changes go to sinks: the last batch that got there
+        self._listeners: list[Listener] = []
         self._failure: BaseException | None = None
         self._closed = False
         self._lock = DirectoryLock(self.directory)
@@ -116,6 +120,15 @@ class Session:
         with self._writing:
             self._check_usable()
             return self._journal.position(source)
+
+    def listen(self, listener: Listener) -> None:
+        """Have `listener(entry, changes)` called for every batch from now on, whoever applies it, in their order.
+
+        It is called by the thread that applies them and before the next: it should be quick. What it raises gets to
+        whoever applied the batch, which is applied all the same.
+        """
+        with self._writing:
+            self._listeners.append(listener)
 
     # ------------------------------------------------------------------ the loop
 
@@ -232,12 +245,19 @@ class Session:
             if self._journal.doubtful or self._journal.last != self.model.sequence:
                 self._failure = error
             raise
+        finally:
+            self._tell(group.applied)
         events = self.model.engine.events
         edges = self.model.engine.graph.adjacency.edges
         if events - self._kept_events >= max(self.snapshot_every, edges // 10) and not self._writer.busy:
             with suppress(MemoryError):  # the batch is safe; there will be another occasion
                 self._begin_snapshot()
         return answers
+
+    def _tell(self, applied: list[tuple[Entry, Changes]]) -> None:
+        for entry, changes in applied:
+            for listener in self._listeners:
+                listener(entry, changes)
 
     def _begin_snapshot(self) -> Any:
         self._kept_events = self.model.engine.events

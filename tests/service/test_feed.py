@@ -61,13 +61,6 @@ def test_a_batch_larger_than_all_there_is_room_for_is_not_kept() -> None:
     assert numbers(kept.after(2, 10)) == [3]
 
 
-def test_what_comes_early_waits_for_its_turn_and_what_comes_again_is_dropped() -> None:
-    kept = feed()
-    for number in (2, 3, 1, 1, 2):
-        kept.append(changes(number))
-    assert numbers(kept.after(0, 10)) == [1, 2, 3]
-
-
 def test_those_who_wait_are_woken_by_a_batch_from_another_thread() -> None:
     kept = feed()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,39 +13,51 @@ from ripplet.errors import MissingExtraError
 SERVICE = "Service"
 
 
+def _service(help: str, **more: Any) -> Any:
+    return typer.Option(rich_help_panel=SERVICE, help=help, **more)
+
+
+State = Annotated[Path, typer.Option("--state", help="Directory of the state; made where there is none.")]
+Host = Annotated[str, typer.Option(help="Address to listen at; one beyond this machine needs tokens.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")]
+Source = Annotated[
+    str | None, typer.Option(help="A stream to follow: redis://…, kafka://…, or a file.", metavar="URL|FILE")
+]
+DeadLetters = Annotated[
+    str | None, typer.Option(help="Where messages of the source go that hold no events.", metavar="URL|FILE")
+]
+MaxDelay = Annotated[float, _service("How long a batch waits for others.", min=0, max=1000)]
+MaxBatch = Annotated[int, _service("Events put on disk with one flush, at most.", min=1)]
+TokenFile = Annotated[Path | None, _service("Lines `read TOKEN` or `write TOKEN`.", metavar="FILE")]
+AllowHost = Annotated[list[str] | None, _service("Another name of this service.", metavar="NAME")]
+MaxBody = Annotated[int, _service("Largest body of a request.", min=1)]
+AccessLog = Annotated[bool, _service("Log every request.")]
+AnchorLag = Annotated[
+    int | None,
+    typer.Option(
+        min=0, rich_help_panel=o.MODEL, help="Batches that a correction is worked out beside.", show_default=False
+    ),
+]
+
+
 def serve(
-    state: Annotated[Path, typer.Option("--state", help="Directory of the state; made where there is none.")],
-    host: Annotated[
-        str, typer.Option(help="Address to listen at; one beyond this machine needs tokens.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8080,
-    source: Annotated[
-        str | None, typer.Option(help="A stream to follow: redis://…, kafka://…, or a file.", metavar="URL|FILE")
-    ] = None,
-    dead_letters: Annotated[
-        str | None,
-        typer.Option(help="Where messages of the source go that hold no events.", metavar="URL|FILE"),
-    ] = None,
-    max_delay_ms: Annotated[
-        float, typer.Option(min=0, max=1000, rich_help_panel=SERVICE, help="How long a batch waits for others.")
-    ] = 0.0,
-    max_batch: Annotated[
-        int, typer.Option(min=1, rich_help_panel=SERVICE, help="Events put on disk with one flush, at most.")
-    ] = 10_000,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=SERVICE, help="Lines `read TOKEN` or `write TOKEN`.", metavar="FILE"),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(rich_help_panel=SERVICE, help="Another name of this service.", metavar="NAME")
-    ] = None,
-    max_body_mb: Annotated[int, typer.Option(min=1, rich_help_panel=SERVICE, help="Largest body of a request.")] = 16,
-    access_log: Annotated[bool, typer.Option(rich_help_panel=SERVICE, help="Log every request.")] = True,
+    state: State,
+    host: Host = "127.0.0.1",
+    port: Port = 8080,
+    source: Source = None,
+    dead_letters: DeadLetters = None,
+    max_delay_ms: MaxDelay = 0.0,
+    max_batch: MaxBatch = 10_000,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    max_body_mb: MaxBody = 16,
+    access_log: AccessLog = True,
     dim: o.Dim = None,
     rule: o.Rule = None,
     depth: o.Depth = None,
     seed: o.Seed = None,
     anchor_growth: o.AnchorGrowth = None,
+    anchor_lag: AnchorLag = None,
     threads: o.Threads = None,
     directed: o.Directed = None,
     duplicates: o.Duplicates = None,
@@ -54,7 +66,8 @@ def serve(
 ) -> None:
     """Serve a model over HTTP, its state kept in a directory: what was answered with success survives a crash."""
     model = o.given(dim=dim, rule=rule, depth=depth, seed=seed, anchor_growth=anchor_growth, threads=threads)
-    model |= o.given(directed=directed, duplicates=duplicates, max_reads=max_reads) | o.settings(setting)
+    model |= o.given(anchor_lag=anchor_lag, directed=directed, duplicates=duplicates, max_reads=max_reads)
+    model |= o.settings(setting)
     try:
         from ripplet.service import logs, server
         from ripplet.service.security import Tokens

@@ -16,12 +16,11 @@ _AROUND = 128  # bytes for an id and what is kept beside its vector
 
 
 class Feed:
-    """The changes of the last batches in order. Threads append; any number follow from an event loop."""
+    """The changes of the last batches. Whoever applies them appends, in order; any number follow from an event loop."""
 
     def __init__(self, newest: int, dim: int, *, batches: int, size: int, followers: int) -> None:
         self.oldest = self.newest = newest  # whoever has seen `oldest` or a later batch can be told the rest
         self._kept: deque[Changes] = deque()
-        self._early: dict[int, Changes] = {}  # of two who append, one may be ahead of the other
         self._size, self._row = 0, 8 * dim + _AROUND  # a vector is kept as it is inside and, once asked for, as served
         self._batches, self._limit, self._most_followers = batches, size, followers
         self._lock = threading.Lock()
@@ -30,13 +29,15 @@ class Feed:
         self.closed = False
 
     def append(self, changes: Changes) -> None:
-        """Keep what a batch changed, in its place; the oldest go where there is too much."""
+        """Keep what the next batch changed; the oldest go where there is too much."""
         with self._lock:
-            if changes.sequence <= self.newest:  # told before
-                return
-            self._early[changes.sequence] = changes
-            while (due := self._early.pop(self.newest + 1, None)) is not None:
-                self._keep(due)
+            self._kept.append(changes)
+            self._size += self._bytes(changes)
+            self.newest = changes.sequence
+            while self._kept and (len(self._kept) > self._batches or self._size > self._limit):
+                gone = self._kept.popleft()
+                self._size -= self._bytes(gone)
+                self.oldest = gone.sequence
         self._wake()
 
     def after(self, since: int, limit: int) -> list[Changes]:
@@ -83,15 +84,6 @@ class Feed:
         """Let everybody who waits go."""
         self.closed = True
         self._wake()
-
-    def _keep(self, changes: Changes) -> None:
-        self._kept.append(changes)
-        self._size += self._bytes(changes)
-        self.newest = changes.sequence
-        while self._kept and (len(self._kept) > self._batches or self._size > self._limit):
-            gone = self._kept.popleft()
-            self._size -= self._bytes(gone)
-            self.oldest = gone.sequence
 
     def _bytes(self, changes: Changes) -> int:
         return _AROUND + len(changes) * self._row + len(changes.removed) * _AROUND

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from ripplet.changes import Changes
 from ripplet.engine import Engine
 from ripplet.events import Batch
 from ripplet.io.connect import dead_letters_to
@@ -174,16 +175,16 @@ class Runtime:
         self._reading = Reading(session.model.lock)
         newest = session.model.sequence
         self._labels = Labels(settings.state / "labels.sqlite")
-        self._feed = Feed(
+        feed = self._feed = Feed(
             newest,
             session.model.dim,
             batches=limits.retained_batches,
             size=limits.retained_bytes,
             followers=limits.followers,
         )
+        session.listen(lambda entry, changes: self._applied(feed, entry, changes))
         self._writer = Writer(
             session,
-            self._feed,
             self.metrics,
             max_delay=settings.max_delay_ms / 1000,
             max_batch=settings.max_batch,
@@ -195,10 +196,16 @@ class Runtime:
         self._add_gauges(session.model)
         if settings.source is not None:
             letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
-            self._stream = Stream(session, settings.source, self._feed, self.metrics, letters, self._fail)
+            self._stream = Stream(session, settings.source, self.metrics, letters, self._fail)
         if self._stopping.is_set():
             self._feed.close()
         self.status = "closing" if self._stopping.is_set() else "ready"
+
+    def _applied(self, feed: Feed, entry: Entry, changes: Changes) -> None:
+        """Tell those who follow; batches of requests are counted by the writer, who knows how long they took."""
+        feed.append(changes)
+        if entry.source is not None:
+            self.metrics.applied(len(entry.batch), changes, None)
 
     def _there(self, part: T | None) -> T:
         if part is None or self.status in ("recovering", "failed"):

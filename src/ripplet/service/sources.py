@@ -1,4 +1,4 @@
-"""A source that a service follows: its own thread reads, the session keeps, the feed is told."""
+"""A source that a service follows: its own thread reads, the session keeps and applies."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from ripplet.changes import Changes
 from ripplet.io.connect import stream_from
-from ripplet.io.stream import EventSource, Poison, PoisonSink, Position, Read
-from ripplet.service.feed import Feed
+from ripplet.io.stream import EventSource, Poison, PoisonSink
 from ripplet.service.logs import say
 from ripplet.service.metrics import Metrics
 from ripplet.service.writer import usable
@@ -30,12 +28,11 @@ class Stream:
         self,
         session: Session,
         address: str,
-        feed: Feed,
         metrics: Metrics,
         dead_letters: PoisonSink | None,
         broken: Callable[[BaseException], None],
     ) -> None:
-        self._session, self._feed, self._metrics, self._address = session, feed, metrics, address
+        self._session, self._metrics, self._address = session, metrics, address
         self._dead_letters, self._broken = dead_letters, broken
         self._stopped = threading.Event()
         self._source: EventSource | None = open_stream(address)  # an address that is none is refused here
@@ -63,22 +60,12 @@ class Stream:
                 self._stopped.wait(_PAUSE)
 
     def _follow(self) -> None:
-        source = _Counted(self._source or open_stream(self._address), self._metrics)
+        source = self._source or open_stream(self._address)
         self._source = None
         try:
-            self._session.run(source, [self], self, self._stopped.is_set)
+            self._session.run(source, (), self, self._stopped.is_set)
         finally:
             source.close()
-
-    # what the session passes on
-
-    def write(self, changes: Changes) -> None:
-        """Tell followers of a batch of the source."""
-        self._feed.append(changes)
-        self._metrics.applied(0, changes, None)
-
-    def flush(self) -> None:
-        """Nothing waits here."""
 
     def refuse(self, source: str, poison: Poison) -> None:
         """Log a message that holds no events: where it stood and why, not what it was. Keep it, if asked."""
@@ -86,25 +73,3 @@ class Stream:
             self._dead_letters.refuse(source, poison)
         self._metrics.refused_batches.inc()
         say("message refused", logging.WARNING, source=source, where=poison.where, reason=poison.reason)
-
-
-class _Counted:
-    """A source whose events are counted as they are read: changes do not say how many there were."""
-
-    def __init__(self, source: EventSource, metrics: Metrics) -> None:
-        self._source, self._metrics, self.name = source, metrics, source.name
-
-    def open(self, position: Position | None) -> None:
-        self._source.open(position)
-
-    def read(self, timeout: float) -> Read | None:
-        read = self._source.read(timeout)
-        if read is not None:
-            self._metrics.events.inc(len(read.batch))
-        return read
-
-    def acknowledge(self, position: Position) -> None:
-        self._source.acknowledge(position)
-
-    def close(self) -> None:
-        self._source.close()

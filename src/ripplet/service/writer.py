@@ -50,7 +50,6 @@ class Writer:
     def __init__(
         self,
         session: Keeper,
-        feed: ChangesTaker,
         metrics: Metrics,
         *,
         max_delay: float,
@@ -60,7 +59,7 @@ class Writer:
         newest: int,
         broken: Callable[[BaseException], None],
     ) -> None:
-        self._session, self._feed, self._metrics = session, feed, metrics
+        self._session, self._metrics = session, metrics
         self._max_delay, self._max_batch = max_delay, max_batch
         self._queue_requests, self._queue_events = queue_requests, queue_events
         self._newest, self._broken = newest, broken
@@ -145,7 +144,6 @@ class Writer:
         repeated = changes.sequence <= self._newest
         if not repeated:
             self._newest = changes.sequence
-            self._feed.append(changes)
             self._metrics.applied(len(waiting.entry.batch), changes, time.perf_counter() - waiting.since)
         waiting.done.set_result(Written(changes, repeated))
 
@@ -157,11 +155,3 @@ def usable(session: Keeper) -> bool:
     except RippletError:
         return False
     return True
-
-
-class ChangesTaker(Protocol):
-    """Who is told of every batch that was applied, in order."""
-
-    def append(self, changes: Changes) -> None:
-        """Take what a batch changed."""
-        ...

@@ -23,6 +23,7 @@ class Group:
         self._entries: list[Entry] = []
         self._numbers: dict[str, int] = {}  # of keys within this group
         self._answers: list[int | RippletError] = []  # per batch: the number it has or will have, or its refusal
+        self.applied: list[tuple[Entry, Changes]] = []  # in order, once they are
 
     def consider(self, entry: Entry) -> None:
         """Take a batch into the group, unless it was applied before or cannot be applied."""
@@ -58,8 +59,10 @@ class Group:
         for number, entry in enumerate(self._entries, first):
             try:
                 done[number] = self._model.take_in(entry.batch)
+                self.applied.append((entry, done[number]))
             except Warning as raised:  # made an error by the caller, when all is done: the others still have their turn
                 warning = raised
+                self.applied.append((entry, self._model.unchanged(number)))  # in its place: numbers have no gaps
         if warning is not None:
             raise warning
         return [self._answer(answer, done) for answer in self._answers]
