@@ -75,7 +75,7 @@ class AnnIndex:
         queue, covered, entries, former = self.queue, self.covered, self.entries, self.former
         proposed = [self._proposed(index, query, max(CANDIDATES, 4 * count)) for index in (entries, former) if index]
         rows = np.unique(np.concatenate([queue, *proposed]))
-        rows = rows[(rows < present.field.graph.rows) & (rows != query.exclude)]
+        rows = rows[(rows < covered) & (rows != query.exclude)]  # what has been taken up just now is in the tail, too
         near = self._among(present, rows, query, count)
         return _best(near, self._tail(present, covered, query, count), count)
 

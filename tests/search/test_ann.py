@@ -1,0 +1,225 @@
+"""An index that follows a stream: exact cosines, only the living, hardly anybody missed, nothing that piles up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplet import Embedder
+from ripplet.datasets.synthetic import growing_communities
+from ripplet.search import ann
+from ripplet.search._kernels import suspects
+from ripplet.search.ann import AnnIndex
+
+EDGES = growing_communities(400, 8, 4, seed=2).edges
+
+
+@pytest.fixture(autouse=True)
+def small_steps() -> Iterator[None]:
+    """Sizes at which a small graph takes every path that a large one takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"CANDIDATES": 40, "FRESH": 8, "AT_ONCE": 16, "BLOCK": 64, "EXAMINED": 64}.items():
+            patch.setattr(ann, name, value)
+        yield
+
+
+def streamed(**parameters: Any) -> Embedder:
+    return Embedder(**{"dim": 8, "search": "ann", "threads": 1, **parameters}).fit(EDGES)
+
+
+def index_of(model: Embedder) -> AnnIndex:
+    assert model._search.index is not None
+    return model._search.index
+
+
+def caught_up(model: Embedder) -> AnnIndex:
+    """The index, after as many searches as it takes until there is nothing left to do."""
+    for _ in range(2_000):
+        model.nearest(np.ones(model.dim))
+        index, rows = index_of(model), model._engine.graph.rows
+        behind = (index._since[: -(-index.covered // ann.BLOCK)] < 2 * model.sequence).any()
+        if not behind and index.former is None and index.queue.size + rows - index.filled <= ann.FRESH:
+            return index
+    raise AssertionError("the index does not catch up")
+
+
+def exact_answers(model: Embedder, vertex: Any, k: int) -> list[tuple[Any, float]]:
+    search, model._search = model._search, type(model._search)("exact", 1)
+    try:
+        return model.nearest(vertex, k)
+    finally:
+        model._search = search
+
+
+def found(model: Embedder, vertex: Any, k: int = 5) -> tuple[int, int]:
+    """How many of the nearest were found, of how many; whatever is returned must be alive, with its exact cosine."""
+    near, everybody = model.nearest(vertex, k), exact_answers(model, vertex, len(model))
+    exactly = dict(everybody)
+    assert len(near) == min(k, len(everybody))
+    assert len({name for name, _ in near}) == len(near)
+    assert all(exactly[name] == cosine for name, cosine in near)
+    assert [cosine for _, cosine in near] == sorted((cosine for _, cosine in near), reverse=True)
+    worst = everybody[len(near) - 1][1] if near else 0.0
+    return sum(cosine >= worst - 1e-6 for _, cosine in near), len(near)
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["arrive", "edges", "remove", "cut", "anchor"]), st.integers(0, 2**32 - 1)), max_size=25
+)
+
+
+def take_step(model: Embedder, step: str, seed: int) -> None:
+    random, ids = np.random.default_rng(seed), model.ids
+    if step == "anchor":
+        model.anchor()
+    elif len(ids) < 3:
+        return
+    elif step == "arrive":
+        model.add_vertex(f"new {seed}", random.choice(ids, 2).tolist())
+    elif step == "edges":
+        model.add_edges([(f"mass {seed} {i}", random.choice(ids).item()) for i in range(40)])
+    elif step == "remove":
+        for vertex in random.choice(len(ids), min(20, len(ids) - 2), replace=False):
+            model.remove_vertex(ids[vertex])
+    else:
+        source = ids[int(random.integers(len(ids)))]
+        row = model._row(source)
+        around = model._engine.graph.ids.names(np.unique(model._engine.graph.adjacency.neighbours(row)))
+        model.remove_edges([(source, other) for other in around])
+
+
+@settings(deadline=None, max_examples=25)
+@given(steps=STEPS, rule=st.sampled_from(["ripple", "ripple", "paper"]), moved=st.sampled_from([0.0, 0.4]))
+def test_any_stream_is_followed(steps: list[tuple[str, int]], rule: str, moved: float) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ann, "MOVED", moved)
+        model = streamed(rule=rule)
+        caught_up(model)
+        hits, asked = np.zeros(2, int), model.ids[0]
+        for step, seed in steps:
+            take_step(model, step, seed)
+            if asked not in model:
+                asked = model.ids[0]
+            hits += found(model, asked)
+            hits += found(model, np.random.default_rng(seed).standard_normal(model.dim))
+        caught_up(model)
+        for vertex in model.ids[:: max(1, len(model) // 10)]:
+            hits += found(model, vertex)
+    assert hits[0] >= 0.9 * hits[1]
+
+
+def test_a_new_index_is_exact_until_it_is_filled_step_by_step() -> None:
+    model, filled = streamed(), [0]
+    while filled[-1] < 400 - ann.FRESH:
+        assert model.nearest(7) == exact_answers(model, 7, 10)
+        filled.append(index_of(model).filled)
+        assert 0 < filled[-1] - filled[-2] <= ann.AT_ONCE + 400 // ann.SHARE
+
+
+def test_writers_leave_the_index_alone() -> None:
+    model = streamed(anchor_growth=0)
+    index = caught_up(model)
+    before = index.taken_up, index.queue.size, index.covered
+    for vertex in range(1_000, 1_100):
+        model.add_vertex(vertex, [1, 2, 3])
+    model.anchor()
+    assert (index.taken_up, index.queue.size, index.covered) == before
+
+
+@pytest.mark.parametrize(("moved", "again"), [(2.1, False), (0.0, True)])
+def test_who_moved_less_than_the_threshold_is_not_indexed_again(
+    moved: float, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ann, "MOVED", moved)
+    monkeypatch.setattr(ann, "WORN", 9.0)
+    model = streamed()
+    before = caught_up(model).taken_up
+    model.add_edges([(vertex, (vertex * 7) % 400) for vertex in range(1, 100)])
+    model.anchor()
+    assert (caught_up(model).taken_up > before) == again
+
+
+@settings(deadline=None, max_examples=25)
+@given(steps=STEPS)
+def test_every_row_that_moves_between_anchors_is_stamped(steps: list[tuple[str, int]]) -> None:
+    """What the index goes by; removed and unplaced rows it sees by their flags."""
+    model = streamed(anchor_growth=0)
+    for step, seed in steps:
+        field, sequence, anchors = model._engine.field, model.sequence, model._engine.anchors
+        before = field.vectors.copy()
+        take_step(model, step, seed)
+        if model._engine.anchors != anchors:
+            continue
+        before = np.pad(before, ((0, len(field.vectors) - len(before)), (0, 0)))
+        moved = (field.vectors != before).any(axis=1) & (field.placed == 1)
+        assert (field.seen[moved] > 2 * sequence).all()
+
+
+def test_the_dead_leave_the_index_and_their_places_are_used_again() -> None:
+    model = streamed(anchor_growth=0)
+    index = caught_up(model)
+    rows = model._engine.graph.rows
+    for generation in range(12):  # three times as many as there are rows come and go
+        for vertex in range(100):
+            model.remove_vertex(vertex if not generation else f"{generation - 1} {vertex}")
+            model.add_vertex(f"{generation} {vertex}", [200 + vertex, 300 + vertex // 2])
+        caught_up(model)
+    assert model._engine.graph.rows == rows
+    assert caught_up(model) is index
+    assert index.peak <= rows
+    assert np.array_equal(np.sort(index.entries.keys), np.flatnonzero(index.held))
+    assert (model._engine.field.placed[: len(index.held)] >= index.held).all()
+
+
+def test_an_index_of_which_half_is_dead_is_made_anew() -> None:
+    model = streamed(anchor_growth=0)
+    entries = caught_up(model).entries
+    for vertex in range(100, 350):
+        model.remove_vertex(vertex)
+    caught_up(model)
+    assert index_of(model).entries is not entries
+    assert len(index_of(model).entries) == np.count_nonzero(model._engine.field.placed)
+    assert sum(found(model, vertex)[0] for vertex in range(50)) >= 0.95 * 250
+
+
+def test_readers_search_while_a_writer_writes() -> None:
+    model, done, wrong = streamed(), Event(), list[BaseException]()
+
+    def read(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        try:
+            while not done.is_set():
+                near = model.nearest(int(random.integers(100)), 5)
+                assert len({name for name, _ in near}) == 5
+                assert all(-1 <= cosine <= 1 for _, cosine in near)
+        except BaseException as error:
+            wrong.append(error)
+
+    readers = [Thread(target=read, args=(seed,)) for seed in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(300):
+        model.add_vertex(f"new {number}", [number % 100, (number * 7) % 100])
+        if number % 3 == 0:
+            model.remove_vertex(399 - number // 3)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+    caught_up(model)
+    assert sum(found(model, vertex)[0] for vertex in range(100)) >= 0.95 * 500
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(-3, 6))
+def test_suspects_are_the_touched_and_the_gone(seed: int, since: int) -> None:
+    random = np.random.default_rng(seed)
+    placed, held, waiting = random.integers(0, 2, (3, 40)).astype(np.uint8)
+    seen = random.integers(0, 5, 40)
+    expected = np.where(placed == 1, seen > since, (held == 1) | (waiting == 1))
+    assert np.array_equal(suspects(seen, placed, held, waiting, since), np.flatnonzero(expected))
