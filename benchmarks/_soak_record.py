@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ ON_TIME = 1.0  # seconds that a stream may be late and still be called on time
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The service at one moment; `settled`: on time, and it was not started a short while ago."""
+    """The service at one moment; `settled`: on time, warm, and all the changes that it may keep for followers kept."""
 
     seconds: float
     resident_mb: float
@@ -42,14 +43,17 @@ class Kill:
     replayed: int
 
 
-def sample(service: Served, state: Path, seconds: float, batches: int, settled: bool) -> Sample | None:
+def sample(service: Served, state: Path, seconds: float, batches: int, calm: bool) -> Sample | None:
     """How it stands now; None while it is away."""
     try:
+        feed = service.get("/v1/stats")[1]["feed"]
         process = psutil.Process(service.process.pid)
         resident, handles = process.memory_info().rss / 2**20, process.num_fds()
-    except psutil.Error:
+    except (psutil.Error, OSError, HTTPException, KeyError):
         return None
-    return Sample(round(seconds, 2), round(resident, 1), round(_size(state) / 2**20, 1), handles, batches, settled)
+    full = feed["oldest"] > service.ready_event()["sequence"]  # some of its own have gone again
+    sizes = round(resident, 1), round(_size(state) / 2**20, 1)
+    return Sample(round(seconds, 2), *sizes, handles, batches, calm and full)
 
 
 def _size(folder: Path) -> int:

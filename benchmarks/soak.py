@@ -65,11 +65,6 @@ class Plan:
         return self.seconds / 6
 
     @property
-    def settling(self) -> float:
-        """Seconds after a start that are not judged."""
-        return min(60.0, self.seconds / 12)
-
-    @property
     def every(self) -> float:
         """Seconds between two samples."""
         return max(0.5, self.seconds / 360)
@@ -89,7 +84,6 @@ class Soak:
         if plan.snapshot_every is not None:
             self.options += ["--set", f"snapshot_every={plan.snapshot_every}"]
         self.service = Served(self.state, *self.options)
-        self.up_since = time.monotonic()
         self.faults: list[str] = []
         self.kills: list[Kill] = []
         self.samples: list[Sample] = []
@@ -163,19 +157,17 @@ class Soak:
                 self.faults.append(f"not started again: {error}")
                 said(self.faults[-1])
                 return
-            self.up_since = time.monotonic()
-            ready = self.service.ready_event()
-            self.kills.append(Kill(at - self.began, self.up_since - at, ready["seconds"], ready["replayed"]))
-            said(f"{at - self.began:7.1f} s: killed, back after {self.up_since - at:.1f} s")
+            away, ready = time.monotonic() - at, self.service.ready_event()
+            self.kills.append(Kill(at - self.began, away, ready["seconds"], ready["replayed"]))
+            said(f"{at - self.began:7.1f} s: killed, back after {away:.1f} s")
 
     def look_on(self) -> None:
         """Take samples."""
         while not self._over.wait(self.plan.every):
             now = time.monotonic()
-            begun = max(self.began + self.plan.warming, self.up_since + self.plan.settling)
-            settled = now > begun and self.behind < ON_TIME
+            calm = now - self.began > self.plan.warming and self.behind < ON_TIME
             self.snapshots |= {path.name for path in self.state.glob("snapshots/[0-9]*")}
-            taken = sample(self.service, self.state, now - self.began, self.stream.sent, settled)
+            taken = sample(self.service, self.state, now - self.began, self.stream.sent, calm)
             if taken is not None:
                 self.samples.append(taken)
 
