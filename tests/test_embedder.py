@@ -264,6 +264,29 @@ def test_the_nearest_are_those_of_the_highest_cosine(normalize: bool, rule: str)
     assert len(model.nearest((3 * model[0]).tolist(), k=np.int64(4))) == 4
 
 
+def test_degree_age_and_neighbours() -> None:
+    model = Embedder(dim=2, threads=1).fit([("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 3.0)])
+    model.partial_fit([("d", "b", 4.0), (7, "b", 5.0)])
+    assert model.degree(["b", 7, "a"]).tolist() == [4, 1, 2]
+    assert model.age(["a", 7]).tolist() == [4, 0]
+    assert model.neighbours("b") == [(7, 5.0), ("d", 4.0), ("c", 2.0), ("a", 1.0)]
+    assert model.neighbours("b", 2) == [(7, 5.0), ("d", 4.0)]
+    assert model.neighbours("b", 0) == []
+    model.remove_vertex("d")
+    assert model.degree(["b", "a"]).tolist() == [3, 2]
+    assert [name for name, _ in model.neighbours("b")] == [7, "c", "a"]
+    assert model.age(["a"]).tolist() == [4]  # arrivals since, gone or not
+    for read in (model.degree, model.age, lambda ids: model.neighbours(ids[0])):
+        with pytest.raises(UnknownVertexError, match="nobody"):
+            read(["nobody"])
+
+
+def test_the_state_can_be_read_as_it_is_at_one_moment(fitted: Embedder) -> None:
+    with fitted.lock.reading():
+        seen = fitted.engine.sequence, len(fitted.engine.graph)
+    assert seen == (fitted.sequence, len(fitted))
+
+
 def test_the_nearest_are_of_the_same_community(fitted: Embedder) -> None:
     right = [DATA.labels[name] == DATA.labels[v] for v in range(0, 120, 7) for name, _ in fitted.nearest(v, k=5)]
     assert np.mean(right) > 0.9

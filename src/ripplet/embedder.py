@@ -197,6 +197,29 @@ class Embedder:
             names = graph.ids.names(rows[0][found])
         return list(zip(names, cosines[0][found].tolist(), strict=True))
 
+    def degree(self, ids: Any) -> NDArray[np.int64]:
+        """How many edges vertices have, in any direction."""
+        column = id_column(ids)
+        with self._lock.reading():
+            graph = self._engine.graph
+            return graph.adjacency.links.count[graph.rows_of(column)].astype(np.int64)
+
+    def age(self, ids: Any) -> NDArray[np.int64]:
+        """How many vertices have arrived after each of these."""
+        column = id_column(ids)
+        with self._lock.reading():
+            graph = self._engine.graph
+            return graph.next_arrival - 1 - graph.arrival[graph.rows_of(column)]
+
+    def neighbours(self, vertex: Id, most: int | None = None) -> list[tuple[Id, float]]:
+        """Who a vertex is connected to, with the weights of the edges, the latest first: all of them, or `most`."""
+        column = id_column([vertex])
+        with self._lock.reading():
+            graph, links = self._engine.graph, self._engine.graph.adjacency.links
+            slots = graph.adjacency.slots(graph.rows_of(column))[::-1][:most]
+            names = graph.ids.names(links.neighbour[slots].astype(np.int64))
+            return list(zip(names, links.weight[slots].tolist(), strict=True))
+
     def to_numpy(self) -> NDArray[np.float32]:
         """All vectors, in the order of `ids`."""
         with self._lock.reading():
@@ -219,6 +242,16 @@ class Embedder:
         return pd.DataFrame(vectors, index=pd.Index(names, name="id"))
 
     # ------------------------------------------------------------------ how it stands
+
+    @property
+    def engine(self) -> Engine:
+        """The state itself. Read it under `lock`; changed it is by this class alone."""
+        return self._engine
+
+    @property
+    def lock(self) -> ReadWriteLock:
+        """Who may read the state, and when: `with model.lock.reading(): …`, and inside nothing else of the model."""
+        return self._lock
 
     def diagnostics(
         self, *, objective: bool = False, gap: bool = False, since: Embedder | None = None

@@ -63,8 +63,8 @@ def vertex(engine: Engine, text: str, kind: Kind) -> dict[str, Any]:
 def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_], NDArray[np.float32]]:
     """The sequence number, which of these vertices are known, and the vectors of those."""
     column = id_column(list(ids))
-    with model._lock.reading():
-        engine = model._engine
+    with model.lock.reading():
+        engine = model.engine
         rows = engine.graph.ids.find(column)
         there = rows >= 0
         return engine.sequence, there, engine.serve(rows[there])
@@ -72,7 +72,7 @@ def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_],
 
 def figures(model: Embedder) -> dict[str, Any]:
     """How the model stands, as far as that takes no time."""
-    engine = model._engine
+    engine = model.engine
     return {
         "sequence": engine.sequence,
         "vertices": len(engine.graph),
@@ -89,5 +89,5 @@ def figures(model: Embedder) -> dict[str, Any]:
 
 def digest(model: Embedder) -> tuple[int, str]:
     """The digest of the state, with the sequence number at which it was so."""
-    with model._lock.reading():
-        return model._engine.sequence, model._engine.digest()
+    with model.lock.reading():
+        return model.engine.sequence, model.engine.digest()

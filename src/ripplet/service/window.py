@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.embedder import Embedder
-from ripplet.errors import UnknownVertexError
+from ripplet.engine import Engine
 from ripplet.events import Id, as_list, id_column
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiples of it are spread evenly over 64 bits
@@ -32,8 +32,8 @@ class Surroundings(NamedTuple):
 
 def sample(model: Embedder, share: float) -> Glimpse:
     """About this share of the vertices, in order of arrival; the same ones every time, and fewer of them for less."""
-    with model._lock.reading():
-        engine, graph = model._engine, model._engine.graph
+    with model.lock.reading():
+        engine, graph = model.engine, model.engine.graph
         arrival = graph.arrival[: graph.rows]
         rows = np.flatnonzero((arrival >= 0) & chosen(arrival, share))
         return _glimpse(engine, rows[np.argsort(arrival[rows], kind="stable")])
@@ -41,28 +41,24 @@ def sample(model: Embedder, share: float) -> Glimpse:
 
 def named(model: Embedder, ids: list[Id]) -> Glimpse:
     """Those of the named vertices that exist and have a place."""
-    with model._lock.reading():
-        rows = model._engine.graph.ids.find(id_column(ids))
-        return _glimpse(model._engine, rows[rows >= 0])
+    with model.lock.reading():
+        engine = model.engine
+        rows = engine.graph.ids.find(id_column(ids))
+        return _glimpse(engine, rows[rows >= 0])
 
 
 def around(model: Embedder, vertex: Id, most: int) -> Surroundings:
     """Who a vertex is connected to: `most` of its neighbours, the latest edges first."""
-    with model._lock.reading():
-        graph = model._engine.graph
-        row = graph.ids.find_one(vertex)
-        if row < 0:
-            raise UnknownVertexError([vertex])
-        links, begin, degree = graph.adjacency.links, *_slots(graph.adjacency.links, row)
-        latest = slice(begin + max(degree - most, 0), begin + degree)
-        names = graph.ids.names(links.neighbour[latest].astype(np.int64))
-        pairs = zip(names, links.weight[latest].tolist(), strict=True)
-        return Surroundings(int(graph.arrival[row]), degree, list(pairs)[::-1])
+    with model.lock.reading():
+        graph = model.engine.graph
+        (row,) = graph.rows_of(id_column([vertex]))
+        arrival = int(graph.arrival[row])
+    return Surroundings(arrival, int(model.degree([vertex])[0]), model.neighbours(vertex, most))
 
 
 def anchors(model: Embedder) -> int:
     """How many anchors there have been."""
-    return model._engine.anchors
+    return model.engine.anchors
 
 
 def chosen(arrival: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
@@ -72,10 +68,6 @@ def chosen(arrival: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
     return arrival.astype(np.uint64) * _GOLDEN < np.uint64(share * 2.0**64)
 
 
-def _slots(links: Any, row: int) -> tuple[int, int]:
-    return int(links.begin[row]), int(links.count[row])
-
-
-def _glimpse(engine: Any, rows: NDArray[np.int64]) -> Glimpse:
+def _glimpse(engine: Engine, rows: NDArray[np.int64]) -> Glimpse:
     rows = rows[engine.field.placed[rows] != 0]
     return Glimpse(as_list(engine.graph.ids.column(rows)), engine.graph.arrival[rows], engine.serve(rows))

@@ -9,10 +9,8 @@ import numpy as np
 
 from ripplet.changes import Changes
 from ripplet.embedder import Embedder
-from ripplet.engine import Engine
 from ripplet.errors import InvalidValueError, StateError
 from ripplet.events import Batch
-from ripplet.locks import ReadWriteLock
 from ripplet.parameters import Parameters
 
 ANCHOR_LAG = 32
@@ -23,16 +21,6 @@ _FREE = {"threads"}  # the result does not depend on it, so that every opening m
 
 class KeptModel(Embedder):
     """An embedder that the session alone changes: whatever else did would be gone after a crash."""
-
-    @property
-    def engine(self) -> Engine:
-        """The state itself."""
-        return self._engine
-
-    @property
-    def lock(self) -> ReadWriteLock:
-        """Who may read the state itself, and when."""
-        return self._lock
 
     def take_in(self, batch: Batch) -> Changes:
         """Apply a batch that is on disk. Only one thread at a time may: what it changed is collected beside readers."""
