@@ -4,11 +4,13 @@ import math
 from datetime import UTC, datetime
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplet.errors import FormatError, InvalidValueError
+from ripplet.events import Op
 from ripplet.io.base import (
     BadRows,
     ReadOptions,
@@ -18,6 +20,8 @@ from ripplet.io.base import (
     find_columns,
     no_columns,
     to_id,
+    to_op,
+    to_ops,
     to_time,
     to_weight,
 )
@@ -103,10 +107,36 @@ def test_the_error_for_wrong_columns_names_both_sides():
 
 
 def test_rows_become_a_batch_with_the_columns_that_were_promised():
-    rows = Rows(weighted=True, timed=False)
-    rows.add(1, 2, 0.5, 9.0)
+    rows = Rows(["src", "dst", "weight"], "int")
+    rows.add({"src": "1", "dst": "2", "weight": "0.5"})
     batch = rows.batch()
-    assert (batch.src.tolist(), batch.dst.tolist(), batch.weight.tolist(), batch.time) == ([1], [2], [0.5], None)
+    assert (batch.src.tolist(), batch.dst.tolist(), batch.weight.tolist()) == ([1], [2], [0.5])
+    assert (batch.op, batch.time) == (None, None)
+
+
+def test_a_removal_needs_no_weight_and_a_vertex_no_target():
+    rows = Rows(["src", "dst", "weight", "op"], "int")
+    rows.add({"src": "1", "dst": "2", "weight": "", "op": "remove"})
+    rows.add({"src": "3", "dst": "", "weight": "", "op": "remove_vertex"})
+    for wrong in ({"op": ""}, {"op": "add"}, {"op": "remove", "dst": ""}, {"op": "paint"}):
+        with pytest.raises(RowError):
+            rows.add({"src": "1", "dst": "2", "weight": "", **wrong})
+    batch = rows.batch()
+    assert (batch.src.tolist(), batch.dst.tolist(), batch.op.tolist()) == (
+        [1, 3],
+        [2, 3],
+        [Op.REMOVE, Op.REMOVE_VERTEX],
+    )
+
+
+def test_operations():
+    known = {None: Op.ADD, "": Op.ADD, "Add": Op.ADD, " REMOVE ": Op.REMOVE, 2: Op.VERTEX, "3": Op.REMOVE_VERTEX}
+    assert {value: to_op(value) for value in known} == known
+    assert to_ops(pa.array(["add", "remove", "", "remove"])).tolist() == [0, 1, 0, 1]
+    assert to_ops(pa.array([], pa.string())).tolist() == []
+    for value in ("paint", 4, True, 1.0, ["add"]):
+        with pytest.raises(RowError, match="an op that is one of add, remove, vertex, remove_vertex, not"):
+            to_op(value)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplet.errors import FormatError
-from ripplet.events import as_list
+from ripplet.events import Op, as_list
 from ripplet.io import csv
 from ripplet.io.base import BadRows, ReadOptions
 from ripplet.io.regroup import concatenate
@@ -70,6 +70,34 @@ def test_columns_by_name_and_by_position():
 )
 def test_times_may_be_dates(time):
     assert read(f"src,dst,time\n1,2,{time}\n").time.tolist() == [1577923200.0]
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_column_op_says_what_a_row_does(quoted):
+    rows = ["1,2,add,0.5", "1,2,remove,1", "3,3,remove_vertex,1"] + ['4,"5",,2'] * quoted
+    batch = read("src,dst,OP,weight\n" + "\n".join(rows) + "\n")
+    assert as_list(batch.src) == [1, 1, 3] + [4] * quoted
+    assert as_list(batch.dst) == [2, 2, 3] + [5] * quoted
+    assert batch.op.tolist() == [Op.ADD, Op.REMOVE, Op.REMOVE_VERTEX] + [Op.ADD] * quoted
+    assert batch.weight[0] == 0.5
+
+
+def test_a_removal_needs_no_weight_and_a_vertex_no_target():
+    batch = read("src,dst,weight,op\na,b,2,\na,b,,remove\na,,,remove_vertex\n")
+    assert (as_list(batch.src), as_list(batch.dst)) == (["a", "a", "a"], ["b", "b", "a"])
+    assert (batch.op.tolist(), batch.weight.tolist()) == ([0, 1, 3], [2, 1, 1])
+
+
+def test_an_op_by_another_name_by_position_or_left_out():
+    text = "src,dst,kind\n1,2,add\n1,2,remove\n"
+    assert read(text, op="kind").op.tolist() == [0, 1]
+    assert read("1,2,remove\n", src="1", dst="2", op="3").op.tolist() == [1]
+    assert read(text.replace("kind", "op"), op="none").op is None
+    assert read("1,2,1,4\n").op is None  # without names, no field is one
+    with pytest.raises(FormatError, match="expected columns src, dst, sort"):
+        read(text, op="sort")
+    with pytest.raises(FormatError, match=r"line 3: expected an op that is one of add, .* not 'paint'"):
+        read("src,dst,op\n1,2,add\n1,2,paint\n")
 
 
 def test_quotes_protect_delimiters_and_quotes():

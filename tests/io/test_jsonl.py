@@ -42,6 +42,17 @@ def test_what_is_left_out():
     assert read("[1, 2]").weight is None
 
 
+def test_an_op_says_what_a_row_does():
+    batch = read(
+        '{"src": 1, "dst": 2}\n{"src": 1, "dst": 2, "Op": "remove"}\n{"src": 1, "dst": null, "op": 3}\n[1, 3]\n'
+    )
+    assert (batch.src.tolist(), batch.dst.tolist()) == ([1, 1, 1, 1], [2, 2, 1, 3])
+    assert batch.op.tolist() == [0, 1, 3, 0]
+    assert read('{"src": 1, "dst": 2, "op": "x"}\n', op="none").op is None
+    with pytest.raises(FormatError, match="line 1: expected an op that is one of add"):
+        read('{"src": 1, "dst": 2, "op": "x"}\n')
+
+
 def test_columns_and_kinds_as_asked_for():
     batch = read('{"a": 1, "b": 2, "weight": -1}', src="a", dst="b", weight="none", ids="str")
     assert (as_list(batch.src), batch.weight) == (["1"], None)

@@ -49,6 +49,19 @@ def test_kinds_of_ids():
     assert as_list(read({"src": pa.array(["a", "a"]).dictionary_encode(), "dst": ["b", "c"]}).src) == ["a", "a"]
 
 
+@pytest.mark.parametrize("op", [["add", "remove", "remove_vertex"], [0, 1, 3], [None, "Remove", "3"]])
+def test_a_column_op_says_what_a_row_does(op):
+    batch = read({"src": [1, 1, 1], "dst": [2, 2, 9], "op": op})
+    assert (as_list(batch.src), as_list(batch.dst), batch.op.tolist()) == ([1, 1, 1], [2, 2, 1], [0, 1, 3])
+
+
+def test_of_a_removed_vertex_no_target_is_asked():
+    batch = read({"src": ["a", "a"], "dst": ["b", None], "weight": [2.0, None], "op": ["add", "remove_vertex"]})
+    assert (as_list(batch.dst), batch.op.tolist(), batch.weight.tolist()) == (["b", "a"], [0, 3], [2, 1])
+    with pytest.raises(FormatError, match="row 1: expected an op that is one of add"):
+        read({"src": [1], "dst": [2], "op": ["paint"]})
+
+
 def test_times_are_seconds():
     moment = datetime(2020, 1, 2, tzinfo=UTC)
     assert read({"src": [1], "dst": [2], "time": [moment]}).time.tolist() == [moment.timestamp()]

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from ripplet.events import Op
 from ripplet.io.files import FileSource
 from ripplet.io.frames import FrameSource
 from ripplet.io.kafka import KafkaSource
-from ripplet.io.messages import OPERATIONS, decode_json
+from ripplet.io.messages import decode_json
 from ripplet.io.redis_streams import RedisSource
 from ripplet.io.stdin import StdinSource
 
@@ -38,7 +39,7 @@ def test_every_message_of_the_page_is_understood():
     decoded = [decode_json(line.encode()) for line in messages.splitlines()]
     assert [len(message.batch) for message in decoded] == [2, 2, 2, 1, 1]
     assert decoded[0].key == "optional"
-    assert all(f"`{name}`" in PAGE for name in OPERATIONS if isinstance(name, str))
+    assert all(f"`{name}`" in PAGE for name in (op.name.lower() for op in Op))
 
 
 @pytest.mark.parametrize("source", [FileSource, FrameSource, StdinSource, RedisSource, KafkaSource])

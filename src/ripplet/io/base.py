@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from ripplet.errors import FormatError, InvalidValueError, one_of, shorten
-from ripplet.events import Batch, Id
+from ripplet.events import Batch, Id, Op
 from ripplet.io.source import Source
 
 HEADERS = {
@@ -19,7 +23,15 @@ HEADERS = {
     "weight": ("weight",),
     "time": ("time", "timestamp"),
 }
-"""The column names that are understood without being asked for, in any case of letters."""
+"""The column names that are understood without being asked for, in any case of letters; a file without names has its
+fields in this order."""
+
+ROLES = {**HEADERS, "op": ("op",)}
+"""Every column that counts; what a row does is told by a name only, never by the order."""
+
+OPERATIONS: dict[object, Op] = {None: Op.ADD, "": Op.ADD}
+OPERATIONS |= {name: op for op in Op for name in (op.name.lower(), int(op), str(int(op)))}
+"""What may stand for an operation, in any case of letters; nothing stands for ADD."""
 
 WHOLE = re.compile(r"[+-]?[0-9]+")
 """What an integer id may look like."""
@@ -39,6 +51,7 @@ class ReadOptions:
     dst: str | None = None
     weight: str | None = None
     time: str | None = None
+    op: str | None = None
     ids: str = "auto"
     on_error: str = "stop"
 
@@ -79,26 +92,35 @@ class Format(Protocol):
 
 
 class Rows:
-    """Edges collected one by one into a batch."""
+    """Rows collected one by one into a batch, of which these columns are there."""
 
-    def __init__(self, weighted: bool, timed: bool) -> None:
+    def __init__(self, columns: Collection[str], ids: str) -> None:
+        self._ids = ids
         self.src: list[Id] = []
         self.dst: list[Id] = []
-        self.weight: list[float] | None = [] if weighted else None
-        self.time: list[float] | None = [] if timed else None
+        self.weight: list[float] | None = [] if "weight" in columns else None
+        self.time: list[float] | None = [] if "time" in columns else None
+        self.op: list[Op] | None = [] if "op" in columns else None
 
-    def add(self, src: Id, dst: Id, weight: float, time: float) -> None:
-        """Put one edge behind the others."""
+    def add(self, row: Mapping[str, object]) -> None:
+        """Put one row behind the others; of a removal no weight is asked, of a vertex no target."""
+        op = to_op(row["op"]) if self.op is not None else Op.ADD
+        src = to_id(row["src"], self._ids)
+        dst = src if op >= Op.VERTEX else to_id(row["dst"], self._ids)
+        weight = to_weight(row["weight"]) if self.weight is not None and op == Op.ADD else 1.0
+        time = to_time(row["time"]) if self.time is not None else 0.0
         self.src.append(src)
         self.dst.append(dst)
         if self.weight is not None:
             self.weight.append(weight)
         if self.time is not None:
             self.time.append(time)
+        if self.op is not None:
+            self.op.append(op)
 
     def batch(self) -> Batch:
-        """The edges so far."""
-        return Batch.of(self.src, self.dst, self.weight, time=self.time)
+        """The rows so far."""
+        return Batch.of(self.src, self.dst, self.weight, self.op, self.time)
 
 
 def to_id(value: object, ids: str) -> Id:
@@ -112,6 +134,20 @@ def to_id(value: object, ids: str) -> Id:
             raise RowError(f"integer ids, not {shorten(value)} (to read every id as text: --ids str)")
         return int(value)
     return value
+
+
+def to_op(value: object) -> Op:
+    """What a row does, by its name or its number."""
+    known = value.strip().lower() if isinstance(value, str) else value
+    if type(known) not in (str, int, Op, type(None)) or known not in OPERATIONS:
+        raise RowError(f"an op that is one of {', '.join(op.name.lower() for op in Op)}, not {shorten(value)}")
+    return OPERATIONS[known]
+
+
+def to_ops(column: pa.Array) -> NDArray[np.int8]:
+    """A column of operations; every value that there is in it is looked at once."""
+    found = column.dictionary_encode()
+    return np.array([to_op(value) for value in found.dictionary.to_pylist()], np.int8)[found.indices.to_numpy()]
 
 
 def to_weight(value: object) -> float:
@@ -147,10 +183,10 @@ def _number(value: object) -> float:
 
 
 def find_columns(names: Sequence[str], options: ReadOptions) -> dict[str, int] | None:
-    """Where src, dst, weight and time stand among these names; None where one that is needed is not among them."""
+    """Where src, dst, weight, time and op stand among these names; None where one that is needed is not among them."""
     lowered = [name.lower() for name in names]
     found: dict[str, int] = {}
-    for role, common in HEADERS.items():
+    for role, common in ROLES.items():
         asked = getattr(options, role)
         if asked == "none":
             continue
@@ -165,7 +201,7 @@ def find_columns(names: Sequence[str], options: ReadOptions) -> dict[str, int] |
 
 def no_columns(name: str, names: Sequence[str], options: ReadOptions) -> FormatError:
     """The error for a file whose columns are not the expected ones."""
-    asked = {role: getattr(options, role) for role in HEADERS}
+    asked = {role: getattr(options, role) for role in ROLES}
     wanted = ", ".join(
         name or role for role, name in asked.items() if name not in (None, "none") or role in ("src", "dst")
     )

@@ -21,6 +21,7 @@ from ripplet.errors import FormatError, InvalidValueError, shorten
 from ripplet.events import Batch, IdColumn
 from ripplet.io.base import (
     HEADERS,
+    ROLES,
     WHOLE,
     BadRows,
     ReadOptions,
@@ -28,9 +29,7 @@ from ripplet.io.base import (
     Rows,
     find_columns,
     no_columns,
-    to_id,
-    to_time,
-    to_weight,
+    to_ops,
 )
 from ripplet.io.source import Block, Source
 
@@ -92,13 +91,14 @@ def start(block: Block, name: str, options: ReadOptions) -> tuple[Layout, Block]
 
 def _columns(fields: list[str], name: str, options: ReadOptions) -> tuple[dict[str, int], bool]:
     """Which fields count, and whether the first line is a header."""
-    asked = {role: value for role in HEADERS if (value := getattr(options, role)) not in (None, "none")}
+    asked = {role: value for role in ROLES if (value := getattr(options, role)) not in (None, "none")}
     if not all(value.isdecimal() for value in asked.values()):
         found = find_columns(fields, options)
         if found is None:
             raise no_columns(name, fields, options)
         return found, True
-    known = find_columns(fields, ReadOptions(weight=options.weight, time=options.time) if not asked else ReadOptions())
+    left_out = ReadOptions(weight=options.weight, time=options.time, op=options.op)
+    known = find_columns(fields, ReadOptions() if asked else left_out)
     if known and not asked:
         return known, True
     positions = {role: int(value) - 1 for role, value in asked.items()} or _usual(len(fields), options)
@@ -145,7 +145,7 @@ def parse(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
     """The edges of whole lines without a header; ids are "int" or "str"."""
     try:
         return _fast(block, layout, ids)
-    except (_NotPlainError, pa.ArrowInvalid, InvalidValueError):
+    except (_NotPlainError, RowError, pa.ArrowInvalid, InvalidValueError):
         return _exact(block, layout, ids, bad)
 
 
@@ -166,12 +166,13 @@ def _fast(block: Block, layout: Layout, ids: str) -> Batch:
     if len(table) != data.count(b"\n"):
         raise _NotPlainError
     columns = {role: table[name].combine_chunks()[:-1] for role, name in roles.items()}
-    time = columns.get("time")
+    time, op = columns.get("time"), columns.get("op")
     return Batch.of(
         _arrow_ids(columns["src"], ids),
         _arrow_ids(columns["dst"], ids),
         columns.get("weight"),
-        time=None if time is None else _arrow_times(time),
+        None if op is None else to_ops(op),
+        None if time is None else _arrow_times(time),
     )
 
 
@@ -220,19 +221,13 @@ def _arrow_times(column: pa.Array) -> NDArray[np.float64]:
 
 
 def _exact(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
-    columns = layout.columns
-    rows = Rows("weight" in columns, "time" in columns)
+    rows = Rows(layout.columns, ids)
     for number, line in _data_lines(block):
         try:
             fields = _fields(line, layout.delimiter)
             if len(fields) != layout.width:
                 raise RowError(f"{layout.width} fields, not {len(fields)}")
-            rows.add(
-                to_id(fields[columns["src"]], ids),
-                to_id(fields[columns["dst"]], ids),
-                to_weight(fields[columns["weight"]]) if "weight" in columns else 1.0,
-                to_time(fields[columns["time"]]) if "time" in columns else 0.0,
-            )
+            rows.add({role: fields[position] for role, position in layout.columns.items()})
         except RowError as error:
             bad.report(number, error, line.decode(errors="replace"))
     return rows.batch()

@@ -1,4 +1,5 @@
-"""Edges as lines of JSON: an object {"src": …, "dst": …, "weight": …, "time": …} or a list [src, dst, weight, time].
+"""Edges as lines of JSON: an object {"src": …, "dst": …, "weight": …, "time": …, "op": …} or a list [src, dst, weight,
+time].
 
 JSON knows numbers from text, so 1 and "1" are different ids here unless the options ask for one kind.
 """
@@ -10,11 +11,22 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ripplet.events import Batch, Id
-from ripplet.io.base import HEADERS, BadRows, ReadOptions, RowError, find_columns, to_id, to_time, to_weight
+from ripplet.events import Batch, Id, Op
+from ripplet.io.base import (
+    HEADERS,
+    ROLES,
+    BadRows,
+    ReadOptions,
+    RowError,
+    find_columns,
+    to_id,
+    to_op,
+    to_time,
+    to_weight,
+)
 from ripplet.io.source import Source
 
-Edge: TypeAlias = tuple[Id, Id, float | None, float | None]
+Edge: TypeAlias = tuple[Id, Id, float | None, float | None, Op | None]
 
 
 def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
@@ -41,20 +53,23 @@ def _load(line: bytes) -> Any:
 
 
 def _edge(values: Sequence[Any], ids: str) -> Edge:
-    src, dst, weight, time = values
+    src, dst, weight, time, op = values
+    done = None if op is None else to_op(op)
+    alone = done is not None and done >= Op.VERTEX
     return (
         to_id(src, ids),
-        to_id(dst, ids),
+        to_id(src if alone else dst, ids),
         None if weight is None else to_weight(weight),
         None if time is None else to_time(time),
+        done,
     )
 
 
 def _batch(edges: list[Edge]) -> Batch:
     if not edges:
         return Batch.of([], [])
-    src, dst, weight, time = zip(*edges, strict=True)
-    return Batch.of(src, dst, _filled(weight, 1.0), time=_filled(time, math.nan))
+    src, dst, weight, time, op = zip(*edges, strict=True)
+    return Batch.of(src, dst, _filled(weight, 1.0), _filled(op, Op.ADD), _filled(time, math.nan))
 
 
 def _filled(column: Sequence[float | None], fill: float) -> list[float] | None:
@@ -64,7 +79,7 @@ def _filled(column: Sequence[float | None], fill: float) -> list[float] | None:
 
 
 class EdgeValues:
-    """Finds src, dst, weight and time in one JSON value after another; the same keys are looked up once.
+    """Finds src, dst, weight, time and op in one JSON value after another; the same keys are looked up once.
 
     `plain`: a list is taken as it stands, no part of it being left out.
     """
@@ -76,10 +91,10 @@ class EdgeValues:
         self._keys: dict[tuple[str, ...], list[str | None]] = {}
 
     def __call__(self, value: Any) -> list[Any]:
-        """The four values, None where one is left out."""
+        """The five values, None where one is left out."""
         if isinstance(value, list) and 2 <= len(value) <= len(HEADERS):
             filled = value + [None] * (len(HEADERS) - len(value))
-            return [item if wanted else None for item, wanted in zip(filled, self._wanted, strict=True)]
+            return [*(item if wanted else None for item, wanted in zip(filled, self._wanted, strict=True)), None]
         if not isinstance(value, dict):
             raise self._no_edge()
         names = tuple(value)
@@ -87,7 +102,7 @@ class EdgeValues:
             found = find_columns(names, self._options)
             if found is None:
                 raise self._no_edge()
-            self._keys[names] = [names[found[role]] if role in found else None for role in HEADERS]
+            self._keys[names] = [names[found[role]] if role in found else None for role in ROLES]
         return [None if key is None else value[key] for key in self._keys[names]]
 
     def _no_edge(self) -> RowError:

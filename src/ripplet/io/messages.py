@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ripplet.errors import InvalidValueError, RippletError, shorten
 from ripplet.events import Batch, IdColumn, Op
-from ripplet.io.base import ReadOptions, RowError, to_id, to_time, to_weight
+from ripplet.io.base import ReadOptions, RowError, to_id, to_op, to_time, to_weight
 from ripplet.io.jsonl import EdgeValues
 from ripplet.io.keys import check_key
 from ripplet.io.parquet import seconds
@@ -36,7 +36,6 @@ SHOWN = 1 << 16
 """How many characters of a refused message are kept."""
 
 FORMS = ("arrivals", "edges", "remove_edges", "remove_vertices")
-OPERATIONS: dict[Any, Op] = {op.name.lower(): op for op in Op} | {int(op): op for op in Op}
 ARROW = b"\xff\xff\xff\xff"
 """How an Arrow stream begins, and no JSON does."""
 
@@ -279,14 +278,14 @@ def _rows(rows: list[Any], columns: _Columns, values: EdgeValues) -> None:
             return
     for row in rows:
         try:
-            src, dst, weight, time = values(row)
+            src, dst, weight, time, op = values(row)
         except RowError as error:
             raise MessageError(f"expected {error}, got {shorten(row)}") from None
         columns.src.append(src)
         columns.dst.append(dst)
         columns.weight.append(weight)
         columns.time.append(time)
-        columns.op.append(row.get("op") if isinstance(row, dict) else None)
+        columns.op.append(op)
 
 
 def _removals(rows: list[Any], columns: _Columns) -> None:
@@ -311,8 +310,6 @@ def _edge(fields: Mapping[str, bytes]) -> dict[str, Any]:
         raise MessageError("expected UTF-8 text in every field, got other bytes") from None
     except RowError as error:
         raise MessageError(f"expected {error}") from None
-    if edge.get("op") in ("0", "1", "2", "3"):
-        edge["op"] = int(edge["op"])
     return edge
 
 
@@ -355,10 +352,11 @@ def _operations(values: list[Any]) -> list[Op] | None:
 
 
 def _operation(value: Any) -> Op:
-    known = value.lower() if isinstance(value, str) else value
-    if type(known) not in (str, int, Op) or known not in OPERATIONS:
-        raise MessageError(f"op: expected one of {', '.join(op.name.lower() for op in Op)}, got {shorten(value)}")
-    return OPERATIONS[known]
+    try:
+        return to_op(value)
+    except RowError:
+        names = ", ".join(op.name.lower() for op in Op)
+        raise MessageError(f"op: expected one of {names}, got {shorten(value)}") from None
 
 
 def _with_fair_ids(batch: Batch) -> Batch:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from ripplet.errors import FormatError, InvalidValueError
 from ripplet.events import Batch
-from ripplet.io.base import BadRows, ReadOptions, RowError, Rows, find_columns, no_columns, to_id, to_time, to_weight
+from ripplet.io.base import BadRows, ReadOptions, RowError, Rows, find_columns, no_columns, to_ops
 from ripplet.io.source import Source
 
 ROWS = 1 << 16
@@ -59,17 +59,17 @@ def parse(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> B
     """The edges of some rows, the first of which has this number."""
     try:
         return _fast(columns, ids)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidValueError):
+    except (RowError, pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidValueError):
         return _exact(columns, first, ids, bad)
 
 
 def _fast(columns: dict[str, pa.Array], ids: str) -> Batch:
     kind = {"int": pa.int64(), "str": pa.large_string()}.get(ids)
     src, dst = (columns[role] if kind is None else columns[role].cast(kind) for role in ("src", "dst"))
-    weight, time = columns.get("weight"), columns.get("time")
+    weight, time, op = columns.get("weight"), columns.get("time"), columns.get("op")
     if any(column.null_count for column in columns.values()):
         raise InvalidValueError.of("edges", "a value in every row", "empty values")
-    return Batch.of(src, dst, weight, time=None if time is None else seconds(time))
+    return Batch.of(src, dst, weight, None if op is None else to_ops(op), None if time is None else seconds(time))
 
 
 def seconds(time: pa.Array | pa.ChunkedArray) -> Any:
@@ -80,7 +80,7 @@ def seconds(time: pa.Array | pa.ChunkedArray) -> Any:
 
 
 def _exact(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> Batch:
-    rows = Rows("weight" in columns, "time" in columns)
+    rows = Rows(columns, ids)
     values = {role: column.to_pylist() for role, column in columns.items()}
     if "time" in values and pa.types.is_temporal(columns["time"].type):
         filled = pc.fill_null(columns["time"].cast(pa.timestamp("us")).cast(pa.int64()), 0)
@@ -88,12 +88,7 @@ def _exact(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> 
     for index in range(len(columns["src"])):
         row = {role: column[index] for role, column in values.items()}
         try:
-            rows.add(
-                to_id(row["src"], ids),
-                to_id(row["dst"], ids),
-                to_weight(row["weight"]) if "weight" in row else 1.0,
-                to_time(row["time"]) if "time" in row else 0.0,
-            )
+            rows.add(row)
         except RowError as error:
             bad.report(first + index, error, row)
     return rows.batch()
