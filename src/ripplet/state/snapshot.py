@@ -128,4 +128,5 @@ def _stand_back() -> None:
     """Let other threads have the processor first, where a thread can say so: Linux."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+            own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own + _NICE)
