@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import venv
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _environment import install, own_variables
 
 from ripplet import datasets
 from ripplet.baselines import Baseline, NetMF, Node2Vec
@@ -96,24 +95,14 @@ np.save(sys.argv[3], vectors)
 """
 
 
-def install(peer: Peer, folder: Path) -> Path:
-    """An environment with the peer in it; its interpreter."""
-    venv.create(folder, with_pip=True)
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, *peer.requirements], check=True, capture_output=True, text=True)
-    if peer.bare:
-        subprocess.run([*pip, "--no-deps", *peer.bare], check=True, capture_output=True, text=True)
-    return python
-
-
 def theirs(peer: Peer, dataset: datasets.Dataset) -> list[float]:
     """Micro-F1 of the peer, per seed."""
     scores = []
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        python, graph, vectors = install(peer, place / "venv"), place / "graph.npy", place / "vectors.npy"
-        own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | STEADY
+        python = install(place / "venv", peer.requirements, peer.bare)
+        graph, vectors = place / "graph.npy", place / "vectors.npy"
+        own = own_variables(**STEADY)
         np.save(graph, dataset.adjacency().toarray())
         for seed in SEEDS:
             command = [str(python), "-c", FRAME.format(code=peer.code), str(graph), str(seed), str(vectors)]

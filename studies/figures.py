@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blocks import aims, comparison, objective, operations, paper, readme
+from blocks import aims, comparison, objective, operations, paper, peers, readme
 from blocks.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -58,6 +58,12 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "relative": objective.relative,
     "degrees": objective.degrees,
     "premises": objective.premises,
+    "peers_blog": partial(peers.peers, "Blog"),
+    "peers_blog_setting": partial(peers.setting, "Blog"),
+    "peers_communities": partial(peers.peers, "communities"),
+    "peers_communities_setting": partial(peers.setting, "communities"),
+    "peers_picture": peers.picture,
+    "peers_versions": peers.versions,
 }
 
 

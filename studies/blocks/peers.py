@@ -1,0 +1,91 @@
+"""Against what a user would pick instead: until the embedding is up to date again, and how good it is then."""
+
+from __future__ import annotations
+
+from statistics import fmean, median
+from textwrap import fill
+from typing import Any
+
+from blocks.records import NOTHING, RESULTS, content, plain, points, table
+
+RECORD, PICTURE, OURS = "peers.json", "figures/peers.svg", "ripplet"
+BEGINS_WITH = {"gensim, warm start": "PecanPy, neighbour mean"}  # trained once for both, timed with the latter
+AT_ONCE = 1e-4  # seconds: there was nothing to do
+
+
+def peers(graph: str) -> str:
+    """A row per system: start, seconds for every step with the ratio over ours, micro-F1 after it, newcomers' last."""
+    record = content(RECORD)
+    if record is None:
+        return NOTHING
+    found = record["graphs"][graph]
+    steps = [f"{count:,} arrivals" for count in found["arrivals"]]
+    steps[0] = "1 arrival"
+    systems = found["systems"]
+    ours = _by_step(systems[OURS], "seconds")
+    rows = {name: [_start(name, systems), *_row(system, ours)] for name, system in systems.items()}
+    return table(["start", *steps, "micro-F1", "newcomers"], rows)
+
+
+def setting(graph: str) -> str:
+    """How large the graph is and how its systems were set."""
+    record = content(RECORD)
+    if record is None:
+        return NOTHING
+    found = record["graphs"][graph]
+    used = found["settings"]
+    return fill(
+        f"{found['vertices']:,} vertices, {found['edges']:,} edges, a start of {found['start']:,}; "
+        f"{used['columns']} columns; node2vec with {used['walks']} walks of {used['length']} steps and a window of "
+        f"{used['window']}; {_seeds(used['seeds'])}.",
+        120,
+    )
+
+
+def picture() -> str:
+    """The picture, where it has been drawn."""
+    return f"![Seconds until up to date](../results/{PICTURE})" if (RESULTS / PICTURE).exists() else NOTHING
+
+
+def versions() -> str:
+    """What the peers were."""
+    record = content(RECORD)
+    if record is None:
+        return NOTHING
+    named = ", ".join(f"{name} {version}" for name, version in record["peers"].items())
+    machine = record["environment"]["machine"]
+    return fill(
+        f"{named}; {machine['cores']} cores of {machine['cpu']}; {record['took'] / 60:.0f} minutes in all.", 120
+    )
+
+
+def _start(name: str, systems: dict[str, Any]) -> str:
+    """Seconds of the start, of what it begins with included; nothing where everything is computed anew."""
+    parts = [systems[part].get("start") for part in (name, BEGINS_WITH.get(name)) if part]
+    seconds = sum(median(part) for part in parts) if all(parts) else 0.0
+    return _time(seconds) if seconds > AT_ONCE else NOTHING
+
+
+def _row(system: dict[str, Any], ours: list[float]) -> list[str]:
+    if "failed" in system:
+        return [NOTHING] * (len(ours) + 2)
+    seconds, micro = _by_step(system, "seconds"), _by_step(system, "micro")
+    return [
+        *(f"{_time(own)} ({plain(own / base)} ×)" for own, base in zip(seconds, ours, strict=True)),
+        " / ".join(points(100 * value) for value in micro),
+        points(100 * _by_step(system, "newcomers")[-1]),
+    ]
+
+
+def _by_step(system: dict[str, Any], figure: str) -> list[float]:
+    """Over the seeds, step by step: the median of times, of which one may have been disturbed, the mean of scores."""
+    middle = median if figure == "seconds" else fmean
+    return [middle(seeds) for seeds in zip(*system[figure], strict=True)]
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:.2g} ms" if seconds < 0.1 else f"{seconds:.3g} s"
+
+
+def _seeds(count: int) -> str:
+    return "one seed" if count == 1 else f"{count} seeds, the median of times and the mean of scores"
