@@ -21,11 +21,7 @@ from ripplet.search._kernels import suspects
 from ripplet.search.present import Answers, Present, Query
 
 MOVED = 0.4
-"""How far a served direction may move before it is indexed again.
-
-That much, because candidates are ranked anew: entries that are a little off still propose the right rows, while every
-entry that is replaced leaves links behind that lead to where it was.
-"""
+"""How far a served direction may move before it is indexed again; candidates are ranked anew, so that much does."""
 
 CANDIDATES = 200  # proposed per query, at least; four per answer where more are asked for
 FRESH = 2_048  # rows that may be searched exactly beside the index before it takes them up
@@ -34,9 +30,10 @@ SHARE = 1_024
 BLOCK = 8_192  # rows looked through together for those that have moved
 BLOCKS = 64  # looked through per query
 EXAMINED = 4_096  # rows that were touched, compared with the index per query; a block is finished
-WORN = 0.5
-"""The share of dead entries, or of rows that wait, at which an index is made anew; or of rows indexed again, twice."""
+WORN = 0.4
+"""The share of dead entries, or of rows that wait, at which the index is made anew."""
 
+_VERSION = 40  # a key is a row and, above this bit, how often the row has been indexed
 _EVERYTHING = np.iinfo(np.int64).min
 Rows = NDArray[np.int64]
 
@@ -63,7 +60,9 @@ class AnnIndex:
         self.entries = _index(self.dim)
         self.former: Index | None = None  # the index before this one, asked until this one has everything
         self.covered = 0  # rows below this are in one of the two; the others are the tail
-        self.taken_up = self.peak = 0  # since the index was made
+        self.version = np.zeros(0, np.uint64)  # how often each row has been taken up by this index
+        self.live = 0  # entries that stand for a row; the others are only passed through
+        self.taken_up = 0  # rows so far, by whichever index
         self._since = np.empty(0, np.int64)  # per block of rows: the stamp of the batch it was last looked through at
         self._anchors = self._sequence = 0
         self._one_at_a_time = Lock()  # usearch gives every call the same buffers
@@ -86,7 +85,7 @@ class AnnIndex:
         if self._worn():
             self._renew()
         dropped = self._look(present)
-        lacking = self.queue.size + present.field.graph.rows - self.filled
+        lacking = self._lacking(present)
         room = AT_ONCE + lacking // SHARE if lacking > FRESH or self.former is not None else 0
         chosen, filled = self._choose(present, room)
         vectors = _served(present, chosen)
@@ -94,13 +93,16 @@ class AnnIndex:
         return Work(chosen[good], vectors[good], dropped, filled)
 
     def carry_out(self, work: Work) -> None:
-        """Do what was planned."""
-        out_of_place = np.concatenate([work.added[self.held[work.added] == 1], work.dropped])
-        with self._one_at_a_time:
-            if out_of_place.size:
-                self.entries.remove(out_of_place)
-            if work.added.size:
-                self.entries.add(work.added, work.vectors, threads=self.threads)
+        """Do what was planned.
+
+        Nothing is removed from a graph of entries: the links of others lead through it. What is dead stays until the
+        index is made anew, and proposes its row in vain.
+        """
+        self.version[work.added] += np.uint64(1)
+        if work.added.size:
+            with self._one_at_a_time:
+                self.entries.add(self._keys(work.added), work.vectors, threads=self.threads)
+        self.live += int(np.count_nonzero(self.held[work.added] == 0)) - work.dropped.size
         self.held[work.dropped], self.held[work.added] = 0, 1
         self.waiting[work.added] = 0
         self.queue = self.queue[self.waiting[self.queue] == 1]
@@ -108,20 +110,25 @@ class AnnIndex:
         if self.filled == self.covered:
             self.former = None
         self.taken_up += work.added.size
-        self.peak = max(self.peak, len(self.entries))
+
+    def settled(self, present: Present) -> bool:
+        """Whether there is nothing to do: everybody looked at, and no more lacking than is left to exact search."""
+        late = (self._since[: _blocks(self.covered)] < 2 * present.sequence).any() or present.anchors != self._anchors
+        return not (late or self.former or self._worn()) and self._lacking(present) <= FRESH
 
     @property
     def nbytes(self) -> int:
         """The memory that all of it takes."""
         indexes = [self.entries] if self.former is None else [self.entries, self.former]
-        return sum(index.memory_usage for index in indexes) + 2 * self.held.nbytes + self.queue.nbytes
+        return sum(index.memory_usage for index in indexes) + 10 * self.held.nbytes + self.queue.nbytes
 
     # ------------------------------------------------------------------ asking
 
     def _proposed(self, index: Index, query: Query, count: int) -> Rows:
         served = exact.unit(query.served[None])[0].astype(np.float32)
         with self._one_at_a_time:
-            return index.search(served, count, threads=1).keys.astype(np.int64)
+            keys = index.search(served, count, threads=1).keys.astype(np.int64)
+        return keys & ((1 << _VERSION) - 1)
 
     def _among(self, present: Present, rows: Rows, query: Query, count: int) -> Answers:
         field = present.field
@@ -139,11 +146,18 @@ class AnnIndex:
 
     # ------------------------------------------------------------------ keeping up
 
+    def _keys(self, rows: Rows) -> NDArray[np.uint64]:
+        return self.version[rows] << np.uint64(_VERSION) | rows.astype(np.uint64)
+
+    def _lacking(self, present: Present) -> int:
+        return self.queue.size + present.field.graph.rows - self.filled
+
     def _grow(self, size: int, now: int) -> None:
         """Have room for as many rows; what is taken up of them will be no older than now."""
         lacking = size - len(self.held)
         if lacking > 0:
-            self.held, self.waiting = (np.pad(flags, (0, lacking)) for flags in (self.held, self.waiting))
+            for name in ("held", "waiting", "version"):
+                setattr(self, name, np.pad(getattr(self, name), (0, lacking)))
             self._since = np.pad(self._since, (0, _blocks(size) - len(self._since)), constant_values=now)
 
     def _notice_anchor(self, present: Present) -> None:
@@ -181,7 +195,7 @@ class AnnIndex:
         both = np.flatnonzero(there & held)
         if both.size:
             with self._one_at_a_time:
-                stored = np.asarray(self.entries.get(touched[both]), np.float32)
+                stored = np.asarray(self.entries.get(self._keys(touched[both])), np.float32)
             far[both] = np.linalg.norm(stored - vectors[both], axis=1) > MOVED
         late = touched[far & (self.waiting[touched] == 0)]
         self.waiting[touched] = far
@@ -197,17 +211,15 @@ class AnnIndex:
         return np.unique(np.concatenate([waiting, next_ones])), last
 
     def _worn(self) -> bool:
-        """Whether most entries are free, most rows are elsewhere, or too many links lead to where others were."""
-        if self.former is not None:
-            return False
-        dead, again = 1 - len(self.entries) / max(1, self.peak), self.taken_up / max(1, self.peak) - 1
-        return max(dead, self.queue.size / max(1, self.covered), again / 2) > WORN
+        """Whether too many entries are dead, or too many rows elsewhere, to go on with this index."""
+        dead, waiting = 1 - self.live / max(1, len(self.entries)), self.queue.size / max(1, self.covered)
+        return self.former is None and len(self.entries) > 0 and max(dead, waiting) > WORN
 
     def _renew(self) -> None:
         """Begin another index, and ask this one as well until that has everything."""
         self.former, self.entries = self.entries, _index(self.dim)
-        self.held[:] = 0
-        self.filled = self.taken_up = self.peak = 0
+        self.held[:], self.version[:] = 0, 0
+        self.filled = self.live = 0
 
 
 def _blocks(rows: int) -> int:
