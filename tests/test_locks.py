@@ -231,3 +231,46 @@ def test_trying_to_read_never_waits() -> None:
     with lock.reading():
         assert lock.try_reading()
         lock.end_reading()
+
+
+def test_readers_go_on_while_a_writer_is_aside_but_no_other_writer() -> None:
+    lock, wrote = ReadWriteLock(), threading.Event()
+
+    def write() -> None:
+        with lock.writing():
+            wrote.set()
+
+    with lock.writing():
+        assert not lock.try_reading()
+        with lock.aside():
+            other = threading.Thread(target=write)
+            other.start()
+            assert lock.try_reading()
+            lock.end_reading()
+            assert not wrote.wait(0.05)
+        assert not lock.try_reading()
+        assert not wrote.is_set()
+    other.join()
+    assert wrote.is_set()
+
+
+def test_nothing_is_still_while_a_writer_is_aside() -> None:
+    lock, looked = ReadWriteLock(), threading.Event()
+
+    def look() -> None:
+        with lock.still():
+            looked.set()
+
+    with lock.writing(), lock.aside():
+        other = threading.Thread(target=look)
+        other.start()
+        assert not looked.wait(0.05)
+    other.join()
+    assert looked.is_set()
+
+
+def test_aside_of_nothing_is_nothing() -> None:
+    lock = ReadWriteLock()
+    with lock.aside():
+        pass
+    assert lock.try_reading()

@@ -26,6 +26,8 @@ BAD: dict[str, list[Any]] = {
     "anchor_growth": [-0.1, float("nan"), float("inf"), "often", None, True],
     "seed": [-1, 1.5, None, 2**64, "0"],
     "max_reads": [0, -5, 2.5, None, 2**62],
+    "storage": ["float64", "half", None, 16],
+    "storage_dir": ["no/such/directory"],
     "directed": [0, 1, None, "yes"],
     "duplicates": ["sum", None, []],
     "normalize": [0, 1, None, "yes"],

@@ -22,6 +22,7 @@ from ripplet.parameters import Parameters
 from ripplet.search.present import Present, Query
 from ripplet.search.search import Search
 from ripplet.state.files import read_arrays, write_arrays
+from ripplet.storage import numbers
 from ripplet.views._kernels import serve
 from ripplet.views.base import Progress, View
 
@@ -47,6 +48,8 @@ class Embedder:
         anchor_growth: str | float = "auto",
         seed: int = 0,
         max_reads: int = 4096,
+        storage: str = "auto",
+        storage_dir: str | PathLike[str] | None = None,
         directed: bool = False,
         duplicates: str = "add",
         normalize: str | bool = "auto",
@@ -65,6 +68,8 @@ class Embedder:
         self.anchor_growth = anchor_growth
         self.seed = seed
         self.max_reads = max_reads
+        self.storage = storage
+        self.storage_dir = storage_dir
         self.directed = directed
         self.duplicates = duplicates
         self.normalize = normalize
@@ -77,7 +82,7 @@ class Embedder:
         self.search = search
         self._lock = ReadWriteLock()
         self._made_with = self._parameters()
-        self._engine = _new_engine(self._made_with)
+        self._engine = self._new_engine(self._made_with)
         self._search = Search(search, threads)
 
     # ------------------------------------------------------------------ what goes in
@@ -86,7 +91,7 @@ class Embedder:
         """Begin anew with these edges as the initial graph; `progress(what, share done)` is called on long solves."""
         batch = Batch.from_any(edges, directed=self.directed)
         parameters = self._parameters()
-        engine = _new_engine(parameters)
+        engine = self._new_engine(parameters)
         engine.start(batch, progress)
         with self._lock.writing():
             self._made_with, self._engine = parameters, engine
@@ -273,12 +278,12 @@ class Embedder:
 
     def digest(self) -> str:
         """A hash of graph, vectors and sequence number: equal digests, equal models."""
-        with self._lock.reading():
+        with self._lock.still():
             return self._engine.digest()
 
     def check(self) -> None:
         """Raise where the state contradicts itself. For tests and for the suspicious."""
-        with self._lock.reading():
+        with self._lock.still():
             self._engine.graph.check()
 
     def __repr__(self) -> str:
@@ -293,17 +298,17 @@ class Embedder:
 
     def save(self, directory: str | PathLike[str]) -> None:
         """Write the model to a directory; an earlier model there is replaced, at once or not at all."""
-        with self._lock.reading():
+        with self._lock.still():
             arrays = self._engine.state()
             parameters = self._made_with.to_json()
         write_arrays(directory, arrays, {"parameters": parameters})
 
     @classmethod
-    def load(cls, directory: str | PathLike[str]) -> Embedder:
+    def load(cls, directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | None = None) -> Embedder:
         """The model that `save` wrote; it goes on exactly as the saved one would have."""
         arrays, meta = read_arrays(directory)
         try:
-            model = cls(**Parameters.from_json(meta["parameters"]))
+            model = cls(**Parameters.from_json(meta["parameters"]), storage_dir=storage_dir)
             model._engine.restore(arrays)
         except (KeyError, TypeError, IndexError) as error:
             raise FormatError(f"{directory}: not a saved model of this version ({error!r})") from error
@@ -324,7 +329,7 @@ class Embedder:
             if name not in known:
                 raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
         parameters = Parameters(**(known | params))
-        engine = _new_engine(parameters)
+        engine = self._new_engine(parameters)
         with self._lock.writing():
             for name, value in params.items():
                 setattr(self, name, value)
@@ -334,7 +339,7 @@ class Embedder:
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and for other processes: parameters and arrays."""
-        with self._lock.reading():
+        with self._lock.still():
             return {"parameters": self._made_with.to_json(), "arrays": self._engine.state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -346,6 +351,19 @@ class Embedder:
 
     def _parameters(self) -> Parameters:
         return Parameters(**self.get_params())
+
+    def _new_engine(self, parameters: Parameters) -> Engine:
+        engine = Engine(
+            parameters.new_graph(),
+            parameters.new_rule(),
+            parameters.dim,
+            anchor_growth=parameters.growth,
+            start_size=parameters.first_start,
+            change_threshold=parameters.change_threshold,
+            directory=parameters.storage_dir,
+        )
+        engine.aside = self._lock.aside
+        return engine
 
     def _changes(self, outcome: Outcome) -> Changes:
         engine = self._engine
@@ -376,7 +394,7 @@ class Embedder:
             if row < 0:
                 raise UnknownVertexError([vertex])
             query = np.empty((1, self.dim))
-            serve(self._engine.field.vectors[row][None], self._engine.rule.serving, query)
+            serve(numbers(self._engine.field.vectors[row][None]), self._engine.rule.serving, query)
             return Query(query, self._engine.serve_one(row), row)
         try:
             vector = np.asarray(vertex, np.float64)
@@ -387,17 +405,6 @@ class Embedder:
         return Query(self._engine.rule.inside(vector)[None], vector, -1)
 
 
-def _new_engine(parameters: Parameters) -> Engine:
-    return Engine(
-        parameters.new_graph(),
-        parameters.new_rule(),
-        parameters.dim,
-        anchor_growth=parameters.growth,
-        start_size=parameters.first_start,
-        change_threshold=parameters.change_threshold,
-    )
-
-
-def load(directory: str | PathLike[str]) -> Embedder:
-    """The model that `Embedder.save` wrote to this directory."""
-    return Embedder.load(directory)
+def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | None = None) -> Embedder:
+    """The model that `Embedder.save` wrote to this directory; its vectors in files in `storage_dir`, if given."""
+    return Embedder.load(directory, storage_dir=storage_dir)

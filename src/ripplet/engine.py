@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import wait
+from contextlib import nullcontext
+from os import PathLike
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 
 from ripplet.events import Batch, Id, IdColumn, as_list, id_column, weight_column
 from ripplet.graph.graph import Delta, Graph, joined, under
+from ripplet.graph.ids import names_for_kernels
+from ripplet.rules.anchor import Aside
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
 from ripplet.rules.pending import Pending
@@ -44,9 +48,11 @@ class Engine:
         anchor_lag: int = 0,
         start_size: int = 0,
         change_threshold: float = 0.0,
+        directory: str | PathLike[str] | None = None,
     ) -> None:
         self.graph, self.rule = graph, rule
-        self.field = Field(graph, dim, rule.precision)
+        self.field = Field(graph, dim, rule.precision, directory)
+        self.aside: Aside = nullcontext  # set by whoever keeps readers out while a batch is applied
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
         self.anchor_lag = anchor_lag  # batches between the one that makes an anchor due and the one that takes it over
         self.pending: Pending | None = None
@@ -72,7 +78,7 @@ class Engine:
         due = self._count(len(batch), edges, moved.size + len(removed))
         corrected = self._correct(due, moved)
         if corrected is not None:
-            moved = np.union1d(moved, corrected)
+            moved = _either(moved, corrected, self.graph.rows)
         if not self.graph.adjacency.edges:
             self.rule.reset(self.field)
             self.pending = None
@@ -115,7 +121,8 @@ class Engine:
             return corrected
         if not (self.anchor_lag and self.rule.ready and isinstance(self.rule, RippleRule)):
             return self.anchor()
-        self.pending = Pending.begin(self.rule, self.field, self.sequence, self.anchor_lag)
+        with self.aside():
+            self.pending = Pending.begin(self.rule, self.field, self.sequence, self.anchor_lag)
         self._note_size()
         return corrected
 
@@ -129,7 +136,7 @@ class Engine:
 
     def _take_over(self, pending: Pending) -> Rows:
         """Correct all vectors by the anchor that was begun some batches ago; waits for it if need be."""
-        moved = pending.take_over(cast(RippleRule, self.rule), self.field, self.change_threshold)
+        moved = pending.take_over(cast(RippleRule, self.rule), self.field, self.change_threshold, self.aside)
         self.anchors += 1
         self.pending = None
         return moved
@@ -138,9 +145,9 @@ class Engine:
         """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
         self.pending = None  # what it would bring is brought now
         if self.rule.ready:
-            moved = self.rule.anchor(self.field, self.sequence, self.change_threshold)
+            moved = self.rule.anchor(self.field, self.sequence, self.change_threshold, self.aside)
         else:
-            self.rule.start(self.field)
+            self.rule.start(self.field, aside=self.aside)
             moved = np.flatnonzero(self.field.placed)
         self.anchors += 1
         self._note_size()
@@ -251,13 +258,13 @@ class Engine:
             under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
         )
         self.rule.restore(under("rule_", state))
-        self.field = Field(self.graph, self.field.vectors.shape[1], self.field.vectors.dtype)
+        self.field = self.field.on(self.graph)
         rows = self.graph.rows
         self.field.vectors[:rows], self.field.placed[:rows] = state["vectors"], state["placed"]
         for name, value in zip(self.COUNTERS, state["counters"].tolist(), strict=True):
             setattr(self, name, value)
         pending = under("pending_", state)
-        self.pending = Pending.from_state(pending, cast(RippleRule, self.rule)) if pending else None
+        self.pending = Pending.from_state(pending, cast(RippleRule, self.rule), self.field) if pending else None
 
 
 class Copy:
@@ -319,6 +326,13 @@ def _digest(
     return hasher.hexdigest()
 
 
+def _either(some: Rows, others: Rows, rows: int) -> Rows:
+    """The rows in one list or the other; by marking them, because sorting or hashing so many keeps readers waiting."""
+    marked = np.zeros(rows, bool)
+    marked[some] = marked[others] = True
+    return np.flatnonzero(marked)
+
+
 def _edges_changed(delta: Delta) -> int:
     return int(np.count_nonzero(delta.chance[:, 0]))
 
@@ -327,6 +341,6 @@ def _id_arrays(column: IdColumn) -> list[NDArray[Any]]:
     if isinstance(column, np.ndarray):
         return [column]
     if isinstance(column, pa.Array):
-        names = [name.encode() for name in column.to_pylist()]
-        return [np.array([len(name) for name in names]), np.frombuffer(b"".join(names), np.uint8)]
+        begins, ends, text = names_for_kernels(column)
+        return [ends - begins, text[begins[0] : ends[-1]] if len(begins) else text]
     return [np.frombuffer(repr(column).encode(), np.uint8)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 
 
@@ -16,6 +16,7 @@ class ReadWriteLock:
     """
 
     def __init__(self) -> None:
+        self._one_writer = threading.Lock()
         self._state = threading.Lock()
         self._changed = threading.Condition(self._state)
         self._readers = 0
@@ -33,6 +34,22 @@ class ReadWriteLock:
     def writing(self) -> AbstractContextManager[None]:
         """Be alone meanwhile."""
         return self._writer
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Within `writing`: let readers in, but no other writer, around long work that changes nothing yet."""
+        if not self._writing:
+            yield
+            return
+        self.end_writing()
+        try:
+            yield
+        finally:
+            self.begin_writing()
+
+    def still(self) -> AbstractContextManager[bool]:
+        """Have nobody write, nor be aside in the middle of it, meanwhile: for what is looked at as a whole."""
+        return self._one_writer
 
     def begin_reading(self) -> None:
         """Wait until nobody writes, and until it is a reader's turn."""
@@ -138,9 +155,17 @@ class _Reader(_Held):
 
 class _Writer(_Held):
     def __enter__(self) -> None:
-        self.lock.begin_writing()
+        self.lock._one_writer.acquire()
+        try:
+            self.lock.begin_writing()
+        except BaseException:
+            self.lock._one_writer.release()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.lock.end_writing()
+        try:
+            self.lock.end_writing()
+        finally:
+            self.lock._one_writer.release()

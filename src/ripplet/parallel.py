@@ -7,14 +7,18 @@ result: the bits are the same for any thread count. The kernels release the GIL,
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
-from typing import Any
+from threading import Lock, get_native_id, local
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+Result = TypeVar("Result")
+BACKGROUND = 10  # of −20 to 19, the more the later
 
 
 def resolve_threads(threads: int | None) -> int:
@@ -36,11 +40,33 @@ def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, thre
         for first, last in parts:
             work(first, last)
         return
-    pool = _pool(threads, os.getpid())
+    pool = _pool(threads, os.getpid(), _own.background)
     futures = [pool.submit(work, first, last) for first, last in parts]
     wait(futures)
     for future in futures:
         future.result()
+
+
+def in_background(work: Callable[[], Result]) -> Result:
+    """Do work for which nobody waits yet: this thread, and those it shares the work with, step back for others."""
+    _own.background = True
+    _step_back()
+    return work()
+
+
+class _Own(local):
+    """What belongs to each thread."""
+
+    background = False
+
+
+_own = _Own()
+
+
+def _step_back() -> None:
+    """Lower the priority of this thread, where threads have one of their own."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), BACKGROUND)
 
 
 @contextmanager
@@ -80,6 +106,8 @@ def _blas() -> ThreadpoolController:
 
 
 @cache
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int, background: bool) -> ThreadPoolExecutor:
     """The threads of a process; a forked child has none of its parent's, so it gets its own."""
+    if background:
+        return ThreadPoolExecutor(threads, thread_name_prefix="ripplet-background", initializer=_step_back)
     return ThreadPoolExecutor(threads, thread_name_prefix="ripplet")

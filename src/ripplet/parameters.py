@@ -5,6 +5,8 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from ripplet.views.laplacian import NORMALIZATIONS
 from ripplet.views.spectral import SpectralView, auto_views
 
 RULES = ("ripple", "paper")
+STORAGES: dict[str, type[np.floating[Any]]] = {"auto": np.float32, "float32": np.float32, "float16": np.float16}
 AUTO_GROWTH = 0.05
 
 
@@ -36,6 +39,8 @@ class Parameters:
     anchor_growth: str | float
     seed: int
     max_reads: int
+    storage: str
+    storage_dir: str | PathLike[str] | None = None  # of this machine: it is not saved
     directed: bool
     duplicates: str
     normalize: str | bool
@@ -53,6 +58,7 @@ class Parameters:
         one_of("on_empty", self.on_empty, ON_EMPTY)
         one_of("normalization", self.normalization, NORMALIZATIONS)
         check_search(self.search)
+        one_of("storage", self.storage, STORAGES)
         _whole("dim", self.dim, 1)
         _whole("max_reads", self.max_reads, 1, 2**31 - 1)
         _whole("seed", self.seed, 0, 2**63 - 1)
@@ -69,6 +75,8 @@ class Parameters:
             _flag(name, getattr(self, name))
         if self.normalize != "auto":
             _flag("normalize", self.normalize)
+        if self.storage_dir is not None and not Path(self.storage_dir).is_dir():
+            raise InvalidValueError.of("storage_dir", "a directory that exists", self.storage_dir)
         self._check_views()
         self._check_paper()
 
@@ -89,6 +97,8 @@ class Parameters:
             raise InvalidValueError.of("views", '"auto" with rule "paper", which has one view of its own', self.views)
         if self.anchor_growth not in ("auto", 0):
             raise InvalidValueError.of("anchor_growth", '0 or "auto" with rule "paper"', self.anchor_growth)
+        if self.storage != "auto":
+            raise InvalidValueError.of("storage", '"auto" with rule "paper", which needs float64', self.storage)
         if self.normalize not in ("auto", False):
             raise InvalidValueError.of("normalize", 'False or "auto" with rule "paper"', self.normalize)
 
@@ -128,11 +138,12 @@ class Parameters:
             seed=self.seed,
             max_reads=self.max_reads,
             threads=resolve_threads(self.threads),
+            precision=STORAGES[self.storage],
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The parameters as JSON has them."""
-        plain = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        """The parameters as JSON has them, without those that belong to a machine."""
+        plain = {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.name != "storage_dir"}
         if not isinstance(self.views, str):
             plain["views"] = [
                 {name: _plain(value) for name, value in asdict(view).items()}  # type: ignore[call-overload]

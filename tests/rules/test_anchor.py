@@ -9,7 +9,7 @@ from ripplet.datasets.synthetic import planted_partition
 from ripplet.embedder import Embedder
 from ripplet.events import Batch, Op
 from ripplet.rules import anchor
-from ripplet.rules.anchor import corrected, exchange, orthogonality_error, start, take_over
+from ripplet.rules.anchor import carried, corrected, from_nothing, orthogonality_error, turn, write
 from ripplet.views import operators
 from ripplet.views.base import Basis
 from ripplet.views.space import Space
@@ -26,7 +26,7 @@ def grown(**parameters: Any) -> Embedder:
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-def test_an_exchange_undoes_a_known_rotation(engine_of: Any, edges_of: Any, normalize: bool) -> None:
+def test_a_turn_undoes_a_known_rotation(engine_of: Any, edges_of: Any, normalize: bool) -> None:
     """New coordinates that are the old ones turned: what is served stays where it was."""
     field = engine_of(edges_of(0, edges=200)).field
     old = Space([SpectralView(tau=1.0)], 4, normalize)
@@ -36,8 +36,8 @@ def test_an_exchange_undoes_a_known_rotation(engine_of: Any, edges_of: Any, norm
     before = old.serve(field.vectors[:rows])
     basis = Basis(field.vectors[:rows] @ rotation.astype(np.float32), np.full(4, 0.5), 1.0, np.zeros(4))
     new = old.successor()
-    moved = exchange(old, new, [basis], field, 0.001, threads=1)
-    assert moved.size == 0
+    turn(old, new, [basis], field.vectors[:rows], threads=1)
+    write(field, new, [basis])
     np.testing.assert_allclose(new.turn @ new.turn.T, np.eye(4), atol=1e-12)
     np.testing.assert_allclose(new.serve(field.vectors[:rows]), before, atol=1e-5)
     np.testing.assert_allclose(field.vectors[:rows], basis.rows)
@@ -101,7 +101,9 @@ def test_start_and_correction_put_the_columns_at_right_angles() -> None:
     bases = corrected(space, field.graph.adjacency, field.vectors[: field.graph.rows], 0, 1)
     assert [basis.rows.shape for basis in bases] == [(field.graph.rows, part.stop - part.start) for part in space.parts]
     fresh = space.successor()
-    start(fresh, field, 1)
+    bases = from_nothing(fresh, field.graph.adjacency, field.graph.rows, 1)
+    fresh.settle(bases)
+    write(field, fresh, bases)
     assert orthogonality_error(fresh, field, 1) < 1e-5 < drifted
     assert fresh.ready
 
@@ -118,10 +120,11 @@ def test_rows_of_others_and_rows_without_edges_then_are_left_empty() -> None:
     model.partial_fit(Batch.vertices([9], Op.REMOVE_VERTEX))
     gone = np.flatnonzero(engine.graph.arrival[: engine.graph.rows] < 0)
     assert ids.find_one("heir") == row
-    waiting = take_over(field, correction)
+    placed, waiting = carried(field, correction)
+    rows = correction.rows.array
     assert {"heir", "alone", "newcomer"} == set(ids.names(waiting))
-    assert not field.vectors[[*waiting, *gone]].any()
-    assert not field.placed[[*waiting, *gone]].any()
+    assert not rows[[*waiting, *gone]].any()
+    assert not placed[[*waiting, *gone]].any()
     same = ids.find_one(5)
-    np.testing.assert_array_equal(field.vectors[same], correction.rows[same])
-    assert field.placed[same] == 1
+    assert rows[same].any()
+    assert placed[same] == 1

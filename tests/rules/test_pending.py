@@ -92,7 +92,7 @@ def test_nothing_else_changes_the_copy_it_works_on() -> None:
     expected = rule.correction(field, 7)()
     made.partial_fit(DATA.edges[START : START + 200])
     found = work()
-    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(found.rows.array, expected.rows.array)
     np.testing.assert_array_equal(found.space.turn, expected.space.turn)
 
 

@@ -11,10 +11,24 @@ from scipy.sparse import csr_array
 from ripplet.errors import FormatError, RippletError, one_of
 from ripplet.graph import _kernels as kernels
 from ripplet.graph._kernels import Links
+from ripplet.storage import Growing, more
 
 REPEATED = {"add": kernels.SUM, "ignore": kernels.IGNORE, "replace": kernels.REPLACE}
 MAX_ROWS = 2**31 - 1
 ROUNDING = 1e-6  # of a sum of float32 weights, ten times over
+
+# All that is asked of a vertex lies in one line of memory, and so does all that is asked of a neighbour: on a large
+# graph the wait for a line is what costs. Kernels see the columns of these tables.
+_VERTEX = [
+    ("begin", np.int64),
+    ("strength", np.float64),
+    ("arrival", np.int64),  # its number in the order of arrival; −1 where the row is free
+    ("seen", np.int64),  # stamps: who has been reached in this batch
+    ("count", np.int32),
+    ("room", np.int8),
+    ("placed", np.uint8),  # whether it has a vector
+]
+_SLOT = [("neighbour", np.int32), ("weight", np.float32)]
 
 
 class Adjacency:
@@ -24,24 +38,35 @@ class Adjacency:
         one_of("duplicates", duplicates, REPEATED)
         self.directed = directed
         self.duplicates = duplicates
-        strength, weight = np.zeros(0), np.zeros(0, np.float32)
+        vertex = np.dtype([*_VERTEX, *([("in_strength", np.float64)] if directed else [])], align=True)
+        self._vertices = Growing(vertex, fill=_free(vertex))
+        self._slots = Growing([*_SLOT, *([("outgoing", np.float32)] if directed else [])])
+        self._heads = np.full(kernels.HEADS, -1, np.int64)
+        self._heads[kernels.TOP :] = 0
+        self._look()
+
+    def _look(self) -> None:
+        """See the tables as they are now."""
+        vertices, slots = self._vertices.array, self._slots.array
+        self.arrival: NDArray[np.int64] = vertices["arrival"]
+        self.placed: NDArray[np.uint8] = vertices["placed"]
+        self.seen: NDArray[np.int64] = vertices["seen"]
         self.links = Links(
-            begin=np.zeros(0, np.int64),
-            count=np.zeros(0, np.int32),
-            room=np.zeros(0, np.int8),
-            strength=strength,
-            in_strength=np.zeros(0) if directed else strength,
-            neighbour=np.zeros(0, np.int32),
-            weight=weight,
-            outgoing=np.zeros(0, np.float32) if directed else weight,
-            heads=np.full(kernels.HEADS, -1, np.int64),
+            begin=vertices["begin"],
+            count=vertices["count"],
+            room=vertices["room"],
+            strength=vertices["strength"],
+            in_strength=vertices["in_strength" if self.directed else "strength"],
+            neighbour=slots["neighbour"],
+            weight=slots["weight"],
+            outgoing=slots["outgoing" if self.directed else "weight"],
+            heads=self._heads,
         )
-        self.links.heads[kernels.TOP :] = 0
 
     @property
     def rows(self) -> int:
         """How many rows there is room for."""
-        return self.links.begin.size
+        return self._vertices.array.size
 
     @property
     def edges(self) -> int:
@@ -56,8 +81,8 @@ class Adjacency:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays that are in use."""
-        per_row = 21 + 8 * self.directed
-        return self.rows * per_row + int(self.links.heads[kernels.TOP]) * (8 + 4 * self.directed)
+        vertices, slots = self._vertices.array, self._slots.array
+        return vertices.nbytes + int(self._heads[kernels.TOP]) * slots.itemsize
 
     def ensure_rows(self, rows: int) -> None:
         """Make room for rows 0 … rows−1, all without edges."""
@@ -65,16 +90,8 @@ class Adjacency:
             return
         if rows > MAX_ROWS:
             raise RippletError(f"a graph holds at most {MAX_ROWS:,} vertices")
-        size = min(max(rows, 2 * self.rows, 16), MAX_ROWS)
-        old = self.links
-        strength = grown(old.strength, size)
-        self.links = old._replace(
-            begin=grown(old.begin, size),
-            count=grown(old.count, size),
-            room=grown(old.room, size, kernels.NO_ROOM),
-            strength=strength,
-            in_strength=grown(old.in_strength, size) if self.directed else strength,
-        )
+        self._vertices.grow(min(more(self.rows, rows), MAX_ROWS))
+        self._look()
 
     def apply(self, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]) -> NDArray[np.float64]:
         """Add and remove edges in order; per operation and end, the share of the end's strength that changed."""
@@ -121,23 +138,20 @@ class Adjacency:
         begin, count = int(self.links.begin[row]), int(self.links.count[row])
         return self.links.neighbour[begin : begin + count].astype(np.int64)
 
-    def _grow_arena(self) -> None:
-        old = self.links
-        largest = 8 << max(int(old.room.max(initial=0)), 0)
-        size = old.neighbour.size + max(old.neighbour.size // 2, largest, 1024)
-        weight = grown(old.weight, size)
-        self.links = old._replace(
-            neighbour=grown(old.neighbour, size),
-            weight=weight,
-            outgoing=grown(old.outgoing, size) if self.directed else weight,
-        )
+    def _grow_arena(self, least: int = 0) -> None:
+        now = self._slots.array.size
+        largest = 8 << max(int(self.links.room.max(initial=0)), 0)
+        self._slots.grow(more(now, max(now + largest, now + 1024, least)))
+        self._look()
 
     def copy(self) -> Adjacency:
         """The same edges in arrays of their own."""
         copy = Adjacency(directed=self.directed, duplicates=self.duplicates)
-        copy.links = Links._make(array.copy() for array in self.links)
-        if not self.directed:  # then two of them are one
-            copy.links = copy.links._replace(in_strength=copy.links.strength, outgoing=copy.links.weight)
+        copy._vertices.grow(self.rows)[:] = self._vertices.array
+        used = int(self._heads[kernels.TOP])
+        copy._slots.grow(used)[:] = self._slots.array[:used]
+        copy._heads[:] = self._heads
+        copy._look()
         return copy
 
     def packed(self) -> dict[str, NDArray[Any]]:
@@ -165,8 +179,7 @@ class Adjacency:
         size = np.where(degree > 0, np.int64(1) << np.maximum(room, 0).astype(np.int64), 0)
         begin = np.cumsum(size) - size
         self.links.heads[kernels.TOP] = int(size.sum())
-        while self.links.neighbour.size < int(size.sum()):
-            self._grow_arena()
+        self._grow_arena(int(size.sum()))
         rows = slice(0, degree.size)
         self.links.begin[rows], self.links.count[rows], self.links.room[rows] = begin, degree, room
         slots = self.slots()
@@ -239,6 +252,13 @@ class Adjacency:
                 found.append((at, 1 << room))
                 at = ((int(self.links.neighbour[at]) << 31) | int(self.links.neighbour[at + 1])) - 1
         return np.array(found, np.int64).reshape(-1, 2)
+
+
+def _free(vertex: np.dtype[Any]) -> NDArray[Any]:
+    """A row without a vertex."""
+    free = np.zeros((), vertex)
+    free["arrival"], free["room"] = -1, kernels.NO_ROOM
+    return free
 
 
 def _repeats(matrix: csr_array) -> bool:

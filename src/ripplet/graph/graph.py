@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ripplet.errors import RippletError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
 from ripplet.events import Batch, Id, IdColumn, Op, as_list, take
-from ripplet.graph.adjacency import Adjacency, grown
+from ripplet.graph.adjacency import Adjacency
 from ripplet.graph.ids import Ids
 from ripplet.graph.rehearsal import Rehearsal, removes
 
@@ -48,12 +48,16 @@ class Graph:
     def __init__(self, *, directed: bool = False, duplicates: str = "add") -> None:
         self.ids = Ids()
         self.adjacency = Adjacency(directed=directed, duplicates=duplicates)
-        self.arrival: NDArray[np.int64] = np.full(0, -1, np.int64)  # per row; −1 where the row is free
         self.next_arrival = 0
         self._warned = False
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def arrival(self) -> Rows:
+        """Per row the number of its vertex in the order of arrival; −1 where the row is free."""
+        return self.adjacency.arrival
 
     @property
     def rows(self) -> int:
@@ -160,8 +164,6 @@ class Graph:
         if not arrived.size:
             return
         self.adjacency.ensure_rows(self.ids.capacity)
-        if self.arrival.size < self.adjacency.rows:
-            self.arrival = grown(self.arrival, self.adjacency.rows, -1)
         self.arrival[arrived] = np.arange(self.next_arrival, self.next_arrival + arrived.size)
         self.next_arrival += arrived.size
 
@@ -214,7 +216,7 @@ class Graph:
         self.ids = Ids.from_state(under("ids_", state))
         self.adjacency = Adjacency.from_packed(under("edges_", state), directed=directed, duplicates=duplicates)
         self.adjacency.ensure_rows(self.ids.capacity)
-        self.arrival = grown(state["arrival"], self.adjacency.rows, -1)
+        self.arrival[: state["arrival"].size] = state["arrival"]
         self.next_arrival = int(state["next_arrival"])
         return self
 

@@ -7,6 +7,9 @@ from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
 from ripplet.graph._kernels import Links
+from ripplet.intrinsics import prefetch
+
+AHEAD = 64  # neighbours that are asked for before the first is looked at
 
 
 @njit(cache=True, nogil=True)
@@ -61,6 +64,8 @@ def spread(
     found = 0
     for source in sources:
         begin, count = links.begin[source], links.count[source]
+        for slot in range(begin, begin + min(count, AHEAD)):
+            prefetch(links.strength, links.neighbour[slot], 0)
         own = arrival[source]
         for i in range(min(count, limit)):
             slot = begin + (i if count <= limit else sampled_slot(key, own, i, count))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ripplet.graph._kernels import Links
 from ripplet.influence._kernels import draw, key_of, mark_new, sampled_slot, spread
+from ripplet.intrinsics import LINE, number, prefetch, set_number
 from ripplet.views._kernels import Frame
 
 UNLIMITED = 1 << 62
@@ -40,22 +41,70 @@ class Turn(NamedTuple):
     first_new: int  # arrival numbers from here on are new in this batch
 
 
+AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer list is on its way by itself
+
+
+@njit(cache=True, nogil=True)
+def look_ahead(world: World, rows: NDArray[np.int64], i: int) -> None:
+    """Ask memory for what the rows after the i-th will read: their lines, their neighbours, these neighbours' vectors.
+
+    A row is reached by three steps that each wait for the one before. Taken for different rows at a time, they overlap.
+    """
+    links, vectors = world.links, world.vectors
+    if i + 6 < rows.size:
+        prefetch(links.begin, rows[i + 6], 0)
+    if i + 3 < rows.size:
+        prefetch(links.neighbour, links.begin[rows[i + 3]], 0)
+        prefetch(links.neighbour, links.begin[rows[i + 3]], 1)
+    if i + 1 < rows.size:
+        begin, lines = links.begin[rows[i + 1]], -(-vectors.shape[1] * vectors.itemsize // LINE)
+        for slot in range(begin, begin + min(links.count[rows[i + 1]], AHEAD)):
+            for line in range(lines):
+                prefetch(vectors, links.neighbour[slot], line)
+
+
+@njit(cache=True, nogil=True)
+def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Add a·x of the slots begin … end−1 to the total, one after the other; Σa and Σa²."""
+    links, vectors = world.links, world.vectors
+    sum_a, sum_aa = 0.0, 0.0
+    slot = begin
+    while slot + 4 <= end:  # four at a time: the total is loaded and stored a quarter as often
+        a, p = links.weight[slot], vectors[links.neighbour[slot]]
+        b, q = links.weight[slot + 1], vectors[links.neighbour[slot + 1]]
+        c, r = links.weight[slot + 2], vectors[links.neighbour[slot + 2]]
+        d, s = links.weight[slot + 3], vectors[links.neighbour[slot + 3]]
+        for j in range(total.size):
+            sum_j = total[j] + a * number(p[j])
+            sum_j = sum_j + b * number(q[j])
+            sum_j = sum_j + c * number(r[j])
+            total[j] = sum_j + d * number(s[j])
+        slot += 4
+    for rest in range(slot, end):
+        a, p = links.weight[rest], vectors[links.neighbour[rest]]
+        for j in range(total.size):
+            total[j] += a * number(p[j])
+    for at in range(begin, end):
+        sum_a += links.weight[at]
+        sum_aa += np.float64(links.weight[at]) * links.weight[at]
+    return sum_a, sum_aa
+
+
 @njit(cache=True, nogil=True)
 def _gather(world: World, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
     """Sum a·x over all neighbours (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
-    links, vectors = world.links, world.vectors
+    links = world.links
     begin, count = links.begin[row], links.count[row]
     total[:] = 0
+    if count <= limit:
+        return _add_all(world, begin, begin + count, total)
     sum_a, sum_aa = 0.0, 0.0
-    for i in range(min(count, limit)):
-        slot = begin + (i if count <= limit else sampled_slot(key, world.arrival[row], i, count))
-        a = links.weight[slot]
-        other = links.neighbour[slot]
-        for j in range(total.size):
-            total[j] += a * vectors[other, j]
+    for i in range(limit):
+        slot = begin + sampled_slot(key, world.arrival[row], i, count)
+        a, aa = _add_all(world, slot, slot + 1, total)
         sum_a += a
-        sum_aa += np.float64(a) * a
-    if count > limit and sum_a > 0:
+        sum_aa += aa
+    if sum_a > 0:
         scale = links.strength[row] / sum_a
         for j in range(total.size):
             total[j] *= scale
@@ -67,18 +116,19 @@ def _gather(world: World, row: int, limit: int, key: int, total: NDArray[np.floa
 @njit(cache=True, nogil=True)
 def _gather_placed(world: World, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
     """Sum a·x over the neighbours that are placed and have an arrival number below `before`; Σa and Σa²."""
-    links, vectors = world.links, world.vectors
-    begin, count = links.begin[row], links.count[row]
+    links = world.links
+    first, end = links.begin[row], links.begin[row] + links.count[row]
     total[:] = 0
     sum_a, sum_aa = 0.0, 0.0
-    for slot in range(begin, begin + count):
-        other = links.neighbour[slot]
-        if world.placed[other] and world.arrival[other] < before:
-            a = links.weight[slot]
-            for j in range(total.size):
-                total[j] += a * vectors[other, j]
+    while first < end:  # nearly always all of them, in one stretch
+        last = first
+        while last < end and world.placed[links.neighbour[last]] and world.arrival[links.neighbour[last]] < before:
+            last += 1
+        if last > first:
+            a, aa = _add_all(world, first, last, total)
             sum_a += a
-            sum_aa += np.float64(a) * a
+            sum_aa += aa
+        first = last + 1
     return sum_a, sum_aa
 
 
@@ -93,18 +143,18 @@ def _step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float,
         r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
         for j in range(frame.bounds[g], frame.bounds[g + 1]):
             m = mu[j]
-            out[j] = (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r))
+            set_number(out, j, (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r)))
 
 
 @njit(cache=True, nogil=True)
 def preview(world: World, rows: NDArray[np.int64], weights: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """The row a vertex with these neighbours would be admitted with; `out` is left alone where none is placed."""
-    total = np.zeros(out.size, out.dtype)
+    total = np.zeros(out.size, world.frame.columns.dtype)
     sum_a, sum_aa = 0.0, 0.0
     for i in range(rows.size):
         if world.placed[rows[i]]:
             for j in range(total.size):
-                total[j] += weights[i] * world.vectors[rows[i], j]
+                total[j] += weights[i] * number(world.vectors[rows[i], j])
             sum_a += weights[i]
             sum_aa += np.float64(weights[i]) * weights[i]
     if sum_a > 0:
@@ -114,10 +164,18 @@ def preview(world: World, rows: NDArray[np.int64], weights: NDArray[np.float32],
 @njit(cache=True, nogil=True)
 def refresh(world: World, rows: NDArray[np.int64], limit: int, key: int, out: NDArray[np.float32]) -> None:
     """What `rows` would be after one local step from the values as they are now; nothing is stored."""
-    total = np.empty(world.vectors.shape[1], world.vectors.dtype)
+    total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     for i in range(rows.size):
+        look_ahead(world, rows, i)
         sum_a, sum_aa = _gather(world, rows[i], limit, key, total)
         _step(world.frame, total, sum_a, sum_aa, out[i])
+
+
+@njit(cache=True, nogil=True)
+def widen(vectors: NDArray[np.float32], row: int, out: NDArray[np.float32]) -> None:
+    """One row as numbers, whatever it is stored as."""
+    for j in range(out.size):
+        out[j] = number(vectors[row, j])
 
 
 @njit(cache=True, nogil=True)
@@ -131,8 +189,10 @@ def store(world: World, rows: NDArray[np.int64], values: NDArray[np.float32]) ->
 @njit(cache=True, nogil=True)
 def admit(world: World, rows: NDArray[np.int64]) -> None:
     """Place new vertices one after the other, each from its placed neighbours that arrived before it."""
-    total = np.empty(world.vectors.shape[1], world.vectors.dtype)
-    for row in rows:
+    total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
+    for i in range(rows.size):
+        look_ahead(world, rows, i)
+        row = rows[i]
         sum_a, sum_aa = _gather_placed(world, row, world.arrival[row], total)
         if sum_a > 0:
             _step(world.frame, total, sum_a, sum_aa, world.vectors[row])
@@ -202,9 +262,9 @@ def place(
     ring = np.concatenate(
         (unplaced_among(world, touched, seen, stamp), _unplaced_around(world, newcomers, seen, stamp))
     )
-    total = np.empty(world.vectors.shape[1], world.vectors.dtype)
+    total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     while ring.size:
-        values = np.empty((ring.size, total.size), total.dtype)
+        values = np.empty((ring.size, total.size), world.vectors.dtype)
         for i in range(ring.size):
             sum_a, sum_aa = _gather_placed(world, ring[i], UNLIMITED, total)
             _step(world.frame, total, sum_a, sum_aa, values[i])

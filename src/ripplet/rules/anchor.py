@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +12,15 @@ from numpy.typing import NDArray
 from ripplet.graph.adjacency import Adjacency
 from ripplet.parallel import for_blocks, one_blas_thread
 from ripplet.rules.field import Field
+from ripplet.storage import Growing
 from ripplet.views.base import Basis, Progress
 from ripplet.views.blocks import copied
 from ripplet.views.operators import AT_ONCE, cross, total
 from ripplet.views.space import Space
 
 Rows = NDArray[np.int64]
+Aside = Callable[[], AbstractContextManager[None]]
+"""Around work that takes long and changes nothing yet: readers may go on meanwhile."""
 
 
 class Correction(NamedTuple):
@@ -24,14 +28,14 @@ class Correction(NamedTuple):
 
     space: Space
     mean_degree: float  # by which its views were chosen
-    rows: NDArray[Any]
+    rows: Growing
     arrival: Rows  # who had these rows
     edged: NDArray[np.bool_]  # whether they had edges; those without have no place
     next_arrival: int
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays; the views are chosen again by the degree."""
-        beside = {"rows": self.rows, "arrival": self.arrival, "edged": self.edged}
+        beside = {"rows": self.rows.array, "arrival": self.arrival, "edged": self.edged}
         numbers = {"mean_degree": np.array(self.mean_degree), "next_arrival": np.array(self.next_arrival)}
         return self.space.state() | beside | numbers
 
@@ -41,13 +45,6 @@ class Touched(NamedTuple):
 
     rows: Rows
     arrival: Rows
-
-
-def start(space: Space, field: Field, threads: int, progress: Progress | None = None) -> None:
-    """Embed the graph from nothing: exact leading eigenvectors of every view."""
-    bases = from_nothing(space, field.graph.adjacency, field.graph.rows, threads, progress)
-    space.settle(bases)
-    _write(field, space, bases)
 
 
 def corrected(space: Space, adjacency: Adjacency, vectors: NDArray[Any], seed: int, threads: int) -> list[Basis]:
@@ -68,18 +65,6 @@ def from_nothing(
             view.start(adjacency, rows, part.stop - part.start, threads=threads, progress=progress)
             for view, part in zip(space.views, space.parts, strict=True)
         ]
-
-
-def exchange(old: Space, new: Space, bases: list[Basis], field: Field, threshold: float, threads: int) -> Rows:
-    """Put new rows in the place of the old ones, turned so that on the whole vectors are served as they were.
-
-    Returns the rows that moved more than the threshold.
-    """
-    before = field.vectors[: field.graph.rows]
-    turn(old, new, bases, before, threads)
-    moved = apart(old, before, new, lambda first, last: side_by_side(bases, first, last), threshold, threads)
-    _write(field, new, bases)
-    return moved
 
 
 def turn(old: Space, new: Space, bases: list[Basis], before: NDArray[Any], threads: int) -> None:
@@ -119,20 +104,20 @@ def apart(
     return np.flatnonzero(far)
 
 
-def take_over(field: Field, correction: Correction) -> Rows:
-    """Write the rows of a correction that was made for an earlier graph; the rows that have to find a place again.
+def carried(field: Field, correction: Correction) -> tuple[NDArray[np.uint8], Rows]:
+    """Who has a place by a correction that was made for an earlier graph, and the rows that have to find one again.
 
     A row is that of the same vertex as then, or it is empty: newcomers, and those who had no edge then.
     """
-    size, then = field.graph.rows, len(correction.rows)
+    size, then = field.graph.rows, len(correction.arrival)
     count, arrival = field.graph.adjacency.links.count[:size], field.graph.arrival[:size]
-    placed = np.zeros(size, bool)
-    placed[:then] = correction.edged & (correction.arrival == arrival[:then])
-    placed &= count > 0
-    field.vectors[:size][~placed] = 0
-    field.vectors[:then][placed[:then]] = correction.rows[placed[:then]]
-    field.placed[:size] = placed
-    return np.flatnonzero(~placed & (count > 0))
+    kept = np.zeros(size, bool)
+    kept[:then] = correction.edged & (correction.arrival == arrival[:then])
+    kept &= count > 0
+    correction.rows.grow(field.graph.adjacency.rows)[:size][~kept] = 0
+    placed = np.zeros((field.placed.size, 2), np.uint8)[:, 0]  # a column, as the kernels know it
+    placed[:size] = kept
+    return placed, np.flatnonzero(~kept & (count > 0))
 
 
 def orthogonality_error(space: Space, field: Field, threads: int) -> float:
@@ -154,8 +139,14 @@ def side_by_side(bases: list[Basis], first: int, last: int) -> NDArray[Any]:
     return np.concatenate([basis.rows[first:last] for basis in bases], axis=1)
 
 
-def _write(field: Field, space: Space, bases: list[Basis]) -> None:
+def write(field: Field, space: Space, bases: list[Basis]) -> None:
+    """Have the rows of new bases, and a place for whoever has edges."""
     rows = field.graph.rows
-    for part, basis in zip(space.parts, bases, strict=True):
-        field.vectors[:rows, part] = basis.rows
+    fill(field.vectors[:rows], space, bases)
     field.placed[:rows] = field.graph.adjacency.links.count[:rows] > 0
+
+
+def fill(rows: NDArray[Any], space: Space, bases: list[Basis]) -> None:
+    """Write the columns of all views, in the precision of the rows."""
+    for part, basis in zip(space.parts, bases, strict=True):
+        rows[:, part] = basis.rows

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ripplet.events import IdColumn
 from ripplet.graph.graph import Delta
+from ripplet.rules.anchor import Aside
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
 from ripplet.views.base import Progress
@@ -21,7 +22,10 @@ class Rule(Protocol):
     """How vectors move: at the start, with every step of the graph, and when all of them are corrected."""
 
     one_by_one: ClassVar[bool]  # whether a batch is a sequence of arrivals, each acting before the next is known
-    precision: ClassVar[type[np.floating[Any]]]
+
+    @property
+    def precision(self) -> type[np.floating[Any]]:
+        """What rows are stored as."""
 
     @property
     def ready(self) -> bool:
@@ -31,7 +35,7 @@ class Rule(Protocol):
     def serving(self) -> Serving:
         """How rows are scaled before they are compared."""
 
-    def start(self, field: Field, progress: Progress | None = None) -> None:
+    def start(self, field: Field, progress: Progress | None = None, aside: Aside = ...) -> None:
         """Embed the graph as it is from nothing."""
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
@@ -45,7 +49,7 @@ class Rule(Protocol):
         −1, with nothing done, where the rule has no quick way for it: then the graph is to be changed first.
         """
 
-    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
+    def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = ...) -> Rows:
         """Correct all vectors; the rows that moved more than the threshold."""
 
     def reset(self, field: Field) -> None:

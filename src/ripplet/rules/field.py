@@ -2,32 +2,59 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.graph.adjacency import grown
 from ripplet.graph.graph import Delta, Graph
+from ripplet.storage import Growing
 
 
 class Field:
-    """Vectors, and which of them have been placed, by row."""
+    """Vectors by row; which of them have been placed is noted beside what else is known of a vertex.
 
-    def __init__(self, graph: Graph, dim: int, kind: Any) -> None:
-        self.graph = graph
-        self.vectors: NDArray[Any] = np.zeros((0, dim), kind)
-        self.placed: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self.seen: NDArray[np.int64] = np.zeros(0, np.int64)  # stamps: who has been reached in this batch
-        self.grow()
+    Half-precision rows are float16 to everybody but the kernels, which see their bits in `cells`.
+    """
+
+    def __init__(self, graph: Graph, dim: int, kind: Any, directory: str | PathLike[str] | None = None) -> None:
+        self.graph, self._dim, self._kind, self._directory = graph, dim, kind, directory
+        self.take(self.empty())
+
+    def empty(self) -> Growing:
+        """Rows of the same kind, in the same place, none yet."""
+        return Growing(self._kind, (self._dim,), directory=self._directory)
 
     def grow(self) -> None:
         """Have a row for every row of the graph."""
-        size = self.graph.adjacency.rows
-        if self.placed.size < size:
-            self.vectors = grown(self.vectors, size)
-            self.placed = grown(self.placed, size)
-            self.seen = grown(self.seen, size)
+        if len(self.vectors) < self.graph.adjacency.rows:
+            self.take(self._rows)
+
+    def take(self, rows: Growing) -> None:
+        """Have these rows from now on."""
+        self._rows = rows
+        self.vectors: NDArray[Any] = rows.grow(self.graph.adjacency.rows)
+        self.cells = self.as_cells(self.vectors)
+
+    @staticmethod
+    def as_cells(rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows as the kernels see them."""
+        return rows.view(np.uint16) if rows.dtype == np.float16 else rows
+
+    def on(self, graph: Graph) -> Field:
+        """Vectors of the same kind for another graph, all zero."""
+        return Field(graph, self._dim, self._kind, self._directory)
+
+    @property
+    def placed(self) -> NDArray[np.uint8]:
+        """Whether a row has a vector."""
+        return self.graph.adjacency.placed
+
+    @property
+    def seen(self) -> NDArray[np.int64]:
+        """Stamps: who has been reached in this batch."""
+        return self.graph.adjacency.seen
 
     def follow(self, delta: Delta) -> Delta:
         """Keep up with a step of the graph: rows for newcomers, nothing left of those who went."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from ripplet.influence.cascade import Cascade, Rows
 from ripplet.influence.reuse import ReusedCascade
 from ripplet.parallel import one_blas_thread
 from ripplet.rules import _paper_kernels as kernels
+from ripplet.rules.anchor import Aside
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
 from ripplet.views.base import Progress
@@ -48,7 +50,7 @@ class PaperRule:
         """Rows are compared as they are."""
         return as_they_are(self.dim)
 
-    def start(self, field: Field, progress: Progress | None = None) -> None:
+    def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
         """Plain Laplacian eigenvectors; without an edge there is nothing to say and the first arrivals begin."""
         rows = field.graph.rows
         self.began_empty = field.graph.adjacency.edges == 0
@@ -100,7 +102,7 @@ class PaperRule:
         """No quick way."""
         return -1, 0, 0
 
-    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
+    def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = nullcontext) -> Rows:
         """Nothing: the paper has no global correction."""
         return np.empty(0, np.int64)
 

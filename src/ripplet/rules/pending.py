@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.graph.graph import under
-from ripplet.rules.anchor import Correction, Rows, Touched
+from ripplet.parallel import in_background
+from ripplet.rules.anchor import Aside, Correction, Rows, Touched
 from ripplet.rules.field import Field
 from ripplet.rules.ripple import RippleRule
 
@@ -34,9 +35,11 @@ class Pending:
         """Remember what a batch has moved, to move it again."""
         self.touched.append(Touched(rows, vectors.graph.arrival[rows]))
 
-    def take_over(self, rule: RippleRule, vectors: Field, threshold: float) -> Rows:
+    def take_over(self, rule: RippleRule, vectors: Field, threshold: float, aside: Aside) -> Rows:
         """Correct all vectors, once it is worked out; the rows that moved more than the threshold."""
-        return rule.take_over(vectors, self.correction.result(), self.touched, self.until, threshold)
+        with aside():
+            correction = self.correction.result()
+        return rule.take_over(vectors, correction, self.touched, self.until, threshold, aside)
 
     def copy(self) -> Pending:
         """As it stands now, whatever is touched later."""
@@ -53,10 +56,10 @@ class Pending:
         return {**{f"touched_{name}": array for name, array in own.items()}, **self.correction.result().state()}
 
     @classmethod
-    def from_state(cls, state: dict[str, NDArray[Any]], rule: RippleRule) -> Pending:
+    def from_state(cls, state: dict[str, NDArray[Any]], rule: RippleRule, vectors: Field) -> Pending:
         """What `state` wrote down."""
         own, correction = under("touched_", state), Future[Correction]()
-        correction.set_result(rule.correction_from(state))
+        correction.set_result(rule.correction_from(state, vectors))
         since, until = own["batches"].tolist()
         ends = np.cumsum(own["sizes"])
         parts = (np.split(own[name], ends)[:-1] for name in ("rows", "arrival"))
@@ -66,6 +69,6 @@ class Pending:
 def _in_background(work: Callable[[], Correction]) -> Future[Correction]:
     pool = ThreadPoolExecutor(1, thread_name_prefix="ripplet-anchor")
     try:
-        return pool.submit(work)
+        return pool.submit(in_background, work)
     finally:
         pool.shutdown(wait=False)

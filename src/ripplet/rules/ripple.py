@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,17 +21,18 @@ from ripplet.rules import _kernels as kernels
 from ripplet.rules._arrival_kernel import Stage, arrive, set_stage
 from ripplet.rules._kernels import UNLIMITED, Turn, World
 from ripplet.rules.anchor import (
+    Aside,
     Correction,
     Touched,
     apart,
+    carried,
     corrected,
-    exchange,
+    fill,
     from_nothing,
     orthogonality_error,
     side_by_side,
-    start,
-    take_over,
     turn,
+    write,
 )
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
@@ -47,7 +49,7 @@ class RippleRule:
     """Vectors made of views, refreshed where an arrival has influence, corrected as a whole by anchors."""
 
     one_by_one: ClassVar[bool] = False
-    precision: ClassVar[type[np.floating[Any]]] = np.float32
+    precision: type[np.floating[Any]] = np.float32
 
     def __init__(
         self,
@@ -59,8 +61,9 @@ class RippleRule:
         seed: int,
         max_reads: int,
         threads: int,
+        precision: type[np.floating[Any]] = np.float32,
     ) -> None:
-        self.dim, self.views, self.normalize = dim, views, normalize
+        self.dim, self.views, self.normalize, self.precision = dim, views, normalize, precision
         self.mean_degree = 0.0  # at the start, which is when the views are chosen
         self.space = self._new_space(0.0)
         self.depth = -1 if depth is None else depth
@@ -83,24 +86,30 @@ class RippleRule:
     def world(self, field: Field) -> World:
         """The state as the kernels see it."""
         world, links = self._world, field.graph.adjacency.links
-        if world is None or world.links is not links or world.vectors is not field.vectors:
-            frame = self.space.frame(field.vectors.dtype)
-            world = self._world = World(links, field.graph.arrival, field.placed, field.vectors, frame)
+        if world is None or world.links is not links or world.vectors is not field.cells:
+            world = self._world = _world(field, self.space, field.placed, field.cells)
             self._staged = _NOTHING_STAGED  # or it would keep arrays alive that have been replaced
         return world
 
-    def start(self, field: Field, progress: Progress | None = None) -> None:
+    def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
         """Embed the graph as it is from nothing, with the views that suit it."""
         degree = _mean_degree(field.graph.adjacency, field.graph.rows)
         space = self._new_space(degree)
-        start(space, field, self.threads, progress)
+        with aside():
+            bases = from_nothing(space, field.graph.adjacency, field.graph.rows, self.threads, progress)
+        space.settle(bases)
+        write(field, space, bases)
         self.mean_degree, self.space, self._world = degree, space, None
 
-    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
-        """Correct all vectors; the rows that moved more than the threshold."""
-        vectors = field.vectors[: field.graph.rows]
-        degree, space, bases = self._bases(self.space, self.mean_degree, field.graph.adjacency, vectors, sequence)
-        moved = exchange(self.space, space, bases, field, threshold, self.threads)
+    def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = nullcontext) -> Rows:
+        """Correct all vectors, turned so that on the whole they are served as before; the rows that moved further."""
+        before = field.vectors[: field.graph.rows]
+        with aside():
+            degree, space, bases = self._bases(self.space, self.mean_degree, field.graph.adjacency, before, sequence)
+            turn(self.space, space, bases, before, self.threads)
+            after = partial(side_by_side, bases)
+            moved = apart(self.space, before, space, after, threshold, self.threads)
+        write(field, space, bases)
         self.mean_degree, self.space, self._world = degree, space, None
         return moved
 
@@ -119,45 +128,55 @@ class RippleRule:
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
-        graph, old, then = field.graph, self.space, self.mean_degree
+        graph, old, then, rows = field.graph, self.space, self.mean_degree, field.empty()
         adjacency, vectors = graph.adjacency.copy(), field.vectors[: graph.rows].copy()
-        arrival, next_arrival = graph.arrival[: graph.rows].copy(), graph.next_arrival
+        edged, next_arrival = adjacency.links.count[: len(vectors)] > 0, graph.next_arrival
 
         def work_out() -> Correction:
             degree, space, bases = self._bases(old, then, adjacency, vectors, sequence)
             turn(old, space, bases, vectors, self.threads)
-            rows = side_by_side(bases, 0, len(vectors)).astype(vectors.dtype)
-            return Correction(space, degree, rows, arrival, adjacency.links.count[: len(rows)] > 0, next_arrival)
+            fill(rows.grow(len(vectors)), space, bases)
+            return Correction(space, degree, rows, adjacency.arrival[: len(vectors)].copy(), edged, next_arrival)
 
         return work_out
 
-    def correction_from(self, state: dict[str, NDArray[Any]]) -> Correction:
+    def correction_from(self, state: dict[str, NDArray[Any]], field: Field) -> Correction:
         """The correction whose `state` this is."""
-        degree = float(state["mean_degree"])
+        degree, rows = float(state["mean_degree"]), field.empty()
         space = self._new_space(degree)
         space.restore(state)
-        beside = state["rows"], state["arrival"], state["edged"], int(state["next_arrival"])
-        return Correction(space, degree, *beside)
+        rows.grow(len(state["rows"]))[:] = state["rows"]
+        return Correction(space, degree, rows, state["arrival"], state["edged"], int(state["next_arrival"]))
 
     def take_over(
-        self, field: Field, correction: Correction, touched: Sequence[Touched], sequence: int, threshold: float
+        self,
+        field: Field,
+        correction: Correction,
+        touched: Sequence[Touched],
+        sequence: int,
+        threshold: float,
+        aside: Aside = nullcontext,
     ) -> Rows:
         """Correct all vectors by what was worked out for an earlier state; the rows that moved more than the threshold.
 
         Whoever has come since is placed in the new coordinates, and whatever was touched since is refreshed in them,
-        batch by batch.
+        batch by batch. All of that happens beside the vectors that are read meanwhile.
         """
-        old, before = self.space, field.vectors[: field.graph.rows].copy()
-        waiting = take_over(field, correction)
-        self.mean_degree, self.space, self._world = correction.mean_degree, correction.space, None
-        world = self.world(field)
-        shared = _Shared(world, field.seen, self._turn(sequence, correction.next_arrival), self.threads)
-        kernels.place(world, waiting[:0], waiting, field.seen, -sequence)  # a stamp that no batch has
-        for number, (rows, arrival) in enumerate(touched):
-            kept = rows[(field.graph.arrival[rows] == arrival) & (field.placed[rows] == 1)]
-            shared.refresh(kept, self.max_reads, number)
-        after = field.vectors
-        return apart(old, before, self.space, lambda first, last: after[first:last], threshold, self.threads)
+        size, space = field.graph.rows, correction.space
+        with aside():
+            placed, waiting = carried(field, correction)
+            after = correction.rows.array
+            world = _world(field, space, placed, field.as_cells(after))
+            shared = _Shared(world, field.seen, self._turn(sequence, correction.next_arrival), self.threads)
+            kernels.place(world, waiting[:0], waiting, field.seen, -sequence)  # a stamp that no batch has
+            for number, (rows, arrival) in enumerate(touched):
+                kept = rows[(field.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
+                shared.refresh(kept, self.max_reads, number)
+            moved = apart(self.space, field.vectors[:size], space, lambda a, b: after[a:b], threshold, self.threads)
+        field.take(correction.rows)
+        field.placed[:] = placed
+        self.mean_degree, self.space, self._world = correction.mean_degree, space, None
+        return moved
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
@@ -206,7 +225,7 @@ class RippleRule:
 
     def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
-        row = np.zeros(field.vectors.shape[1], field.vectors.dtype)
+        row = np.zeros(self.dim, np.float32)
         if self.ready:
             kernels.preview(self.world(field), neighbours, weights, row)
         return row
@@ -240,6 +259,11 @@ class RippleRule:
 
     def _new_space(self, mean_degree: float) -> Space:
         return Space(self.views(mean_degree), self.dim, self.normalize)
+
+
+def _world(field: Field, space: Space, placed: NDArray[np.uint8], cells: NDArray[Any]) -> World:
+    """These rows in these coordinates, on the graph as it is."""
+    return World(field.graph.adjacency.links, field.graph.arrival, placed, cells, space.frame(np.float32))
 
 
 def _mean_degree(adjacency: Adjacency, rows: int) -> float:

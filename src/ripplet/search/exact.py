@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ripplet.errors import InvalidValueError
 from ripplet.parallel import blocks, for_blocks, resolve_threads
 from ripplet.search._kernels import best_of_block
+from ripplet.storage import numbers
 from ripplet.views._kernels import Serving
 
 ROWS_PER_BLOCK = 4096
@@ -34,7 +35,7 @@ def nearest(
     """
     _check(rows, alive, queries, serving, count)
     living, left_out = np.asarray(alive, np.bool_), _exclusions(exclude, len(queries))
-    served = unit(queries).astype(rows.dtype)
+    served = unit(queries).astype(numbers(rows[:0]).dtype)
     found = np.full((len(queries), count), -1, np.int64)
     cosines = np.zeros((len(queries), count), np.float32)
     asked = np.flatnonzero(served.any(axis=1))
@@ -63,7 +64,8 @@ def _best(
     def work(first: int, last: int) -> None:
         block = first // ROWS_PER_BLOCK
         kept = found[:, block]
-        best_of_block(rows[first:last], alive[first:last], served, exclude - first, serving, cosines[:, block], kept)
+        part = numbers(rows[first:last])
+        best_of_block(part, alive[first:last], served, exclude - first, serving, cosines[:, block], kept)
         kept[kept >= 0] += first
 
     for_blocks(work, len(rows), size=ROWS_PER_BLOCK, threads=threads)

@@ -89,5 +89,5 @@ def figures(model: Embedder) -> dict[str, Any]:
 
 def digest(model: Embedder) -> tuple[int, str]:
     """The digest of the state, with the sequence number at which it was so."""
-    with model.lock.reading():
+    with model.lock.still():
         return model.engine.sequence, model.engine.digest()
