@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ripplet.parallel import blocks, for_blocks, one_blas_thread, resolve_threads
+from ripplet.parallel import blocks, for_blocks, in_background, one_blas_thread, resolve_threads
 
 
 @given(length=st.integers(0, 500), size=st.integers(1, 60))
@@ -102,3 +103,27 @@ def test_algebra_keeps_one_thread_until_the_last_one_is_done() -> None:
         assert threads() == {1}
         second.__exit__(None, None, None)
         assert threads() == {2}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_work_in_the_background_stands_back_with_all_its_threads(threads: int) -> None:
+    def priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    own, seen = priority(), []
+
+    def work() -> str:
+        for_blocks(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
+        return "done"
+
+    answers: list[str] = []
+    thread = threading.Thread(target=lambda: answers.append(in_background(work)))
+    thread.start()
+    thread.join()
+    assert answers == ["done"]
+    assert len(seen) == 8
+    assert min(seen) > own
+    seen.clear()
+    for_blocks(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
+    assert set(seen) == {own}

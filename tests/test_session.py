@@ -248,8 +248,10 @@ def test_parameters_are_those_of_the_directory(new: Any, tmp_path: Path) -> None
     new(seed=5).close()
     with Session(tmp_path / "state") as session:
         assert (session.model.seed, session.model.dim, session.model.engine.anchor_lag) == (5, 3, 3)
-    with Session(tmp_path / "state", dim=3, threads=2) as session:
+    with Session(tmp_path / "state", dim=3, threads=2, search="exact", storage_dir=tmp_path) as session:
         assert session.model.threads == 2
+        assert session.model.search == "exact"
+        assert session.model.storage_dir == tmp_path
     for other in ({"dim": 4}, {"seed": 0}, {"anchor_lag": 4}, {"anchor_lag": -1}):
         with pytest.raises(InvalidValueError, match=f"{next(iter(other))}: expected .*begin another directory"):
             Session(tmp_path / "state", **other)

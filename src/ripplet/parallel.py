@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock, get_native_id, local
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
-BACKGROUND = 10  # of −20 to 19, the more the later
+BEHIND = 10  # how far work for which nobody waits stands back, in steps of niceness
 
 
 def resolve_threads(threads: int | None) -> int:
@@ -48,9 +48,9 @@ def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, thre
 
 
 def in_background(work: Callable[[], Result]) -> Result:
-    """Do work for which nobody waits yet: this thread, and those it shares the work with, step back for others."""
+    """Do work for which nobody waits yet: this thread, and those it shares the work with, stand back."""
     _own.background = True
-    _step_back()
+    stand_back()
     return work()
 
 
@@ -63,10 +63,12 @@ class _Own(local):
 _own = _Own()
 
 
-def _step_back() -> None:
-    """Lower the priority of this thread, where threads have one of their own."""
+def stand_back() -> None:
+    """Let other threads have the processor first, where a thread can say so: Linux."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, get_native_id(), BACKGROUND)
+        with suppress(OSError):
+            own = os.getpriority(os.PRIO_PROCESS, get_native_id())
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), own + BEHIND)
 
 
 @contextmanager
@@ -109,5 +111,5 @@ def _blas() -> ThreadpoolController:
 def _pool(threads: int, process: int, background: bool) -> ThreadPoolExecutor:
     """The threads of a process; a forked child has none of its parent's, so it gets its own."""
     if background:
-        return ThreadPoolExecutor(threads, thread_name_prefix="ripplet-background", initializer=_step_back)
+        return ThreadPoolExecutor(threads, thread_name_prefix="ripplet-background", initializer=stand_back)
     return ThreadPoolExecutor(threads, thread_name_prefix="ripplet")

@@ -17,7 +17,7 @@ from ripplet.io.stream import ChangeSink, EventSource, PoisonSink, Position, Rea
 from ripplet.state.group import Group
 from ripplet.state.journal import JOURNAL, Entry, Journal
 from ripplet.state.lock import DirectoryLock
-from ripplet.state.model import check_parameters, kept_parameters, new_model
+from ripplet.state.model import FREE, check_parameters, kept_parameters, new_model
 from ripplet.state.recovery import recover
 from ripplet.state.snapshot import KEPT, SNAPSHOTS, Snapshots, SnapshotWriter
 
@@ -71,8 +71,8 @@ class Session:
         try:
             self._journal = _open_journal(self.directory, parameters, anchor_lag)
             snapshots, meta = Snapshots(self.directory / SNAPSHOTS), self._journal.meta
-            threads = parameters.get("threads")
-            self.model, self.recovery = recover(self._journal, snapshots, lambda: new_model(meta, threads))
+            free = {name: value for name, value in parameters.items() if name in FREE}
+            self.model, self.recovery = recover(self._journal, snapshots, lambda: new_model(meta, **free))
         except BaseException:
             if hasattr(self, "_journal"):
                 self._journal.close()

@@ -11,7 +11,7 @@ from ripplet.state.model import kept_parameters, new_model
 
 @pytest.mark.parametrize("parameters", [{"dim": 8}, {"dim": 4, "rule": "paper", "directed": True}])
 def test_the_model_itself_stays_as_it_is(parameters: dict[str, Any]) -> None:
-    model = new_model(kept_parameters(parameters, None), 1)
+    model = new_model(kept_parameters(parameters, None), threads=1)
     before = model.digest()
     warm_up(model)
     assert (model.digest(), len(model)) == (before, 0)

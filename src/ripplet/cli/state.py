@@ -82,7 +82,7 @@ def cut(directory: Directory, json: Json = False) -> None:
 
     with _alone(directory), closing(Journal(directory / JOURNAL, forgiving=True)) as journal:
         snapshots, meta = Snapshots(directory / SNAPSHOTS), journal.meta
-        _, recovery = recover(journal, snapshots, lambda: new_model(meta, None), forgiving=True)
+        _, recovery = recover(journal, snapshots, lambda: new_model(meta), forgiving=True)
         last = journal.last
     if json:
         return print_json({"last": last, "lost": recovery.lost, "notes": recovery.notes})

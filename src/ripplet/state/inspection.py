@@ -53,11 +53,11 @@ def verify(directory: Path) -> dict[str, Any]:
 
 def _replayed(journal: Journal, snapshots: Snapshots, faults: list[str]) -> KeptModel:
     """The model after all batches, from the oldest state there is; every snapshot on the way is compared with it."""
-    model = new_model(journal.meta, None) if journal.first == 1 else None
+    model = new_model(journal.meta) if journal.first == 1 else None
     digests: dict[int, str] = {}
     for sequence in reversed(snapshots.sequences):
         try:
-            good = loaded(snapshots, sequence, lambda: new_model(journal.meta, None))
+            good = loaded(snapshots, sequence, lambda: new_model(journal.meta))
         except FormatError as error:
             faults.append(f"{snapshots.path(sequence)}: {error}")
         else:

@@ -16,7 +16,7 @@ from ripplet.parameters import Parameters
 ANCHOR_LAG = 32
 """Batches between the one that makes an anchor due and the one after which it is taken over."""
 
-_FREE = {"threads"}  # the result does not depend on it, so that every opening may choose
+FREE = ("threads", "search", "storage_dir")  # the result does not depend on them: every opening may choose
 
 
 class KeptModel(Embedder):
@@ -47,7 +47,7 @@ def kept_parameters(given: Mapping[str, Any], anchor_lag: int | None) -> dict[st
     lag = ANCHOR_LAG if anchor_lag is None else anchor_lag
     if isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
         raise InvalidValueError.of("anchor_lag", "a whole number of batches ≥ 0", lag)
-    chosen = {name: value for name, value in given.items() if name not in _FREE}
+    chosen = {name: value for name, value in given.items() if name not in FREE}
     return {"parameters": _parameters(chosen).to_json(), "anchor_lag": lag}
 
 
@@ -56,16 +56,16 @@ def check_parameters(kept: Mapping[str, Any], given: Mapping[str, Any], anchor_l
     asked = _parameters(Parameters.from_json(kept["parameters"]) | dict(given)).to_json()
     asked = {"anchor_lag": kept["anchor_lag"] if anchor_lag is None else anchor_lag, **asked}
     for name, value in {"anchor_lag": kept["anchor_lag"], **kept["parameters"]}.items():
-        if asked[name] != value and name not in _FREE:
+        if asked[name] != value and name not in FREE:
             raise InvalidValueError(
                 f"{name}: expected {value!r}, with which this directory was made, got {asked[name]!r}; leave it out, "
                 "or begin another directory"
             )
 
 
-def new_model(kept: Mapping[str, Any], threads: int | None) -> KeptModel:
-    """An empty model with the parameters of a directory."""
-    model = KeptModel(**Parameters.from_json(kept["parameters"]) | {"threads": threads})
+def new_model(kept: Mapping[str, Any], **free: Any) -> KeptModel:
+    """An empty model with the parameters of a directory, and those that are free."""
+    model = KeptModel(**Parameters.from_json(kept["parameters"]) | free)
     model.engine.anchor_lag = kept["anchor_lag"]
     return model
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +13,7 @@ from numpy.typing import NDArray
 
 from ripplet.engine import Copy
 from ripplet.errors import FormatError
+from ripplet.parallel import stand_back
 from ripplet.state.files import read_arrays, read_meta, write_arrays
 
 SNAPSHOTS = "snapshots"
@@ -25,7 +22,6 @@ SNAPSHOTS = "snapshots"
 KEPT = 2
 """The newest, and the one to fall back to."""
 
-_NICE = 10  # how far a snapshot stands back behind batches and readers
 
 _KIND = "snapshot"
 _log = logging.getLogger("ripplet.state")
@@ -96,7 +92,7 @@ class SnapshotWriter:
     def __init__(self, snapshots: Snapshots, then: Callable[[], None]) -> None:
         self.snapshots, self._then = snapshots, then
         self.failure: Exception | None = None  # why the last one could not be written
-        self._pool = ThreadPoolExecutor(1, "ripplet-snapshot", _stand_back)
+        self._pool = ThreadPoolExecutor(1, "ripplet-snapshot", stand_back)
         self._current: Future[None] | None = None
 
     @property
@@ -122,11 +118,3 @@ class SnapshotWriter:
             self.failure = error
             _log.error("%s: no snapshot of batch %d: %s", self.snapshots.directory, copy.sequence, error)
             raise
-
-
-def _stand_back() -> None:
-    """Let other threads have the processor first, where a thread can say so: Linux."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own + _NICE)
