@@ -26,5 +26,5 @@ def test_an_anchor_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
         return take_over(self, *arguments)
 
     monkeypatch.setattr(pending.Pending, "take_over", noting)
-    warm_up(new_model(kept_parameters({"dim": 8}, None), 1))
+    warm_up(new_model(kept_parameters({"dim": 8}, None), threads=1))
     assert taken
