@@ -128,4 +128,4 @@ def index_of(model: Embedder) -> AnnIndex:
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "vertices", 300_000)
+    run(__doc__, measure, "vertices", 100_000)

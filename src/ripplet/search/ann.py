@@ -2,7 +2,7 @@
 
 The index holds vectors as they are served, which anchors leave nearly where they were, and is allowed to be out of
 date: it only proposes candidates, and their cosines are worked out anew. What it does not hold yet (the tail), or holds
-in a place that has been left (the waiting), is searched exactly beside it, so that neither is ever missed.
+in a place that has been left (the waiting), is searched exactly beside it as soon as that has been noticed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from ripplet.search import exact
 from ripplet.search._kernels import suspects
 from ripplet.search.present import Answers, Present, Query
 
-MOVED = 0.4
-"""How far a served direction may move before it is indexed again; candidates are ranked anew, so that much does."""
+MOVED = 0.3
+"""How far a served direction may move before it is indexed again; candidates are ranked anew, so it may be far."""
 
-CANDIDATES = 200  # proposed per query, at least; four per answer where more are asked for
+CANDIDATES = 800
+"""Proposed per query, at least; four per answer where more are asked for.
+
+More than the community of a vertex has members, because entries that are a little off tell them apart no longer.
+"""
+
 FRESH = 2_048  # rows that may be searched exactly beside the index before it takes them up
 AT_ONCE = 128  # rows that it then takes up per query, and one in SHARE of all that it lacks
 SHARE = 1_024
