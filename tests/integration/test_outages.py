@@ -229,7 +229,7 @@ def test_a_run_that_lost_patience_with_its_sink_is_taken_up_again(broker, tmp_pa
     source, sink = broker.source(), Leaving(broker, 5, patience=1)
     with Session(tmp_path / "state", **PARAMETERS) as session:
         with closing(source), pytest.raises(UnreachableError):
-            session.run(source, [sink])
+            session.run(source, [sink], until=lambda: session.model.sequence == BATCHES)
         broker.come_back()
         source, sink = broker.source(), broker.sink()
         with closing(source), closing(sink):
@@ -251,6 +251,21 @@ def test_a_source_is_opened_while_its_broker_is_away(broker, tmp_path):
         digest = session.model.digest()
     back.join()
     assert digest == left_alone(tmp_path / "calm", broker, 4)[0]
+
+
+def test_a_source_is_closed_while_its_kafka_is_away(caplog):
+    with closing(KafkaAway()) as broker:
+        broker.send(0, 4 * SIZE)
+        source = broker.source()
+        source.open(None)
+        while (read := source.read(1)) is None:
+            pass
+        broker.leave()
+        source.acknowledge(read.position)
+        source.close()
+        assert "the offsets of the last reads were not committed" in caplog.text
+        broker.come_back()
+        eventually(lambda: "ripplet-kafka-close" not in {thread.name for thread in threading.enumerate()})
 
 
 def test_a_kafka_that_has_lost_its_messages_is_an_error(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from contextlib import suppress
 from typing import Any
@@ -19,6 +20,9 @@ log = logging.getLogger(__name__)
 
 LOOK = 60.0
 """Seconds between two looks for new partitions."""
+
+FAREWELL = 3.0
+"""Seconds that Kafka has to take the last offsets when a source is closed."""
 
 FULL = 2
 """Reads of a partition that wait here before Kafka is asked to pause it."""
@@ -96,7 +100,14 @@ class KafkaSource:
             log.warning("%s: offsets were not committed: %s", self.name, error)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Let go of the connections, soon: librdkafka would wait for a Kafka that is away to take offsets."""
+        closing = threading.Thread(target=self._close, name="ripplet-kafka-close", daemon=True)
+        closing.start()
+        closing.join(FAREWELL)
+        if closing.is_alive():
+            log.warning("%s is away; the offsets of the last reads were not committed, and are not needed", self.name)
+
+    def _close(self) -> None:
         with suppress(RuntimeError):  # closed already
             self._consumer.close()
 
