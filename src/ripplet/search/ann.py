@@ -30,11 +30,11 @@ More than the community of a vertex has members, because entries that are a litt
 """
 
 FRESH = 2_048  # rows that may be searched exactly beside the index before it takes them up
-AT_ONCE = 128  # rows that it then takes up per query, and one in SHARE of all that it lacks
-SHARE = 1_024
-BLOCK = 8_192  # rows looked through together for those that have moved
-BLOCKS = 64  # looked through per query
-EXAMINED = 4_096  # rows that were touched, compared with the index per query; a block is finished
+AT_ONCE = 64  # rows that it then takes up per query, and one in SHARE of all that it lacks
+SHARE = 2_048
+BLOCK = 4_096  # rows looked through together for those that have moved
+BLOCKS = 128  # looked through per query
+EXAMINED = 2_048  # rows that were touched, compared with the index per query; a block is finished
 WORN = 0.4
 """The share of dead entries, or of rows that wait, at which the index is made anew."""
 
