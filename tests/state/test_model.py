@@ -18,7 +18,7 @@ def test_parameters_go_round_through_the_directory() -> None:
     views = [SpectralView(tau=0.5), SpectralView(tau_per_degree=4.0, weight=1.4)]
     kept = json.loads(json.dumps(kept_parameters({"dim": 4, "views": views, "threads": 7}, None)))
     assert kept["anchor_lag"] == ANCHOR_LAG
-    model = new_model(kept, 2)
+    model = new_model(kept, threads=2)
     assert (model.dim, model.views, model.threads, model.engine.anchor_lag) == (4, views, 2, ANCHOR_LAG)
     for same in ({}, {"dim": 4}, {"views": views}, {"threads": 3}):
         check_parameters(kept, same, None)
@@ -36,7 +36,7 @@ def test_a_parameter_may_only_make_sense_beside_those_that_are_kept() -> None:
 
 
 def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
-    model = new_model(kept_parameters({"dim": 3}, 0), 1)
+    model = new_model(kept_parameters({"dim": 3}, 0), threads=1)
     changes = model.take_in(Batch.of(["a"], ["b"]))
     assert (changes.ids, changes.sequence) == (["a", "b"], 1)
     again = model.unchanged(17)
@@ -47,7 +47,7 @@ def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
 
 
 def test_what_a_batch_changed_is_collected_beside_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, free = new_model(kept_parameters({"dim": 3}, 0), 1), []
+    model, free = new_model(kept_parameters({"dim": 3}, 0), threads=1), []
     collect = model._changes
 
     def noting(outcome: Outcome) -> Changes:
@@ -62,7 +62,7 @@ def test_what_a_batch_changed_is_collected_beside_readers(monkeypatch: pytest.Mo
 
 def test_readers_do_not_wait_for_an_anchor_that_is_not_ready() -> None:
     """The batch that takes it over does, and before it keeps them out."""
-    model = new_model(kept_parameters({"dim": 3, "anchor_growth": 0.01, "start_size": 20}, 1), 1)
+    model = new_model(kept_parameters({"dim": 3, "anchor_growth": 0.01, "start_size": 20}, 1), threads=1)
     edges = planted_partition(communities=2, size=30, seed=0).edges
     model.take_in(Batch.of(edges[:, 0], edges[:, 1]))  # the start
     model.take_in(Batch.of(["a", "a"], [0, 1]))

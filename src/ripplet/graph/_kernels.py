@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ripplet.intrinsics import prefetch
+
 MIN_ROOM = 1  # the smallest block has 2**1 slots: enough to hold a free-list address
 NO_ROOM = -1
 TOP = 40  # heads[TOP]: the first slot of the arena never used
@@ -237,6 +239,19 @@ def _fits(links: Links, src: int, dst: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def _look_ahead(links: Links, pairs: NDArray[np.int64], i: int) -> None:
+    """Ask memory for what the operations after the i-th will need: first the lines of both ends, then their blocks."""
+    if i + 16 < len(pairs):
+        prefetch(links.begin, pairs[i + 16, 0], 0)
+        prefetch(links.begin, pairs[i + 16, 1], 0)
+    if i + 8 < len(pairs):
+        for end in range(2):
+            row = pairs[i + 8, end]
+            prefetch(links.neighbour, links.begin[row], 0)
+            prefetch(links.neighbour, links.begin[row] + links.count[row], 0)
+
+
+@njit(cache=True, nogil=True)
 def apply_edges(
     links: Links,
     op: NDArray[np.int8],
@@ -253,6 +268,7 @@ def apply_edges(
     Operations other than ADD and REMOVE, and self-loops, are passed over.
     """
     for i in range(first, op.size):
+        _look_ahead(links, pairs, i)
         src, dst = pairs[i]
         chance[i, 0] = chance[i, 1] = 0.0
         if op[i] > REMOVE:

@@ -44,7 +44,7 @@ class Turn(NamedTuple):
 AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer list is on its way by itself
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def look_ahead(world: World, rows: NDArray[np.int64], i: int) -> None:
     """Ask memory for what the rows after the i-th will read: their lines, their neighbours, these neighbours' vectors.
 
@@ -63,7 +63,7 @@ def look_ahead(world: World, rows: NDArray[np.int64], i: int) -> None:
                 prefetch(vectors, links.neighbour[slot], line)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> tuple[float, float]:
     """Add a·x of the slots begin … end−1 to the total, one after the other; Σa and Σa²."""
     links, vectors = world.links, world.vectors
@@ -90,7 +90,7 @@ def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> 
     return sum_a, sum_aa
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _gather(world: World, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
     """Sum a·x over all neighbours (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
     links = world.links
@@ -113,7 +113,7 @@ def _gather(world: World, row: int, limit: int, key: int, total: NDArray[np.floa
     return sum_a, sum_aa
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _gather_placed(world: World, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
     """Sum a·x over the neighbours that are placed and have an arrival number below `before`; Σa and Σa²."""
     links = world.links
@@ -132,7 +132,7 @@ def _gather_placed(world: World, row: int, before: int, total: NDArray[np.float3
     return sum_a, sum_aa
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def _step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> None:
     """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b)."""
     one = total.dtype.type(1)
@@ -141,9 +141,11 @@ def _step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float,
         tau, top, ridge = frame.views[g]
         over = total.dtype.type(1.0 / ((sum_a + tau) * top))
         r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
-        for j in range(frame.bounds[g], frame.bounds[g + 1]):
-            m = mu[j]
-            set_number(out, j, (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r)))
+        first, last = frame.bounds[g], frame.bounds[g + 1]
+        sums, values, middle, target = total[first:last], mu[first:last], centre[first:last], out[first:last]
+        for j in range(sums.size):  # from 0 on, or there would be no vector instructions
+            m = values[j]
+            set_number(target, j, (sums[j] - middle[j]) * over * (m * (one + r) / (m * m + r)))
 
 
 @njit(cache=True, nogil=True)
@@ -329,6 +331,27 @@ def release(world: World, rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @njit(cache=True, nogil=True)
+def outdated(
+    world: World, newcomers: NDArray[np.int64], seen: NDArray[np.int64], stamp: int, first_new: int
+) -> NDArray[np.int64]:
+    """The newcomers that would be refreshed to something else than what they were admitted with.
+
+    Not so where all neighbours were there before the batch and nothing has moved any of them since.
+    """
+    found = np.empty(newcomers.size, np.int64)
+    kept = 0
+    for row in newcomers:
+        begin = world.links.begin[row]
+        for slot in range(begin, begin + world.links.count[row]):
+            other = world.links.neighbour[slot]
+            if seen[other] == stamp or world.arrival[other] >= first_new or not world.placed[other]:
+                found[kept] = row
+                kept += 1
+                break
+    return found[:kept]
+
+
+@njit(cache=True, nogil=True)
 def _refresh_now(world: World, rows: NDArray[np.int64], limit: int, key: int) -> None:
     values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)
     refresh(world, rows, limit, uint64(key), values)
@@ -383,5 +406,5 @@ def ripple(
         sources = newcomers[:0]
         if not front.size:
             break
-    _refresh_now(world, newcomers, UNLIMITED, uint64(0))
+    _refresh_now(world, outdated(world, newcomers, seen, stamp, turn.first_new), UNLIMITED, uint64(0))
     return np.concatenate((newcomers, moved, lost, arrived[world.placed[arrived] == 0]))

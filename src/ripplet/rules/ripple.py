@@ -292,7 +292,7 @@ class _Shared:
         front = front[: influence.mark_new(front, self.seen, self.stamp)]
         left = turn.max_reads * kernels.count_events(delta.arrived, delta.numbers, turn.first_new)
         moved = self._rounds(newcomers, front, left)
-        self.refresh(newcomers, UNLIMITED, 0)
+        self.refresh(kernels.outdated(world, newcomers, self.seen, self.stamp, turn.first_new), UNLIMITED, 0)
         unplaced = delta.arrived[world.placed[delta.arrived] == 0]
         return np.concatenate([newcomers, *moved, lost, unplaced])
 
