@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ripplet._version import __version__
+from ripplet.cli.bench import bench
 from ripplet.cli.datasets import datasets
 from ripplet.cli.demo import demo
 from ripplet.cli.embed import embed
@@ -35,6 +36,7 @@ class ExitCode(IntEnum):
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(embed)
 app.command()(demo)
+app.command()(bench)
 app.command()(datasets)
 app.command()(reproduce)
 app.add_typer(state, name="state")
