@@ -1,4 +1,10 @@
-"""How fast names become rows: look-ups per second of `Ids`, and the ratio over a dict and over pandas."""
+"""How fast names become rows and rows names, on one core, and what they take; beside a dict and beside pandas.
+
+    python benchmarks/ids.py [--ids 1000000] [--json FILE]
+
+Names arrive in random order and are asked for in another, all in one call, on one thread; a rate is the best of three.
+A dict and pandas, which have a Python object per text, are asked for a million of the names, and so are we beside them.
+"""
 
 from __future__ import annotations
 
@@ -7,52 +13,92 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from _report import run
+from numpy.typing import NDArray
 
-from ripplet.events import IdColumn, as_list, id_column, take
+from ripplet.events import IdColumn, as_list, take
 from ripplet.graph.ids import Ids
 
-
-def main(n: int = 1_000_000) -> None:
-    """Print one line per kind of name."""
-    numbers = np.random.default_rng(0).permutation(10 * n)[:n]
-    print(f"{'names':8}{'look-ups/s':>14}{'intern/s':>14}{'over dict':>12}{'over pandas':>14}{'bytes/name':>12}")
-    for kind, names in ("int", id_column(numbers)), ("str", id_column([f"user-{number}" for number in numbers])):
-        print(f"{kind:8}" + _line(names))
+COMPARED = 1_000_000
 
 
-def _line(names: IdColumn) -> str:
-    n = len(names)
-    queries = take(names, np.random.default_rng(1).permutation(n))
-    _grown(take(names, slice(0, 100))).find(take(queries, slice(0, 100)))  # compiles
-    interning = _seconds(lambda: _grown(names))
-    ids = _grown(names)
-    finding = _seconds(lambda: ids.find(queries))
-    plain = dict(zip(as_list(names), range(n), strict=True))
-    wanted = as_list(queries)
-    by_dict = _seconds(lambda: [plain.get(name, -1) for name in wanted])
-    by_pandas = _pandas_seconds(names, queries)
-    over_pandas = f"{by_pandas / finding:.1f}" if by_pandas else "-"
-    rates = f"{n / finding:14,.0f}{n / interning:14,.0f}"
-    return f"{rates}{by_dict / finding:12.1f}{over_pandas:>14}{ids.nbytes / n:12.0f}"
+def measure(n: int) -> dict[str, Any]:
+    """All figures, for integers spread over 63 bits and for texts such as user-1234."""
+    order = np.random.default_rng(0).permutation(n - n % 2)
+    figures: dict[str, Any] = {"ids": len(order)}
+    for kind, named in ("int", integers), ("text", texts):
+        found = one_kind(named(order, 0), named(order, 1))
+        figures |= {f"{kind}_{name}": value for name, value in found.items()}
+    return figures
 
 
-def _grown(names: IdColumn) -> Ids:
-    ids, half = Ids(), len(names) // 2
-    ids.intern(take(names, slice(0, half)), take(names, slice(half, 2 * half)))
+def integers(order: NDArray[np.int64], shift: int) -> IdColumn:
+    """An integer for each number; other shifts give other integers."""
+    return order * (2**63 // len(order)) + shift
+
+
+def texts(order: NDArray[np.int64], shift: int) -> IdColumn:
+    """A text for each number, without a Python object each; other shifts give other texts."""
+    digits = pa.array(10 * order + shift).cast(pa.large_string())
+    return pc.binary_join_element_wise(pa.scalar("user", pa.large_string()), digits, pa.scalar("-", pa.large_string()))
+
+
+def one_kind(names: IdColumn, others: IdColumn) -> dict[str, float]:
+    """Rates both ways, bytes per name, and how many times as fast as others look-ups are."""
+    n, rng = len(names), np.random.default_rng(1)
+    rows = rng.permutation(n)
+    known, unknown, pairs = take(names, rows), take(others, rows), in_pairs(names)
+    ids = grown(*pairs)  # compiles what has not been compiled yet
+    check(ids, known, unknown, rows)
+    few = take(names, slice(0, COMPARED))
+    return {
+        "look_ups_per_second": n / seconds(lambda: ids.find(known)),
+        "unknown_look_ups_per_second": n / seconds(lambda: ids.find(unknown)),
+        "new_names_per_second": n / seconds(lambda: grown(*pairs)),
+        "rows_to_names_per_second": n / seconds(lambda: ids.column(rows)),
+        "bytes_per_id": ids.nbytes / n,
+        **beside_others(few, take(few, rng.permutation(len(few)))),
+    }
+
+
+def in_pairs(names: IdColumn) -> tuple[IdColumn, IdColumn]:
+    """Names as the ends of edges, so that the first mention of each is in the order given."""
+    return take(names, np.arange(0, len(names), 2)), take(names, np.arange(1, len(names), 2))
+
+
+def grown(src: IdColumn, dst: IdColumn) -> Ids:
+    """A table that began empty and has been given these names."""
+    ids = Ids()
+    ids.intern(src, dst)
     return ids
 
 
-def _pandas_seconds(names: IdColumn, queries: IdColumn) -> float | None:
+def check(ids: Ids, known: IdColumn, unknown: IdColumn, rows: NDArray[np.int64]) -> None:
+    """Rates of wrong answers are worth nothing."""
+    found = np.array_equal(ids.find(known), rows) and (ids.find(unknown) == -1).all()
+    named = pa.array(ids.column(rows)).equals(pa.array(known))
+    if not (found and named):
+        raise RuntimeError("a name has another row, or a row another name, than it was given")
+
+
+def beside_others(names: IdColumn, queries: IdColumn) -> dict[str, float]:
+    """How many times as long a dict and pandas take for the same look-ups."""
+    ids = grown(*in_pairs(names))
+    ours = seconds(lambda: ids.find(queries))
+    plain, wanted = {name: row for row, name in enumerate(as_list(names))}, as_list(queries)
+    ratios = {"over_dict": seconds(lambda: [plain.get(name, -1) for name in wanted]) / ours}
     try:
         import pandas as pd
     except ImportError:
-        return None
-    index, wanted = pd.Index(as_list(names)), pd.Index(as_list(queries))
-    index.get_indexer(wanted[:1])  # builds its hash table
-    return _seconds(lambda: index.get_indexer(wanted))
+        return ratios
+    index, asked = pd.Index(as_list(names)), pd.Index(wanted)
+    index.get_indexer(asked[:1])  # builds its hash table
+    return {**ratios, "over_pandas": seconds(lambda: index.get_indexer(asked)) / ours}
 
 
-def _seconds(work: Callable[[], Any], repeats: int = 3) -> float:
+def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
     """The least of a few timings: what the work takes when nothing else does."""
     times = []
     for _ in range(repeats):
@@ -63,4 +109,4 @@ def _seconds(work: Callable[[], Any], repeats: int = 3) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, "ids", 1_000_000)
