@@ -175,6 +175,7 @@ def test_an_anchor_of_some_columns_at_a_time_is_the_same(
         ("flatten", [-0.1]),
         ("ridge", [-1]),
         ("degree", [0, -3, 1.5]),
+        ("device", ["gpu", None]),
     ],
 )
 def test_bad_values_are_named(name: str, values: list[Any]) -> None:

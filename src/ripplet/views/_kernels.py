@@ -10,10 +10,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplet.graph._kernels import Links
-from ripplet.views._prefetch import prefetch
+from ripplet.intrinsics import prefetch
 
 AHEAD = 8  # neighbours whose rows are asked for before they are needed: more would drive each other out again
 LINE = 16  # float32 in a cache line
+SLOTS = 8  # in a cache line
 
 
 class Serving(NamedTuple):
@@ -53,7 +54,14 @@ def ask_for(links: Links, source: Columns, first: int, last: int) -> None:
     for slot in range(first, last):
         row = np.int64(links.neighbour[slot]) * source.stride
         for column in range(0, source.width, LINE):
-            prefetch(source.flat, row + column)
+            prefetch(source.flat, row + column, 0)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def ask_for_slots(links: Links, row: int) -> None:
+    """Have the first slots of a row on their way."""
+    for slot in range(links.begin[row], links.begin[row] + min(links.count[row], 3 * SLOTS), SLOTS):
+        prefetch(links.neighbour, slot, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -79,8 +87,7 @@ def combine(
     middle = centre.astype(source.flat.dtype)
     for row in range(first, last):
         if row + 2 < last:
-            prefetch(links.neighbour, links.begin[row + 2])
-            prefetch(links.weight, links.begin[row + 2])
+            ask_for_slots(links, row + 2)
             following = links.begin[row + 1]
             ask_for(links, source, following, following + min(links.count[row + 1], AHEAD))
         count, written = links.count[row], row_of(target, row)
@@ -112,6 +119,10 @@ def combine(
 def multiply(links: Links, source: NDArray[np.float64], target: NDArray[np.float64], first: int, last: int) -> None:
     """target ← A source for a single column, in two sums that do not wait for each other."""
     for row in range(first, last):
+        if row + 2 * AHEAD < last:
+            ask_for_slots(links, row + 2 * AHEAD)
+            for slot in range(links.begin[row + AHEAD], links.begin[row + AHEAD] + min(links.count[row + AHEAD], LINE)):
+                prefetch(source, links.neighbour[slot], 0)
         slot, end = links.begin[row], links.begin[row] + links.count[row]
         even = odd = 0.0
         while slot + 2 <= end:

@@ -36,13 +36,13 @@ def leading_eigenpairs(
     mu, vectors = np.zeros(columns), np.zeros((operator.rows, columns))
     count = min(columns, operator.size - 1)
     if count <= 0:
-        return mu, vectors
+        return mu, operator.take(vectors)
     active = np.flatnonzero(operator.active)
     root = np.sqrt(operator.measure[active])
     values, found = _dense(operator, active, root)
     mu[:count] = values[: -count - 1 : -1]
     vectors[active, :count] = fixed_signs(found[:, : -count - 1 : -1]) / root[:, None]
-    return mu, vectors
+    return mu, operator.take(vectors)
 
 
 def _dense(operator: Operator, active: NDArray[np.int64], root: NDArray[np.float64]) -> Pairs:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.errors import InvalidValueError
+from ripplet.errors import InvalidValueError, one_of
 from ripplet.graph.adjacency import Adjacency
 from ripplet.views.base import Basis, Progress
+from ripplet.views.devices import DEVICES, operator_on
 from ripplet.views.operators import Operator
 from ripplet.views.solvers import leading_eigenpairs
 from ripplet.views.subspace import chebyshev, rayleigh_ritz
@@ -46,6 +47,7 @@ class SpectralView:
     flatten: float = 0.5
     ridge: float = 1.0
     degree: int = 6  # of the anchor's Chebyshev filter
+    device: str = "auto"  # where start and anchor are worked out: "cpu", "cuda", or what RIPPLET_DEVICE says
 
     def __post_init__(self) -> None:
         if (self.tau is None) == (self.tau_per_degree is None):
@@ -64,6 +66,7 @@ class SpectralView:
                 raise InvalidValueError.of(f"SpectralView.{name}", "a number ≥ 0", value)
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise InvalidValueError.of("SpectralView.degree", "a whole number ≥ 1", self.degree)
+        one_of("SpectralView.device", self.device, DEVICES)
 
     def start(
         self, adjacency: Adjacency, rows: int, columns: int, *, threads: int, progress: Progress | None = None
@@ -99,7 +102,7 @@ class SpectralView:
 
     def reached(self, adjacency: Adjacency, rows: NDArray[Any], *, threads: int) -> float:
         """The sum of the Ritz values of the operator on the span of these rows: what they hold of its spectrum."""
-        operator = self._operator(adjacency, len(rows), threads)
+        operator = self._operator(adjacency, len(rows), threads, "cpu")  # in float64
         block = rows.astype(np.float64)
         operator.clear(block)
         operator.deflate(block)
@@ -110,13 +113,13 @@ class SpectralView:
         operator = self._operator(adjacency, rows, threads)
         return _positive(leading_eigenpairs(operator, columns, settled=EXACT)[0])
 
-    def _operator(self, adjacency: Adjacency, rows: int, threads: int) -> Operator:
+    def _operator(self, adjacency: Adjacency, rows: int, threads: int, device: str | None = None) -> Operator:
         degrees, strengths = adjacency.links.count[:rows], adjacency.links.strength[:rows]
         if self.tau is not None:
             tau = self.tau * float(strengths.sum()) / max(1, int(degrees.sum()))
         else:
             tau = float(self.tau_per_degree or 0) * float(strengths.sum()) / max(1, int(np.count_nonzero(degrees)))
-        return Operator(adjacency, rows, tau, threads)
+        return operator_on(device or self.device, adjacency, rows, tau, threads)
 
     def _weighed(
         self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64], rows: NDArray[Any] | None = None

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from ripplet.errors import InvalidValueError, MissingExtraError
+from ripplet.views.devices import VARIABLE, operator_on
+from ripplet.views.gpu import usable_cupy
+from ripplet.views.operators import Operator
+
+
+@pytest.fixture
+def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    usable_cupy.cache_clear()
+
+
+def chosen(sample: Any, device: str) -> type:
+    return type(operator_on(device, sample.adjacency, sample.rows, 0.5, 1))
+
+
+def test_a_gpu_is_never_chosen_unasked(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert chosen(randomly(0), "auto") is chosen(randomly(0), "cpu") is Operator
+    monkeypatch.setenv(VARIABLE, "cpu")
+    assert chosen(randomly(0), "auto") is Operator
+
+
+@pytest.mark.usefixtures("no_cupy")
+def test_a_missing_extra_names_itself(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MissingExtraError, match=r"device=\"cuda\".* pip install 'ripplet\[gpu\]'"):
+        chosen(randomly(0), "cuda")
+    monkeypatch.setenv(VARIABLE, "cuda")
+    with pytest.raises(MissingExtraError):
+        chosen(randomly(0), "auto")
+    assert chosen(randomly(0), "cpu") is Operator  # what a view says goes first
+
+
+def test_another_device_is_refused(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "abacus")
+    with pytest.raises(InvalidValueError, match=f"{VARIABLE}: expected one of 'cpu', 'cuda', got 'abacus'"):
+        chosen(randomly(0), "auto")

@@ -1,0 +1,82 @@
+"""On a GPU everything is as on the processor, to rounding; without one these are skipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplet.errors import RippletError
+from ripplet.views import gpu, operators
+from ripplet.views.operators import Operator
+from ripplet.views.spectral import SpectralView, auto_views
+
+try:
+    gpu.usable_cupy()
+except RippletError as reason:
+    pytest.skip(str(reason), allow_module_level=True)
+
+from ripplet.views.gpu import GpuOperator
+
+
+@pytest.fixture
+def both(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Operator, GpuOperator]:
+    monkeypatch.setattr(gpu, "MANY", 6)  # some rows are hubs
+    monkeypatch.setattr(gpu, "AT_ONCE", 300)
+    sample = randomly(3, vertices=1000, edges=3000)
+    assert (sample.adjacency.links.count[:1000] > 6).any()
+    assert not sample.active.all()
+    return tuple(kind(sample.adjacency, 1000, 0.5) for kind in (Operator, GpuOperator))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("columns", [1, 31, 96, 130, 300])
+def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int) -> None:
+    draw, factors = np.random.default_rng(columns), (0.7, -0.3, -1.0)
+    source, target = draw.standard_normal((2, 1000, columns)).astype(np.float32)
+    turn, scale = draw.standard_normal((columns, columns)), draw.uniform(1, 2, columns)
+
+    def everything(operator: Operator) -> list[Any]:
+        left, right = operator.take(source.copy()), operator.take(target.copy())
+        operator.clear(left)
+        operator.deflate(left)
+        operator.combine(left, right, factors)
+        numbers = operator.centre(left), operator.gram(left, right), operator.lengths(left), operator.squares(right)
+        operator.turn(left, turn)
+        operator.scale(left, scale)
+        operator.scale(right, scale, np.divide)
+        blocks = left, right, operator.step(right), operator.noise(3, columns, np.float32)
+        return [*numbers, np.array(operator.ends()), *map(operator.give, blocks)]
+
+    for here, there in zip(*map(everything, both), strict=True):
+        assert isinstance(there, np.ndarray)
+        np.testing.assert_allclose(there, here, atol=1e-5 * np.abs(here).max())
+
+
+@pytest.mark.parametrize("view", auto_views(20))
+@pytest.mark.parametrize("spare", [0, operators.SPARE])
+def test_an_anchor_agrees(planted: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView, spare: int) -> None:
+    monkeypatch.setattr(operators, "SPARE", spare)
+    sample = planted(groups=8, size=100)
+    rows = Operator(sample.adjacency, sample.rows, 1.0).noise(5, 20, np.float32)
+    rows[:, 4] = 0
+
+    def anchored(device: str) -> Any:
+        monkeypatch.setenv("RIPPLET_DEVICE", device)
+        return view.anchor(sample.adjacency, rows.copy(), np.full(20, 0.3), seed=1, threads=1)
+
+    here, there = anchored("cpu"), anchored("cuda")
+    np.testing.assert_allclose(there.mu, here.mu, atol=1e-5)
+    np.testing.assert_allclose(there.rows @ there.rows.T, here.rows @ here.rows.T, atol=1e-3)
+    assert there.rows.tobytes() == anchored("cuda").rows.tobytes()
+
+
+@pytest.mark.parametrize("size", [20, 150])
+def test_a_start_agrees(planted: Any, size: int) -> None:
+    sample = planted(groups=5, size=size)
+    bases = [
+        SpectralView(tau=0.5, diffusion=1, device=device).start(sample.adjacency, sample.rows, 4, threads=1)
+        for device in ("cpu", "cuda")
+    ]
+    np.testing.assert_allclose(bases[1].mu, bases[0].mu, atol=1e-4)
+    np.testing.assert_allclose(np.abs(bases[1].rows), np.abs(bases[0].rows), atol=1e-2)
