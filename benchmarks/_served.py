@@ -20,7 +20,7 @@ class Served:
 
     def __init__(self, state: Path, *options: str, port: int = 0) -> None:
         self.log = state.parent / f"{state.name}.log"
-        fixed = {"state": state, "port": port, "threads": 1}
+        fixed = {"state": state, "port": port}
         words = [word for name, value in fixed.items() for word in (f"--{name}", str(value))]
         began = time.perf_counter()
         with self.log.open("w") as log:

@@ -34,7 +34,7 @@ REQUEST, CLIENTS = 1_000, 4
 WARM, TAKEN = 100_000, 400_000  # edges
 ARRIVALS = 2_000
 READS, READ_SECONDS, READERS = 1_000, 10.0, 16
-PARAMETERS: dict[str, Any] = {"dim": DIM, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": DIM}
 
 
 def growing_edges(edges: int, seed: int = 0) -> np.ndarray[Any, Any]:

@@ -154,3 +154,14 @@ def test_fill_slots_makes_every_name_findable() -> None:
     kernels.find_names(refilled, integers(-5, 2**62, 9), 0, 3, rows)
     assert rows.tolist() == [3, 4, -1]
     assert (refilled[3][ROWS], refilled[3][USED]) == (5, 3)
+
+
+@given(keys=st.lists(st.integers(-50, 50), unique=True, max_size=10), times=st.sampled_from([1, 2, 8]))
+def test_moved_slots_find_the_same_rows(keys: list[int], times: int) -> None:
+    table = empty_table()
+    intern(table, integers(*keys))
+    slots = np.full((16 * times, 2), EMPTY, np.int64)
+    kernels.move_slots(table[0], slots)
+    rows = np.full(len(keys) + 1, -7)
+    kernels.find_names((slots, *table[1:]), integers(*keys, 99), 0, len(rows), rows)
+    assert rows.tolist() == [*range(len(keys)), -1]

@@ -254,6 +254,23 @@ def fill_slots(table: Table) -> None:
 
 
 @njit(cache=True, nogil=True)
+def move_slots(old: Ints, slots: Ints) -> None:
+    """Enter what one table of slots holds into another, empty one.
+
+    No name has to be looked at; and a table twice as large has the same order twice over, so that memory is written
+    nearly in order, in two places.
+    """
+    mask = len(slots) - 1
+    for i in range(len(old)):
+        if old[i, 1] != EMPTY:
+            slot = home_of(old[i, 0], mask)
+            while slots[slot, 1] != EMPTY:
+                slot = (slot + 1) & mask
+            slots[slot, 0] = old[i, 0]
+            slots[slot, 1] = old[i, 1]
+
+
+@njit(cache=True, nogil=True)
 def names_of(table: Table, rows: Ints) -> Any:
     """The names of rows, their bytes packed in this order; end is FREE where a row has none."""
     _, spans, arena, meta = table

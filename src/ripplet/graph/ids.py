@@ -135,10 +135,10 @@ class Ids:
 
     def _make_room(self) -> None:
         """Double what is full: the rows, else the arena."""
-        _, spans, arena, meta = self._table
+        slots, spans, arena, meta = self._table
         if meta[HEAD] < 0 and meta[ROWS] == len(spans):
             self._table = _table(spans, arena, meta, rows=len(spans) + 1)
-            kernels.fill_slots(self._table)
+            kernels.move_slots(slots, self._table[0])
         else:
             self._table = (self._table[0], spans, _longer(arena, 2 * len(arena)), meta)
 
