@@ -80,9 +80,7 @@ GRAPHS = {"preferential": preferential, "rmat": rmat}
 def batch_of(ends: Ends, first: int) -> Batch:
     """Edges with text for ids and weights between a half and one and a half."""
     prefix, nothing = (pa.scalar(text, pa.large_string()) for text in ("v", ""))
-    src, dst = (
-        pc.binary_join_element_wise(prefix, pa.array(side).cast(pa.large_string()), nothing) for side in ends
-    )
+    src, dst = (pc.binary_join_element_wise(prefix, pa.array(side).cast(pa.large_string()), nothing) for side in ends)
     weight = 0.5 + (np.arange(first, first + len(src)) * 0.618033988749895) % 1.0
     return Batch.of(src, dst, weight=weight)
 

@@ -9,26 +9,15 @@ values, over that after further anchors.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from _anchors import anchored, grow
+from _memory import forget, memory
 from _report import run
 
 from ripplet.views.base import Basis
 
 MORE = 2  # anchors until nothing more is found
-
-
-def memory(what: str) -> float:
-    """Megabytes of this process: `VmRSS` now, `VmHWM` at the most since `forget`."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(lines[what].split()[0]) / 1024
-
-
-def forget() -> None:
-    """Count the most memory from now on."""
-    Path("/proc/self/clear_refs").write_text("5")
 
 
 def found(bases: list[Basis]) -> float:

@@ -16,22 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from _generated import GRAPHS, batches
+from _memory import forget, memory
 
 from ripplet import Batch, Embedder
 
 DIM, AT_ONCE, START = 128, 100_000, 0.1
-GIB = 1 << 30
 
 
-def memory(name: str) -> float:
-    """A line of /proc/self/status, in GiB."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(lines[name].split()[0]) * 1024 / GIB
-
-
-def forget_peak() -> None:
-    """Have the greatest memory so far be that of now."""
-    Path("/proc/self/clear_refs").write_text("5")
+def gib(what: str) -> float:
+    """Memory in GiB."""
+    return memory(what) / 1024
 
 
 def all_of(make: Any, last: int) -> Batch:
@@ -44,11 +38,11 @@ def stream(graph: str, edges: int, **parameters: Any) -> tuple[dict[str, float],
     """A start and a stream; seconds, memory, and the microseconds of an edge in the last tenth."""
     make, first, at_once = GRAPHS[graph](edges), int(edges * START), min(AT_ONCE, edges // 20)
     model = Embedder(dim=DIM, anchor_growth=0, **parameters)
-    forget_peak()
+    forget()
     began = time.perf_counter()
     model.fit(all_of(make, first))
-    found = {"start_seconds": time.perf_counter() - began, "start_peak_gib": memory("VmHWM")}
-    forget_peak()
+    found = {"start_seconds": time.perf_counter() - began, "start_peak_gib": gib("VmHWM")}
+    forget()
     spent = late = 0.0
     shown = time.perf_counter()
     for number, batch in enumerate(batches(make, first, edges, at_once)):
@@ -59,14 +53,14 @@ def stream(graph: str, edges: int, **parameters: Any) -> tuple[dict[str, float],
         late += took if first + number * at_once >= 0.9 * edges else 0.0
         if time.perf_counter() - shown > 10:
             shown = time.perf_counter()
-            print(f"  {graph}: {len(model):,} vertices, {spent:.0f} s, {memory('VmRSS'):.2f} GiB", flush=True)
+            print(f"  {graph}: {len(model):,} vertices, {spent:.0f} s, {gib('VmRSS'):.2f} GiB", flush=True)
     found |= {
         "vertices": len(model),
         "edges": model.diagnostics()["edges"],
         "stream_seconds": spent,
         "edges_per_second": (edges - first) / spent,
-        "resident_gib": memory("VmRSS"),
-        "stream_peak_gib": memory("VmHWM"),
+        "resident_gib": gib("VmRSS"),
+        "stream_peak_gib": gib("VmHWM"),
         "us_per_edge_at_the_end": 1e6 * late / (edges * 0.1),
     }
     return found, model
@@ -76,14 +70,14 @@ def measure(graph: str, edges: int, **parameters: Any) -> dict[str, float]:
     """One graph, small and large, and an anchor of the large one."""
     small = stream(graph, edges // 100, **parameters)[0]
     found, model = stream(graph, edges, **parameters)
-    forget_peak()
+    forget()
     began = time.perf_counter()
     model.anchor()
     return found | {
         "us_per_edge_at_a_hundredth": small["us_per_edge_at_the_end"],
         "cost_over_a_hundredth": found["us_per_edge_at_the_end"] / small["us_per_edge_at_the_end"],
         "anchor_seconds": time.perf_counter() - began,
-        "anchor_peak_gib": memory("VmHWM"),
+        "anchor_peak_gib": gib("VmHWM"),
     }
 
 

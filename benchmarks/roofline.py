@@ -1,36 +1,45 @@
 """How close the engine comes to what the memory can deliver.
 
 A random growing graph is streamed, five edges an arrival, until graph and vectors are far larger than any cache. Of
-the last part of the stream the rows of vectors that had to be read and written are counted, and the bytes per second
+the last tenth of the stream the rows of vectors that had to be read and written are counted, and the bytes per second
 are compared with two loops that do nothing else, over the same arrays in the same run: a bare gather-average, which
-reads the very same rows in the same order from a list, and a copy. An anchor is looked at in the same way.
+reads the very same rows in the same order from a list, and a copy. One step of an anchor is looked at in the same way.
 
-    python benchmarks/roofline.py --vertices 2000000 --json results/roofline.json
+    python benchmarks/roofline.py --vertices 4000000 --json results/roofline.json
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from _report import run
 from numba import njit
 from numpy.typing import NDArray
 
 from ripplet import Embedder
 from ripplet.engine import Engine
 from ripplet.events import Batch
-from ripplet.rules._kernels import widen
+from ripplet.rules import _kernels as kernels
+from ripplet.views.operators import Operator
 
 DIM, DEGREE, START, AT_ONCE = 128, 5, 10_000, 10_000
 MEASURED = 0.1  # of the stream, its end
 REPEATS = 3
 
+Rows = NDArray[np.int64]
 
-def growing_edges(vertices: int, seed: int = 0) -> NDArray[np.int64]:
+
+class Reads(NamedTuple):
+    """Rows that were read, and how many of them for each row that was written."""
+
+    rows: Rows
+    counts: Rows
+
+
+def growing_edges(vertices: int, seed: int = 0) -> Rows:
     """Every vertex comes with five edges to earlier ones chosen at random: nothing is near anything in memory."""
     src = np.repeat(np.arange(1, vertices), DEGREE)
     dst = (np.random.default_rng(seed).random(src.size) * src).astype(np.int64)
@@ -41,17 +50,17 @@ def growing_edges(vertices: int, seed: int = 0) -> NDArray[np.int64]:
 def gather_average(vectors: Any, read: Any, ends: Any, out: Any) -> None:
     """The means of some rows: of read[0:ends[0]], read[ends[0]:ends[1]], …"""
     total = np.empty(vectors.shape[1], np.float32)
-    row = np.empty(vectors.shape[1], np.float32)
     first = 0
     for i in range(ends.size):
         total[:] = 0
         for place in range(first, ends[i]):
-            widen(vectors, read[place], row)
+            row = vectors[read[place]]
             for j in range(total.size):
-                total[j] += row[j]
+                total[j] += kernels.number(row[j])
         over = np.float32(1.0 / max(ends[i] - first, 1))
+        target = out[i % len(out)]
         for j in range(total.size):
-            out[i % len(out), j] = total[j] * over
+            target[j] = total[j] * over
         first = ends[i]
 
 
@@ -59,81 +68,105 @@ def seconds(work: Callable[[], Any]) -> float:
     """The least of a few timings."""
     times = []
     for _ in range(REPEATS):
-        began = time.thread_time()
+        began = time.perf_counter()
         work()
-        times.append(time.thread_time() - began)
+        times.append(time.perf_counter() - began)
     return min(times)
 
 
-def rows_read(engine: Engine, moved: NDArray[np.int64], first_new: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What a batch had to read: the earlier neighbours of newcomers, then all neighbours of whatever was refreshed."""
-    links, arrival = engine.graph.adjacency.links, engine.graph.arrival
-    new = moved[arrival[moved] >= first_new]
-    parts, counts = [], []
-    for rows, earlier in ((new, True), (moved, False)):
-        read, count = links.neighbour[engine.graph.adjacency.slots(rows)], links.count[rows].astype(np.int64)
-        if earlier:
-            owner = np.repeat(np.arange(rows.size), count)
-            kept = arrival[read] < arrival[rows][owner]
-            read, count = read[kept], np.bincount(owner[kept], minlength=rows.size)
-        parts.append(read)
-        counts.append(count)
-    return np.concatenate(parts).astype(np.int64), np.concatenate(counts)
+def admitted(engine: Engine, new: Rows) -> Reads:
+    """What newcomers were placed by: their neighbours that came before them."""
+    arrival, around = engine.graph.arrival, refreshed(engine, new)
+    owner = np.repeat(np.arange(new.size), around.counts)
+    kept = arrival[around.rows] < arrival[new][owner]
+    return Reads(around.rows[kept], np.bincount(owner[kept], minlength=new.size))
 
 
-def stream(vertices: int, **parameters: Any) -> tuple[dict[str, float], Embedder]:
-    """Stream a graph; what its end cost, and what it read."""
-    edges = growing_edges(vertices)
-    first = START * DEGREE
-    model = Embedder(dim=DIM, anchor_growth=0, **parameters).fit(edges[:first])
-    engine, measured = model._engine, int(len(edges) * (1 - MEASURED))
-    spent, arrivals, reads, counts = 0.0, 0, [], []
+def refreshed(engine: Engine, rows: Rows) -> Reads:
+    """What a refresh reads: all neighbours."""
+    adjacency = engine.graph.adjacency
+    return Reads(
+        adjacency.links.neighbour[adjacency.slots(rows)].astype(np.int64), adjacency.links.count[rows].astype(np.int64)
+    )
+
+
+def reads_of(engine: Engine, moved: Rows, first_new: int) -> tuple[Reads, Reads]:
+    """What a batch has read: to admit its newcomers, and to refresh them and whomever they influenced."""
+    fresh = engine.graph.arrival[moved] >= first_new
+    new, touched = moved[fresh], moved[~fresh]
+    world = engine.rule.world(engine.field)  # type: ignore[attr-defined]
+    again = kernels.outdated(world, new, engine.field.seen, 2 * engine.sequence, first_new)
+    return admitted(engine, new), refreshed(engine, np.concatenate([touched, again]))
+
+
+def bare_seconds(engine: Engine, reads: list[Reads]) -> float:
+    """What it takes to read the same rows in the same order, and nothing else."""
+    rows, ends = np.concatenate([r.rows for r in reads]), np.cumsum(np.concatenate([r.counts for r in reads]))
+    out = np.empty((1024, DIM), np.float32)
+    gather_average(engine.field.cells, rows[:10], ends[:1], out)  # compiles
+    return seconds(lambda: gather_average(engine.field.cells, rows, ends, out))
+
+
+def stream(vertices: int, **parameters: Any) -> tuple[dict[str, float], Engine]:
+    """Stream a graph; what its end cost, over what the bare loops cost."""
+    edges, first = growing_edges(vertices), START * DEGREE
+    engine = Embedder(dim=DIM, anchor_growth=0, **parameters).fit(edges[:first]).engine
+    spent, arrivals, reads = 0.0, 0, []
     for place in range(first, len(edges), AT_ONCE * DEGREE):
         batch = Batch.from_any(edges[place : place + AT_ONCE * DEGREE])
-        began = time.thread_time()
+        began = time.perf_counter()
         outcome = engine.apply(batch)
-        took = time.thread_time() - began
-        if place >= measured:
-            spent += took
+        if place >= len(edges) * (1 - MEASURED):
+            spent += time.perf_counter() - began
             arrivals += len(batch) // DEGREE
-            read, count = rows_read(engine, outcome.moved, outcome.first_new)
-            reads.append(read)
-            counts.append(count)
-    read, count = np.concatenate(reads), np.concatenate(counts)
-    out, ends = np.empty((1024, DIM), np.float32), np.cumsum(count)
-    cells = engine.field.cells
-    gather_average(cells, read[:10], ends[:1], out)
-    bare = seconds(lambda: gather_average(cells, read, ends, out))
-    row = engine.field.vectors[:1].nbytes
-    half = len(engine.field.vectors) // 2
-    copied = seconds(lambda: np.copyto(engine.field.vectors[:half], engine.field.vectors[half : 2 * half]))
-    found = {
+            reads.append(reads_of(engine, outcome.moved, outcome.first_new))
+    both = [each for pair in reads for each in pair]
+    row, vectors = engine.field.vectors[:1].nbytes, engine.field.vectors
+    moved_bytes = row * sum(each.rows.size + each.counts.size for each in both)
+    half, bare = len(vectors) // 2, bare_seconds(engine, both)
+    copied = seconds(lambda: np.copyto(vectors[:half], vectors[half : 2 * half]))
+    return {
         "edges_per_second": arrivals * DEGREE / spent,
         "us_per_arrival": 1e6 * spent / arrivals,
-        "rows_read_per_arrival": read.size / arrivals,
-        "rows_written_per_arrival": count.size / arrivals,
-        "gigabytes_per_second": read.size * row / spent / 1e9,
-        "bare_gigabytes_per_second": read.size * row / bare / 1e9,
+        "admit_reads_per_arrival": sum(admit.rows.size for admit, _ in reads) / arrivals,
+        "ripple_reads_per_arrival": sum(ripple.rows.size for _, ripple in reads) / arrivals,
+        "writes_per_arrival": sum(each.counts.size for each in both) / arrivals,
+        "gigabytes_per_second": moved_bytes / spent / 1e9,
+        "bare_gigabytes_per_second": moved_bytes / bare / 1e9,
         "copy_gigabytes_per_second": 2 * half * row / copied / 1e9,
         "share_of_bare": bare / spent,
-    }
-    return found, model
+    }, engine
 
 
-def main() -> None:
-    """Print, and write a record if asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vertices", type=int, default=2_000_000)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    record: dict[str, Any] = {"vertices": options.vertices, "dim": DIM}
-    for name, parameters in {
-        "one_thread": {"threads": 1},
-    }.items():
-        record[name], _ = stream(options.vertices, **parameters)
-        for figure, value in record[name].items():
-            print(f"{name:16} {figure:28} {value:14,.3f}", flush=True)
+def anchor_step(engine: Engine, threads: int) -> dict[str, float]:
+    """One product of an anchor's filter with all rows, over the bare loop on the same rows."""
+    rows = engine.graph.rows
+    block = engine.field.vectors[:rows].astype(np.float32)
+    operator = Operator(engine.graph.adjacency, rows, 0.25, threads)
+    spare = operator.spare(block)
+    parts = [(part, spare[:, : part.stop - part.start]) for part in operator.parts(block)]
+    operator.combine(block[:, parts[0][0]], parts[0][1], (1.0, 0.0, 0.0))  # compiles
+    spent = seconds(lambda: [operator.combine(block[:, part], into, (1.0, 0.0, 0.0)) for part, into in parts])
+    around = refreshed(engine, np.arange(rows))
+    out, ends = np.empty((1024, DIM), np.float32), np.cumsum(around.counts)
+    bare = seconds(lambda: gather_average(block, around.rows, ends, out))
+    return {"anchor_step_seconds": spent, "anchor_step_share_of_bare": bare / spent}
+
+
+def measure(vertices: int) -> dict[str, Any]:
+    """All figures, in one run."""
+    figures: dict[str, Any] = {"vertices": vertices, "dim": DIM}
+    for storage in ("float32", "float16"):
+        for threads in (1, 2):
+            found, engine = stream(vertices, storage=storage, threads=threads)
+            if storage == "float32":
+                found |= anchor_step(engine, threads)
+            figures |= {f"{storage}_{threads}_{name}": value for name, value in found.items()}
+        one, two = (figures[f"{storage}_{threads}_edges_per_second"] for threads in (1, 2))
+        figures[f"{storage}_two_over_one"] = two / one
+    steps = [figures[f"float32_{threads}_anchor_step_seconds"] for threads in (1, 2)]
+    return figures | {"anchor_step_two_over_one": steps[0] / steps[1]}
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, "vertices", 1_000_000)
