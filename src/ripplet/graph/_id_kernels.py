@@ -22,6 +22,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ripplet.intrinsics import prefetch
+
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 Names: TypeAlias = tuple[Ints, Ints, Bytes]
@@ -34,7 +36,7 @@ LIVE, ROWS, HEAD, USED, GARBAGE = range(5)
 """Live names, rows ever used, the first free row (or -1), bytes written to the arena, bytes of removed names in it."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def tag_of(key: int, end: int, data: Bytes) -> Any:
     """What tells names apart at a glance: the integer itself, or the FNV-1a hash of the bytes."""
     if end == INTEGER:
@@ -45,7 +47,7 @@ def tag_of(key: int, end: int, data: Bytes) -> Any:
     return np.int64(value)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def home_of(tag: int, mask: int) -> Any:
     """The place where the search for a tag begins (splitmix64, so that regular ids spread evenly)."""
     value = np.uint64(tag) + np.uint64(0x9E3779B97F4A7C15)
@@ -54,7 +56,7 @@ def home_of(tag: int, mask: int) -> Any:
     return np.int64((value ^ (value >> np.uint64(31))) & np.uint64(mask))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bool:
     place = 0
     while place < size and arena[start + place] == data[key + place]:
@@ -78,15 +80,20 @@ def _read_ahead(table: Table, tags: Ints, rows: Ints) -> None:
 
 @njit(cache=True, nogil=True)
 def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
-    """Fill in the rows of integers."""
+    """Fill in the rows of integers; a block of them is asked for before it is read, so that they come together."""
     mask = len(slots) - 1
-    for i in range(len(keys)):
-        slot = home_of(keys[i], mask)
-        ref = slots[slot, 1]
-        while ref != EMPTY and (slots[slot, 0] != keys[i] or ref & 1):
-            slot = (slot + 1) & mask
+    for first in range(0, len(keys), BLOCK):
+        last = min(first + BLOCK, len(keys))
+        for i in range(first, last):
+            rows[i] = home_of(keys[i], mask)
+            prefetch(slots, rows[i], 0)
+        for i in range(first, last):
+            slot = rows[i]
             ref = slots[slot, 1]
-        rows[i] = ref >> 1
+            while ref != EMPTY and (slots[slot, 0] != keys[i] or ref & 1):
+                slot = (slot + 1) & mask
+                ref = slots[slot, 1]
+            rows[i] = ref >> 1
 
 
 @njit(cache=True, nogil=True)
@@ -137,7 +144,7 @@ def find_name(table: Table, key: int, end: int, data: Bytes) -> Any:
     return rows[0]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _enter(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
     """Write a row into the first empty place for its name."""
     mask = len(slots) - 1
@@ -149,7 +156,7 @@ def _enter(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
     slots[slot, 1] = 2 * row + (0 if end == INTEGER else 1)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _add_name(table: Table, key: int, end: int, data: Bytes) -> Any:
     """The row now given to an unknown name, -1 where there is no room for it."""
     slots, spans, arena, meta = table
@@ -184,6 +191,18 @@ def resolve(table: Table, names: Names, i: int, rows: Ints, fresh: Ints, new: in
     return new
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _repeated(names: Names, i: int) -> bool:
+    """Whether a name is the one before it."""
+    keys, ends, data = names
+    if len(ends) == 0:
+        return keys[i] == keys[i - 1]
+    if ends[i] == INTEGER or ends[i - 1] == INTEGER:
+        return keys[i] == keys[i - 1] and ends[i] == ends[i - 1]
+    size = ends[i] - keys[i]
+    return ends[i - 1] - keys[i - 1] == size and _same_bytes(data, keys[i - 1], data, keys[i], size)
+
+
 @njit(cache=True, nogil=True)
 def intern_names(
     table: Table, src: Names, dst: Names, src_rows: Ints, dst_rows: Ints, fresh: Ints, done: tuple[int, int]
@@ -200,7 +219,10 @@ def intern_names(
         find_names(table, dst, pairs, last, dst_rows)
         for i in range(pairs, last):
             if src_rows[i] < 0:
-                new = resolve(table, src, i, src_rows, fresh, new)
+                if i and _repeated(src, i):  # a newcomer mostly comes with several edges in a row
+                    src_rows[i] = src_rows[i - 1]
+                else:
+                    new = resolve(table, src, i, src_rows, fresh, new)
             if src_rows[i] >= 0 and dst_rows[i] < 0:
                 new = resolve(table, dst, i, dst_rows, fresh, new)
             if src_rows[i] < 0 or dst_rows[i] < 0:

@@ -41,7 +41,7 @@ class Links(NamedTuple):
     heads: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _take_block(links: Links, room: int) -> int:
     """The first slot of a block of 2**room slots: a recycled one, else fresh from the top."""
     heads, neighbour = links.heads, links.neighbour
@@ -60,7 +60,7 @@ def _has_block(links: Links, room: int) -> bool:
     return links.heads[room] >= 0 or links.heads[TOP] + (1 << room) <= links.neighbour.size
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _give_block(links: Links, at: int, room: int) -> None:
     following = links.heads[room] + 1
     links.neighbour[at] = following >> 31
@@ -85,7 +85,7 @@ def _resize(links: Links, row: int, room: int, directed: bool) -> None:
     links.room[row] = room
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _append(links: Links, row: int, other: int, weight: float, outgoing: float, directed: bool) -> None:
     count, room = links.count[row], links.room[row]
     if room == NO_ROOM:
@@ -101,7 +101,7 @@ def _append(links: Links, row: int, other: int, weight: float, outgoing: float, 
     links.strength[row] += weight
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def find_slot(links: Links, row: int, other: int) -> int:
     """The slot of `other` among the neighbours of `row`, -1 where there is none."""
     begin = links.begin[row]
@@ -159,7 +159,7 @@ def _drop_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     _resum(links, row)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _find_pair(links: Links, src: int, dst: int) -> tuple[int, int]:
     """The two slots of an edge (-1, -1 where there is none); the shorter list is looked at first."""
     if links.count[src] <= links.count[dst]:
@@ -169,7 +169,7 @@ def _find_pair(links: Links, src: int, dst: int) -> tuple[int, int]:
     return find_slot(links, src, dst) if there >= 0 else -1, there
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _add_edge(links: Links, src: int, dst: int, weight: float, repeated: int, directed: bool) -> float:
     """Add an edge or its weight; returns by how much the weight between the two changed."""
     here, there = _find_pair(links, src, dst)
@@ -231,14 +231,14 @@ def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
     return -np.float64(known)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _fits(links: Links, src: int, dst: int) -> bool:
     """Whether the arena has room for whatever adding one edge may need."""
     need = (4 << max(links.room[src], 0)) + (4 << max(links.room[dst], 0))
     return links.heads[TOP] + need <= links.neighbour.size
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _look_ahead(links: Links, pairs: NDArray[np.int64], i: int) -> None:
     """Ask memory for what the operations after the i-th will need: first the lines of both ends, then their blocks."""
     if i + 16 < len(pairs):

@@ -12,7 +12,7 @@ from ripplet.intrinsics import prefetch
 AHEAD = 64  # neighbours that are asked for before the first is looked at
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def mix(word: int) -> int:
     """A bijection of 64-bit words in which every input bit reaches every output bit (the splitmix64 finaliser)."""
     word = uint64(word) + uint64(0x9E3779B97F4A7C15)
@@ -27,19 +27,19 @@ def key_of(seed: int, sequence: int, turn: int) -> int:
     return mix(mix(mix(uint64(seed)) ^ uint64(sequence)) ^ uint64(turn))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def word_of(key: int, u: int, v: int) -> int:
     """64 random bits for the pair (u, v) under a key; u and v are arrival numbers."""
     return mix(mix(key ^ uint64(u)) ^ uint64(v))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def draw(key: int, u: int, v: int) -> float:
     """A number in [0, 1) for the pair (u, v) under a key."""
     return (word_of(key, u, v) >> uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def sampled_slot(key: int, u: int, i: int, count: int) -> int:
     """The i-th of a sample (with repetition) of the slots 0 … count−1 of vertex u."""
     return int64(word_of(key, u, i) % uint64(count))

@@ -45,10 +45,11 @@ AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer l
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def look_ahead(world: World, rows: NDArray[np.int64], i: int) -> None:
+def look_ahead(world: World, rows: NDArray[np.int64], i: int, lines_too: bool) -> None:
     """Ask memory for what the rows after the i-th will read: their lines, their neighbours, these neighbours' vectors.
 
-    A row is reached by three steps that each wait for the one before. Taken for different rows at a time, they overlap.
+    With `lines_too`, also what is noted of these neighbours. A row is reached by three steps that each wait for the one
+    before. Taken for different rows at a time, they overlap.
     """
     links, vectors = world.links, world.vectors
     if i + 6 < rows.size:
@@ -59,8 +60,11 @@ def look_ahead(world: World, rows: NDArray[np.int64], i: int) -> None:
     if i + 1 < rows.size:
         begin, lines = links.begin[rows[i + 1]], -(-vectors.shape[1] * vectors.itemsize // LINE)
         for slot in range(begin, begin + min(links.count[rows[i + 1]], AHEAD)):
+            other = links.neighbour[slot]
+            if lines_too:
+                prefetch(world.arrival, other, 0)
             for line in range(lines):
-                prefetch(vectors, links.neighbour[slot], line)
+                prefetch(vectors, other, line)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -141,11 +145,9 @@ def _step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float,
         tau, top, ridge = frame.views[g]
         over = total.dtype.type(1.0 / ((sum_a + tau) * top))
         r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
-        first, last = frame.bounds[g], frame.bounds[g + 1]
-        sums, values, middle, target = total[first:last], mu[first:last], centre[first:last], out[first:last]
-        for j in range(sums.size):  # from 0 on, or there would be no vector instructions
-            m = values[j]
-            set_number(target, j, (sums[j] - middle[j]) * over * (m * (one + r) / (m * m + r)))
+        for j in range(np.uint64(frame.bounds[g]), np.uint64(frame.bounds[g + 1])):  # never negative: no check of that
+            m = mu[j]
+            set_number(out, j, (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r)))
 
 
 @njit(cache=True, nogil=True)
@@ -168,7 +170,7 @@ def refresh(world: World, rows: NDArray[np.int64], limit: int, key: int, out: ND
     """What `rows` would be after one local step from the values as they are now; nothing is stored."""
     total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     for i in range(rows.size):
-        look_ahead(world, rows, i)
+        look_ahead(world, rows, i, False)
         sum_a, sum_aa = _gather(world, rows[i], limit, key, total)
         _step(world.frame, total, sum_a, sum_aa, out[i])
 
@@ -193,7 +195,7 @@ def admit(world: World, rows: NDArray[np.int64]) -> None:
     """Place new vertices one after the other, each from its placed neighbours that arrived before it."""
     total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     for i in range(rows.size):
-        look_ahead(world, rows, i)
+        look_ahead(world, rows, i, True)
         row = rows[i]
         sum_a, sum_aa = _gather_placed(world, row, world.arrival[row], total)
         if sum_a > 0:
