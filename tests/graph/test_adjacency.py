@@ -364,3 +364,46 @@ def test_a_copy_goes_its_own_way(directed: bool) -> None:
     assert (one.edges, copy.edges) == (2, 2)
     assert (one.has_edge(0, 1), one.has_edge(2, 3)) == (True, False)
     assert (copy.has_edge(0, 1), copy.has_edge(2, 3)) == (False, True)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_hub_is_looked_up_and_stays_what_a_plain_dict_says(directed: bool) -> None:
+    """Edges of one vertex with thousands of neighbours: new ones, repeated ones, some taken out, more again."""
+    rng, leaves = np.random.default_rng(0), 5_000
+    adjacency, known = with_rows(leaves + 1, directed=directed), {}
+    for turn in range(4):
+        added = rng.integers(1, leaves + 1, 3_000)
+        weight = (2.0 ** rng.integers(-2, 3, added.size)).astype(np.float32)
+        pairs = np.stack([np.zeros_like(added), added], axis=1)
+        adjacency.apply(np.zeros(added.size, np.int8), pairs, weight)
+        for leaf, more in zip(added.tolist(), weight.tolist(), strict=True):
+            known[leaf] = known.get(leaf, 0.0) + more
+        assert adjacency.links.index[0] >= 0
+        adjacency.check()
+        gone = rng.choice(list(known), 40, replace=False)
+        add(adjacency, np.stack([np.zeros_like(gone), gone], axis=1), REMOVE)
+        for leaf in gone.tolist():
+            del known[leaf]
+        assert adjacency.links.index[0] == kernels.NO_INDEX, turn
+        adjacency.check()
+    begin, count = int(adjacency.links.begin[0]), int(adjacency.links.count[0])
+    slots = slice(begin, begin + count)
+    names, weights = adjacency.links.neighbour[slots].tolist(), adjacency.links.weight[slots].tolist()
+    assert dict(zip(names, weights, strict=True)) == known
+    assert names == list(known)  # in the order in which they came
+    copy = adjacency.copy()
+    copy.check()
+    add(copy, np.array([[0, names[0]]]))
+    copy.check()
+    adjacency.check()
+
+
+def test_the_indices_of_hubs_are_recycled() -> None:
+    adjacency, tops = with_rows(4_001), []
+    leaves = np.arange(1, 4_001)
+    for _ in range(6):
+        add(adjacency, np.stack([np.zeros_like(leaves), leaves], axis=1))
+        adjacency.remove_vertex(0)
+        tops.append(int(adjacency.links.heads[kernels.INDEX_TOP]))
+    assert tops[-1] == tops[0]
+    adjacency.check()

@@ -78,3 +78,18 @@ def test_rows_of_removed_vertices_are_reused_the_quick_way(edges_of: Any, monkey
     assert not slow
     assert model._engine.graph.rows == rows
     model.check()
+
+
+def test_arrivals_on_a_hub_are_those_of_a_batch() -> None:
+    """Thousands of newcomers on one vertex, some of them twice: its list is looked up on either way."""
+    star = [(0, leaf) for leaf in range(1, 40)]
+    quick, long = (Embedder(dim=4, anchor_growth=0).fit(star) for _ in range(2))
+    for number in range(1, 2_600):
+        name, others = f"name {number}", [0, f"name {number // 2}" if number % 3 else 1]
+        quick.add_vertex(name, others)
+        long.partial_fit(Batch.arrival(name, others))
+    quick.add_vertex("name 7", [0, 0, 5])
+    long.partial_fit(Batch.arrival("name 7", [0, 0, 5]))
+    assert quick._engine.graph.adjacency.links.index[0] >= 0
+    assert quick.digest() == long.digest()
+    quick.check()

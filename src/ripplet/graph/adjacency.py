@@ -24,6 +24,7 @@ _VERTEX = [
     ("strength", np.float64),
     ("arrival", np.int64),  # its number in the order of arrival; −1 where the row is free
     ("seen", np.int64),  # stamps: who has been reached in this batch
+    ("index", np.int64),
     ("count", np.int32),
     ("room", np.int8),
     ("placed", np.uint8),  # whether it has a vector
@@ -41,8 +42,8 @@ class Adjacency:
         vertex = np.dtype([*_VERTEX, *([("in_strength", np.float64)] if directed else [])], align=True)
         self._vertices = Growing(vertex, fill=_free(vertex))
         self._slots = Growing([*_SLOT, *([("outgoing", np.float32)] if directed else [])])
-        self._heads = np.full(kernels.HEADS, -1, np.int64)
-        self._heads[kernels.TOP :] = 0
+        self._places = Growing(np.int32)
+        self._heads = kernels.no_blocks()
         self._look()
 
     def _look(self) -> None:
@@ -61,6 +62,8 @@ class Adjacency:
             weight=slots["weight"],
             outgoing=slots["outgoing" if self.directed else "weight"],
             heads=self._heads,
+            index=vertices["index"],
+            places=self._places.array,
         )
 
     @property
@@ -82,7 +85,8 @@ class Adjacency:
     def nbytes(self) -> int:
         """Bytes of the arrays that are in use."""
         vertices, slots = self._vertices.array, self._slots.array
-        return vertices.nbytes + int(self._heads[kernels.TOP]) * slots.itemsize
+        used = int(self._heads[kernels.TOP]) * slots.itemsize + int(self._heads[kernels.INDEX_TOP]) * 4
+        return vertices.nbytes + used
 
     def ensure_rows(self, rows: int) -> None:
         """Make room for rows 0 … rows−1, all without edges."""
@@ -139,10 +143,18 @@ class Adjacency:
         return self.links.neighbour[begin : begin + count].astype(np.int64)
 
     def _grow_arena(self, least: int = 0) -> None:
-        now = self._slots.array.size
-        largest = 8 << max(int(self.links.room.max(initial=0)), 0)
-        self._slots.grow(more(now, max(now + largest, now + 1024, least)))
+        """Have room for whatever the next edge needs, or for so many slots."""
+        room = int(self.links.room.max(initial=0))
+        most = 8 << max(room, 0)
+        self._slots.grow(self._enough(self._slots, kernels.TOP, max(most, 1024), least))
+        if room + 1 >= kernels.HUB:
+            self._places.grow(self._enough(self._places, kernels.INDEX_TOP, most))
         self._look()
+
+    def _enough(self, arena: Growing, top: int, most: int, least: int = 0) -> int:
+        """The size an arena should have, so that as much as `most` is free."""
+        now, needed = arena.array.size, max(int(self._heads[top]) + most, least)
+        return now if now >= needed else more(now, needed)
 
     def copy(self) -> Adjacency:
         """The same edges in arrays of their own."""
@@ -150,7 +162,8 @@ class Adjacency:
         copy._vertices.grow(self.rows)[:] = self._vertices.array
         used = int(self._heads[kernels.TOP])
         copy._slots.grow(used)[:] = self._slots.array[:used]
-        copy._heads[:] = self._heads
+        copy._heads[: kernels.INDEX_TOP] = self._heads[: kernels.INDEX_TOP]
+        copy._vertices.array["index"] = kernels.NO_INDEX  # which it makes for itself if it has to
         copy._look()
         return copy
 
@@ -220,7 +233,10 @@ class Adjacency:
             "an edge is known to one end only": (abs(matrix - matrix.T) > 0).nnz > 0,
             "a neighbour stands twice": matrix.has_canonical_format is False and _repeats(matrix),
             "a vertex is its own neighbour": (matrix.diagonal() != 0).any(),
-            "strengths are not the sums of weights": (sums != links.strength).any(),
+            "strengths are not the sums of weights": self._wrong_sums(sums).any(),
+            "an index of a hub is wrong": not all(
+                kernels.index_is_right(links, row) for row in np.flatnonzero(links.index != kernels.NO_INDEX)
+            ),
             "in-strengths are not the sums of incoming weights": (
                 np.abs(np.bincount(links.neighbour[slots], links.outgoing[slots], self.rows) - links.in_strength)
                 > ROUNDING
@@ -234,6 +250,11 @@ class Adjacency:
         for fault, found in faults.items():
             if found:
                 raise RippletError(f"the adjacency is damaged: {fault}")
+
+    def _wrong_sums(self, sums: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where a strength is not the sum over its slots, to the bit, or nearly where there are many."""
+        apart = np.abs(sums - self.links.strength)
+        return np.where(self.links.room >= kernels.HUB, apart > ROUNDING * sums, apart != 0)
 
     def _count_edges(self) -> int:
         slots = self.slots()
@@ -257,7 +278,7 @@ class Adjacency:
 def _free(vertex: np.dtype[Any]) -> NDArray[Any]:
     """A row without a vertex."""
     free = np.zeros((), vertex)
-    free["arrival"], free["room"] = -1, kernels.NO_ROOM
+    free["arrival"], free["room"], free["index"] = -1, kernels.NO_ROOM, kernels.NO_INDEX
     return free
 
 

@@ -14,7 +14,7 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from ripplet.graph._id_kernels import ROWS, USED, Names, Table, find_names, resolve
-from ripplet.graph._kernels import MIN_ROOM, NO_ROOM, TOP, Links, apply_edges
+from ripplet.graph._kernels import HUB, INDEX_TOP, MIN_ROOM, NO_ROOM, TOP, Links, apply_edges
 from ripplet.rules._kernels import Turn, World, ripple
 
 
@@ -42,21 +42,27 @@ def set_stage(table: Table, world: World, seen: NDArray[np.int64], turn: Turn, r
 
 
 @njit(cache=True, nogil=True)
-def _slots_needed(links: Links, rows: NDArray[np.int64]) -> int:
-    """The most slots of the arena that edges from the first row to the others can take, with what `_fits` demands."""
-    slots, widest = 0, 0
+def _fits(links: Links, rows: NDArray[np.int64]) -> bool:
+    """Whether the arenas have room for edges from the first row to the others, with what `apply_edges` demands."""
+    slots, places, widest = 0, 0, 0
     for i in range(rows.size):
         known, more = rows[i] >= 0, rows.size - 1 if i == 0 else 1
         count = links.count[rows[i]] if known else 0
         room = links.room[rows[i]] if known else NO_ROOM
+        if room + 1 >= HUB:
+            places += 4 << room
         while room == NO_ROOM or 1 << room < count + more:
             room = MIN_ROOM if room == NO_ROOM else room + 1
             slots += 1 << room
+            if room + 1 >= HUB:
+                places += 4 << room
         if i == 0:
             slots += 4 << room
         else:
             widest = max(widest, 4 << room)
-    return slots + widest
+    return links.heads[TOP] + slots + widest <= links.neighbour.size and (
+        places == 0 or links.heads[INDEX_TOP] + places + widest <= links.places.size
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -70,7 +76,7 @@ def _has_room(table: Table, names: Names, world: World, rows: NDArray[np.int64])
     return (
         meta[ROWS] + rows.size <= min(len(spans), world.arrival.size)
         and meta[USED] + text <= len(arena)
-        and world.links.heads[TOP] + _slots_needed(world.links, rows) <= world.links.neighbour.size
+        and _fits(world.links, rows)
     )
 
 
