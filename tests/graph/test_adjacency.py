@@ -378,13 +378,13 @@ def test_a_hub_is_looked_up_and_stays_what_a_plain_dict_says(directed: bool) -> 
         adjacency.apply(np.zeros(added.size, np.int8), pairs, weight)
         for leaf, more in zip(added.tolist(), weight.tolist(), strict=True):
             known[leaf] = known.get(leaf, 0.0) + more
-        assert adjacency.links.index[0] >= 0
+        assert adjacency.links.index_at[0] >= 0
         adjacency.check()
         gone = rng.choice(list(known), 40, replace=False)
         add(adjacency, np.stack([np.zeros_like(gone), gone], axis=1), REMOVE)
         for leaf in gone.tolist():
             del known[leaf]
-        assert adjacency.links.index[0] == kernels.NO_INDEX, turn
+        assert adjacency.links.index_at[0] == kernels.NO_INDEX, turn
         adjacency.check()
     begin, count = int(adjacency.links.begin[0]), int(adjacency.links.count[0])
     slots = slice(begin, begin + count)

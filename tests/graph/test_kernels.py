@@ -35,7 +35,7 @@ def empty(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
         weight=weight,
         outgoing=np.zeros(slots, np.float32) if directed else weight,
         heads=kernels.no_blocks(),
-        index=np.full(rows, kernels.NO_INDEX, np.int64),
+        index_at=np.full(rows, kernels.NO_INDEX, np.int64),
         places=np.zeros(0, np.int32),
     )
 

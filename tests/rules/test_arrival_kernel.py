@@ -90,6 +90,6 @@ def test_arrivals_on_a_hub_are_those_of_a_batch() -> None:
         long.partial_fit(Batch.arrival(name, others))
     quick.add_vertex("name 7", [0, 0, 5])
     long.partial_fit(Batch.arrival("name 7", [0, 0, 5]))
-    assert quick._engine.graph.adjacency.links.index[0] >= 0
+    assert quick._engine.graph.adjacency.links.index_at[0] >= 0
     assert quick.digest() == long.digest()
     quick.check()

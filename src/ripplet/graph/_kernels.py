@@ -10,7 +10,7 @@ arena of its own. It is made when an edge is added and forgotten when the list i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -46,7 +46,7 @@ class Links(NamedTuple):
     weight: NDArray[np.float32]
     outgoing: NDArray[np.float32]  # the part of `weight` that points away; the same array when undirected
     heads: NDArray[np.int64]
-    index: NDArray[np.int64]  # per row, where its index begins in `places`
+    index_at: NDArray[np.int64]  # per row, where its index begins in `places`
     places: NDArray[np.int32]  # 1 + the position of a neighbour in its list; 0 where a place is empty
 
 
@@ -84,7 +84,7 @@ def _give_block(heads: NDArray[np.int64], lists: int, cells: NDArray[np.int32], 
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _home(other: int, mask: int) -> int:
+def _home(other: int, mask: int) -> Any:
     """Where in an index the search for a neighbour begins."""
     return np.int64((np.uint64(other) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
@@ -92,7 +92,7 @@ def _home(other: int, mask: int) -> int:
 @njit(cache=True, nogil=True)
 def _note_place(links: Links, row: int, other: int, position: int) -> None:
     """Enter a neighbour into the index of a row."""
-    base, mask = links.index[row], (2 << links.room[row]) - 1
+    base, mask = links.index_at[row], (2 << links.room[row]) - 1
     place = _home(other, mask)
     while links.places[base + place] != 0:
         place = (place + 1) & mask
@@ -105,22 +105,22 @@ def _make_index(links: Links, row: int) -> None:
     room = links.room[row]
     base = _take_block(links.heads, INDICES, INDEX_TOP, links.places, room + 1)
     links.places[base : base + (2 << room)] = 0
-    links.index[row] = base
+    links.index_at[row] = base
     for i in range(links.count[row]):
         _note_place(links, row, links.neighbour[links.begin[row] + i], i)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _forget_index(links: Links, row: int) -> None:
-    if links.index[row] != NO_INDEX:
-        _give_block(links.heads, INDICES, links.places, links.index[row], links.room[row] + 1)
-        links.index[row] = NO_INDEX
+    if links.index_at[row] != NO_INDEX:
+        _give_block(links.heads, INDICES, links.places, links.index_at[row], links.room[row] + 1)
+        links.index_at[row] = NO_INDEX
 
 
 @njit(cache=True, nogil=True)
 def _looked_up(links: Links, row: int, other: int) -> int:
     """The slot of a neighbour by the index of a row, -1 where there is none."""
-    base, mask, begin = links.index[row], (2 << links.room[row]) - 1, links.begin[row]
+    base, mask, begin = links.index_at[row], (2 << links.room[row]) - 1, links.begin[row]
     place = _home(other, mask)
     while links.places[base + place] != 0:
         at = begin + links.places[base + place] - 1
@@ -162,14 +162,14 @@ def _append(links: Links, row: int, other: int, weight: float, outgoing: float, 
         links.outgoing[at] = outgoing
     links.count[row] = count + 1
     links.strength[row] += weight
-    if links.index[row] != NO_INDEX:
+    if links.index_at[row] != NO_INDEX:
         _note_place(links, row, other, count)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def find_slot(links: Links, row: int, other: int) -> int:
     """The slot of `other` among the neighbours of `row`, -1 where there is none."""
-    if links.index[row] != NO_INDEX:
+    if links.index_at[row] != NO_INDEX:
         return _looked_up(links, row, other)
     begin = links.begin[row]
     for at in range(begin, begin + links.count[row]):
@@ -315,7 +315,7 @@ def _fits(links: Links, src: int, dst: int) -> bool:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _index_hub(links: Links, row: int) -> None:
-    if links.room[row] >= HUB and links.index[row] == NO_INDEX:
+    if links.room[row] >= HUB and links.index_at[row] == NO_INDEX:
         _make_index(links, row)
 
 
@@ -375,7 +375,7 @@ def apply_edges(
 @njit(cache=True, nogil=True)
 def index_is_right(links: Links, row: int) -> bool:
     """Whether every neighbour is found by the index of a row, and nothing else stands in it."""
-    base, size = links.index[row], 2 << links.room[row]
+    base, size = links.index_at[row], 2 << links.room[row]
     for at in range(links.begin[row], links.begin[row] + links.count[row]):
         if _looked_up(links, row, links.neighbour[at]) != at:
             return False

@@ -24,7 +24,7 @@ _VERTEX = [
     ("strength", np.float64),
     ("arrival", np.int64),  # its number in the order of arrival; −1 where the row is free
     ("seen", np.int64),  # stamps: who has been reached in this batch
-    ("index", np.int64),
+    ("index_at", np.int64),
     ("count", np.int32),
     ("room", np.int8),
     ("placed", np.uint8),  # whether it has a vector
@@ -62,7 +62,7 @@ class Adjacency:
             weight=slots["weight"],
             outgoing=slots["outgoing" if self.directed else "weight"],
             heads=self._heads,
-            index=vertices["index"],
+            index_at=vertices["index_at"],
             places=self._places.array,
         )
 
@@ -163,7 +163,7 @@ class Adjacency:
         used = int(self._heads[kernels.TOP])
         copy._slots.grow(used)[:] = self._slots.array[:used]
         copy._heads[: kernels.INDEX_TOP] = self._heads[: kernels.INDEX_TOP]
-        copy._vertices.array["index"] = kernels.NO_INDEX  # which it makes for itself if it has to
+        copy._vertices.array["index_at"] = kernels.NO_INDEX  # which it makes for itself if it has to
         copy._look()
         return copy
 
@@ -235,7 +235,7 @@ class Adjacency:
             "a vertex is its own neighbour": (matrix.diagonal() != 0).any(),
             "strengths are not the sums of weights": self._wrong_sums(sums).any(),
             "an index of a hub is wrong": not all(
-                kernels.index_is_right(links, row) for row in np.flatnonzero(links.index != kernels.NO_INDEX)
+                kernels.index_is_right(links, row) for row in np.flatnonzero(links.index_at != kernels.NO_INDEX)
             ),
             "in-strengths are not the sums of incoming weights": (
                 np.abs(np.bincount(links.neighbour[slots], links.outgoing[slots], self.rows) - links.in_strength)
@@ -278,7 +278,7 @@ class Adjacency:
 def _free(vertex: np.dtype[Any]) -> NDArray[Any]:
     """A row without a vertex."""
     free = np.zeros((), vertex)
-    free["arrival"], free["room"], free["index"] = -1, kernels.NO_ROOM, kernels.NO_INDEX
+    free["arrival"], free["room"], free["index_at"] = -1, kernels.NO_ROOM, kernels.NO_INDEX
     return free
 
 
