@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blocks import aims, comparison, objective, operations, paper, peers, readme
+from blocks import aims, comparison, objective, operations, paper, peers, readme, scale
 from blocks.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -64,6 +64,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "peers_communities_setting": partial(peers.setting, "communities"),
     "peers_picture": peers.picture,
     "peers_versions": peers.versions,
+    "roofline": scale.roofline,
+    "large": scale.large,
+    "anchor_at_scale": scale.anchor,
+    "worst": scale.worst,
 }
 
 
