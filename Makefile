@@ -32,8 +32,11 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Those that take long, fetch other software or want a GPU are run by themselves.
+LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py)
+
 bench: $(VENV)/.test
-	for file in $(filter-out benchmarks/crash.py benchmarks/soak.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out $(LONG),$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
 
 crash: $(VENV)/.test
 	$(BIN)/python benchmarks/crash.py --kills 200 --json results/crash.json

@@ -46,6 +46,7 @@ class Stopwatch:
         self.work, self.spent = work, 0.0
 
     def __call__(self, *arguments: Any) -> Any:
+        """Call it."""
         began = time.perf_counter()
         answer = self.work(*arguments)
         self.spent += time.perf_counter() - began

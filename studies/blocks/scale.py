@@ -66,8 +66,8 @@ def anchor() -> str:
     if cores is None or gpu is None:
         return NOTHING
     return (
-        f"{cores['vertices']:,.0f} vertices and {cores['edges']:,.0f} edges: {cores['one_thread_seconds']:.1f} s on one "
-        f"core, {cores['two_threads_seconds']:.1f} s on two ({cores['two_over_one']:.2f} ×, the same bits), "
+        f"{cores['vertices']:,.0f} vertices and {cores['edges']:,.0f} edges: {cores['one_thread_seconds']:.1f} s on "
+        f"one core, {cores['two_threads_seconds']:.1f} s on two ({cores['two_over_one']:.2f} ×, the same bits), "
         f"{cores['beside_the_state_mb']:,.0f} MB beside {cores['state_mb']:,.0f} MB of state. On a GPU (H200), "
         f"{gpu['vertices']:,.0f} vertices and {gpu['edges']:,.0f} edges: {gpu['gpu_seconds']:.1f} s, "
         f"{gpu['cpu_over_gpu']:.1f} × as fast as the {gpu['threads']} cores beside it; values apart by "
