@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from concurrent.futures import wait
 from contextlib import nullcontext
 from os import PathLike
 from typing import Any, NamedTuple, cast
@@ -24,6 +23,7 @@ from ripplet.rules.ripple import RippleRule
 from ripplet.views.base import Progress
 
 Rows = NDArray[np.int64]
+LATEST = 2.0  # an anchor on its way is taken over at the latest when the graph has grown by this many times the growth
 
 
 class Outcome(NamedTuple):
@@ -115,7 +115,7 @@ class Engine:
         corrected = None
         if self.pending is not None:
             self.pending.note(moved, self.field)
-            if self.sequence >= self.pending.until:
+            if self.sequence >= self.pending.until or self.growth >= LATEST * self.anchor_growth:
                 corrected = self._take_over(self.pending)
         if not due or self.pending is not None:
             return corrected
@@ -125,14 +125,6 @@ class Engine:
             self.pending = Pending.begin(self.rule, self.field, self.sequence, self.anchor_lag)
         self._note_size()
         return corrected
-
-    def wait_for_anchor(self) -> None:
-        """Return once the anchor that the next batch takes over, if it does, is worked out.
-
-        For writers that want to wait before they keep readers out, not meanwhile.
-        """
-        if self.pending is not None and self.sequence + 1 >= self.pending.until:
-            wait([self.pending.correction])
 
     def _take_over(self, pending: Pending) -> Rows:
         """Correct all vectors by the anchor that was begun some batches ago; waits for it if need be."""

@@ -8,7 +8,7 @@ import pytest
 
 from ripplet import Batch, Embedder, Op
 from ripplet.datasets.synthetic import planted_partition
-from ripplet.engine import Engine
+from ripplet.engine import LATEST, Engine
 from ripplet.rules import _kernels as kernels
 from ripplet.rules import pending
 from ripplet.rules.anchor import Touched
@@ -47,6 +47,14 @@ def test_an_anchor_is_taken_over_a_fixed_number_of_batches_later() -> None:
     first = at_once.index(True)
     assert later.index(True) == first + LAG
     assert sum(later) >= 2
+
+
+def test_large_batches_take_it_over_before_the_graph_has_outgrown_it() -> None:
+    """However long the lag: by the time the graph has grown by twice the growth that makes one due."""
+    made = model(lag=1_000)
+    seen = run(made, batches())
+    assert sum(seen) >= 2
+    assert made._engine.growth < LATEST * made._engine.anchor_growth
 
 
 def test_between_the_two_the_model_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ META = kept_parameters({"dim": 3, "start_size": 6, "anchor_growth": 0.2}, 2)
 
 
 def new() -> KeptModel:
-    return new_model(META, 1)
+    return new_model(META, threads=1)
 
 
 class Place:

@@ -24,7 +24,6 @@ class KeptModel(Embedder):
 
     def take_in(self, batch: Batch) -> Changes:
         """Apply a batch that is on disk. Only one thread at a time may: what it changed is collected beside readers."""
-        self._engine.wait_for_anchor()
         with self._lock.writing():
             outcome = self._engine.apply(batch)
         return self._changes(outcome)
