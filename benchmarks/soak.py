@@ -214,7 +214,7 @@ class Soak:
 
 def in_peace(plan: Plan, batches: int) -> str:
     """The digest of a model in memory after so many batches."""
-    model = new_model(kept_parameters({"dim": plan.dim, "seed": plan.seed}, None), None)
+    model = new_model(kept_parameters({"dim": plan.dim, "seed": plan.seed}, None))
     for batch in islice(sliding(plan.vertices, plan.arrivals, plan.seed), batches):
         model.take_in(Batch.from_any(batch))
     return model.digest()

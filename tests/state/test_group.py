@@ -21,7 +21,7 @@ class Letters(list[Poison]):
 
 @pytest.fixture
 def model() -> KeptModel:
-    return new_model(kept_parameters({"dim": 3}, 0), 1)
+    return new_model(kept_parameters({"dim": 3}, 0), threads=1)
 
 
 def test_nothing_happens_before_the_commit(model: KeptModel, journal_at: Any) -> None:
