@@ -51,7 +51,7 @@ def test_an_anchor_is_taken_over_a_fixed_number_of_batches_later() -> None:
 
 def test_large_batches_take_it_over_before_the_graph_has_outgrown_it() -> None:
     """However long the lag: by the time the graph has grown by twice the growth that makes one due."""
-    made = model(lag=1_000)
+    made = model(lag=1_000, anchor_growth=0.05)
     seen = run(made, batches())
     assert sum(seen) >= 2
     assert made._engine.growth < LATEST * made._engine.anchor_growth
