@@ -19,14 +19,15 @@ VIEWS: list[dict[str, float]] = [{"tau": 0.5}, {"tau": 9.0, "share": 3}]
 def by_hand(model: Embedder, tau: float, columns: slice) -> float:
     """Ritz values over eigenvalues of S = (D+τ)^-½ (A + (τ/n) 11ᵀ) (D+τ)^-½ without its trivial one, in dense NumPy."""
     engine = model._engine
-    adjacency = engine.graph.adjacency.to_csr().toarray()
+    rows = engine.graph.rows
+    adjacency = engine.graph.adjacency.to_csr().toarray()[:rows, :rows]
     measure = adjacency.sum(axis=1) + tau * adjacency.sum() / (adjacency > 0).sum()
     root, size = np.sqrt(measure), len(measure)
     tau = measure[0] - adjacency[0].sum()
     trivial = root / np.linalg.norm(root)
     symmetric = (adjacency + tau / size) / np.outer(root, root) - np.outer(trivial, trivial)
-    rows = root[:, None] * engine.field.vectors[:size, columns]
-    basis = np.linalg.qr(rows - np.outer(trivial, trivial @ rows))[0]
+    block = root[:, None] * engine.field.vectors[:rows, columns]
+    basis = np.linalg.qr(block - np.outer(trivial, trivial @ block))[0]
     count = basis.shape[1]
     return float(np.trace(basis.T @ symmetric @ basis) / np.linalg.eigvalsh(symmetric)[-count:].sum())
 
