@@ -8,7 +8,7 @@ import pytest
 
 from ripplet import Batch, Embedder, Op
 from ripplet.datasets.synthetic import planted_partition
-from ripplet.engine import LATEST, Engine
+from ripplet.engine import LATEST, Copy, Engine
 from ripplet.rules import _kernels as kernels
 from ripplet.rules import pending
 from ripplet.rules.anchor import Touched
@@ -255,3 +255,18 @@ def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
         field.vectors[rows] = value
     np.testing.assert_array_equal(after, field.vectors[: field.graph.rows])
     assert sorted(np.flatnonzero((after != before).any(axis=1))) == [3, 7, 9]
+
+
+def test_a_copy_taken_before_it_is_taken_over_stays_what_it_was() -> None:
+    """A snapshot is written in the background, so that the anchor it holds may have been taken over by then."""
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    copy = Copy(made._engine)
+    digest, rest = made.digest(), stream[: LAG + 3]
+    assert any(run(made, rest))
+    again = model()
+    again._engine.restore(copy.state())
+    assert again.digest() == digest == copy.digest()
+    run(again, rest)
+    assert again.digest() == made.digest()

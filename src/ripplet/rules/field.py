@@ -26,6 +26,12 @@ class Field:
         """Rows of the same kind, in the same place, none yet."""
         return Growing(self._kind, (self._dim,), directory=self._directory)
 
+    def filled(self, rows: NDArray[Any]) -> Growing:
+        """The same kind of rows, with these numbers."""
+        own = self.empty()
+        own.grow(len(rows))[:] = rows
+        return own
+
     def grow(self) -> None:
         """Have a row for every row of the graph."""
         if len(self.vectors) < self.graph.adjacency.rows:

@@ -25,6 +25,7 @@ class Pending:
     until: int
     correction: Future[Correction]
     touched: list[Touched] = field(default_factory=list)  # by every batch since then
+    shared: bool = False  # whether a copy of the state has the correction too, so that it must stay as it is
 
     @classmethod
     def begin(cls, rule: RippleRule, vectors: Field, since: int, lag: int) -> Pending:
@@ -39,10 +40,13 @@ class Pending:
         """Correct all vectors, once it is worked out; the rows that moved more than the threshold."""
         with aside():
             correction = self.correction.result()
+            if self.shared:
+                correction = correction._replace(rows=vectors.filled(correction.rows.array))
         return rule.take_over(vectors, correction, self.touched, self.until, threshold, aside)
 
     def copy(self) -> Pending:
-        """As it stands now, whatever is touched later."""
+        """As it stands now, whatever is touched or taken over later."""
+        self.shared = True
         return replace(self, touched=list(self.touched))
 
     def state(self) -> dict[str, NDArray[Any]]:

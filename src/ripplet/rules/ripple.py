@@ -142,10 +142,9 @@ class RippleRule:
 
     def correction_from(self, state: dict[str, NDArray[Any]], field: Field) -> Correction:
         """The correction whose `state` this is."""
-        degree, rows = float(state["mean_degree"]), field.empty()
+        degree, rows = float(state["mean_degree"]), field.filled(state["rows"])
         space = self._new_space(degree)
         space.restore(state)
-        rows.grow(len(state["rows"]))[:] = state["rows"]
         return Correction(space, degree, rows, state["arrival"], state["edged"], int(state["next_arrival"]))
 
     def take_over(
