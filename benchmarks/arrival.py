@@ -16,7 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplet import Batch, Embedder
-from ripplet.graph._kernels import TOP, apply_edges
+from ripplet.graph._block_kernels import TOP
+from ripplet.graph._kernels import apply_edges
 from ripplet.influence._kernels import key_of, spread
 from ripplet.rules._kernels import UNLIMITED, Turn, World, ripple
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ripplet import Embedder
 from ripplet.engine import Engine
 from ripplet.events import Batch
+from ripplet.intrinsics import number
 from ripplet.rules import _kernels as kernels
 from ripplet.views.operators import Operator
 
@@ -70,7 +71,7 @@ def gather_average(vectors: Any, read: Any, ends: Any, out: Any) -> None:
         for place in range(first, ends[i]):
             row = vectors[read[place]]
             for j in range(total.size):
-                total[j] += kernels.number(row[j])
+                total[j] += number(row[j])
         over = np.float32(1.0 / max(ends[i] - first, 1))
         target = out[i % len(out)]
         for j in range(total.size):

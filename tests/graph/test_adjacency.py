@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ripplet.errors import FormatError, InvalidValueError, RippletError
+from ripplet.graph import _block_kernels as blocks
 from ripplet.graph import _kernels as kernels
 from ripplet.graph.adjacency import MAX_ROWS, Adjacency, grown
 
@@ -168,7 +169,7 @@ def test_everything_in_and_out_again_leaves_nothing(directed: bool, by_vertex: b
     assert adjacency.packed()["neighbour"].size == 0
     assert not adjacency.links.strength.any()
     assert not adjacency.links.in_strength.any()
-    assert (adjacency.links.room == kernels.NO_ROOM).all()
+    assert (adjacency.links.room == blocks.NO_ROOM).all()
 
 
 def _one_by_one(adjacency: Adjacency, pairs: NDArray[np.int64]) -> None:
@@ -195,7 +196,7 @@ def test_blocks_are_used_again(
     for _ in range(6):
         add(adjacency, pairs)
         take_out(adjacency, pairs)
-        tops.append(int(adjacency.links.heads[kernels.TOP]))
+        tops.append(int(adjacency.links.heads[blocks.TOP]))
     adjacency.check()
     assert adjacency.edges == 0
     assert len(set(tops[1:])) == 1
@@ -207,7 +208,7 @@ def test_a_changing_graph_of_constant_size_takes_bounded_memory() -> None:
         pairs = random_pairs(300, 2000, seed)
         add(adjacency, pairs)
         add(adjacency, np.random.default_rng(seed).permutation(pairs), REMOVE)
-        tops.append(int(adjacency.links.heads[kernels.TOP]))
+        tops.append(int(adjacency.links.heads[blocks.TOP]))
     assert tops[-1] < 1.25 * tops[4]
 
 
@@ -297,8 +298,8 @@ def _weight(value: float) -> Callable[[Adjacency], None]:
         (_one_sided, "one end only"),
         (_twice, "twice"),
         (_set("strength", 0, 5.0), "sums of weights"),
-        (_set("heads", kernels.EDGES, 7), "number of edges"),
-        (_set("heads", kernels.TOP, 7), "overlap"),
+        (_set("heads", blocks.EDGES, 7), "number of edges"),
+        (_set("heads", blocks.TOP, 7), "overlap"),
         (_set("begin", 3, 0), "overlap"),
         (_set("room", 3, 2), "overlap"),
         (_weight(-1.0), "not positive"),
@@ -384,7 +385,7 @@ def test_a_hub_is_looked_up_and_stays_what_a_plain_dict_says(directed: bool) -> 
         add(adjacency, np.stack([np.zeros_like(gone), gone], axis=1), REMOVE)
         for leaf in gone.tolist():
             del known[leaf]
-        assert adjacency.links.index_at[0] == kernels.NO_INDEX, turn
+        assert adjacency.links.index_at[0] == blocks.NO_INDEX, turn
         adjacency.check()
     begin, count = int(adjacency.links.begin[0]), int(adjacency.links.count[0])
     slots = slice(begin, begin + count)
@@ -404,6 +405,6 @@ def test_the_indices_of_hubs_are_recycled() -> None:
     for _ in range(6):
         add(adjacency, np.stack([np.zeros_like(leaves), leaves], axis=1))
         adjacency.remove_vertex(0)
-        tops.append(int(adjacency.links.heads[kernels.INDEX_TOP]))
+        tops.append(int(adjacency.links.heads[blocks.INDEX_TOP]))
     assert tops[-1] == tops[0]
     adjacency.check()

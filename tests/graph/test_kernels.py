@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ripplet.graph import _block_kernels as blocks
 from ripplet.graph import _kernels as kernels
-from ripplet.graph._kernels import ADD, EDGES, LOOPS, NO_ROOM, REMOVE, SUM, TOP, Links
+from ripplet.graph._block_kernels import EDGES, LOOPS, NO_ROOM, TOP, Links
+from ripplet.graph._kernels import ADD, REMOVE, SUM
 
 ROWS = 6
 edges = st.lists(
@@ -34,8 +36,8 @@ def empty(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
         neighbour=np.zeros(slots, np.int32),
         weight=weight,
         outgoing=np.zeros(slots, np.float32) if directed else weight,
-        heads=kernels.no_blocks(),
-        index_at=np.full(rows, kernels.NO_INDEX, np.int64),
+        heads=blocks.no_blocks(),
+        index_at=np.full(rows, blocks.NO_INDEX, np.int64),
         places=np.zeros(0, np.int32),
     )
 
@@ -134,36 +136,6 @@ def test_slots_and_edges_are_found_from_either_end() -> None:
     assert found.tolist() == [(u, v) in pairs for u, v in zip(src, dst, strict=True)]
     kernels.has_edges(links, src, dst, found, False)
     assert found.tolist() == [(u, v) in pairs or (v, u) in pairs for u, v in zip(src, dst, strict=True)]
-
-
-def take_block(links: Links, room: int) -> int:
-    return kernels._take_block(links.heads, 0, TOP, links.neighbour, room)
-
-
-def give_block(links: Links, at: int, room: int) -> None:
-    kernels._give_block(links.heads, 0, links.neighbour, at, room)
-
-
-def test_free_blocks_come_back_last_first_then_fresh_from_the_top() -> None:
-    links = empty(64)
-    first, second, other = (take_block(links, room) for room in (2, 2, 3))
-    assert (first, second, other, links.heads[TOP]) == (0, 4, 8, 16)
-    give_block(links, first, 2)
-    give_block(links, second, 2)
-    assert [take_block(links, 2) for _ in range(3)] == [second, first, 16]
-    assert kernels._has_block(links, 5)
-    assert not kernels._has_block(links, 6)
-    give_block(links, other, 3)
-    assert kernels._has_block(links, 3)
-
-
-@pytest.mark.parametrize("address", [-1, 0, 2**31 - 2, 2**31 - 1, 2**31, 2**45 + 12345])
-def test_free_lists_reach_beyond_two_to_the_31_slots(address: int) -> None:
-    links = empty(8)
-    links.heads[1] = address
-    give_block(links, 4, 1)
-    assert take_block(links, 1) == 4
-    assert links.heads[1] == address
 
 
 def test_a_moved_row_keeps_its_slots_and_gives_its_block_back() -> None:

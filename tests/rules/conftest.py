@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ripplet.embedder import Embedder
 from ripplet.engine import Engine
 from ripplet.influence._kernels import draw, key_of, sampled_slot
-from ripplet.rules._kernels import RESAMPLE, Turn, World
+from ripplet.rules._gather_kernels import World
+from ripplet.rules._kernels import RESAMPLE, Turn
 
 EVERYTHING = 1 << 60
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ripplet.embedder import Embedder
 from ripplet.events import Batch, Op
-from ripplet.graph._kernels import TOP
+from ripplet.graph._block_kernels import TOP
 
 
 @settings(max_examples=40)

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from ripplet.engine import Engine
 from ripplet.events import Batch, Op
+from ripplet.influence._kernels import sampled_slot
 from ripplet.rules import _kernels as kernels
+from ripplet.rules._gather_kernels import World
 from ripplet.rules._kernels import UNLIMITED, Turn
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -91,7 +93,7 @@ def test_a_sample_reads_no_more_than_the_limit(engine_of: Any, reference: Any) -
     out, again = np.empty((2, 1, 4), np.float32)
     kernels.refresh(world, rows, 5, key, out)
     np.testing.assert_allclose(out[0], plain.refreshed(int(rows[0]), 5, key), rtol=1e-3, atol=1e-4)
-    read = {plain.around(rows[0])[0] + kernels.sampled_slot(key, int(world.arrival[rows[0]]), i, 299) for i in range(5)}
+    read = {plain.around(rows[0])[0] + sampled_slot(key, int(world.arrival[rows[0]]), i, 299) for i in range(5)}
     others = [int(world.links.neighbour[slot]) for slot in plain.around(rows[0]) if slot not in read]
     assert len(others) >= 294
     world.vectors[others] = np.nan
@@ -170,7 +172,7 @@ def test_a_refresh_of_an_exact_embedding_changes_nothing(engine_of: Any, edges_o
     basis = rule.space.views[0].start(engine.graph.adjacency, engine.graph.rows, 4, threads=1)
     assert basis.mu.min() > 0.02 * basis.mu.max()
     rows = np.flatnonzero(field.placed)
-    exact = kernels.World(
+    exact = World(
         engine.graph.adjacency.links,
         engine.graph.arrival,
         field.placed,

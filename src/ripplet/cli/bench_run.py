@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplet.datasets.synthetic import preferential_attachment
 from ripplet.embedder import Embedder
-from ripplet.graph._kernels import TOP
+from ripplet.graph._block_kernels import TOP
 
 if TYPE_CHECKING:
     from rich.progress import Progress

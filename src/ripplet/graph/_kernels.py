@@ -1,142 +1,44 @@
-"""Kernels of the growing adjacency: blocks of power-of-two size in one arena, recycled through free lists.
+"""Kernels of the growing adjacency: edges are added, given another weight and taken out.
 
 A vertex's neighbours lie side by side in one block, in the order in which the edges came. When a block is full its
-content moves to one twice as large and the old block joins the free list of its size; the first two slots of a free
-block hold the address of the next free one.
-
-A long list is not searched but looked up: a hub has an index, a hash table of the positions of its neighbours, in an
-arena of its own. It is made when an edge is added and forgotten when the list is moved or something is taken out.
+content moves to one twice as large.
 """
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ripplet.graph._block_kernels import (
+    EDGES,
+    HUB,
+    INDEX_TOP,
+    LOOPS,
+    MIN_ROOM,
+    NO_INDEX,
+    NO_ROOM,
+    TOP,
+    Links,
+    give_block,
+    has_block,
+    take_block,
+)
+from ripplet.graph._hub_kernels import forget_index, index_hub, looked_up, note_place
 from ripplet.intrinsics import prefetch
-
-MIN_ROOM = 1  # the smallest block has 2**1 slots: enough to hold a free-list address
-NO_ROOM = -1
-TOP = 40  # heads[TOP]: the first slot of the arena never used
-EDGES = 41  # heads[EDGES]: edges alive
-LOOPS = 42  # heads[LOOPS]: self-loops left out so far
-INDEX_TOP = 43  # heads[INDEX_TOP]: the first place of the arena of indices never used
-INDICES = 44  # heads[INDICES + room]: the free blocks of 2**room places there
-HEADS = INDICES + 40
-HUB = 11  # a list in a block of 2**11 slots or more has an index
-NO_INDEX = -1
 
 ADD, REMOVE = 0, 1  # as ripplet.events.Op
 HEAVIEST = 3e38  # a repeated edge gets no heavier than float32 can hold
 SUM, IGNORE, REPLACE = 0, 1, 2  # what a repeated edge does
 
 
-class Links(NamedTuple):
-    """The adjacency as kernels see it: per row, then per slot of the arena, then the allocator."""
-
-    begin: NDArray[np.int64]
-    count: NDArray[np.int32]  # type: ignore[assignment]  # a tuple's own `count` is not missed
-    room: NDArray[np.int8]
-    strength: NDArray[np.float64]
-    in_strength: NDArray[np.float64]  # the same array as `strength` when undirected
-    neighbour: NDArray[np.int32]
-    weight: NDArray[np.float32]
-    outgoing: NDArray[np.float32]  # the part of `weight` that points away; the same array when undirected
-    heads: NDArray[np.int64]
-    index_at: NDArray[np.int64]  # per row, where its index begins in `places`
-    places: NDArray[np.int32]  # 1 + the position of a neighbour in its list; 0 where a place is empty
-
-
-def no_blocks() -> NDArray[np.int64]:
-    """An allocator that has given out nothing."""
-    heads = np.full(HEADS, -1, np.int64)
-    heads[TOP : INDEX_TOP + 1] = 0
-    return heads
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _take_block(heads: NDArray[np.int64], lists: int, top: int, cells: NDArray[np.int32], room: int) -> int:
-    """The first cell of a block of 2**room of them: a recycled one, else fresh from the top."""
-    at = heads[lists + room]
-    if at >= 0:
-        heads[lists + room] = ((np.int64(cells[at]) << 31) | np.int64(cells[at + 1])) - 1
-        return at
-    at = heads[top]
-    heads[top] = at + (1 << room)
-    return at
-
-
-@njit(cache=True, nogil=True)
-def _has_block(links: Links, room: int) -> bool:
-    """Whether there is a block of 2**room slots."""
-    return links.heads[room] >= 0 or links.heads[TOP] + (1 << room) <= links.neighbour.size
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _give_block(heads: NDArray[np.int64], lists: int, cells: NDArray[np.int32], at: int, room: int) -> None:
-    following = heads[lists + room] + 1
-    cells[at] = following >> 31
-    cells[at + 1] = following & 0x7FFFFFFF
-    heads[lists + room] = at
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _home(other: int, mask: int) -> Any:
-    """Where in an index the search for a neighbour begins."""
-    return np.int64((np.uint64(other) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
-
-
-@njit(cache=True, nogil=True)
-def _note_place(links: Links, row: int, other: int, position: int) -> None:
-    """Enter a neighbour into the index of a row."""
-    base, mask = links.index_at[row], (2 << links.room[row]) - 1
-    place = _home(other, mask)
-    while links.places[base + place] != 0:
-        place = (place + 1) & mask
-    links.places[base + place] = position + 1
-
-
-@njit(cache=True, nogil=True)
-def _make_index(links: Links, row: int) -> None:
-    """Have an index of a hub."""
-    room = links.room[row]
-    base = _take_block(links.heads, INDICES, INDEX_TOP, links.places, room + 1)
-    links.places[base : base + (2 << room)] = 0
-    links.index_at[row] = base
-    for i in range(links.count[row]):
-        _note_place(links, row, links.neighbour[links.begin[row] + i], i)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _forget_index(links: Links, row: int) -> None:
-    if links.index_at[row] != NO_INDEX:
-        _give_block(links.heads, INDICES, links.places, links.index_at[row], links.room[row] + 1)
-        links.index_at[row] = NO_INDEX
-
-
-@njit(cache=True, nogil=True)
-def _looked_up(links: Links, row: int, other: int) -> int:
-    """The slot of a neighbour by the index of a row, -1 where there is none."""
-    base, mask, begin = links.index_at[row], (2 << links.room[row]) - 1, links.begin[row]
-    place = _home(other, mask)
-    while links.places[base + place] != 0:
-        at = begin + links.places[base + place] - 1
-        if links.neighbour[at] == other:
-            return at
-        place = (place + 1) & mask
-    return -1
-
-
 @njit(cache=True, nogil=True)
 def _resize(links: Links, row: int, room: int, directed: bool) -> None:
     """Move a row's slots to a block of another size (NO_ROOM: to none)."""
-    _forget_index(links, row)
+    forget_index(links, row)
     old, old_room, count = links.begin[row], links.room[row], links.count[row]
     if room != NO_ROOM:
-        at = _take_block(links.heads, 0, TOP, links.neighbour, room)
+        at = take_block(links.heads, 0, TOP, links.neighbour, room)
         for i in range(count):
             links.neighbour[at + i] = links.neighbour[old + i]
             links.weight[at + i] = links.weight[old + i]
@@ -144,7 +46,7 @@ def _resize(links: Links, row: int, room: int, directed: bool) -> None:
                 links.outgoing[at + i] = links.outgoing[old + i]
         links.begin[row] = at
     if old_room != NO_ROOM:
-        _give_block(links.heads, 0, links.neighbour, old, old_room)
+        give_block(links.heads, 0, links.neighbour, old, old_room)
     links.room[row] = room
 
 
@@ -163,14 +65,14 @@ def _append(links: Links, row: int, other: int, weight: float, outgoing: float, 
     links.count[row] = count + 1
     links.strength[row] += weight
     if links.index_at[row] != NO_INDEX:
-        _note_place(links, row, other, count)
+        note_place(links, row, other, count)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def find_slot(links: Links, row: int, other: int) -> int:
     """The slot of `other` among the neighbours of `row`, -1 where there is none."""
     if links.index_at[row] != NO_INDEX:
-        return _looked_up(links, row, other)
+        return looked_up(links, row, other)
     begin = links.begin[row]
     for at in range(begin, begin + links.count[row]):
         if links.neighbour[at] == other:
@@ -210,7 +112,7 @@ def _resum(links: Links, row: int) -> None:
 @njit(cache=True, nogil=True)
 def _drop_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     """Take one neighbour out, the others keeping their order; give room back where three quarters are unused."""
-    _forget_index(links, row)
+    forget_index(links, row)
     end = links.begin[row] + links.count[row] - 1
     for at in range(slot, end):
         links.neighbour[at] = links.neighbour[at + 1]
@@ -222,7 +124,7 @@ def _drop_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     room = links.room[row]
     if count == 0:
         _resize(links, row, NO_ROOM, directed)
-    elif room > MIN_ROOM and count * 4 <= 1 << room and _has_block(links, room - 1):
+    elif room > MIN_ROOM and count * 4 <= 1 << room and has_block(links, room - 1):
         _resize(links, row, room - 1, directed)
     _resum(links, row)
 
@@ -314,12 +216,6 @@ def _fits(links: Links, src: int, dst: int) -> bool:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _index_hub(links: Links, row: int) -> None:
-    if links.room[row] >= HUB and links.index_at[row] == NO_INDEX:
-        _make_index(links, row)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
 def _look_ahead(links: Links, pairs: NDArray[np.int64], i: int) -> None:
     """Ask memory for what the operations after the i-th will need: first the lines of both ends, then their blocks."""
     if i + 16 < len(pairs):
@@ -361,8 +257,8 @@ def apply_edges(
             return i
         before_src, before_dst = links.strength[src], links.strength[dst]
         if op[i] == ADD:
-            _index_hub(links, src)
-            _index_hub(links, dst)
+            index_hub(links, src)
+            index_hub(links, dst)
             change = abs(_add_edge(links, src, dst, weight[i], repeated, directed))
         else:
             change = abs(_remove_edge(links, src, dst, directed))
@@ -370,16 +266,6 @@ def apply_edges(
             chance[i, 0] = change / max(before_src, links.strength[src])
             chance[i, 1] = change / max(before_dst, links.strength[dst])
     return op.size
-
-
-@njit(cache=True, nogil=True)
-def index_is_right(links: Links, row: int) -> bool:
-    """Whether every neighbour is found by the index of a row, and nothing else stands in it."""
-    base, size = links.index_at[row], 2 << links.room[row]
-    for at in range(links.begin[row], links.begin[row] + links.count[row]):
-        if _looked_up(links, row, links.neighbour[at]) != at:
-            return False
-    return np.count_nonzero(links.places[base : base + size]) == links.count[row]
 
 
 @njit(cache=True, nogil=True)

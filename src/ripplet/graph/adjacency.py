@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplet.errors import FormatError, RippletError, one_of
+from ripplet.graph import _block_kernels as blocks
 from ripplet.graph import _kernels as kernels
-from ripplet.graph._kernels import Links
+from ripplet.graph._block_kernels import Links
+from ripplet.graph._hub_kernels import index_is_right
 from ripplet.storage import Growing, more
 
 REPEATED = {"add": kernels.SUM, "ignore": kernels.IGNORE, "replace": kernels.REPLACE}
@@ -43,7 +45,7 @@ class Adjacency:
         self._vertices = Growing(vertex, fill=_free(vertex))
         self._slots = Growing([*_SLOT, *([("outgoing", np.float32)] if directed else [])])
         self._places = Growing(np.int32)
-        self._heads = kernels.no_blocks()
+        self._heads = blocks.no_blocks()
         self._look()
 
     def _look(self) -> None:
@@ -74,18 +76,18 @@ class Adjacency:
     @property
     def edges(self) -> int:
         """How many edges there are (each counted once; both directions count when directed)."""
-        return int(self.links.heads[kernels.EDGES])
+        return int(self.links.heads[blocks.EDGES])
 
     @property
     def loops(self) -> int:
         """How many self-loops were left out."""
-        return int(self.links.heads[kernels.LOOPS])
+        return int(self.links.heads[blocks.LOOPS])
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays that are in use."""
         vertices, slots = self._vertices.array, self._slots.array
-        used = int(self._heads[kernels.TOP]) * slots.itemsize + int(self._heads[kernels.INDEX_TOP]) * 4
+        used = int(self._heads[blocks.TOP]) * slots.itemsize + int(self._heads[blocks.INDEX_TOP]) * 4
         return vertices.nbytes + used
 
     def ensure_rows(self, rows: int) -> None:
@@ -146,9 +148,9 @@ class Adjacency:
         """Have room for whatever the next edge needs, or for so many slots."""
         room = int(self.links.room.max(initial=0))
         most = 8 << max(room, 0)
-        self._slots.grow(self._enough(self._slots, kernels.TOP, max(most, 1024), least))
-        if room + 1 >= kernels.HUB:
-            self._places.grow(self._enough(self._places, kernels.INDEX_TOP, most))
+        self._slots.grow(self._enough(self._slots, blocks.TOP, max(most, 1024), least))
+        if room + 1 >= blocks.HUB:
+            self._places.grow(self._enough(self._places, blocks.INDEX_TOP, most))
         self._look()
 
     def _enough(self, arena: Growing, top: int, most: int, least: int = 0) -> int:
@@ -160,10 +162,10 @@ class Adjacency:
         """The same edges in arrays of their own."""
         copy = Adjacency(directed=self.directed, duplicates=self.duplicates)
         copy._vertices.grow(self.rows)[:] = self._vertices.array
-        used = int(self._heads[kernels.TOP])
+        used = int(self._heads[blocks.TOP])
         copy._slots.grow(used)[:] = self._slots.array[:used]
-        copy._heads[: kernels.INDEX_TOP] = self._heads[: kernels.INDEX_TOP]
-        copy._vertices.array["index_at"] = kernels.NO_INDEX  # which it makes for itself if it has to
+        copy._heads[: blocks.INDEX_TOP] = self._heads[: blocks.INDEX_TOP]
+        copy._vertices.array["index_at"] = blocks.NO_INDEX  # which it makes for itself if it has to
         copy._look()
         return copy
 
@@ -188,10 +190,10 @@ class Adjacency:
         if int(degree.sum()) != packed["neighbour"].size or packed["neighbour"].size != packed["weight"].size:
             raise FormatError("the saved adjacency is inconsistent: degrees and neighbours do not match")
         self.ensure_rows(degree.size)
-        room = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 2))), kernels.NO_ROOM).astype(np.int8)
+        room = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 2))), blocks.NO_ROOM).astype(np.int8)
         size = np.where(degree > 0, np.int64(1) << np.maximum(room, 0).astype(np.int64), 0)
         begin = np.cumsum(size) - size
-        self.links.heads[kernels.TOP] = int(size.sum())
+        self.links.heads[blocks.TOP] = int(size.sum())
         self._grow_arena(int(size.sum()))
         rows = slice(0, degree.size)
         self.links.begin[rows], self.links.count[rows], self.links.room[rows] = begin, degree, room
@@ -202,7 +204,7 @@ class Adjacency:
         if directed:
             self.links.outgoing[slots], self.links.in_strength[rows] = packed["outgoing"], packed["in_strength"]
             edges = int((packed["outgoing"] > 0).sum())
-        self.links.heads[kernels.EDGES] = edges
+        self.links.heads[blocks.EDGES] = edges
         return self
 
     def slots(self, rows: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.int64]:
@@ -225,7 +227,7 @@ class Adjacency:
         used = np.concatenate([self._blocks(), self._free_blocks()])
         order = used[np.argsort(used[:, 0], kind="stable")]
         ends = order[:, 0] + order[:, 1]
-        top = int(links.heads[kernels.TOP])
+        top = int(links.heads[blocks.TOP])
         sums = np.zeros(self.rows)
         np.add.at(sums, np.repeat(np.arange(self.rows), links.count), links.weight[slots].astype(np.float64))
         faults = {
@@ -235,7 +237,7 @@ class Adjacency:
             "a vertex is its own neighbour": (matrix.diagonal() != 0).any(),
             "strengths are not the sums of weights": self._wrong_sums(sums).any(),
             "an index of a hub is wrong": not all(
-                kernels.index_is_right(links, row) for row in np.flatnonzero(links.index_at != kernels.NO_INDEX)
+                index_is_right(links, row) for row in np.flatnonzero(links.index_at != blocks.NO_INDEX)
             ),
             "in-strengths are not the sums of incoming weights": (
                 np.abs(np.bincount(links.neighbour[slots], links.outgoing[slots], self.rows) - links.in_strength)
@@ -245,7 +247,7 @@ class Adjacency:
             "a weight is not positive": (links.weight[slots] <= 0).any(),
             "the number of edges is off": self.edges != self._count_edges(),
             "a row has more neighbours than slots": (links.count > 1 << links.room.clip(0).astype(np.int64)).any(),
-            "a row without slots has neighbours": (links.count[links.room == kernels.NO_ROOM] > 0).any(),
+            "a row without slots has neighbours": (links.count[links.room == blocks.NO_ROOM] > 0).any(),
         }
         for fault, found in faults.items():
             if found:
@@ -254,20 +256,20 @@ class Adjacency:
     def _wrong_sums(self, sums: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Where a strength is not the sum over its slots, to the bit, or nearly where there are many."""
         apart = np.abs(sums - self.links.strength)
-        return np.where(self.links.room >= kernels.HUB, apart > ROUNDING * sums, apart != 0)
+        return np.where(self.links.room >= blocks.HUB, apart > ROUNDING * sums, apart != 0)
 
     def _count_edges(self) -> int:
         slots = self.slots()
         return int((self.links.outgoing[slots] > 0).sum()) if self.directed else slots.size // 2
 
     def _blocks(self) -> NDArray[np.int64]:
-        held = self.links.room != kernels.NO_ROOM
+        held = self.links.room != blocks.NO_ROOM
         sizes = np.int64(1) << self.links.room[held].astype(np.int64)
         return np.stack([self.links.begin[held], sizes], axis=1)
 
     def _free_blocks(self) -> NDArray[np.int64]:
         found = []
-        for room in range(kernels.TOP):
+        for room in range(blocks.TOP):
             at = int(self.links.heads[room])
             while at >= 0:
                 found.append((at, 1 << room))
@@ -278,7 +280,7 @@ class Adjacency:
 def _free(vertex: np.dtype[Any]) -> NDArray[Any]:
     """A row without a vertex."""
     free = np.zeros((), vertex)
-    free["arrival"], free["room"], free["index_at"] = -1, kernels.NO_ROOM, kernels.NO_INDEX
+    free["arrival"], free["room"], free["index_at"] = -1, blocks.NO_ROOM, blocks.NO_INDEX
     return free
 
 

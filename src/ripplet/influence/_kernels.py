@@ -6,7 +6,7 @@ import numpy as np
 from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
-from ripplet.graph._kernels import Links
+from ripplet.graph._block_kernels import Links
 from ripplet.intrinsics import prefetch
 
 AHEAD = 64  # neighbours that are asked for before the first is looked at

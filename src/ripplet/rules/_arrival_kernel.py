@@ -13,9 +13,11 @@ from numba import njit, types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
+from ripplet.graph._block_kernels import HUB, INDEX_TOP, MIN_ROOM, NO_ROOM, TOP, Links
 from ripplet.graph._id_kernels import ROWS, USED, Names, Table, find_names, resolve
-from ripplet.graph._kernels import HUB, INDEX_TOP, MIN_ROOM, NO_ROOM, TOP, Links, apply_edges
-from ripplet.rules._kernels import Turn, World, ripple
+from ripplet.graph._kernels import apply_edges
+from ripplet.rules._gather_kernels import World
+from ripplet.rules._kernels import Turn, ripple
 
 
 @structref.register

@@ -12,23 +12,13 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from ripplet.graph._kernels import Links
-from ripplet.influence._kernels import draw, key_of, mark_new, sampled_slot, spread
-from ripplet.intrinsics import LINE, number, prefetch, set_number
-from ripplet.views._kernels import Frame
+from ripplet.graph._block_kernels import Links
+from ripplet.influence._kernels import draw, key_of, mark_new, spread
+from ripplet.intrinsics import number
+from ripplet.rules._gather_kernels import World, gather, gather_placed, look_ahead, step
 
 UNLIMITED = 1 << 62
 RESAMPLE = 1 << 20  # keeps the draws that sample neighbours for reading apart from those that test them
-
-
-class World(NamedTuple):
-    """The state that a batch works on."""
-
-    links: Links
-    arrival: NDArray[np.int64]
-    placed: NDArray[np.uint8]
-    vectors: NDArray[np.float32]
-    frame: Frame
 
 
 class Turn(NamedTuple):
@@ -39,115 +29,6 @@ class Turn(NamedTuple):
     depth: int
     max_reads: int
     first_new: int  # arrival numbers from here on are new in this batch
-
-
-AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer list is on its way by itself
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def look_ahead(world: World, rows: NDArray[np.int64], i: int, lines_too: bool) -> None:
-    """Ask memory for what the rows after the i-th will read: their lines, their neighbours, these neighbours' vectors.
-
-    With `lines_too`, also what is noted of these neighbours. A row is reached by three steps that each wait for the one
-    before. Taken for different rows at a time, they overlap.
-    """
-    links, vectors = world.links, world.vectors
-    if i + 6 < rows.size:
-        prefetch(links.begin, rows[i + 6], 0)
-    if i + 3 < rows.size:
-        prefetch(links.neighbour, links.begin[rows[i + 3]], 0)
-        prefetch(links.neighbour, links.begin[rows[i + 3]], 1)
-    if i + 1 < rows.size:
-        begin, lines = links.begin[rows[i + 1]], -(-vectors.shape[1] * vectors.itemsize // LINE)
-        for slot in range(begin, begin + min(links.count[rows[i + 1]], AHEAD)):
-            other = links.neighbour[slot]
-            if lines_too:
-                prefetch(world.arrival, other, 0)
-            for line in range(lines):
-                prefetch(vectors, other, line)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Add a·x of the slots begin … end−1 to the total, one after the other; Σa and Σa²."""
-    links, vectors = world.links, world.vectors
-    sum_a, sum_aa = 0.0, 0.0
-    slot = begin
-    while slot + 4 <= end:  # four at a time: the total is loaded and stored a quarter as often
-        a, p = links.weight[slot], vectors[links.neighbour[slot]]
-        b, q = links.weight[slot + 1], vectors[links.neighbour[slot + 1]]
-        c, r = links.weight[slot + 2], vectors[links.neighbour[slot + 2]]
-        d, s = links.weight[slot + 3], vectors[links.neighbour[slot + 3]]
-        for j in range(total.size):
-            sum_j = total[j] + a * number(p[j])
-            sum_j = sum_j + b * number(q[j])
-            sum_j = sum_j + c * number(r[j])
-            total[j] = sum_j + d * number(s[j])
-        slot += 4
-    for rest in range(slot, end):
-        a, p = links.weight[rest], vectors[links.neighbour[rest]]
-        for j in range(total.size):
-            total[j] += a * number(p[j])
-    for at in range(begin, end):
-        sum_a += links.weight[at]
-        sum_aa += np.float64(links.weight[at]) * links.weight[at]
-    return sum_a, sum_aa
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _gather(world: World, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Sum a·x over all neighbours (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
-    links = world.links
-    begin, count = links.begin[row], links.count[row]
-    total[:] = 0
-    if count <= limit:
-        return _add_all(world, begin, begin + count, total)
-    sum_a, sum_aa = 0.0, 0.0
-    for i in range(limit):
-        slot = begin + sampled_slot(key, world.arrival[row], i, count)
-        a, aa = _add_all(world, slot, slot + 1, total)
-        sum_a += a
-        sum_aa += aa
-    if sum_a > 0:
-        scale = links.strength[row] / sum_a
-        for j in range(total.size):
-            total[j] *= scale
-        sum_a *= scale
-        sum_aa *= scale * scale  # the effective number of neighbours stays that of the sample
-    return sum_a, sum_aa
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _gather_placed(world: World, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Sum a·x over the neighbours that are placed and have an arrival number below `before`; Σa and Σa²."""
-    links = world.links
-    first, end = links.begin[row], links.begin[row] + links.count[row]
-    total[:] = 0
-    sum_a, sum_aa = 0.0, 0.0
-    while first < end:  # nearly always all of them, in one stretch
-        last = first
-        while last < end and world.placed[links.neighbour[last]] and world.arrival[links.neighbour[last]] < before:
-            last += 1
-        if last > first:
-            a, aa = _add_all(world, first, last, total)
-            sum_a += a
-            sum_aa += aa
-        first = last + 1
-    return sum_a, sum_aa
-
-
-@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def _step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> None:
-    """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b)."""
-    one = total.dtype.type(1)
-    mu, centre = frame.columns
-    for g in range(len(frame.views)):
-        tau, top, ridge = frame.views[g]
-        over = total.dtype.type(1.0 / ((sum_a + tau) * top))
-        r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
-        for j in range(np.uint64(frame.bounds[g]), np.uint64(frame.bounds[g + 1])):  # never negative: no check of that
-            m = mu[j]
-            set_number(out, j, (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r)))
 
 
 @njit(cache=True, nogil=True)
@@ -162,7 +43,7 @@ def preview(world: World, rows: NDArray[np.int64], weights: NDArray[np.float32],
             sum_a += weights[i]
             sum_aa += np.float64(weights[i]) * weights[i]
     if sum_a > 0:
-        _step(world.frame, total, sum_a, sum_aa, out)
+        step(world.frame, total, sum_a, sum_aa, out)
 
 
 @njit(cache=True, nogil=True)
@@ -171,15 +52,8 @@ def refresh(world: World, rows: NDArray[np.int64], limit: int, key: int, out: ND
     total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     for i in range(rows.size):
         look_ahead(world, rows, i, False)
-        sum_a, sum_aa = _gather(world, rows[i], limit, key, total)
-        _step(world.frame, total, sum_a, sum_aa, out[i])
-
-
-@njit(cache=True, nogil=True)
-def widen(vectors: NDArray[np.float32], row: int, out: NDArray[np.float32]) -> None:
-    """One row as numbers, whatever it is stored as."""
-    for j in range(out.size):
-        out[j] = number(vectors[row, j])
+        sum_a, sum_aa = gather(world, rows[i], limit, key, total)
+        step(world.frame, total, sum_a, sum_aa, out[i])
 
 
 @njit(cache=True, nogil=True)
@@ -197,9 +71,9 @@ def admit(world: World, rows: NDArray[np.int64]) -> None:
     for i in range(rows.size):
         look_ahead(world, rows, i, True)
         row = rows[i]
-        sum_a, sum_aa = _gather_placed(world, row, world.arrival[row], total)
+        sum_a, sum_aa = gather_placed(world, row, world.arrival[row], total)
         if sum_a > 0:
-            _step(world.frame, total, sum_a, sum_aa, world.vectors[row])
+            step(world.frame, total, sum_a, sum_aa, world.vectors[row])
             world.placed[row] = 1
 
 
@@ -270,8 +144,8 @@ def place(
     while ring.size:
         values = np.empty((ring.size, total.size), world.vectors.dtype)
         for i in range(ring.size):
-            sum_a, sum_aa = _gather_placed(world, ring[i], UNLIMITED, total)
-            _step(world.frame, total, sum_a, sum_aa, values[i])
+            sum_a, sum_aa = gather_placed(world, ring[i], UNLIMITED, total)
+            step(world.frame, total, sum_a, sum_aa, values[i])
         store(world, ring, values)
         newcomers = np.concatenate((newcomers, ring))
         ring = _unplaced_around(world, ring, seen, stamp)

@@ -19,7 +19,8 @@ from ripplet.influence.draws import draw_key
 from ripplet.parallel import blocks, for_blocks
 from ripplet.rules import _kernels as kernels
 from ripplet.rules._arrival_kernel import Stage, arrive, set_stage
-from ripplet.rules._kernels import UNLIMITED, Turn, World
+from ripplet.rules._gather_kernels import World
+from ripplet.rules._kernels import UNLIMITED, Turn
 from ripplet.rules.anchor import (
     Aside,
     Correction,

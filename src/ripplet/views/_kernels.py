@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplet.graph._kernels import Links
+from ripplet.graph._block_kernels import Links
 from ripplet.intrinsics import prefetch
 
 AHEAD = 8  # neighbours whose rows are asked for before they are needed: more would drive each other out again

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ripplet.errors import MissingExtraError, RippletError
-from ripplet.graph._kernels import TOP
+from ripplet.graph._block_kernels import TOP
 from ripplet.graph.adjacency import Adjacency
 from ripplet.parallel import blocks
 from ripplet.views.operators import Matrix, Operator

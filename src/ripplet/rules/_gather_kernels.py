@@ -1,0 +1,136 @@
+"""Gathering: the sum over a vertex's neighbours, and the row that a view's own operator makes of it.
+
+These are the inner loops of everything that moves a vector. They are compiled into whoever calls them: to hand over
+two dozen arrays costs more than to add up a row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ripplet.graph._block_kernels import Links
+from ripplet.influence._kernels import sampled_slot
+from ripplet.intrinsics import LINE, number, prefetch, set_number
+from ripplet.views._kernels import Frame
+
+AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer list is on its way by itself
+
+
+class World(NamedTuple):
+    """The state that a batch works on."""
+
+    links: Links
+    arrival: NDArray[np.int64]
+    placed: NDArray[np.uint8]
+    vectors: NDArray[np.float32]
+    frame: Frame
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def look_ahead(world: World, rows: NDArray[np.int64], i: int, lines_too: bool) -> None:
+    """Ask memory for what the rows after the i-th will read: their lines, their neighbours, these neighbours' vectors.
+
+    With `lines_too`, also what is noted of these neighbours. A row is reached by three steps that each wait for the one
+    before. Taken for different rows at a time, they overlap.
+    """
+    links, vectors = world.links, world.vectors
+    if i + 6 < rows.size:
+        prefetch(links.begin, rows[i + 6], 0)
+    if i + 3 < rows.size:
+        prefetch(links.neighbour, links.begin[rows[i + 3]], 0)
+        prefetch(links.neighbour, links.begin[rows[i + 3]], 1)
+    if i + 1 < rows.size:
+        begin, lines = links.begin[rows[i + 1]], -(-vectors.shape[1] * vectors.itemsize // LINE)
+        for slot in range(begin, begin + min(links.count[rows[i + 1]], AHEAD)):
+            other = links.neighbour[slot]
+            if lines_too:
+                prefetch(world.arrival, other, 0)
+            for line in range(lines):
+                prefetch(vectors, other, line)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Add a·x of the slots begin … end−1 to the total, one after the other; Σa and Σa²."""
+    links, vectors = world.links, world.vectors
+    sum_a, sum_aa = 0.0, 0.0
+    slot = begin
+    while slot + 4 <= end:  # four at a time: the total is loaded and stored a quarter as often
+        a, p = links.weight[slot], vectors[links.neighbour[slot]]
+        b, q = links.weight[slot + 1], vectors[links.neighbour[slot + 1]]
+        c, r = links.weight[slot + 2], vectors[links.neighbour[slot + 2]]
+        d, s = links.weight[slot + 3], vectors[links.neighbour[slot + 3]]
+        for j in range(total.size):
+            sum_j = total[j] + a * number(p[j])
+            sum_j = sum_j + b * number(q[j])
+            sum_j = sum_j + c * number(r[j])
+            total[j] = sum_j + d * number(s[j])
+        slot += 4
+    for rest in range(slot, end):
+        a, p = links.weight[rest], vectors[links.neighbour[rest]]
+        for j in range(total.size):
+            total[j] += a * number(p[j])
+    for at in range(begin, end):
+        sum_a += links.weight[at]
+        sum_aa += np.float64(links.weight[at]) * links.weight[at]
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def gather(world: World, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Sum a·x over all neighbours (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
+    links = world.links
+    begin, count = links.begin[row], links.count[row]
+    total[:] = 0
+    if count <= limit:
+        return _add_all(world, begin, begin + count, total)
+    sum_a, sum_aa = 0.0, 0.0
+    for i in range(limit):
+        slot = begin + sampled_slot(key, world.arrival[row], i, count)
+        a, aa = _add_all(world, slot, slot + 1, total)
+        sum_a += a
+        sum_aa += aa
+    if sum_a > 0:
+        scale = links.strength[row] / sum_a
+        for j in range(total.size):
+            total[j] *= scale
+        sum_a *= scale
+        sum_aa *= scale * scale  # the effective number of neighbours stays that of the sample
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def gather_placed(world: World, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Sum a·x over the neighbours that are placed and have an arrival number below `before`; Σa and Σa²."""
+    links = world.links
+    first, end = links.begin[row], links.begin[row] + links.count[row]
+    total[:] = 0
+    sum_a, sum_aa = 0.0, 0.0
+    while first < end:  # nearly always all of them, in one stretch
+        last = first
+        while last < end and world.placed[links.neighbour[last]] and world.arrival[links.neighbour[last]] < before:
+            last += 1
+        if last > first:
+            a, aa = _add_all(world, first, last, total)
+            sum_a += a
+            sum_aa += aa
+        first = last + 1
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> None:
+    """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b)."""
+    one = total.dtype.type(1)
+    mu, centre = frame.columns
+    for g in range(len(frame.views)):
+        tau, top, ridge = frame.views[g]
+        over = total.dtype.type(1.0 / ((sum_a + tau) * top))
+        r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
+        for j in range(np.uint64(frame.bounds[g]), np.uint64(frame.bounds[g + 1])):  # never negative: no check of that
+            m = mu[j]
+            set_number(out, j, (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r)))
