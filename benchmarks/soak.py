@@ -108,11 +108,12 @@ class Soak:
         most = self.greatest_rate()
         said(f"greatest rate: {most:,.0f} arrivals/s; half of it for {plan.minutes:g} minutes")
         self.began, first = time.monotonic(), self.stream.sent
-        beside = [threading.Thread(target=work) for work in (self.kill, self.look_on)]
+        killing, *_ = beside = [threading.Thread(target=work) for work in (self.kill, self.look_on)]
         for thread in beside:
             thread.start()
         try:
             report = play(self.beats(most / 2), self.stream.send, self.told)
+            killing.join()  # done by now, unless the stream was so slow that it came to an end before its time
         finally:
             self._over.set()
             for thread in beside:

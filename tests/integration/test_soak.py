@@ -29,8 +29,7 @@ def test_a_service_that_is_killed_under_traffic_ends_where_one_left_alone_does(t
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["faults"] == []  # the digest, the place of every batch, every read of what was acknowledged
-    assert 1 <= record["killed"] <= 2  # on a slow machine it may be over before the second
-    assert record["sent_again"] > 0
+    assert record["killed"] == 2
     assert record["snapshots"] > 1
     assert record["anchors"] > 1
     assert min(record["reads"], record["searches"], record["looks_at_changes"]) > 0
