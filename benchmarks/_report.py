@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+
+def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
+    """The least of a few timings: what the work takes when nothing else does."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
 
 
 def run(about: str | None, measure: Callable[[int], dict[str, Any]], size: str, default: int) -> None:

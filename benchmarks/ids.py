@@ -8,14 +8,12 @@ A dict and pandas, which have a Python object per text, are asked for a million 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from _report import run
+from _report import run, seconds
 from numpy.typing import NDArray
 
 from ripplet.events import IdColumn, as_list, take
@@ -96,16 +94,6 @@ def beside_others(names: IdColumn, queries: IdColumn) -> dict[str, float]:
     index, asked = pd.Index(as_list(names)), pd.Index(wanted)
     index.get_indexer(asked[:1])  # builds its hash table
     return {**ratios, "over_pandas": seconds(lambda: index.get_indexer(asked)) / ours}
-
-
-def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
-    """The least of a few timings: what the work takes when nothing else does."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 if __name__ == "__main__":

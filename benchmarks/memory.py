@@ -7,31 +7,17 @@ The graph is streamed in bulk from a start of 1 % of it; memory is what the proc
 
 from __future__ import annotations
 
-import resource
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _memory import memory
 from _report import run
 from numpy.typing import NDArray
 
 from ripplet import Embedder
 
 DIM, EDGES, BATCH = 128, 10, 50_000
-
-
-def resident() -> float:
-    """Megabytes that this process holds now."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError("no VmRSS in /proc/self/status")
-
-
-def peak() -> float:
-    """The most megabytes that this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def arrivals(first: int, last: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -45,12 +31,12 @@ def measure(vertices: int) -> dict[str, Any]:
     rng, start = np.random.default_rng(0), vertices // 100
     warm = Embedder(dim=8, threads=1).fit(arrivals(0, 500, rng))
     warm.partial_fit(arrivals(500, 1000, rng))
-    before = resident()
+    before = memory("VmRSS")
     model = Embedder(dim=DIM, anchor_growth=0).fit(arrivals(0, start, rng))
     began, step = time.perf_counter(), BATCH // EDGES
     for first in range(start, vertices, step):
         model.partial_fit(arrivals(first, min(first + step, vertices), rng))
-    streamed, grown, most = time.perf_counter() - began, resident(), peak()
+    streamed, grown, most = time.perf_counter() - began, memory("VmRSS"), memory("VmHWM")
     began = time.perf_counter()
     model.anchor()
     anchored = time.perf_counter() - began
@@ -62,7 +48,7 @@ def measure(vertices: int) -> dict[str, Any]:
         "resident_mb": grown,
         "resident_beyond_imports_mb": grown - before,
         "peak_without_anchor_mb": most,
-        "peak_with_anchor_mb": peak(),
+        "peak_with_anchor_mb": memory("VmHWM"),
         "adjacency_over_csr": model._engine.graph.adjacency.nbytes / csr,
         "stream_seconds": streamed,
         "anchor_seconds": anchored,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from _report import run
+from _report import run, seconds
 from numba import njit
 from numpy.typing import NDArray
 
@@ -28,7 +28,6 @@ from ripplet.views.operators import Operator
 
 DIM, DEGREE, START, AT_ONCE = 128, 5, 10_000, 10_000
 MEASURED = 0.1  # of the stream, its end
-REPEATS = 3
 
 Rows = NDArray[np.int64]
 
@@ -77,16 +76,6 @@ def gather_average(vectors: Any, read: Any, ends: Any, out: Any) -> None:
         for j in range(total.size):
             target[j] = total[j] * over
         first = ends[i]
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """The least of a few timings."""
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 def admitted(engine: Engine, new: Rows) -> Reads:

@@ -189,8 +189,8 @@ class Embedder:
     def nearest(self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10) -> list[tuple[Id, float]]:
         """The `k` vertices of highest cosine with a vertex (itself left out) or with a raw vector, best first.
 
-        Above 200,000 vertices, with `ripplet[ann]`, through an index: the cosines are exact, one in a hundred vertices
-        or so may be missed; `search="exact"` misses none.
+        Above 200,000 vertices, with `ripplet[ann]`, through an index: the cosines are exact, but now and then a vertex
+        is missed; `search="exact"` misses none.
         """
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InvalidValueError.of("k", "a whole number ≥ 1", k)

@@ -10,11 +10,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplet.graph._block_kernels import Links
-from ripplet.intrinsics import prefetch
+from ripplet.intrinsics import LINE, prefetch
 
 AHEAD = 8  # neighbours whose rows are asked for before they are needed: more would drive each other out again
-LINE = 16  # float32 in a cache line
-SLOTS = 8  # in a cache line
+FLOATS = LINE // 4  # of single precision in a line of memory
+SLOTS = LINE // 8  # in a line
 
 
 class Serving(NamedTuple):
@@ -53,7 +53,7 @@ def ask_for(links: Links, source: Columns, first: int, last: int) -> None:
     """Have the rows of the neighbours in these slots on their way."""
     for slot in range(first, last):
         row = np.int64(links.neighbour[slot]) * source.stride
-        for column in range(0, source.width, LINE):
+        for column in range(0, source.width, FLOATS):
             prefetch(source.flat, row + column, 0)
 
 
@@ -121,7 +121,9 @@ def multiply(links: Links, source: NDArray[np.float64], target: NDArray[np.float
     for row in range(first, last):
         if row + 2 * AHEAD < last:
             ask_for_slots(links, row + 2 * AHEAD)
-            for slot in range(links.begin[row + AHEAD], links.begin[row + AHEAD] + min(links.count[row + AHEAD], LINE)):
+            for slot in range(
+                links.begin[row + AHEAD], links.begin[row + AHEAD] + min(links.count[row + AHEAD], FLOATS)
+            ):
                 prefetch(source, links.neighbour[slot], 0)
         slot, end = links.begin[row], links.begin[row] + links.count[row]
         even = odd = 0.0

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from ripplet.intrinsics import LINE
 from ripplet.parallel import for_blocks
 from ripplet.views._kernels import Columns
 
-LINE = 64  # bytes of a cache line
 AT_ONCE = 8_192  # rows copied together
 
 Matrix = NDArray[Any]
