@@ -67,8 +67,8 @@ class Growing:
 
 
 def more(rows: int, needed: int) -> int:
-    """How many rows to grow to: twice as many where there are few, else an eighth more, to have little to spare."""
-    return max(needed, rows + max(rows // 8, min(rows, FEW)) + 16)
+    """How many rows to grow to: twice as many where there are few, else a sixteenth more, to have little to spare."""
+    return max(needed, rows + max(rows // 16, min(rows, FEW)) + 16)
 
 
 def numbers(rows: NDArray[Any]) -> NDArray[Any]:

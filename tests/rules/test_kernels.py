@@ -122,6 +122,8 @@ def test_each_small_step_agrees_with_the_reference(engine_of: Any, edges_of: Any
 
     assert sorted(kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, turn)) == sorted(plain.shaken(delta))
     kernels.admit(world, delta.arrived)
+    touched = delta.pairs.reshape(-1)
+    assert kernels.unsettled(world, touched).tolist() == [row for row in touched.tolist() if not world.placed[row]]
     newcomers = kernels.place(world, delta.arrived, delta.pairs.reshape(-1), engine.field.seen, 1)
     assert newcomers.tolist() == plain.place(delta.arrived.tolist(), delta.pairs.ravel().tolist())
     np.testing.assert_allclose(world.vectors, plain.x, rtol=2e-3, atol=1e-4)
@@ -155,6 +157,7 @@ def test_release_takes_back_what_has_no_edge_left(engine_of: Any) -> None:
     engine = engine_of([("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"), ("d", "e")])
     delta = follow(engine, Batch.of(["a", "d"], ["d", "e"], op=[Op.REMOVE] * 2))
     world, gone = engine.rule.world(engine.field), [engine.graph.ids.find_one(name) for name in "de"]
+    assert sorted(set(kernels.unsettled(world, delta.pairs.reshape(-1)).tolist())) == sorted(gone)
     lost = kernels.release(world, delta.pairs.reshape(-1))
     assert sorted(lost.tolist()) == sorted(gone)
     assert not world.placed[gone].any()

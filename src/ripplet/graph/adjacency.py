@@ -13,6 +13,7 @@ from ripplet.graph import _block_kernels as blocks
 from ripplet.graph import _kernels as kernels
 from ripplet.graph._block_kernels import Links
 from ripplet.graph._hub_kernels import index_is_right
+from ripplet.intrinsics import LINE
 from ripplet.storage import Growing, more
 
 REPEATED = {"add": kernels.SUM, "ignore": kernels.IGNORE, "replace": kernels.REPLACE}
@@ -34,6 +35,12 @@ _VERTEX = [
 _SLOT = [("neighbour", np.int32), ("weight", np.float32)]
 
 
+def _one_line(fields: list[tuple[str, Any]]) -> np.dtype[Any]:
+    """A record of these fields that fills a line of memory: to look at one of them brings all, and nothing else."""
+    padding = LINE - np.dtype(fields, align=True).itemsize
+    return np.dtype([*fields, ("", np.void, padding)], align=True)
+
+
 class Adjacency:
     """Who is connected to whom, by row. Names are the business of `Ids`, the two together that of `Graph`."""
 
@@ -41,7 +48,7 @@ class Adjacency:
         one_of("duplicates", duplicates, REPEATED)
         self.directed = directed
         self.duplicates = duplicates
-        vertex = np.dtype([*_VERTEX, *([("in_strength", np.float64)] if directed else [])], align=True)
+        vertex = _one_line([*_VERTEX, *([("in_strength", np.float64)] if directed else [])])
         self._vertices = Growing(vertex, fill=_free(vertex))
         self._slots = Growing([*_SLOT, *([("outgoing", np.float32)] if directed else [])])
         self._places = Growing(np.int32)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ripplet.graph._block_kernels import Links
 from ripplet.intrinsics import prefetch
 
-AHEAD = 64  # neighbours that are asked for before the first is looked at
+AHEAD = 16  # neighbours of a row to come whose lines are asked for; in a longer list they overlap by themselves
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -45,6 +45,17 @@ def sampled_slot(key: int, u: int, i: int, count: int) -> int:
     return int64(word_of(key, u, i) % uint64(count))
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def look_around(links: Links, rows: NDArray[np.int64], i: int) -> None:
+    """Ask memory for what will be asked of the neighbours of the rows after the i-th: first who they are."""
+    if i + 8 < rows.size:
+        prefetch(links.neighbour, links.begin[rows[i + 8]], 0)
+    if i + 4 < rows.size:
+        begin = links.begin[rows[i + 4]]
+        for slot in range(begin, begin + min(links.count[rows[i + 4]], AHEAD)):
+            prefetch(links.begin, links.neighbour[slot], 0)
+
+
 @njit(cache=True, nogil=True)
 def spread(
     links: Links,
@@ -62,10 +73,10 @@ def spread(
     stands in `reached` twice. A source with more than `limit` neighbours tries a sample of `limit` of them.
     """
     found = 0
-    for source in sources:
+    for place in range(sources.size):
+        look_around(links, sources, place)
+        source = sources[place]
         begin, count = links.begin[source], links.count[source]
-        for slot in range(begin, begin + min(count, AHEAD)):
-            prefetch(links.strength, links.neighbour[slot], 0)
         own = arrival[source]
         for i in range(min(count, limit)):
             slot = begin + (i if count <= limit else sampled_slot(key, own, i, count))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ripplet.graph._block_kernels import Links
 from ripplet.influence._kernels import sampled_slot
-from ripplet.intrinsics import LINE, number, prefetch, set_number
+from ripplet.intrinsics import number, prefetch, set_number
 from ripplet.views._kernels import Frame
 
 AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer list is on its way by itself
@@ -44,13 +44,12 @@ def look_ahead(world: World, rows: NDArray[np.int64], i: int, lines_too: bool) -
         prefetch(links.neighbour, links.begin[rows[i + 3]], 0)
         prefetch(links.neighbour, links.begin[rows[i + 3]], 1)
     if i + 1 < rows.size:
-        begin, lines = links.begin[rows[i + 1]], -(-vectors.shape[1] * vectors.itemsize // LINE)
+        begin = links.begin[rows[i + 1]]
         for slot in range(begin, begin + min(links.count[rows[i + 1]], AHEAD)):
             other = links.neighbour[slot]
             if lines_too:
                 prefetch(world.arrival, other, 0)
-            for line in range(lines):
-                prefetch(vectors, other, line)
+            prefetch(vectors, other, 0)  # the first line: the processor sees for itself that more are read
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -126,7 +125,7 @@ def gather_placed(world: World, row: int, before: int, total: NDArray[np.float32
 def step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> None:
     """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b)."""
     one = total.dtype.type(1)
-    mu, centre = frame.columns
+    mu, centre = frame.columns[0], frame.columns[1]  # unpacked together they would not be known to be contiguous
     for g in range(len(frame.views)):
         tau, top, ridge = frame.views[g]
         over = total.dtype.type(1.0 / ((sum_a + tau) * top))

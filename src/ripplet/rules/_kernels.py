@@ -13,8 +13,8 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from ripplet.graph._block_kernels import Links
-from ripplet.influence._kernels import draw, key_of, mark_new, spread
-from ripplet.intrinsics import number
+from ripplet.influence._kernels import draw, key_of, look_around, mark_new, spread
+from ripplet.intrinsics import number, prefetch
 from ripplet.rules._gather_kernels import World, gather, gather_placed, look_ahead, step
 
 UNLIMITED = 1 << 62
@@ -60,7 +60,12 @@ def refresh(world: World, rows: NDArray[np.int64], limit: int, key: int, out: ND
 def store(world: World, rows: NDArray[np.int64], values: NDArray[np.float32]) -> None:
     """Write refreshed values to their rows, which are placed from then on."""
     for i in range(rows.size):
-        world.vectors[rows[i]] = values[i]
+        if i + 4 < rows.size:
+            prefetch(world.vectors, rows[i + 4], 0)
+            prefetch(world.placed, rows[i + 4], 0)
+        target, value = world.vectors[rows[i]], values[i]
+        for j in range(target.size):
+            target[j] = value[j]
         world.placed[rows[i]] = 1
 
 
@@ -89,6 +94,17 @@ def waves(world: World, rows: NDArray[np.int64], first_new: int) -> NDArray[np.i
             if first_new <= number < numbers[i]:
                 wave[i] = max(wave[i], wave[np.searchsorted(numbers[:i], number)] + 1)
     return wave
+
+
+@njit(cache=True, nogil=True)
+def unsettled(world: World, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those of `rows`, hardly any, that have no vector yet or no edge any more."""
+    found = np.empty(rows.size, np.int64)
+    kept = 0
+    for row in rows:
+        found[kept] = row
+        kept += (world.placed[row] == 0) | (world.links.count[row] == 0)  # no branch: lines of many rows are awaited
+    return found[:kept]
 
 
 @njit(cache=True, nogil=True)
@@ -134,12 +150,11 @@ def place(
 ) -> NDArray[np.int64]:
     """Place every vertex that now has a placed neighbour, ring by ring; returns all newcomers, those admitted included.
 
-    A ring is placed together from the values before it, so that its order does not matter.
+    The first ring is among the `touched`, for edges have brought it there. A ring is placed together from the values
+    before it, so that its order does not matter.
     """
     newcomers = arrived[world.placed[arrived] == 1]
-    ring = np.concatenate(
-        (unplaced_among(world, touched, seen, stamp), _unplaced_around(world, newcomers, seen, stamp))
-    )
+    ring = unplaced_among(world, touched, seen, stamp)
     total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     while ring.size:
         values = np.empty((ring.size, total.size), world.vectors.dtype)
@@ -216,14 +231,16 @@ def outdated(
     """
     found = np.empty(newcomers.size, np.int64)
     kept = 0
-    for row in newcomers:
+    for i in range(newcomers.size):
+        look_around(world.links, newcomers, i)
+        row = newcomers[i]
         begin = world.links.begin[row]
-        for slot in range(begin, begin + world.links.count[row]):
+        found[kept] = row
+        again = False
+        for slot in range(begin, begin + world.links.count[row]):  # to the end, without a branch: it is not foreseeable
             other = world.links.neighbour[slot]
-            if seen[other] == stamp or world.arrival[other] >= first_new or not world.placed[other]:
-                found[kept] = row
-                kept += 1
-                break
+            again |= (seen[other] == stamp) | (world.arrival[other] >= first_new) | (world.placed[other] == 0)
+        kept += again
     return found[:kept]
 
 
@@ -250,7 +267,7 @@ def ripple(
     """
     stamp = 2 * turn.sequence
     admit(world, arrived)
-    touched = pairs.reshape(-1)
+    touched = unsettled(world, pairs.reshape(-1))
     newcomers = place(world, arrived, touched, seen, stamp - 1)
     lost = release(world, touched)
     front = shaken(world, pairs, numbers, chance, turn)

@@ -283,8 +283,9 @@ class _Shared:
         self.stamp = 2 * turn.sequence
 
     def apply(self, delta: Delta) -> Rows:
-        world, turn, touched = self.world, self.turn, delta.pairs.reshape(-1)
+        world, turn = self.world, self.turn
         self._admit(delta.arrived)
+        touched = kernels.unsettled(world, delta.pairs.reshape(-1))
         newcomers = kernels.place(world, delta.arrived, touched, self.seen, self.stamp - 1)
         lost = kernels.release(world, touched)
         front = kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, turn)
