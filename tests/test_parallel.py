@@ -47,9 +47,9 @@ def test_an_error_is_raised_when_all_the_others_are_done(threads: int) -> None:
 
     def work(first: int, last: int) -> None:
         if first == 0:
-            begun.set()
+            assert begun.wait(10), "another thread is at work"
             raise ZeroDivisionError
-        begun.wait(10)
+        begun.set()
         done.append(first)
 
     with pytest.raises(ZeroDivisionError):

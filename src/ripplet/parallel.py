@@ -34,16 +34,26 @@ def blocks(length: int, size: int) -> list[tuple[int, int]]:
 
 
 def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, threads: int) -> None:
-    """Call `work(first, last)` for every block; returns when all are done, raises what any of them raised."""
+    """Call `work(first, last)` for every block; returns when all are done, raises what any of them raised.
+
+    The caller works too, and takes back from its helpers what they have not begun when it is done.
+    """
     parts = blocks(length, size)
-    if threads == 1 or len(parts) <= 1:
-        for first, last in parts:
+    left = iter(parts)  # of all threads: each takes the next
+
+    def take() -> None:
+        for first, last in left:
             work(first, last)
-        return
-    pool = _pool(threads, os.getpid(), _own.background)
-    futures = [pool.submit(work, first, last) for first, last in parts]
-    wait(futures)
-    for future in futures:
+
+    helpers = min(threads, len(parts)) - 1
+    pool = _pool(threads, os.getpid(), _own.background) if helpers > 0 else None
+    futures = [pool.submit(take) for _ in range(helpers)] if pool else []
+    try:
+        take()
+    finally:
+        begun = [future for future in futures if not future.cancel()]
+        wait(begun)
+    for future in begun:
         future.result()
 
 

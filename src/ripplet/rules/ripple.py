@@ -16,7 +16,7 @@ from ripplet.graph.graph import Delta, ones
 from ripplet.graph.ids import names_for_kernels
 from ripplet.influence import _kernels as influence
 from ripplet.influence.draws import draw_key
-from ripplet.parallel import blocks, for_blocks
+from ripplet.parallel import for_blocks
 from ripplet.rules import _kernels as kernels
 from ripplet.rules._arrival_kernel import Stage, arrive, set_stage
 from ripplet.rules._gather_kernels import World
@@ -41,7 +41,7 @@ from ripplet.views.base import Basis, Progress, View
 from ripplet.views.space import Space, as_they_are
 
 Rows = NDArray[np.int64]
-BLOCK = 512  # rows a thread takes at a time
+BLOCK = 512  # rows a thread takes at a time at least
 _NOTHING_STAGED: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
 WORTH_SHARING = 2_048  # batches that change fewer edges than this are quicker on one thread
 
@@ -285,7 +285,7 @@ class _Shared:
     def apply(self, delta: Delta) -> Rows:
         world, turn = self.world, self.turn
         self._admit(delta.arrived)
-        touched = kernels.unsettled(world, delta.pairs.reshape(-1))
+        touched = self._found(kernels.unsettled, delta.pairs.reshape(-1))
         newcomers = kernels.place(world, delta.arrived, touched, self.seen, self.stamp - 1)
         lost = kernels.release(world, touched)
         front = kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, turn)
@@ -293,7 +293,8 @@ class _Shared:
         front = front[: influence.mark_new(front, self.seen, self.stamp)]
         left = turn.max_reads * kernels.count_events(delta.arrived, delta.numbers, turn.first_new)
         moved = self._rounds(newcomers, front, left)
-        self.refresh(kernels.outdated(world, newcomers, self.seen, self.stamp, turn.first_new), UNLIMITED, 0)
+        outdated = self._found(kernels.outdated, newcomers, self.seen, self.stamp, turn.first_new)
+        self.refresh(outdated, UNLIMITED, 0)
         unplaced = delta.arrived[world.placed[delta.arrived] == 0]
         return np.concatenate([newcomers, *moved, lost, unplaced])
 
@@ -326,7 +327,11 @@ class _Shared:
         cuts = np.flatnonzero(np.diff(wave[order])) + 1
         for rows in np.split(arrived[order], cuts):
             work = partial(_admit_part, self.world, rows)
-            for_blocks(work, rows.size, size=BLOCK, threads=self.threads)
+            self._share(work, rows)
+
+    def _share(self, work: Callable[[int, int], None], rows: Rows) -> None:
+        """Share rows out, to each thread a few times: at once it would wait for the slowest."""
+        for_blocks(work, rows.size, size=max(BLOCK, rows.size // (4 * self.threads)), threads=self.threads)
 
     def refresh(self, rows: Rows, limit: int, depth: int) -> None:
         world = self.world
@@ -340,18 +345,24 @@ class _Shared:
             kernels.store(world, rows[first:last], values[first:last])
 
         for work in (refresh, store):
-            for_blocks(work, rows.size, size=BLOCK, threads=self.threads)
+            self._share(work, rows)
 
     def _spread(self, sources: Rows, limit: int, depth: int) -> Rows:
-        world = self.world
         key = draw_key(self.turn.seed, self.turn.sequence, depth)
+
+        def spread(world: World, part: Rows) -> Rows:
+            reached = np.empty(kernels.room_for(world.links, part, limit), np.int64)
+            count = influence.spread(world.links, world.arrival, part, self.seen, self.stamp, key, limit, reached)
+            return reached[:count]
+
+        return self._found(spread, sources)
+
+    def _found(self, search: Callable[..., Rows], rows: Rows, *arguments: Any) -> Rows:
+        """What a search finds among rows, each thread among some of them, in their order."""
         found: dict[int, Rows] = {}
 
         def work(first: int, last: int) -> None:
-            part = sources[first:last]
-            reached = np.empty(kernels.room_for(world.links, part, limit), np.int64)
-            count = influence.spread(world.links, world.arrival, part, self.seen, self.stamp, key, limit, reached)
-            found[first] = reached[:count]
+            found[first] = search(self.world, rows[first:last], *arguments)
 
-        for_blocks(work, sources.size, size=BLOCK, threads=self.threads)
-        return np.concatenate([np.empty(0, np.int64), *(found[first] for first, _ in blocks(sources.size, BLOCK))])
+        self._share(work, rows)
+        return np.concatenate([rows[:0], *(found[first] for first in sorted(found))])
