@@ -67,6 +67,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "roofline": scale.roofline,
     "large": scale.large,
     "anchor_at_scale": scale.anchor,
+    "mapped": scale.mapped,
+    "half_precision": scale.half_precision,
+    "ids": scale.ids,
+    "ann": scale.ann,
     "worst": scale.worst,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from blocks.records import NOTHING, content, table
+from blocks.records import NOTHING, by_dataset, content, paired, results, signed, table
 
 
 def roofline() -> str:
@@ -40,11 +40,16 @@ def roofline() -> str:
 
 
 def large() -> str:
-    """A hundred million edges."""
-    found = content("large.json")
-    if found is None:
+    """A hundred million edges, with rows of half precision and of single precision."""
+    found = [record for name in ("large.json", "large_float32.json") if (record := content(name)) is not None]
+    graphs = {
+        f"{name}, {record['storage']}": record[name]
+        for record in found
+        for name in ("preferential", "rmat")
+        if name in record
+    }
+    if not graphs:
         return NOTHING
-    graphs = {name: found[name] for name in ("preferential", "rmat") if name in found}
     rows = {
         "vertices": "{vertices:,.0f}",
         "edges": "{edges:,.0f}",
@@ -57,21 +62,104 @@ def large() -> str:
     cells: dict[str, Iterable[str]] = {
         what: [text.format(**graph) for graph in graphs.values()] for what, text in rows.items()
     }
-    return table([f"{name}, {found['storage']}" for name in graphs], cells)
+    return table(list(graphs), cells)
 
 
 def anchor() -> str:
-    """What an anchor of a million vertices takes, and one of ten million on a GPU."""
-    cores, gpu = content("anchor.json"), content("anchor_gpu.json")
-    if cores is None or gpu is None:
+    """What an anchor of a million vertices takes, one of ten million, and one on a GPU."""
+    sizes = [record for name in ("anchor.json", "anchor_10m.json") if (record := content(name)) is not None]
+    gpu = content("anchor_gpu.json")
+    if not sizes or gpu is None:
         return NOTHING
-    return (
-        f"{cores['vertices']:,.0f} vertices and {cores['edges']:,.0f} edges: {cores['one_thread_seconds']:.1f} s on "
-        f"one core, {cores['two_threads_seconds']:.1f} s on two ({cores['two_over_one']:.2f} ×, the same bits), "
-        f"{cores['beside_the_state_mb']:,.0f} MB beside {cores['state_mb']:,.0f} MB of state. On a GPU (H200), "
-        f"{gpu['vertices']:,.0f} vertices and {gpu['edges']:,.0f} edges: {gpu['gpu_seconds']:.1f} s, "
+    rows = {
+        "edges": "{edges:,.0f}",
+        "one core": "{one_thread_seconds:.1f} s",
+        "two cores": "{two_threads_seconds:.1f} s",
+        "one over two": "{two_over_one:.2f} ×, the same bits",
+        "memory of the state": "{state_mb:,.0f} MB",
+        "memory beside it": "{beside_the_state_mb:,.0f} MB",
+        "found by the first anchor, of all there is": "{found_by_the_first:.1%}",
+        "by the second": "{found_by_the_second:.1%}",
+    }
+    cells: dict[str, Iterable[str]] = {what: [text.format(**size) for size in sizes] for what, text in rows.items()}
+    said = (
+        f"On a GPU (H200), {gpu['vertices']:,.0f} vertices and {gpu['edges']:,.0f} edges: {gpu['gpu_seconds']:.1f} s, "
         f"{gpu['cpu_over_gpu']:.1f} × as fast as the {gpu['threads']} cores beside it; values apart by "
         f"{gpu['values_apart']:.0e}, inner products of vectors by {gpu['inner_products_apart']:.0e}."
+    )
+    head = [f"{size['vertices']:,.0f} vertices" for size in sizes]
+    return f"{table(head, cells)}\n\n{said}"
+
+
+def mapped() -> str:
+    """Vectors in a file."""
+    found = content("mapped.json")
+    if found is None:
+        return NOTHING
+    said = (
+        f"{found['vertices']:,.0f} vertices, {found['vectors_mb']:,.0f} MB of vectors, arrivals with edges to anybody: "
+        f"{found['us_in_memory']:.1f} µs an arrival in memory, {found['us_in_a_file']:.1f} µs in a file that fits into "
+        f"memory ({found['file_over_memory']:.2f} ×)"
+    )
+    if "us_with_room_for_half" not in found:
+        return f"{said}."
+    return (
+        f"{said}, {found['us_with_room_for_half']:,.0f} µs where memory has room for half of it "
+        f"({found['half_over_memory']:,.0f} ×): then nearly every arrival waits for the disk."
+    )
+
+
+def half_precision() -> str:
+    """Rows of 16 bits against rows of 32, on the five data sets."""
+    study = results("storage")
+    rows = {
+        f"{what}, {bits} bits": study.spread(figure, f"{bits} bits")
+        for what, figure in (("current", "current_micro"), ("on arrival", "arrival_micro"))
+        for bits in (32, 16)
+    }
+
+    def lost(dataset: str) -> str:
+        bits = (study.by_seed("current_micro", f"{bits} bits", dataset) for bits in (16, 32))
+        return signed(paired(*bits))
+
+    return by_dataset(rows | {"current, difference": lost})
+
+
+def ids() -> str:
+    """Names to rows and back."""
+    found = content("ids.json")
+    if found is None:
+        return NOTHING
+    rows = {
+        "names known, looked up": "{look_ups_per_second:,.0f} a second",
+        "names unknown, looked up": "{unknown_look_ups_per_second:,.0f} a second",
+        "new names": "{new_names_per_second:,.0f} a second",
+        "rows to names": "{rows_to_names_per_second:,.0f} a second",
+        "memory of a name": "{bytes_per_id:.0f} bytes",
+        "a look-up, over a dict and over pandas": "{over_dict:.1f} ×, {over_pandas:.1f} × as fast",
+    }
+    kinds = {"64-bit integers": "int_", "text": "text_"}
+    cells: dict[str, Iterable[str]] = {
+        what: [text.format(**_under(prefix, found)) for prefix in kinds.values()] for what, text in rows.items()
+    }
+    return f"{table(list(kinds), cells)}\n\n{found['ids']:,.0f} names, one core."
+
+
+def ann() -> str:
+    """Search through the index during a stream, against exact search."""
+    found = content("ann.json")
+    if found is None:
+        return NOTHING
+    return (
+        f"{found['vertices']:,.0f} vertices, a fifth of them streamed in with {found['anchors']:,.0f} anchors while "
+        f"others leave: recall@10 against exact search {found['recall_mean']:.3f} on average, "
+        f"{found['recall_least']:.3f} at the least, {found['recall_right_after_batches']:.3f} right after a batch. A "
+        f"query takes {found['milliseconds_through_index']:.1f} ms through the index, "
+        f"{found['milliseconds_exactly']:.1f} ms exactly ({found['exact_over_index']:.1f} ×); "
+        f"{found['indexed_again_per_vertex']:.2f} entries per vertex were made again because it had moved. The index "
+        f"takes {found['bytes_per_vertex']:,.0f} bytes a vertex; when half of the vertices have been replaced by others "
+        f"{found['churn_bytes_per_vertex_first_half']:,.0f} at the most in the first half of that time, "
+        f"{found['churn_bytes_per_vertex_second_half']:,.0f} in the second, and recall is {found['churn_recall']:.3f}."
     )
 
 
