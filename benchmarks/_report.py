@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ripplet.experiments.record import environment
+
 
 def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
     """The least of a few timings: what the work takes when nothing else does."""
@@ -30,4 +32,9 @@ def run(about: str | None, measure: Callable[[int], dict[str, Any]], size: str, 
     for name, value in figures.items():
         print(f"{name:32} {value:,.2f}")
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        write(options.json, figures)
+
+
+def write(path: Path, figures: dict[str, Any]) -> None:
+    """Keep figures, with what they may depend on: versions, machine, commit."""
+    path.write_text(json.dumps({**figures, "environment": environment()}, indent=1) + "\n")

@@ -10,17 +10,17 @@ streamed first, to compare the cost of an edge with.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 from _generated import GRAPHS, batches
 from _memory import forget, memory
+from _report import write
 
 from ripplet import Batch, Embedder
 
-DIM, AT_ONCE, START = 128, 100_000, 0.1
+DIM, AT_ONCE, START = 128, 50_000, 0.1
 
 
 def gib(what: str) -> float:
@@ -96,7 +96,7 @@ def main() -> None:
         for name, value in record[graph].items():
             print(f"{graph:14} {name:28} {value:16,.3f}", flush=True)
         if options.json:
-            options.json.write_text(json.dumps(record, indent=1) + "\n")
+            write(options.json, record)
 
 
 if __name__ == "__main__":

@@ -55,17 +55,24 @@ def apart(vertices: int, directory: str | None, group: Path | None = None) -> tu
 @contextmanager
 def limited(megabytes: float) -> Iterator[Path | None]:
     """A control group that may take so much memory, None where there can be none."""
-    group = None
-    with suppress(OSError):
-        name, root = next((name, root) for name, root in GROUPS.items() if (root / "cgroup.procs").exists())
-        group = root / f"ripplet-{os.getpid()}"
-        group.mkdir()
-        (group / name).write_text(str(int(megabytes * 2**20)))
+    made = [root / f"ripplet-{os.getpid()}" for root in GROUPS.values() if (root / "cgroup.procs").exists()][:1]
     try:
-        yield group
+        for group in made:
+            group.mkdir()
+            (group / _limit_of(group)).write_text(str(int(megabytes * 2**20)))
+    except OSError:  # nobody's to make, or without a limit
+        yield None
+    else:
+        yield made[0] if made else None
     finally:
-        if group is not None:
-            group.rmdir()
+        for group in made:
+            with suppress(OSError):
+                group.rmdir()
+
+
+def _limit_of(group: Path) -> str:
+    """The file of a control group that holds its limit on memory."""
+    return next(name for name, root in GROUPS.items() if group.parent == root)
 
 
 def measure(vertices: int) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def communities(seed: int, vertices: int) -> Stream:
 def ours(stream: Stream, setting: Setting, seed: int, whole: bool) -> Iterator[tuple[float, Rows | None]]:
     """Ripplet as it is by default: seconds of the start, then of every step with the vectors after it.
 
-    A step is one call, or one call per arrival; its time ends when what changed has been read.
+    A step is one call, or one call per arrival; its time ends when the vectors can be read.
     """
     model = Embedder(dim=setting.columns, seed=seed)
     began = time.perf_counter()
@@ -155,6 +155,8 @@ class Table:
 
     def begin(self, system: str, seconds: float) -> None:
         """Note the start of a system for another seed."""
+        if self.failed(system):
+            return
         row = self.systems.setdefault(system, {"start": [], "seconds": [], "micro": [], "newcomers": []})
         row["start"].append(seconds)
         for figure in ("seconds", "micro", "newcomers"):
@@ -163,11 +165,17 @@ class Table:
 
     def add(self, system: str, seconds: float, scores: dict[str, float]) -> None:
         """Note a step."""
+        if self.failed(system):
+            return
         row = self.systems[system]
         for figure, value in {"seconds": seconds, **scores}.items():
             row[figure][-1].append(value)
         said = f"up to date in {seconds:.4f} s, micro-F1 {scores['micro']:.3f}, newcomers {scores['newcomers']:.3f}"
         self.say(system, f"step {len(row['seconds'][-1])}: {said}")
+
+    def failed(self, system: str) -> bool:
+        """Whether a system could not be run, with whatever seed."""
+        return "failed" in self.systems.get(system, {})
 
     def fail(self, system: str, why: str) -> None:
         """Note that a system could not be run; it has no figures then."""

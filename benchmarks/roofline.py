@@ -3,17 +3,19 @@
 A random growing graph is streamed, five edges an arrival, until graph and vectors are far larger than any cache. Of
 the last tenth of the stream the rows of vectors that had to be read and written are counted, and the bytes per second
 are compared with two loops that do nothing else, over the same arrays in the same run: a bare gather-average, which
-reads the very same rows in the same order from a list and writes the means to the same rows, and a copy. One step of an
-anchor is looked at in the same way. The memory that rows will take is touched beforehand: a virtual machine has to be
-given it by its host, which would cost more than all the rest.
+reads the very same rows in the same order from a list and writes the means to the same rows, on as many threads, and a
+copy. One step of an anchor is looked at in the same way. The memory that rows will take is touched beforehand: a
+virtual machine has to be given it by its host, which would cost more than all the rest.
 
     python benchmarks/roofline.py --vertices 4000000 --json results/roofline.json
 """
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +27,13 @@ from ripplet import Embedder
 from ripplet.engine import Engine
 from ripplet.events import Batch
 from ripplet.intrinsics import number, set_number
+from ripplet.parallel import for_blocks
 from ripplet.rules import _kernels as kernels
 from ripplet.views.operators import Operator
 
 DIM, DEGREE, START, AT_ONCE = 128, 5, 10_000, 10_000
 MEASURED = 0.1  # of the stream, its end
+BLOCK = 1_024  # rows that a thread of the bare loop writes at a time
 
 Rows = NDArray[np.int64]
 
@@ -64,11 +68,12 @@ def growing_edges(vertices: int, seed: int = 0) -> Rows:
 
 
 @njit(cache=True, nogil=True)
-def gather_average(vectors: Any, read: Any, ends: Any, written: Any) -> None:
-    """Write the means of some rows, of read[0:ends[0]], read[ends[0]:ends[1]], …, to others."""
+def gather_average(vectors: Any, reads: Any, begin: int, end: int) -> None:
+    """Write the means of some rows, of read[0:ends[0]], read[ends[0]:ends[1]], …, to others, from `begin` to `end`."""
+    read, ends, written = reads
     total = np.empty(vectors.shape[1], np.float32)
-    first = 0
-    for i in range(ends.size):
+    for i in range(begin, end):
+        first = ends[i - 1] if i else 0
         total[:] = 0
         for place in range(first, ends[i]):
             row = vectors[read[place]]
@@ -78,7 +83,6 @@ def gather_average(vectors: Any, read: Any, ends: Any, written: Any) -> None:
         target = vectors[written[i]]
         for j in range(total.size):
             set_number(target, j, total[j] * over)
-        first = ends[i]
 
 
 def admitted(engine: Engine, new: Rows) -> Reads:
@@ -109,21 +113,21 @@ def touch(engine: Engine, vertices: int) -> None:
     """Have the memory for so many vertices."""
     engine.graph.adjacency.ensure_rows(vertices)
     engine.field.grow()
-    engine.field.vectors[START:] = 0
+    engine.field.vectors[engine.graph.rows :] = 0
 
 
-def bare_seconds(engine: Engine, reads: list[Reads]) -> float:
-    """What it takes to read and write the same rows in the same order, and nothing else."""
+def bare_seconds(cells: NDArray[Any], reads: list[Reads], threads: int) -> float:
+    """What it takes to read and write the same rows in the same order, and nothing else, on as many threads."""
     rows, counts, written = (np.concatenate(part) for part in zip(*reads, strict=True))
-    ends, cells = np.cumsum(counts), engine.field.cells
-    gather_average(cells, rows[:10], ends[:1], written)  # compiles
-    return seconds(lambda: gather_average(cells, rows, ends, written))
+    work = partial(gather_average, cells, (rows, np.cumsum(counts), written))
+    work(0, 1)  # compiles
+    return seconds(lambda: for_blocks(work, written.size, size=BLOCK, threads=threads))
 
 
-def stream(vertices: int, **parameters: Any) -> tuple[dict[str, float], Engine]:
+def stream(vertices: int, storage: str, threads: int) -> tuple[dict[str, float], Engine]:
     """Stream a graph; what its end cost, over what the bare loops cost."""
     edges, first = growing_edges(vertices), START * DEGREE
-    engine = Embedder(dim=DIM, anchor_growth=0, **parameters).fit(edges[:first]).engine
+    engine = Embedder(dim=DIM, anchor_growth=0, storage=storage, threads=threads).fit(edges[:first]).engine
     touch(engine, vertices)
     spent, arrivals, reads, moving = 0.0, 0, [], Stopwatch(engine.rule.apply)
     engine.rule.apply = moving  # type: ignore[method-assign]
@@ -140,7 +144,7 @@ def stream(vertices: int, **parameters: Any) -> tuple[dict[str, float], Engine]:
     both = [each for pair in reads for each in pair]
     row, vectors = engine.field.vectors[:1].nbytes, engine.field.vectors
     moved_bytes = row * sum(each.rows.size + each.counts.size for each in both)
-    half, bare = len(vectors) // 2, bare_seconds(engine, both)
+    half, bare = len(vectors) // 2, bare_seconds(engine.field.cells, both, threads)
     copied = seconds(lambda: np.copyto(vectors[:half], vectors[half : 2 * half]))
     return {
         "edges_per_second": arrivals * DEGREE / spent,
@@ -166,9 +170,14 @@ def anchor_step(engine: Engine, threads: int) -> dict[str, float]:
     operator.combine(block[:, parts[0][0]], parts[0][1], (1.0, 0.0, 0.0))  # compiles
     spent = seconds(lambda: [operator.combine(block[:, part], into, (1.0, 0.0, 0.0)) for part, into in parts])
     around = refreshed(engine, np.arange(rows))
-    ends = np.cumsum(around.counts)
-    bare = seconds(lambda: gather_average(block, around.rows, ends, around.written))
-    return {"anchor_step_seconds": spent, "anchor_step_share_of_bare": bare / spent}
+    moved_bytes = block[:1].nbytes * (around.rows.size + rows)
+    return {
+        "anchor_step_seconds": spent,
+        "anchor_step_rows_read": around.rows.size,
+        "anchor_step_rows_written": rows,
+        "anchor_step_gigabytes_per_second": moved_bytes / spent / 1e9,
+        "anchor_step_share_of_bare": bare_seconds(block, [around], threads) / spent,
+    }
 
 
 def measure(vertices: int) -> dict[str, Any]:
@@ -176,9 +185,11 @@ def measure(vertices: int) -> dict[str, Any]:
     figures: dict[str, Any] = {"vertices": vertices, "dim": DIM}
     for storage in ("float32", "float16"):
         for threads in (1, 2):
-            found, engine = stream(vertices, storage=storage, threads=threads)
+            found, engine = stream(vertices, storage, threads)
             if storage == "float32":
                 found |= anchor_step(engine, threads)
+            del engine
+            gc.collect()  # or its memory would be there beside the next one's
             figures |= {f"{storage}_{threads}_{name}": value for name, value in found.items()}
         one, two = (figures[f"{storage}_{threads}_edges_per_second"] for threads in (1, 2))
         figures[f"{storage}_two_over_one"] = two / one

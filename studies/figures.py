@@ -72,6 +72,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ids": scale.ids,
     "ann": scale.ann,
     "worst": scale.worst,
+    "aims_at_scale": scale.aims_at_scale,
 }
 
 

@@ -74,7 +74,7 @@ def test_in_a_directory_it_is_a_file_that_leaves_nothing_behind(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_few_rows_are_doubled_and_many_grow_by_an_eighth_or_by_what_is_needed() -> None:
+def test_few_rows_are_doubled_and_many_grow_by_a_sixteenth_or_by_what_is_needed() -> None:
     assert more(0, 1) == 16
     assert more(800, 801) == 1_616
     assert more(800, 5_000) == 5_000

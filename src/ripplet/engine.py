@@ -62,6 +62,7 @@ class Engine:
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Take in a batch as the initial graph and embed it from nothing."""
+        self.field.expect(2 * len(batch))
         for delta in self.graph.apply(batch):
             self.field.follow(delta)
         self.events = len(batch)
@@ -73,6 +74,7 @@ class Engine:
     def apply(self, batch: Batch) -> Outcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
         first_new = self.graph.next_arrival
+        self.field.expect(2 * len(batch))
         steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
         moved, removed, edges = self._move(steps, first_new)
         due = self._count(len(batch), edges, moved.size + len(removed))

@@ -139,6 +139,7 @@ class Parameters:
             max_reads=self.max_reads,
             threads=resolve_threads(self.threads),
             precision=STORAGES[self.storage],
+            directory=self.storage_dir,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ grow is to look at more of it: no pause while gigabytes are moved, and no moment
 from __future__ import annotations
 
 import mmap
+import os
 import tempfile
 import weakref
 from os import PathLike
@@ -93,6 +94,13 @@ def _reserved(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _mapped(file: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The first rows of a file, which is as long as it has to be."""
-    file.truncate(max(_size(shape, dtype), 1))
+    """The first rows of a file, which is as long as it has to be: a full disk is found out here, as an error.
+
+    Where pages of a file have no place on the disk, to write to them ends the process.
+    """
+    size = max(_size(shape, dtype), 1)
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)
     return np.frombuffer(mmap.mmap(file.fileno(), 0), dtype, int(np.prod(shape))).reshape(shape)

@@ -420,3 +420,21 @@ def test_the_indices_of_hubs_are_recycled() -> None:
         tops.append(int(adjacency.links.heads[blocks.INDEX_TOP]))
     assert tops[-1] == tops[0]
     adjacency.check()
+
+
+def test_repeating_edges_to_a_hub_keeps_its_strengths() -> None:
+    adjacency = with_rows(5_000, directed=True)
+    spokes = np.stack([np.arange(1, 5_000), np.zeros(4_999, np.int64)], axis=1)
+    for _ in range(3):
+        add(adjacency, spokes)
+    assert adjacency.links.room[0] >= blocks.HUB
+    adjacency.check()
+    assert adjacency.links.in_strength[0] == 3 * 4_999
+
+
+def test_the_arena_knows_its_widest_list() -> None:
+    adjacency = with_rows(100)
+    add(adjacency, np.stack([np.zeros(99, np.int64), np.arange(1, 100)], axis=1))
+    again = Adjacency.from_packed(adjacency.packed(), directed=False, duplicates="add")
+    for each in (adjacency, adjacency.copy(), again):
+        assert each.links.heads[blocks.WIDEST] == each.links.room.max() == 7

@@ -13,8 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ripplet import Embedder
 from ripplet.errors import StateError
 from ripplet.events import Batch
 from ripplet.io.connect import sink_to, stream_from
@@ -218,3 +220,17 @@ def test_a_directory_of_somebody_else(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", OPENED, f"{folder}/state"], capture_output=True, text=True)
     assert done.returncode != 0
     assert "cannot be written to (Permission denied); a session needs a directory of its own" in done.stderr
+
+
+def test_vectors_that_find_no_room_in_a_file_leave_the_model_as_it_was(small_disk: Path) -> None:
+    rng, later = np.random.default_rng(0), np.repeat(np.arange(1, 500), 3)
+    earlier = (rng.random(later.size) * later).astype(np.int64)
+    model = Embedder(dim=32, threads=1, anchor_growth=0, storage_dir=small_disk).fit(np.stack([later, earlier], axis=1))
+    before = model.digest()
+    many = np.stack([np.arange(1_000, 101_000), rng.integers(0, 500, 100_000)], axis=1)
+    with pytest.raises(OSError, match="No space left"):
+        model.partial_fit(many)
+    assert model.digest() == before
+    model.check()
+    model.partial_fit(many[:100])
+    assert len(model) == 600

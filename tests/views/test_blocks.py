@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ def test_a_matrix_begins_with_a_cache_line(rows: int, columns: int, kind: Any) -
     assert not matrix.any()
 
 
+@pytest.mark.parametrize("in_a_file", [False, True])
 @pytest.mark.parametrize("given_as", [np.float16, np.float32, np.float64])
-def test_a_copy_is_of_its_own_and_holds_at_least_float32(given_as: Any) -> None:
+def test_a_copy_is_of_its_own_and_holds_at_least_float32(given_as: Any, in_a_file: bool, tmp_path: Path) -> None:
     whole = np.random.default_rng(0).standard_normal((50, 6)).astype(given_as)
-    block = copied(whole[:, 2:5], threads=2)
+    block = copied(whole[:, 2:5], 2, tmp_path if in_a_file else None)
+    assert not list(tmp_path.iterdir()), "the file has no name"
     assert block.dtype == (np.float64 if given_as == np.float64 else np.float32)
     assert np.array_equal(block, whole[:, 2:5])
     assert not np.shares_memory(block, whole)

@@ -19,7 +19,8 @@ EDGES = 41  # heads[EDGES]: edges alive
 LOOPS = 42  # heads[LOOPS]: self-loops left out so far
 INDEX_TOP = 43  # heads[INDEX_TOP]: the first place of the arena of indices never used
 INDICES = 44  # heads[INDICES + room]: the free blocks of 2**room places there
-HEADS = INDICES + 40
+WIDEST = INDICES + 40  # heads[WIDEST]: the largest room a list has ever had
+HEADS = WIDEST + 1
 HUB = 11  # a list in a block of 2**11 slots or more has an index
 NO_INDEX = -1
 
@@ -44,6 +45,7 @@ def no_blocks() -> NDArray[np.int64]:
     """An allocator that has given out nothing."""
     heads = np.full(HEADS, -1, np.int64)
     heads[TOP : INDEX_TOP + 1] = 0
+    heads[WIDEST] = 0
     return heads
 
 

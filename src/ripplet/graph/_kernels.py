@@ -19,6 +19,7 @@ from ripplet.graph._block_kernels import (
     NO_INDEX,
     NO_ROOM,
     TOP,
+    WIDEST,
     Links,
     give_block,
     has_block,
@@ -48,6 +49,7 @@ def _resize(links: Links, row: int, room: int, directed: bool) -> None:
     if old_room != NO_ROOM:
         give_block(links.heads, 0, links.neighbour, old, old_room)
     links.room[row] = room
+    links.heads[WIDEST] = max(links.heads[WIDEST], room)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -176,7 +178,10 @@ def _set_weight(links: Links, src: int, dst: int, here: int, there: int, new: fl
     links.weight[there] = total
     change = np.float64(total) - np.float64(before)
     if directed:
-        _resum_in(links, dst)
+        if links.room[dst] >= HUB:
+            links.in_strength[dst] = max(links.in_strength[dst] + change, 0.0)
+        else:
+            _resum_in(links, dst)
         if known == 0:
             links.heads[EDGES] += 1
     for row in (src, dst):

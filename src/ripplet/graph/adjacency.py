@@ -153,8 +153,8 @@ class Adjacency:
 
     def _grow_arena(self, least: int = 0) -> None:
         """Have room for whatever the next edge needs, or for so many slots."""
-        room = int(self.links.room.max(initial=0))
-        most = 8 << max(room, 0)
+        room = int(self._heads[blocks.WIDEST])
+        most = 8 << room
         self._slots.grow(self._enough(self._slots, blocks.TOP, max(most, 1024), least))
         if room + 1 >= blocks.HUB:
             self._places.grow(self._enough(self._places, blocks.INDEX_TOP, most))
@@ -172,6 +172,7 @@ class Adjacency:
         used = int(self._heads[blocks.TOP])
         copy._slots.grow(used)[:] = self._slots.array[:used]
         copy._heads[: blocks.INDEX_TOP] = self._heads[: blocks.INDEX_TOP]
+        copy._heads[blocks.WIDEST] = self._heads[blocks.WIDEST]
         copy._vertices.array["index_at"] = blocks.NO_INDEX  # which it makes for itself if it has to
         copy._look()
         return copy
@@ -201,6 +202,7 @@ class Adjacency:
         size = np.where(degree > 0, np.int64(1) << np.maximum(room, 0).astype(np.int64), 0)
         begin = np.cumsum(size) - size
         self.links.heads[blocks.TOP] = int(size.sum())
+        self.links.heads[blocks.WIDEST] = max(int(room.max(initial=0)), 0)
         self._grow_arena(int(size.sum()))
         rows = slice(0, degree.size)
         self.links.begin[rows], self.links.count[rows], self.links.room[rows] = begin, degree, room

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,12 +48,20 @@ class Touched(NamedTuple):
     arrival: Rows
 
 
-def corrected(space: Space, adjacency: Adjacency, vectors: NDArray[Any], seed: int, threads: int) -> list[Basis]:
-    """Every view's correction from the rows as they are."""
+def corrected(
+    space: Space,
+    adjacency: Adjacency,
+    vectors: NDArray[Any],
+    seed: int,
+    threads: int,
+    directory: str | PathLike[str] | None = None,
+) -> list[Basis]:
+    """Every view's correction from the rows as they are, worked out in a directory where they lie in one."""
     with one_blas_thread():
+        blocks = (copied(vectors[:, part], threads, directory) for part in space.parts)
         return [
-            view.anchor(adjacency, copied(vectors[:, part], threads), space.mu[part], seed=seed, threads=threads)
-            for view, part in zip(space.views, space.parts, strict=True)
+            view.anchor(adjacency, block, space.mu[part], seed=seed, threads=threads)
+            for view, part, block in zip(space.views, space.parts, blocks, strict=True)
         ]
 
 

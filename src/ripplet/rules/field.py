@@ -37,6 +37,11 @@ class Field:
         if len(self.vectors) < self.graph.adjacency.rows:
             self.take(self._rows)
 
+    def expect(self, newcomers: int) -> None:
+        """Have room on the disk, where rows lie there, before a batch is applied: afterwards it would be too late."""
+        if self._directory is not None:
+            self._rows.grow(self.graph.adjacency.rows + newcomers)
+
     def take(self, rows: Growing) -> None:
         """Have these rows from now on."""
         self._rows = rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,7 +64,9 @@ class RippleRule:
         max_reads: int,
         threads: int,
         precision: type[np.floating[Any]] = np.float32,
+        directory: str | PathLike[str] | None = None,
     ) -> None:
+        self.directory = directory  # where the vectors lie, if not in memory
         self.dim, self.views, self.normalize, self.precision = dim, views, normalize, precision
         self.mean_degree = 0.0  # at the start, which is when the views are chosen
         self.space = self._new_space(0.0)
@@ -125,7 +128,8 @@ class RippleRule:
         if len(self.views(degree)) > len(self.views(then)):
             space = self._new_space(degree)
             return degree, space, from_nothing(space, adjacency, len(vectors), self.threads)
-        return then, old.successor(), corrected(old, adjacency, vectors, self.seed + sequence, self.threads)
+        seed = self.seed + sequence
+        return then, old.successor(), corrected(old, adjacency, vectors, seed, self.threads, self.directory)
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""

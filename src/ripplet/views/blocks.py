@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ripplet.intrinsics import LINE
 from ripplet.parallel import for_blocks
+from ripplet.storage import Growing
 from ripplet.views._kernels import Columns
 
 AT_ONCE = 8_192  # rows copied together
@@ -26,10 +28,13 @@ def zeros(rows: int, columns: int, kind: Any) -> Matrix:
     return memory[first : first + size].view(kind).reshape(rows, columns)
 
 
-def copied(rows: Matrix, threads: int) -> Matrix:
-    """A matrix of its own for a view to use up, in float32 at least."""
+def copied(rows: Matrix, threads: int, directory: str | PathLike[str] | None = None) -> Matrix:
+    """A matrix of its own for a view to use up, in float32 at least; in a file of a directory, if there is one."""
     kind = np.promote_types(rows.dtype, np.float32)
-    block = zeros(len(rows), rows.shape[1], kind)
+    if directory is None:
+        block = zeros(len(rows), rows.shape[1], kind)
+    else:
+        block = Growing(kind, (rows.shape[1],), directory=directory).grow(len(rows))
 
     def copy(first: int, last: int) -> None:
         block[first:last] = rows[first:last]

@@ -1,6 +1,7 @@
 """The operator of a spectral view on a GPU: the same steps as `operators.py`, to rounding.
 
-The graph goes there once, as it lies in the arena; a block goes there and comes back. What is k×k stays on the host.
+The graph goes there once for each view, as it lies in the arena; a block goes there and comes back. What is k×k stays
+on the host.
 """
 
 from __future__ import annotations
