@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from ripplet import Embedder
 from ripplet.datasets.synthetic import growing_communities
 from ripplet.search import ann
-from ripplet.search._kernels import suspects
 from ripplet.search.ann import AnnIndex
 from ripplet.search.present import Present
 
@@ -214,12 +213,3 @@ def test_readers_search_while_a_writer_writes() -> None:
     assert not wrong
     caught_up(model)
     assert sum(found(model, vertex)[0] for vertex in range(100)) >= 0.95 * 500
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(-3, 6))
-def test_suspects_are_the_touched_and_the_gone(seed: int, since: int) -> None:
-    random = np.random.default_rng(seed)
-    placed, held, waiting = random.integers(0, 2, (3, 40)).astype(np.uint8)
-    seen = random.integers(0, 5, 40)
-    expected = np.where(placed == 1, seen > since, (held == 1) | (waiting == 1))
-    assert np.array_equal(suspects(seen, placed, held, waiting, since), np.flatnonzero(expected))
