@@ -10,6 +10,7 @@ streamed first, to compare the cost of an edge with.
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def main() -> None:
     options = parser.parse_args()
     record: dict[str, Any] = {"dim": DIM, "storage": options.storage}
     for graph in GRAPHS if options.graph == "both" else [options.graph]:
+        gc.collect()  # or the memory of the graph before would count
         record[graph] = measure(graph, options.edges, storage=options.storage, threads=options.threads)
         for name, value in record[graph].items():
             print(f"{graph:14} {name:28} {value:16,.3f}", flush=True)

@@ -29,19 +29,19 @@ GROUPS = {"memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"), "memory.max": 
 
 
 def stream(vertices: int, directory: str | None) -> tuple[float, float]:
-    """Microseconds of an arrival in the last tenth of a stream, and the megabytes of this process after it."""
-    edges, first, spent = growing_edges(vertices), START * DEGREE, 0.0
+    """Microseconds of an arrival in the last tenth of a stream, and the megabytes this process grew by."""
+    edges, first, spent, before = growing_edges(vertices), START * DEGREE, 0.0, memory("VmRSS")
     model = Embedder(dim=DIM, anchor_growth=0, storage_dir=directory, threads=1).fit(edges[:first])
     late = int(len(edges) * (1 - MEASURED))
     for place in range(first, len(edges), AT_ONCE * DEGREE):
         began = time.perf_counter()
         model.partial_fit(edges[place : place + AT_ONCE * DEGREE])
         spent += time.perf_counter() - began if place >= late else 0.0
-    return 1e6 * spent * DEGREE / (len(edges) - late), memory("VmRSS")
+    return 1e6 * spent * DEGREE / (len(edges) - late), memory("VmRSS") - before
 
 
 def join(group: Path | None) -> None:
-    """Make this process one of a control group."""
+    """Make this process one of a control group, which from then on counts what it takes in addition."""
     if group is not None:
         (group / "cgroup.procs").write_text(str(os.getpid()))
 

@@ -57,11 +57,13 @@ def burst(side: int) -> dict[str, float]:
     reader = threading.Thread(target=read)
     reader.start()
     began = time.perf_counter()
-    for first in range(0, len(pairs), AT_ONCE):
-        model.partial_fit(pairs[first : first + AT_ONCE])
-    spent = time.perf_counter() - began
-    over.set()
-    reader.join()
+    try:
+        for first in range(0, len(pairs), AT_ONCE):
+            model.partial_fit(pairs[first : first + AT_ONCE])
+        spent = time.perf_counter() - began
+    finally:
+        over.set()
+        reader.join()
     p50, p99, most = np.percentile(taken, [50, 99, 100]) * 1e3
     return {
         "burst_edges_per_second": len(pairs) / spent,
