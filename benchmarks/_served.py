@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+PATIENCE = 10.0  # seconds between an answer and the line in the log that says so
+
 
 class Served:
     """`ripplet serve` on a state directory; there once it is ready. A free port is chosen where none is given."""
@@ -46,9 +48,14 @@ class Served:
         return response.status, json.loads(response.read())
 
     def ready_event(self) -> dict[str, Any]:
-        """What the service said of its recovery."""
-        lines = map(json.loads, self.log.read_text().splitlines())
-        return next(line for line in lines if line["event"] == "ready")
+        """What the service said of its recovery, which it may still be saying when it answers already."""
+        latest = time.monotonic() + PATIENCE
+        while time.monotonic() < latest:
+            for line in self.log.read_text().splitlines(keepends=True):
+                if line.startswith("{") and line.endswith("\n") and (said := json.loads(line))["event"] == "ready":
+                    return said
+            time.sleep(0.05)
+        raise TimeoutError(f"{self.log}: the service answers, and did not say that it is ready")
 
     def stop(self) -> None:
         """Let it end by itself."""
