@@ -150,9 +150,9 @@ class Leaving:
         self.flush, self.close = self._sink.flush, self._sink.close
 
     def write(self, changes):
-        self._sink.write(changes)
         if changes.sequence == self._sequence:
-            self._broker.leave()
+            self._broker.leave()  # before, or what is sent at once may have arrived
+        self._sink.write(changes)
 
 
 class Kept(list):
