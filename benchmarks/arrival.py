@@ -95,8 +95,7 @@ def kernel_and_bare(model: Embedder, vertices: int, seed: int = 1) -> tuple[floa
     first_new = graph.next_arrival
     graph._number(rows)
     field.grow()
-    while graph.adjacency.links.neighbour.size - graph.adjacency.links.heads[TOP] < ARRIVALS * EDGES * 16:
-        graph.adjacency._grow_arena()
+    graph.adjacency._grow_arena(int(graph.adjacency.links.heads[TOP]) + ARRIVALS * EDGES * 16)
     ends = np.random.default_rng(seed).integers(0, vertices, (ARRIVALS, EDGES))
     world = engine.rule.world(field)
     run_kernel(world, rows[:1], ends[:1], field.seen, 0, 10**6, first_new)  # compiles
