@@ -20,11 +20,11 @@ from typing import Any
 
 from _memory import memory
 from _report import run
-from roofline import DEGREE, DIM, growing_edges
+from roofline import DEGREE, DIM, MEASURED, START, growing_edges
 
 from ripplet import Embedder
 
-START, AT_ONCE, MEASURED = 10_000, 1_000, 0.1
+AT_ONCE = 1_000
 GROUPS = {"memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"), "memory.max": Path("/sys/fs/cgroup")}
 
 
@@ -55,24 +55,23 @@ def apart(vertices: int, directory: str | None, group: Path | None = None) -> tu
 @contextmanager
 def limited(megabytes: float) -> Iterator[Path | None]:
     """A control group that may take so much memory, None where there can be none."""
-    made = [root / f"ripplet-{os.getpid()}" for root in GROUPS.values() if (root / "cgroup.procs").exists()][:1]
+    there = [
+        (root / f"ripplet-{os.getpid()}", name) for name, root in GROUPS.items() if (root / "cgroup.procs").exists()
+    ]
+    if not there:
+        yield None
+        return
+    group, limit = there[0]
     try:
-        for group in made:
-            group.mkdir()
-            (group / _limit_of(group)).write_text(str(int(megabytes * 2**20)))
+        group.mkdir()
+        (group / limit).write_text(str(int(megabytes * 2**20)))
     except OSError:  # nobody's to make, or without a limit
         yield None
     else:
-        yield made[0] if made else None
+        yield group
     finally:
-        for group in made:
-            with suppress(OSError):
-                group.rmdir()
-
-
-def _limit_of(group: Path) -> str:
-    """The file of a control group that holds its limit on memory."""
-    return next(name for name, root in GROUPS.items() if group.parent == root)
+        with suppress(OSError):
+            group.rmdir()
 
 
 def measure(vertices: int) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Work over fixed blocks of rows, on as many threads as asked for.
 
-Blocks depend on the size of the work alone, never on the number of threads, and each writes its own part of the
-result: the bits are the same for any thread count. The kernels release the GIL, so plain threads are enough.
+Each block writes its own part of the result. Where it matters how work is cut, as in sums, blocks depend on its size
+alone and never on the number of threads: the bits are the same for any thread count. The kernels release the GIL, so
+plain threads are enough.
 """
 
 from __future__ import annotations
@@ -45,9 +46,8 @@ def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, thre
         for first, last in left:
             work(first, last)
 
-    helpers = min(threads, len(parts)) - 1
-    pool = _pool(threads, os.getpid(), _own.background) if helpers > 0 else None
-    futures = [pool.submit(take) for _ in range(helpers)] if pool else []
+    helpers = range(min(threads, len(parts)) - 1)
+    futures = [_pool(threads, os.getpid(), _own.background).submit(take) for _ in helpers]
     try:
         take()
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from blocks.records import NOTHING, by_dataset, content, paired, results, signed, table
@@ -30,16 +30,14 @@ def roofline() -> str:
         "share of the bare loop: rows alone": "{ripple_share_of_bare:.0%}",
         "share of the bare loop: names and edges too": "{share_of_bare:.0%}",
     }
-    cells: dict[str, Iterable[str]] = {
-        what: [text.format(**_under(prefix, found)) for prefix in kinds.values()] for what, text in rows.items()
-    }
+    figures = {kind: _under(prefix, found) for kind, prefix in kinds.items()}
     said = (
         f"{found['vertices']:,} vertices, five edges an arrival. Two threads over one: "
         f"{found['float32_two_over_one']:.2f} × (float32), {found['float16_two_over_one']:.2f} × (float16); a step of "
         f"an anchor {found['anchor_step_two_over_one']:.2f} ×, at {found['float32_1_anchor_step_share_of_bare']:.0%} "
         "of the bare loop."
     )
-    return f"{table(list(kinds), cells)}\n\n{said}"
+    return f"{_laid_out(figures, rows)}\n\n{said}"
 
 
 def large() -> str:
@@ -57,10 +55,7 @@ def large() -> str:
         "start, on a tenth": "{start_seconds:,.0f} s, {start_peak_gib:.1f} GiB at the most",
         "an anchor of all": "{anchor_seconds:,.0f} s, {anchor_peak_gib:.1f} GiB at the most",
     }
-    cells: dict[str, Iterable[str]] = {
-        what: [text.format(**graph) for graph in graphs.values()] for what, text in rows.items()
-    }
-    return table(list(graphs), cells)
+    return _laid_out(graphs, rows)
 
 
 def anchor() -> str:
@@ -79,14 +74,13 @@ def anchor() -> str:
         "found by the first anchor, of all there is": "{found_by_the_first:.1%}",
         "by the second": "{found_by_the_second:.1%}",
     }
-    cells: dict[str, Iterable[str]] = {what: [text.format(**size) for size in sizes] for what, text in rows.items()}
     said = (
         f"On a GPU (H200), {gpu['vertices']:,.0f} vertices and {gpu['edges']:,.0f} edges: {gpu['gpu_seconds']:.1f} s, "
         f"{gpu['cpu_over_gpu']:.1f} × as fast as the {gpu['threads']} cores beside it; values apart by "
         f"{gpu['values_apart']:.0e}, inner products of vectors by {gpu['inner_products_apart']:.0e}."
     )
-    head = [f"{size['vertices']:,.0f} vertices" for size in sizes]
-    return f"{table(head, cells)}\n\n{said}"
+    figures = {f"{size['vertices']:,.0f} vertices": size for size in sizes}
+    return f"{_laid_out(figures, rows)}\n\n{said}"
 
 
 def mapped() -> str:
@@ -136,11 +130,8 @@ def ids() -> str:
         "memory of a name": "{bytes_per_id:.0f} bytes",
         "a look-up, over a dict and over pandas": "{over_dict:.1f} ×, {over_pandas:.1f} × as fast",
     }
-    kinds = {"64-bit integers": "int_", "text": "text_"}
-    cells: dict[str, Iterable[str]] = {
-        what: [text.format(**_under(prefix, found)) for prefix in kinds.values()] for what, text in rows.items()
-    }
-    return f"{table(list(kinds), cells)}\n\n{found['ids']:,.0f} names, one core."
+    figures = {kind: _under(prefix, found) for kind, prefix in {"64-bit integers": "int_", "text": "text_"}.items()}
+    return f"{_laid_out(figures, rows)}\n\n{found['ids']:,.0f} names, one core."
 
 
 def ann() -> str:
@@ -203,6 +194,13 @@ def aims_at_scale() -> str:
 
 def _each(record: dict[str, Any], name: str, text: str) -> str:
     return ", ".join(f"{text.format(record[graph][name])} ({graph})" for graph in GRAPHS if graph in record)
+
+
+def _laid_out(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
+    """A table with a column for each set of figures, and in every row what its text says of them."""
+    return table(
+        columns, {what: [text.format(**figures) for figures in columns.values()] for what, text in rows.items()}
+    )
 
 
 def _under(prefix: str, found: dict[str, float]) -> dict[str, float]:
