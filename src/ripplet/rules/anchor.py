@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -63,6 +64,24 @@ def corrected(
             view.anchor(adjacency, block, space.mu[part], seed=seed, threads=threads)
             for view, part, block in zip(space.views, space.parts, blocks, strict=True)
         ]
+
+
+def from_others(
+    space: Space,
+    adjacency: Adjacency,
+    vectors: NDArray[Any],
+    seed: int,
+    threads: int,
+    directory: str | PathLike[str] | None = None,
+) -> list[Basis]:
+    """Every view's embedding from the rows of other views, each from all of their columns."""
+    bases = []
+    with one_blas_thread():
+        for view, part in zip(space.views, space.parts, strict=True):
+            block, columns = copied(vectors, threads, directory), part.stop - part.start
+            basis = view.anchor(adjacency, block, None, columns=columns, seed=seed, threads=threads)
+            bases.append(replace(basis, rows=copied(basis.rows, threads, directory)))  # lets go of the other columns
+    return bases
 
 
 def from_nothing(

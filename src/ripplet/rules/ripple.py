@@ -31,6 +31,7 @@ from ripplet.rules.anchor import (
     corrected,
     fill,
     from_nothing,
+    from_others,
     orthogonality_error,
     side_by_side,
     turn,
@@ -122,13 +123,12 @@ class RippleRule:
     ) -> tuple[float, Space, list[Basis]]:
         """What an anchor makes of these rows: the degree its views go by, coordinates with nothing learned yet, bases.
 
-        A graph that has become dense since its start gets the views of a dense graph now, once, from nothing.
+        A graph that has become dense since its start gets the views of a dense graph now, once.
         """
-        degree = max(then, _mean_degree(adjacency, len(vectors)))
+        degree, seed = max(then, _mean_degree(adjacency, len(vectors))), self.seed + sequence
         if len(self.views(degree)) > len(self.views(then)):
             space = self._new_space(degree)
-            return degree, space, from_nothing(space, adjacency, len(vectors), self.threads)
-        seed = self.seed + sequence
+            return degree, space, from_others(space, adjacency, vectors, seed, self.threads, self.directory)
         return then, old.successor(), corrected(old, adjacency, vectors, seed, self.threads, self.directory)
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:

@@ -49,11 +49,19 @@ class View(Protocol):
         """The embedding of a graph from nothing."""
 
     def anchor(
-        self, adjacency: Adjacency, block: NDArray[np.floating], mu: NDArray[np.float64], *, seed: int, threads: int
+        self,
+        adjacency: Adjacency,
+        block: NDArray[np.floating],
+        mu: NDArray[np.float64] | None,
+        *,
+        columns: int | None = None,
+        seed: int,
+        threads: int,
     ) -> Basis:
-        """The embedding of a graph from one of an earlier state of it.
+        """The embedding of a graph from one of an earlier state of it, with as many columns as asked for, or as before.
 
         The block, a matrix of its own (see `views/blocks.py`), is used up: the rows of the result lie in its memory.
+        It may have more columns than that, and be another view's: then its values μ are not known.
         """
 
     def reached(self, adjacency: Adjacency, rows: NDArray[np.floating], *, threads: int) -> float:

@@ -22,6 +22,7 @@ FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no pow
 SHORTEST = 1e-3  # however few edges there are
 EXACT = 1e-6  # by how much the sum of the eigenvalues may still change when it is what others are measured by
 PASSES, FAR_BELOW = 4, 0.75  # of an anchor at the most, and the share of the bound that makes another one due
+FROM_OTHERS = 3  # passes over rows of other views: fewer left something to the next anchor
 SMALLEST_GAIN = 1e-4  # the filter's interval must not reach the wanted end of the spectrum
 
 
@@ -80,7 +81,14 @@ class SpectralView:
         return self._weighed(operator, vectors, mu)
 
     def anchor(
-        self, adjacency: Adjacency, block: NDArray[Any], mu: NDArray[np.float64], *, seed: int, threads: int
+        self,
+        adjacency: Adjacency,
+        block: NDArray[Any],
+        mu: NDArray[np.float64] | None,
+        *,
+        columns: int | None = None,
+        seed: int,
+        threads: int,
     ) -> Basis:
         """One Chebyshev-filtered Rayleigh–Ritz step from the current rows.
 
@@ -88,17 +96,18 @@ class SpectralView:
         values lie far below it, they have been damped too: then it is done again with what is known now.
         """
         operator = self._operator(adjacency, len(block), threads)
-        rows, low, ritz = operator.take(block), operator.lowest(), mu
+        rows, low = operator.take(block), operator.lowest()
         operator.clear(rows)
+        ritz, least = (_taken_up(operator, rows, seed), FROM_OTHERS) if mu is None else (mu, 1)
         for turn in range(PASSES):
             high = max(float(ritz.min()), SMALLEST_GAIN)
             _normalise(operator, rows, seed + turn)
             chebyshev(operator, rows, low, high, self.degree)
             operator.deflate(rows)
             ritz = rayleigh_ritz(operator, rows)
-            if high == SMALLEST_GAIN or ritz.min() >= FAR_BELOW * high:
+            if turn + 1 >= least and (high == SMALLEST_GAIN or ritz.min() >= FAR_BELOW * high):
                 break
-        return self._weighed(operator, rows, ritz, block)
+        return self._weighed(operator, rows[:, :columns], ritz[:columns], block if columns is None else None)
 
     def reached(self, adjacency: Adjacency, rows: NDArray[Any], *, threads: int) -> float:
         """The sum of the Ritz values of the operator on the span of these rows: what they hold of its spectrum."""
@@ -144,6 +153,12 @@ class SpectralView:
 def _positive(values: NDArray[np.float64]) -> float:
     """Their sum, without the negative ones, of which a graph with few vertices has more than others."""
     return float(np.maximum(values, 0.0).sum())
+
+
+def _taken_up(operator: Operator, block: NDArray[Any], seed: int) -> NDArray[np.float64]:
+    """The values in rows that another operator has made; they become Ritz vectors of this one."""
+    _normalise(operator, block, seed)
+    return rayleigh_ritz(operator, block)
 
 
 def _normalise(operator: Operator, block: NDArray[Any], seed: int) -> None:
