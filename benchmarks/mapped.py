@@ -1,6 +1,6 @@
 """Vectors in a file instead of in memory: what an arrival costs then, and what it costs when memory holds half of them.
 
-    python benchmarks/mapped.py [--vertices 500000] [--json FILE]
+    python benchmarks/mapped.py [--vertices 100000] [--json FILE]
 
 Five edges an arrival, to anybody: the worst case, because any row may be read next. Each way in a process of its own.
 The limit on memory is that of a control group, for which one has to be root on Linux; without, it is left out.
@@ -96,4 +96,4 @@ def measure(vertices: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "vertices", 500_000)
+    run(__doc__, measure, "vertices", 100_000)
