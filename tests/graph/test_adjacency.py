@@ -438,3 +438,39 @@ def test_the_arena_knows_its_widest_list() -> None:
     again = Adjacency.from_packed(adjacency.packed(), directed=False, duplicates="add")
     for each in (adjacency, adjacency.copy(), again):
         assert each.links.heads[blocks.WIDEST] == each.links.room.max() == 7
+
+
+@settings(max_examples=40)
+@given(history=histories, kind=st.sampled_from(KINDS), seed=st.integers(0, 99))
+def test_rows_in_another_order_have_the_same_edges_in_their_order(
+    history: list[Step], kind: tuple[bool, str], seed: int
+) -> None:
+    adjacency = with_rows(ROWS, *kind)
+    apply(adjacency, history)
+    order = np.random.default_rng(seed).permutation(ROWS)
+    other = adjacency.reordered(order)
+    other.check()
+    for row, before in enumerate(order.tolist()):
+        assert order[other.neighbours(row)].tolist() == adjacency.neighbours(before).tolist()
+        assert other.links.strength[row] == adjacency.links.strength[before]
+    assert other.totals(ROWS) == pytest.approx(adjacency.totals(ROWS))
+    assert other.edges == adjacency.edges
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_hub_that_has_shrunk_goes_on_in_the_same_bits_wherever_it_lies(directed: bool) -> None:
+    """A list that was longer has more room than one that was packed and laid out anew."""
+    rng = np.random.default_rng(0)
+    one = Adjacency(directed=directed)
+    one.ensure_rows(2_000)
+    pairs = np.stack([np.zeros(1_500, np.int64), np.arange(1, 1_501)], axis=1)[:, ::-1].copy()
+    one.apply(np.zeros(1_500, np.int8), pairs, (10 ** rng.uniform(-6, 6, 1_500)).astype(np.float32))
+    one.apply(np.ones(700, np.int8), pairs[:700], np.ones(700, np.float32))
+    other = Adjacency.from_packed(one.packed(), directed=directed, duplicates="add")
+    assert one.links.room[0] > other.links.room[0]
+    for adjacency in (one, other):
+        weight = (10 ** np.random.default_rng(1).uniform(-6, 6, 300)).astype(np.float32)
+        adjacency.apply(np.zeros(300, np.int8), pairs[800:1_100], weight)
+        adjacency.check()
+    assert one.links.strength[0] == other.links.strength[0]
+    assert one.links.in_strength[0] == other.links.in_strength[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ripplet.graph import _block_kernels as blocks
 from ripplet.graph import _kernels as kernels
 from ripplet.graph._block_kernels import EDGES, LOOPS, NO_ROOM, TOP, Links
-from ripplet.graph._kernels import ADD, REMOVE, SUM
+from ripplet.graph._kernels import ADD, IGNORE, REMOVE, REPLACE, SUM
 
 ROWS = 6
 edges = st.lists(
@@ -36,6 +36,7 @@ def empty(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
         neighbour=np.zeros(slots, np.int32),
         weight=weight,
         outgoing=np.zeros(slots, np.float32) if directed else weight,
+        incoming=np.zeros(slots, np.float32) if directed else weight,
         heads=blocks.no_blocks(),
         index_at=np.full(rows, blocks.NO_INDEX, np.int64),
         places=np.zeros(0, np.int32),
@@ -50,6 +51,33 @@ def apply(links: Links, history: Edges, *, directed: bool = False, first: int = 
         links, np.array(op, np.int8), pairs, np.array(weight, np.float32), chance, first, SUM, directed
     )
     return done, chance
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("repeated", [SUM, IGNORE, REPLACE])
+@settings(max_examples=80)
+@given(history=edges)
+def test_ends_by_themselves_become_what_edges_make_of_them(history: Edges, repeated: int, directed: bool) -> None:
+    op, src, dst, weight = (np.array(column) for column in zip(*history, strict=True)) if history else np.empty((4, 0))
+    pairs = np.stack([src, dst], axis=1).astype(np.int64)
+    both, apart = empty(4096, directed=directed), empty(4096, directed=directed)
+    chance, of_ends = np.full((len(history), 2), np.nan), np.full(2 * len(history), np.nan)
+    kernels.apply_edges(both, op.astype(np.int8), pairs, weight.astype(np.float32), chance, 0, repeated, directed)
+    ends = np.stack([pairs, pairs[:, ::-1]], axis=1).reshape(-1, 2)
+    ways = np.tile(np.array([kernels.AWAY, kernels.HERE], np.int8), len(history))
+    parts = np.repeat(op.astype(np.int8), 2), ends, np.repeat(weight.astype(np.float32), 2), ways, of_ends
+    assert kernels.apply_ends(apart, *parts, 0, repeated, directed) == of_ends.size
+    np.testing.assert_array_equal(of_ends.reshape(-1, 2), chance)
+    assert both.heads[EDGES] == apart.heads[EDGES]
+    for row in range(ROWS):
+        assert neighbours(both, row) == neighbours(apart, row)
+        for name in ("weight", "outgoing", "incoming"):
+            one, other = (
+                getattr(links, name)[links.begin[row] : links.begin[row] + links.count[row]] for links in (both, apart)
+            )
+            np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(both.strength, apart.strength)
+    np.testing.assert_array_equal(both.in_strength, apart.in_strength)
 
 
 def neighbours(links: Links, row: int) -> list[int]:

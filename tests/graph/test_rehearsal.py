@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplet import Batch, Op, RippletError, UnknownEdgeError, UnknownVertexError
-from ripplet.events import as_list
+from ripplet.events import Id, as_list
 from ripplet.graph.graph import Graph
-from ripplet.graph.rehearsal import Admission, Rehearsal
+from ripplet.graph.rehearsal import Admission, Rehearsal, check_batch
 
 NAMES = st.sampled_from([0, 1, 2, "a", 10**30])
 ROWS = st.lists(st.tuples(NAMES, NAMES, st.sampled_from(list(Op))), max_size=5)
@@ -94,6 +94,57 @@ def test_a_rehearsal_says_all_that_is_wrong() -> None:
     assert (refused.missing, refused.unknown) == ([("a", "c")], ["x", "y", "z"])
     assert isinstance(refused.error, UnknownVertexError)
     assert Rehearsal(graph).play(Batch.of(["a"], ["z"])).error is None
+
+
+class Elsewhere:
+    """A graph that answers only what it was told would be asked."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.batches = graph, list[Batch]()
+        self.names, self.pairs = set[Id](), set[tuple[Id, Id]]()
+        self.rows_of, self.has_edges = graph.rows_of, graph.has_edges
+
+    @property
+    def directed(self) -> bool:
+        return self.graph.directed
+
+    def look_up(self, batch: Batch) -> None:
+        self.batches.append(batch)
+        self.names |= {*as_list(batch.src), *as_list(batch.dst)}
+        self.pairs |= set(zip(as_list(batch.src), as_list(batch.dst), strict=True))
+
+    def has_vertex(self, name: Id) -> bool:
+        assert name in self.names
+        return self.graph.has_vertex(name)
+
+    def has_edge(self, src: Id, dst: Id) -> bool:
+        assert (src, dst) in self.pairs
+        return self.graph.has_edge(src, dst)
+
+
+@given(batches=st.lists(ROWS, max_size=6), directed=st.booleans())
+def test_a_graph_that_lies_elsewhere_is_told_beforehand_what_it_will_be_asked(batches: Any, directed: bool) -> None:
+    graph = Graph(directed=directed)
+    list(graph.apply(Batch.of([0, "a"], [1, 2])))
+    here, there = Admission(graph), Admission(Elsewhere(graph))
+    for rows in batches:
+        good, refused = here.sift(batch(rows))
+        same, also = there.sift(batch(rows))
+        assert as_list(same.src) == as_list(good.src)
+        assert [str(error) for error in also.values()] == [str(error) for error in refused.values()]
+
+
+@pytest.mark.parametrize(
+    "rows", [[("a", "x", Op.REMOVE)], [("a", 0, Op.REMOVE)], [("a", "a", Op.ADD), ("x", "x", Op.REMOVE_VERTEX)]]
+)
+def test_a_batch_is_refused_in_the_same_words_wherever_the_graph_lies(rows: Any) -> None:
+    graph = Graph()
+    list(graph.apply(Batch.of([0, "a"], [1, 2])))
+    with pytest.raises(RippletError) as here:
+        list(graph.apply(batch(rows)))
+    with pytest.raises(type(here.value)) as there:
+        check_batch(Elsewhere(graph), batch(rows))
+    assert str(there.value) == str(here.value)
 
 
 def test_additions_alone_are_not_played(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ class Links(NamedTuple):
     neighbour: NDArray[np.int32]
     weight: NDArray[np.float32]
     outgoing: NDArray[np.float32]  # the part of `weight` that points away; the same array when undirected
+    incoming: NDArray[np.float32]  # the part that points here; likewise
     heads: NDArray[np.int64]
     index_at: NDArray[np.int64]  # per row, where its index begins in `places`
     places: NDArray[np.int32]  # 1 + the position of a neighbour in its list; 0 where a place is empty

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +33,21 @@ _VERTEX = [
     ("placed", np.uint8),  # whether it has a vector
 ]
 _SLOT = [("neighbour", np.int32), ("weight", np.float32)]
+_WAYS = [("outgoing", np.float32), ("incoming", np.float32)]  # of a directed graph, beside their sum
 
 
 def _one_line(fields: list[tuple[str, Any]]) -> np.dtype[Any]:
     """A record of these fields that fills a line of memory: to look at one of them brings all, and nothing else."""
     padding = LINE - np.dtype(fields, align=True).itemsize
     return np.dtype([*fields, ("", np.void, padding)], align=True)
+
+
+class Totals(NamedTuple):
+    """Sums over the rows of a graph."""
+
+    ends: int  # of edges: every edge has two
+    strength: float  # the sum of their weights
+    active: int  # rows with edges
 
 
 class Adjacency:
@@ -50,7 +59,7 @@ class Adjacency:
         self.duplicates = duplicates
         vertex = _one_line([*_VERTEX, *([("in_strength", np.float64)] if directed else [])])
         self._vertices = Growing(vertex, fill=_free(vertex))
-        self._slots = Growing([*_SLOT, *([("outgoing", np.float32)] if directed else [])])
+        self._slots = Growing([*_SLOT, *(_WAYS if directed else [])])
         self._places = Growing(np.int32)
         self._heads = blocks.no_blocks()
         self._look()
@@ -70,6 +79,7 @@ class Adjacency:
             neighbour=slots["neighbour"],
             weight=slots["weight"],
             outgoing=slots["outgoing" if self.directed else "weight"],
+            incoming=slots["incoming" if self.directed else "weight"],
             heads=self._heads,
             index_at=vertices["index_at"],
             places=self._places.array,
@@ -85,6 +95,10 @@ class Adjacency:
         """How many edges there are (each counted once; both directions count when directed)."""
         return int(self.links.heads[blocks.EDGES])
 
+    def count_as(self, edges: int) -> None:
+        """Have so many edges counted here: each is counted at one of its ends, and the other may be elsewhere."""
+        self.links.heads[blocks.EDGES] = edges
+
     @property
     def loops(self) -> int:
         """How many self-loops were left out."""
@@ -96,6 +110,11 @@ class Adjacency:
         vertices, slots = self._vertices.array, self._slots.array
         used = int(self._heads[blocks.TOP]) * slots.itemsize + int(self._heads[blocks.INDEX_TOP]) * 4
         return vertices.nbytes + used
+
+    def totals(self, rows: int) -> Totals:
+        """Sums over the first rows."""
+        degrees = self.links.count[:rows]
+        return Totals(int(degrees.sum()), float(self.links.strength[:rows].sum()), int(np.count_nonzero(degrees)))
 
     def ensure_rows(self, rows: int) -> None:
         """Make room for rows 0 … rows−1, all without edges."""
@@ -118,6 +137,19 @@ class Adjacency:
                 return chance
             self._grow_arena()
 
+    def apply_ends(
+        self, op: NDArray[np.int8], ends: NDArray[np.int64], weight: NDArray[np.float32], way: NDArray[np.int8]
+    ) -> NDArray[np.float64]:
+        """Add and remove edges in order, each at one end only: a row and its neighbour; the share that changed."""
+        chance, done = np.empty(op.size), 0
+        while True:
+            done = kernels.apply_ends(
+                self.links, op, ends, weight, way, chance, done, REPEATED[self.duplicates], self.directed
+            )
+            if done == op.size:
+                return chance
+            self._grow_arena()
+
     def remove_vertex(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Take out all edges of a row; its former neighbours, and the share of strength each lost."""
         degree = int(self.links.count[row])
@@ -134,17 +166,6 @@ class Adjacency:
         found = np.empty(src.size, np.bool_)
         kernels.has_edges(self.links, src, dst, found, self.directed)
         return found
-
-    def merged(
-        self, rows: NDArray[np.int64], weight: NDArray[np.float32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Edges of one vertex to these rows as they would be stored: repeated ones made one."""
-        kept: dict[int, float] = {}
-        for row, share in zip(rows.tolist(), weight.tolist(), strict=True):
-            if row in kept and self.duplicates != "replace":
-                share = kept[row] + share if self.duplicates == "add" else kept[row]
-            kept[row] = share
-        return np.array(list(kept), np.int64), np.array(list(kept.values()), np.float32)
 
     def neighbours(self, row: int) -> NDArray[np.int64]:
         """The neighbours of a row in the order in which the edges came."""
@@ -177,17 +198,26 @@ class Adjacency:
         copy._look()
         return copy
 
-    def packed(self) -> dict[str, NDArray[Any]]:
+    def reordered(self, rows: NDArray[np.int64]) -> Adjacency:
+        """The same edges in arrays of their own, with these rows, who have all of them, as the rows 0, 1, …"""
+        place = np.empty(self.rows, np.int32)
+        place[rows] = np.arange(rows.size, dtype=np.int32)
+        packed = self.packed(rows)
+        packed["neighbour"] = place[packed["neighbour"]]
+        return Adjacency.from_packed(packed, directed=self.directed, duplicates=self.duplicates)
+
+    def packed(self, rows: NDArray[np.int64] | slice = slice(None)) -> dict[str, NDArray[Any]]:
         """The edges without gaps, rows one after the other, each in its own order: what is saved."""
-        links, slots = self.links, self.slots()
+        links, slots = self.links, self.slots(rows)
         packed: dict[str, NDArray[Any]] = {
-            "degree": links.count.copy(),
-            "strength": links.strength.copy(),
+            "degree": links.count[rows].copy(),
+            "strength": links.strength[rows].copy(),
             "neighbour": links.neighbour[slots],
             "weight": links.weight[slots],
         }
         if self.directed:
-            packed |= {"in_strength": links.in_strength.copy(), "outgoing": links.outgoing[slots]}
+            ways = {"outgoing": links.outgoing[slots], "incoming": links.incoming[slots]}
+            packed |= {"in_strength": links.in_strength[rows].copy(), **ways}
         return packed
 
     @classmethod
@@ -211,7 +241,8 @@ class Adjacency:
         self.links.strength[rows] = packed["strength"]
         edges = packed["neighbour"].size // 2
         if directed:
-            self.links.outgoing[slots], self.links.in_strength[rows] = packed["outgoing"], packed["in_strength"]
+            self.links.outgoing[slots], self.links.incoming[slots] = packed["outgoing"], packed["incoming"]
+            self.links.in_strength[rows] = packed["in_strength"]
             edges = int((packed["outgoing"] > 0).sum())
         self.links.heads[blocks.EDGES] = edges
         return self
@@ -229,47 +260,67 @@ class Adjacency:
         entries = (self.links.weight[slots].astype(np.float64), self.links.neighbour[slots], indptr)
         return csr_array(entries, shape=(self.rows, self.rows))
 
-    def check(self) -> None:
-        """Raise where the arrays contradict each other: blocks overlapping, one-sided edges, wrong sums."""
-        links, slots = self.links, self.slots()
-        matrix = self.to_csr()
-        used = np.concatenate([self._blocks(), self._free_blocks()])
-        order = used[np.argsort(used[:, 0], kind="stable")]
-        ends = order[:, 0] + order[:, 1]
-        top = int(links.heads[blocks.TOP])
-        sums = np.zeros(self.rows)
-        np.add.at(sums, np.repeat(np.arange(self.rows), links.count), links.weight[slots].astype(np.float64))
-        faults = {
-            "blocks overlap or leave gaps": (order[1:, 0] != ends[:-1]).any() or (ends[-1] if len(ends) else 0) != top,
-            "an edge is known to one end only": (abs(matrix - matrix.T) > 0).nnz > 0,
-            "a neighbour stands twice": matrix.has_canonical_format is False and _repeats(matrix),
-            "a vertex is its own neighbour": (matrix.diagonal() != 0).any(),
-            "strengths are not the sums of weights": self._wrong_sums(sums).any(),
-            "an index of a hub is wrong": not all(
-                index_is_right(links, row) for row in np.flatnonzero(links.index_at != blocks.NO_INDEX)
-            ),
-            "in-strengths are not the sums of incoming weights": (
-                np.abs(np.bincount(links.neighbour[slots], links.outgoing[slots], self.rows) - links.in_strength)
-                > ROUNDING
-                * np.abs(links.strength)  # a pair has the sum of both ways, and what comes in is told from that
-            ).any(),
-            "a weight is not positive": (links.weight[slots] <= 0).any(),
-            "the number of edges is off": self.edges != self._count_edges(),
-            "a row has more neighbours than slots": (links.count > 1 << links.room.clip(0).astype(np.int64)).any(),
-            "a row without slots has neighbours": (links.count[links.room == blocks.NO_ROOM] > 0).any(),
-        }
+    def check(self, *, whole: bool = True) -> None:
+        """Raise where the arrays contradict each other: blocks overlapping, one-sided edges, wrong sums.
+
+        Where this is not the whole graph, the other ends of edges may be elsewhere, and only what is here is looked at.
+        """
+        faults = self._faults_here() | (self._faults_between() if whole else {})
         for fault, found in faults.items():
             if found:
                 raise RippletError(f"the adjacency is damaged: {fault}")
 
+    def _faults_here(self) -> dict[str, Any]:
+        """What may be wrong with each end of an edge by itself."""
+        links, slots = self.links, self.slots()
+        used = np.concatenate([self._blocks(), self._free_blocks()])
+        order = used[np.argsort(used[:, 0], kind="stable")]
+        ends = order[:, 0] + order[:, 1]
+        top = int(links.heads[blocks.TOP])
+        rows = np.repeat(np.arange(self.rows), links.count)
+        sums, incoming = (_sums(rows, column[slots], self.rows) for column in (links.weight, links.incoming))
+        pairs = np.stack([rows, links.neighbour[slots]], axis=1)
+        return {
+            "blocks overlap or leave gaps": (order[1:, 0] != ends[:-1]).any() or (ends[-1] if len(ends) else 0) != top,
+            "a neighbour stands twice": len(np.unique(pairs, axis=0)) < len(pairs),
+            "a vertex is its own neighbour": (pairs[:, 0] == pairs[:, 1]).any(),
+            "strengths are not the sums of weights": self._wrong_sums(sums).any(),
+            "in-strengths are not the sums of incoming weights": self._wrong_in_sums(incoming).any(),
+            "an index of a hub is wrong": not all(
+                index_is_right(links, row) for row in np.flatnonzero(links.index_at != blocks.NO_INDEX)
+            ),
+            "a weight is not positive": (links.weight[slots] <= 0).any(),
+            "a row has more neighbours than slots": (links.count > 1 << links.room.clip(0).astype(np.int64)).any(),
+            "a row without slots has neighbours": (links.count[links.room == blocks.NO_ROOM] > 0).any(),
+        }
+
+    def _faults_between(self) -> dict[str, Any]:
+        """What may be wrong with the two ends of an edge together."""
+        links, slots, matrix = self.links, self.slots(), self.to_csr()
+        incoming = _sums(links.neighbour[slots], links.outgoing[slots], self.rows)
+        return {
+            "an edge is known to one end only": (abs(matrix - matrix.T) > 0).nnz > 0,
+            "what goes out does not come in": self._wrong_in_sums(incoming).any(),
+            "the number of edges is off": self.edges != self._count_edges(),
+        }
+
     def _wrong_sums(self, sums: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Where a strength is not the sum over its slots, to the bit, or nearly where there are many."""
         apart = np.abs(sums - self.links.strength)
-        return np.where(self.links.room >= blocks.HUB, apart > ROUNDING * sums, apart != 0)
+        return np.where(self.links.count > kernels.MANY, apart > ROUNDING * sums, apart != 0)
+
+    def _wrong_in_sums(self, sums: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where an in-strength is not nearly this sum: it is told from the sum of both ways, which a pair has, too."""
+        return np.abs(sums - self.links.in_strength) > ROUNDING * np.abs(self.links.strength)
 
     def _count_edges(self) -> int:
+        return self.ends // (1 if self.directed else 2)
+
+    @property
+    def ends(self) -> int:
+        """How many ends of edges there are, of a directed graph those that point away: where edges are counted."""
         slots = self.slots()
-        return int((self.links.outgoing[slots] > 0).sum()) if self.directed else slots.size // 2
+        return int((self.links.outgoing[slots] > 0).sum()) if self.directed else slots.size
 
     def _blocks(self) -> NDArray[np.int64]:
         held = self.links.room != blocks.NO_ROOM
@@ -286,17 +337,28 @@ class Adjacency:
         return np.array(found, np.int64).reshape(-1, 2)
 
 
+def _sums(rows: NDArray[Any], values: NDArray[np.float32], size: int) -> NDArray[np.float64]:
+    """The values of each row added up in order."""
+    return np.bincount(rows, values, size).astype(np.float64)  # of nothing it makes whole numbers
+
+
+def as_stored(
+    rows: NDArray[np.int64], weight: NDArray[np.float32], duplicates: str
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Edges of one vertex to these rows as they would be stored: repeated ones made one."""
+    kept: dict[int, float] = {}
+    for row, share in zip(rows.tolist(), weight.tolist(), strict=True):
+        if row in kept and duplicates != "replace":
+            share = kept[row] + share if duplicates == "add" else kept[row]
+        kept[row] = share
+    return np.array(list(kept), np.int64), np.array(list(kept.values()), np.float32)
+
+
 def _free(vertex: np.dtype[Any]) -> NDArray[Any]:
     """A row without a vertex."""
     free = np.zeros((), vertex)
     free["arrival"], free["room"], free["index_at"] = -1, blocks.NO_ROOM, blocks.NO_INDEX
     return free
-
-
-def _repeats(matrix: csr_array) -> bool:
-    distinct = matrix.copy()
-    distinct.sum_duplicates()
-    return bool(distinct.nnz != matrix.nnz)
 
 
 def grown(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:

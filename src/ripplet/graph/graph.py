@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.errors import RippletError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
+from ripplet.errors import RippletError, SelfLoopWarning, UnknownVertexError
 from ripplet.events import Batch, Id, IdColumn, Op, as_list, take
 from ripplet.graph.adjacency import Adjacency
 from ripplet.graph.ids import Ids
-from ripplet.graph.rehearsal import Rehearsal, removes
+from ripplet.graph.rehearsal import check_batch
 
 Rows = NDArray[np.int64]
 _NO_ROWS = np.empty(0, np.int64)
@@ -71,11 +71,33 @@ class Graph:
             raise UnknownVertexError(as_list(take(column, np.flatnonzero(rows < 0))))
         return rows
 
-    def in_order(self) -> Rows:
-        """The rows of all vertices in order of arrival."""
+    @property
+    def directed(self) -> bool:
+        """Whether an edge has a direction."""
+        return self.adjacency.directed
+
+    def look_up(self, batch: Batch) -> None:
+        """Nothing has to be fetched before `has_vertex` and `has_edge` are asked."""
+
+    def has_vertex(self, name: Id) -> bool:
+        """Whether there is a vertex of this name."""
+        return name in self.ids
+
+    def has_edge(self, src: Id, dst: Id) -> bool:
+        """Whether there is an edge between two names (from src to dst when directed)."""
+        rows = self.ids.find_one(src), self.ids.find_one(dst)
+        return min(rows) >= 0 and self.adjacency.has_edge(*rows)
+
+    def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
+        """Whether there is an edge between two rows (from src to dst when directed), pair by pair."""
+        return self.adjacency.has_edges(src, dst)
+
+    def in_order(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
+        """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
         arrival = self.arrival[: self.rows]
-        alive = np.flatnonzero(arrival >= 0)
-        return alive[np.argsort(arrival[alive], kind="stable")]
+        alive = arrival >= 0
+        rows = np.flatnonzero(alive if wanted is None else alive & wanted(arrival))
+        return rows[np.argsort(arrival[rows], kind="stable")]
 
     def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterable[Delta]:
         """Check the whole batch, then apply it step by step (one step per arrival if asked), in the order given.
@@ -86,7 +108,7 @@ class Graph:
         if batch.op is None:
             edges = batch.src, batch.dst, _no_ops(len(batch)), weight
             return self._arrivals(*edges) if one_by_one else (self._apply_edges(*edges),)
-        self.check_batch(batch)
+        check_batch(self, batch)
         return self._steps(batch, batch.op, weight, one_by_one)
 
     def _steps(
@@ -167,32 +189,12 @@ class Graph:
         self.arrival[arrived] = np.arange(self.next_arrival, self.next_arrival + arrived.size)
         self.next_arrival += arrived.size
 
-    def check_batch(self, batch: Batch) -> None:
-        """Refuse a batch that removes what is not there when its turn comes."""
-        if batch.op is None or not removes(batch):
-            return
-        if (batch.op == Op.REMOVE).all():
-            self._check_removals(batch)
-        elif error := Rehearsal(self).play(batch).error:
-            raise error
+    def check(self, *, whole: bool = True) -> None:
+        """Raise where names, rows and edges contradict each other; the tests call it after everything.
 
-    def _check_removals(self, batch: Batch) -> None:
-        src, dst = self.rows_of(batch.src), self.rows_of(batch.dst)
-        pairs = np.stack([src, dst], axis=1)
-        if not self.adjacency.directed:
-            pairs.sort(axis=1)
-        _, firsts = np.unique(pairs, axis=0, return_index=True)
-        there = np.zeros(len(batch), bool)
-        there[firsts] = self.adjacency.has_edges(src[firsts], dst[firsts])
-        if not there.all():
-            missing = np.flatnonzero(~there)
-            raise UnknownEdgeError(
-                list(zip(as_list(take(batch.src, missing)), as_list(take(batch.dst, missing)), strict=True))
-            )
-
-    def check(self) -> None:
-        """Raise where names, rows and edges contradict each other; the tests call it after everything."""
-        self.adjacency.check()
+        Where this is not the whole graph, the other ends of edges may be elsewhere.
+        """
+        self.adjacency.check(whole=whole)
         alive = np.flatnonzero(self.arrival >= 0)
         if alive.size != len(self.ids) or (self.ids.find(self.ids.column(alive)) != alive).any():
             raise RippletError("the graph is damaged: names and rows do not match")

@@ -5,15 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ripplet.errors import RippletError, UnknownEdgeError, UnknownVertexError
-from ripplet.events import Batch, Id, Op, as_list, select
+from ripplet.events import Batch, Id, IdColumn, Op, as_list, select, take
 
-if TYPE_CHECKING:
-    from ripplet.graph.graph import Graph
+Rows = NDArray[np.int64]
+
+
+class Known(Protocol):
+    """A graph as far as it is asked whether batches can be applied to it; it may lie elsewhere."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge has a direction."""
+
+    def look_up(self, batch: Batch) -> None:
+        """Fetch in one go, where asking takes long, what `has_vertex` and `has_edge` will be asked of a batch."""
+
+    def has_vertex(self, name: Id) -> bool:
+        """Whether there is a vertex of this name."""
+
+    def has_edge(self, src: Id, dst: Id) -> bool:
+        """Whether there is an edge between two names (from src to dst when directed)."""
+
+    def rows_of(self, column: IdColumn) -> Rows:
+        """The rows of known vertices, or an error naming those that are not known."""
+
+    def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
+        """Whether there is an edge between two rows (from src to dst when directed), pair by pair."""
 
 
 @dataclass(slots=True)
@@ -35,8 +58,8 @@ class Refused:
 class Rehearsal:
     """Plays batches through, one after the other, on top of a graph that stays as it is."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, known: Known) -> None:
+        self.known = known
         self.edges: dict[Hashable, bool] = {}  # what the batches themselves have said of an edge so far
         self.vertices: dict[Id, bool] = {}
         self.lives: Counter[Id] = Counter()  # removals so far; what was said of an earlier life no longer holds
@@ -44,6 +67,7 @@ class Rehearsal:
     def play(self, batch: Batch) -> Refused:
         """Take over what a batch does, but for the rows that cannot be applied."""
         refused = Refused()
+        self.known.look_up(batch)
         ops = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         rows = zip(ops.tolist(), as_list(batch.src), as_list(batch.dst), strict=True)
         for row, (op, src, dst) in enumerate(rows):
@@ -69,36 +93,33 @@ class Rehearsal:
 
     def _key(self, src: Id, dst: Id) -> Hashable:
         ends = (src, self.lives[src]), (dst, self.lives[dst])
-        return ends if self.graph.adjacency.directed else frozenset(ends)
+        return ends if self.known.directed else frozenset(ends)
 
     def _unknown(self, *names: Id) -> list[Id]:
-        return [name for name in names if not self.vertices.get(name, name in self.graph.ids)]
+        return [name for name in names if not self.vertices.get(name, self.known.has_vertex(name))]
 
     def _has_edge(self, src: Id, dst: Id) -> bool:
         said = self.edges.get(self._key(src, dst))
         if said is not None:
             return said
-        if self.lives[src] or self.lives[dst]:
-            return False
-        rows = self.graph.ids.find_one(src), self.graph.ids.find_one(dst)
-        return min(rows) >= 0 and self.graph.adjacency.has_edge(*rows)
+        return not (self.lives[src] or self.lives[dst]) and self.known.has_edge(src, dst)
 
 
 class Admission:
     """Says of batches, one after the other, whether they can be applied, before any of them is."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, known: Known) -> None:
+        self.known = known
         self._admitted: list[Batch] = []
-        self._rehearsal, self._played = Rehearsal(graph), 0
+        self._rehearsal, self._played = Rehearsal(known), 0
 
     def admit(self, batch: Batch) -> None:
         """Count on a batch from now on, or say why it has to be refused as a whole."""
         if removes(batch) and not self._admitted:
-            self.graph.check_batch(batch)
+            check_batch(self.known, batch)
         elif removes(batch):
             if error := self._play(batch).error:
-                self._rehearsal, self._played = Rehearsal(self.graph), 0  # it has taken over the good rows
+                self._rehearsal, self._played = Rehearsal(self.known), 0  # it has taken over the good rows
                 raise error
             self._played += 1
         self._admitted.append(batch)
@@ -126,3 +147,28 @@ class Admission:
 def removes(batch: Batch) -> bool:
     """Whether a batch removes anything: only then can it be refused."""
     return batch.op is not None and bool(((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX)).any())
+
+
+def check_batch(known: Known, batch: Batch) -> None:
+    """Refuse a batch that removes what is not there when its turn comes."""
+    if batch.op is None or not removes(batch):
+        return
+    if (batch.op == Op.REMOVE).all():
+        _check_removals(known, batch)
+    elif error := Rehearsal(known).play(batch).error:
+        raise error
+
+
+def _check_removals(known: Known, batch: Batch) -> None:
+    src, dst = known.rows_of(batch.src), known.rows_of(batch.dst)
+    pairs = np.stack([src, dst], axis=1)
+    if not known.directed:
+        pairs.sort(axis=1)
+    _, firsts = np.unique(pairs, axis=0, return_index=True)
+    there = np.zeros(len(batch), bool)
+    there[firsts] = known.has_edges(src[firsts], dst[firsts])
+    if not there.all():
+        missing = np.flatnonzero(~there)
+        raise UnknownEdgeError(
+            list(zip(as_list(take(batch.src, missing)), as_list(take(batch.dst, missing)), strict=True))
+        )
