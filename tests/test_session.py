@@ -19,6 +19,7 @@ from ripplet.errors import SelfLoopWarning, StateError
 from ripplet.io.stream import Poison, Read
 from ripplet.session import Entry, Session
 from ripplet.state.journal import Journal
+from ripplet.state.model import KeptModel
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.2, "anchor_lag": 3, "threads": 1}
 NAMES: list[Any] = [0, 1, 2, 3, "0", "a", "é", 10**30, -(2**70), -5]
@@ -562,6 +563,20 @@ def test_without_sinks_nothing_waits_for_them(new: Any) -> None:
     session.run(Lines(stream[:20]))
     abandon(session)
     assert new().recovery.unpublished == {}
+
+
+def test_another_class_may_make_the_model(new: Any) -> None:
+    class Other(KeptModel):
+        pass
+
+    session = new(model=Other)
+    assert type(session.model) is Other
+    session.apply([("a", "b"), ("b", "c")])
+    digest = session.model.digest()
+    abandon(session)
+    again = new()  # the class is not kept: the state is the same for all
+    assert type(again.model) is KeptModel
+    assert again.model.digest() == digest
 
 
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.events import Id, IdColumn, as_list
+
+
+class Outcome(NamedTuple):
+    """What applying a batch did, by row."""
+
+    moved: NDArray[np.int64]
+    first_new: int  # arrival numbers from here on are new
+    removed: list[Id]
+    anchored: bool
 
 
 class Changes:

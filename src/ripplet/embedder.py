@@ -11,19 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplet.changes import Changes
-from ripplet.engine import Engine, Outcome
+from ripplet.changes import Changes, Outcome
+from ripplet.engine import Engine
 from ripplet.errors import FormatError, InvalidValueError, UnknownVertexError
 from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, plain_id, weight_column
 from ripplet.graph.graph import ones
 from ripplet.locks import ReadWriteLock
 from ripplet.optimality import gaps, losses
 from ripplet.parameters import Parameters
-from ripplet.search.present import Present, Query
 from ripplet.search.search import Search
 from ripplet.state.files import read_arrays, write_arrays
-from ripplet.storage import numbers
-from ripplet.views._kernels import serve
 from ripplet.views.base import Progress, View
 
 if TYPE_CHECKING:
@@ -100,8 +97,7 @@ class Embedder:
     def partial_fit(self, edges: Any) -> Changes:
         """Apply a batch (edges in any form that `fit` takes, or a `Batch` with removals) and say what it changed."""
         batch = Batch.from_any(edges, directed=self.directed)
-        with self._lock.writing():
-            return self._changes(self._engine.apply(batch))
+        return self._apply(batch)
 
     def add_vertex(self, vertex: Id, neighbours: Sequence[Id] = (), weights: Any = None) -> NDArray[np.float32]:
         """Let a vertex arrive with its edges; its vector. A known vertex gets these edges in addition."""
@@ -117,14 +113,12 @@ class Embedder:
         batch = Batch.from_any(edges, op=Op.REMOVE, directed=self.directed)
         if len(batch) and (batch.op is None or (batch.op != Op.REMOVE).any()):
             raise InvalidValueError.of("edges", "pairs, or a batch of removals only", "a batch that does more")
-        with self._lock.writing():
-            return self._changes(self._engine.apply(batch))
+        return self._apply(batch)
 
     def remove_vertex(self, vertex: Id) -> Changes:
         """Remove a vertex with all its edges."""
         batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
-        with self._lock.writing():
-            return self._changes(self._engine.apply(batch))
+        return self._apply(batch)
 
     def anchor(self, *, gap: bool = False) -> Changes:
         """Correct all vectors now. Nothing happens under rule `paper`, nor on a graph without edges.
@@ -133,11 +127,11 @@ class Embedder:
         """
         with self._lock.writing():
             engine = self._engine
-            possible = self.rule != "paper" and engine.graph.adjacency.edges > 0
+            possible = self.rule != "paper" and engine.edges > 0
             best: dict[Any, float] = {}  # of the graph, which an anchor leaves alone
             before = gaps(engine, best) if gap else []
             moved = engine.anchor() if possible else np.empty(0, np.int64)
-            changes = self._changes(Outcome(moved, engine.graph.next_arrival, [], possible))
+            changes = engine.changed(Outcome(moved, engine.next_arrival, [], possible))
             if gap:
                 changes.spectrum = [[found.share for found in state] for state in (before, gaps(engine, best))]
             return changes
@@ -145,7 +139,7 @@ class Embedder:
     # ------------------------------------------------------------------ what comes out
 
     def __len__(self) -> int:
-        return len(self._engine.graph)
+        return len(self._engine)
 
     def __contains__(self, vertex: object) -> bool:
         try:
@@ -164,7 +158,7 @@ class Embedder:
     def ids(self) -> list[Id]:
         """All vertices in order of arrival."""
         with self._lock.reading():
-            return as_list(self._ids())
+            return as_list(self._engine.column(self._engine.in_order()))
 
     @property
     def sequence(self) -> int:
@@ -175,16 +169,14 @@ class Embedder:
         """The vectors of vertices, a row each; KeyError naming those that are not known."""
         column = id_column(ids)
         with self._lock.reading():
-            return self._engine.serve(self._engine.graph.rows_of(column))
+            return self._engine.serve(self._engine.rows_of(column))
 
     def preview(self, neighbours: Sequence[Id], weights: Any = None) -> NDArray[np.float32]:
         """The vector a newcomer with these known neighbours would be placed at, before it moves any of them."""
         column = id_column(neighbours, "neighbours")
         shares = ones(len(column)) if weights is None else weight_column(weights, len(column)).astype(np.float32)
         with self._lock.reading():
-            engine = self._engine
-            edges = engine.graph.adjacency.merged(engine.graph.rows_of(column), shares)
-            return engine.rule.serve(engine.rule.preview(engine.field, *edges)[None])[0]
+            return self._engine.preview(self._engine.rows_of(column), shares)
 
     def nearest(self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10) -> list[tuple[Id, float]]:
         """The `k` vertices of highest cosine with a vertex (itself left out) or with a raw vector, best first.
@@ -195,45 +187,39 @@ class Embedder:
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InvalidValueError.of("k", "a whole number ≥ 1", k)
         with self._search.asking() as ask, self._lock.reading():
-            engine, graph = self._engine, self._engine.graph
-            present = Present(engine.field, engine.rule, engine.sequence, engine.anchors)
-            rows, cosines = ask(present, self._query(vertex), min(int(k), max(len(graph), 1)))
-            found = rows[0] >= 0
-            names = graph.ids.names(rows[0][found])
-        return list(zip(names, cosines[0][found].tolist(), strict=True))
+            rows, cosines = self._engine.nearest(ask, self._asked(vertex), int(k))
+            names = self._engine.names(rows)
+        return list(zip(names, cosines.tolist(), strict=True))
 
     def degree(self, ids: Any) -> NDArray[np.int64]:
         """How many edges vertices have, in any direction."""
         column = id_column(ids)
         with self._lock.reading():
-            graph = self._engine.graph
-            return graph.adjacency.links.count[graph.rows_of(column)].astype(np.int64)
+            return self._engine.degrees(self._engine.rows_of(column))
 
     def age(self, ids: Any) -> NDArray[np.int64]:
         """How many vertices have arrived after each of these."""
         column = id_column(ids)
         with self._lock.reading():
-            graph = self._engine.graph
-            return graph.next_arrival - 1 - graph.arrival[graph.rows_of(column)]
+            engine = self._engine
+            return engine.next_arrival - 1 - engine.arrival_of(engine.rows_of(column))
 
     def neighbours(self, vertex: Id, most: int | None = None) -> list[tuple[Id, float]]:
         """Who a vertex is connected to, with the weights of the edges, the latest first: all of them, or `most`."""
         column = id_column([vertex])
         with self._lock.reading():
-            graph, links = self._engine.graph, self._engine.graph.adjacency.links
-            slots = graph.adjacency.slots(graph.rows_of(column))[::-1][:most]
-            names = graph.ids.names(links.neighbour[slots].astype(np.int64))
-            return list(zip(names, links.weight[slots].tolist(), strict=True))
+            engine = self._engine
+            rows, weights = engine.neighbours(int(engine.rows_of(column)[0]), most)
+            return list(zip(engine.names(rows), weights.tolist(), strict=True))
 
     def to_numpy(self) -> NDArray[np.float32]:
         """All vectors, in the order of `ids`."""
         with self._lock.reading():
-            return self._engine.serve(self._engine.graph.in_order())
+            return self._engine.serve(self._engine.in_order())
 
     def to_arrow(self) -> pa.Table:
         """A table with the columns id and vector. Where ids are of both kinds, all are written as text."""
-        with self._lock.reading():
-            column, vectors = self._ids(), self._engine.serve(self._engine.graph.in_order())
+        column, vectors = self._all()
         names = column if not isinstance(column, list) else [str(name) for name in column]
         flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), self.dim)
         return pa.table({"id": pa.array(names), "vector": flat})
@@ -242,9 +228,8 @@ class Embedder:
         """A data frame with a row per vertex (the index) and a column per coordinate."""
         import pandas as pd
 
-        with self._lock.reading():
-            names, vectors = as_list(self._ids()), self._engine.serve(self._engine.graph.in_order())
-        return pd.DataFrame(vectors, index=pd.Index(names, name="id"))
+        column, vectors = self._all()
+        return pd.DataFrame(vectors, index=pd.Index(as_list(column), name="id"))
 
     # ------------------------------------------------------------------ how it stands
 
@@ -284,11 +269,11 @@ class Embedder:
     def check(self) -> None:
         """Raise where the state contradicts itself. For tests and for the suspicious."""
         with self._lock.still():
-            self._engine.graph.check()
+            self._engine.check()
 
     def __repr__(self) -> str:
-        graph = self._engine.graph
-        return f"Embedder(dim={self.dim}, rule={self.rule!r}): {len(graph):,} vertices, {graph.adjacency.edges:,} edges"
+        engine = self._engine
+        return f"Embedder(dim={self.dim}, rule={self.rule!r}): {len(engine):,} vertices, {engine.edges:,} edges"
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self.diagnostics().items())
@@ -353,6 +338,7 @@ class Embedder:
         return Parameters(**self.get_params())
 
     def _new_engine(self, parameters: Parameters) -> Engine:
+        """An empty engine. A subclass may make one of another kind: all that is asked of it are its methods."""
         engine = Engine(
             parameters.new_graph(),
             parameters.new_rule(),
@@ -365,44 +351,33 @@ class Embedder:
         engine.aside = self._lock.aside
         return engine
 
-    def _changes(self, outcome: Outcome) -> Changes:
-        engine = self._engine
-        arrival = engine.graph.arrival[outcome.moved]
-        order = np.argsort(arrival, kind="stable")
-        rows = outcome.moved[order]
-        return Changes(
-            engine.graph.ids.column(rows),
-            engine.field.vectors[rows],
-            engine.rule.server(),
-            arrival[order] >= outcome.first_new,
-            outcome.removed,
-            engine.sequence,
-            outcome.anchored,
-        )
+    def _apply(self, batch: Batch) -> Changes:
+        with self._lock.writing():
+            return self._engine.changed(self._engine.apply(batch))
 
-    def _ids(self) -> IdColumn:
-        graph = self._engine.graph
-        return graph.ids.column(graph.in_order())
+    def _all(self) -> tuple[IdColumn, NDArray[np.float32]]:
+        """All names and their vectors, in order of arrival."""
+        with self._lock.reading():
+            rows = self._engine.in_order()
+            return self._engine.column(rows), self._engine.serve(rows)
 
     def _row(self, vertex: Any) -> int:
-        return self._engine.graph.ids.find_one(plain_id(vertex, "vertex"))
+        return self._engine.find(plain_id(vertex, "vertex"))
 
-    def _query(self, vertex: Any) -> Query:
-        """What to compare with, and the row to leave out."""
+    def _asked(self, vertex: Any) -> int | NDArray[np.float64]:
+        """What to compare with: a row, or a vector."""
         if isinstance(vertex, int | str | np.integer):
             row = self._row(vertex)
             if row < 0:
                 raise UnknownVertexError([vertex])
-            query = np.empty((1, self.dim))
-            serve(numbers(self._engine.field.vectors[row][None]), self._engine.rule.serving, query)
-            return Query(query, self._engine.serve_one(row), row)
+            return row
         try:
             vector = np.asarray(vertex, np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidValueError.of("vertex", f"an id or a vector of {self.dim} numbers", vertex) from error
         if vector.shape != (self.dim,) or not np.isfinite(vector).all():
             raise InvalidValueError.of("vertex", f"an id or a vector of {self.dim} finite numbers", vertex)
-        return Query(self._engine.rule.inside(vector)[None], vector, -1)
+        return vector
 
 
 def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | None = None) -> Embedder:

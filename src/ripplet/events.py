@@ -104,6 +104,16 @@ class Batch:
         return cls(column, column, op=np.full(len(column), op, np.int8))
 
 
+def arrival_columns(
+    vertex: Id, neighbours: Sequence[Id], weights: Any
+) -> tuple[Sequence[Id], IdColumn, NDArray[np.float64] | None]:
+    """The neighbours of a newcomer as a sequence, the ids of all of them as a column, itself first, and the weights."""
+    if not isinstance(neighbours, list | tuple):
+        neighbours = as_list(id_column(neighbours, "neighbours"))
+    column = id_column([vertex, *neighbours], "vertex and neighbours")
+    return neighbours, column, None if weights is None else weight_column(weights, len(neighbours))
+
+
 def id_column(values: Any, name: str = "ids") -> IdColumn:
     """Ids as a column, or an error that names the first value that cannot be an id."""
     if type(values) is list:

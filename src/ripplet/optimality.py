@@ -7,15 +7,15 @@ left out: they cost nothing and would only dilute the rest.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.engine import Engine
 from ripplet.objective import Objective, polar
 from ripplet.objective.bound import least_homophily
 from ripplet.parallel import one_blas_thread
+from ripplet.readable import Readable
 from ripplet.rules.base import Rule
 from ripplet.rules.ripple import RippleRule
 from ripplet.views.base import View
@@ -33,18 +33,26 @@ class Gap(NamedTuple):
         return self.reached / self.best if self.best > 0 else 1.0
 
 
-def losses(engine: Engine, since: Engine | None = None, *, bound: bool = False) -> dict[str, float | None]:
+class Gatherable(Protocol):
+    """A state that can be had in one place, if it is not there already."""
+
+    def whole(self) -> Readable:
+        """All of it in one place."""
+
+
+def losses(held: Gatherable, since: Gatherable | None = None, *, bound: bool = False) -> dict[str, float | None]:
     """The paper's losses, smoothness since an earlier state; None throughout where FᵀF = I cannot hold.
 
     `bound` adds what no vectors can go below: the least homophily loss, and γ_h times it for the total.
     """
     names = ["smoothness", "homophily", "total"] + ["least_homophily", "least_total"] * bound
+    engine = held.whole()
     now = _feasible(engine)
     if now is None:
         return dict.fromkeys(names)
     rows, vectors = now
     adjacency = engine.graph.adjacency.to_csr()[rows][:, rows]
-    objective = Objective(adjacency, *_earlier(engine, rows, since))
+    objective = Objective(adjacency, *_earlier(engine, rows, None if since is None else since.whole()))
     loss = objective.loss(vectors)
     values: list[float | None] = [loss.smoothness, loss.homophily, loss.total]
     if bound:
@@ -53,12 +61,13 @@ def losses(engine: Engine, since: Engine | None = None, *, bound: bool = False) 
     return dict(zip(names, values, strict=True))
 
 
-def gaps(engine: Engine, best: dict[tuple[View, int], float] | None = None) -> list[Gap]:
+def gaps(held: Gatherable, best: dict[tuple[View, int], float] | None = None) -> list[Gap]:
     """Per view of rule `ripple`, how much of the best it holds; nothing before the start, nor for rule `paper`.
 
     `best` keeps the best of the views from one call to the next, for as long as the graph stays as it is.
     """
     best = {} if best is None else best
+    engine = held.whole()
     rule = engine.rule
     if not isinstance(rule, RippleRule) or not rule.ready:
         return []
@@ -82,7 +91,7 @@ def orthonormal(rule: Rule, rows: NDArray[Any]) -> NDArray[np.float64]:
     return vectors if turn is None else vectors @ turn
 
 
-def _feasible(engine: Engine) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+def _feasible(engine: Readable) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
     """The rows with edges, in order of arrival, and their vectors with FᵀF = I, turned as they are served."""
     order = engine.graph.in_order()
     rows = order[engine.graph.adjacency.links.count[order] > 0]
@@ -91,7 +100,7 @@ def _feasible(engine: Engine) -> tuple[NDArray[np.int64], NDArray[np.float64]] |
     return rows, orthonormal(engine.rule, engine.field.vectors[rows])
 
 
-def _earlier(engine: Engine, rows: NDArray[np.int64], since: Engine | None) -> tuple[Any, Any]:
+def _earlier(engine: Readable, rows: NDArray[np.int64], since: Readable | None) -> tuple[Any, Any]:
     """The vectors of an earlier state and where their vertices are now; those that are gone are left out."""
     if since is None or (before := _feasible(since)) is None:
         return None, None

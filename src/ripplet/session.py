@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -11,13 +11,12 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from ripplet.changes import Changes
-from ripplet.engine import Copy
 from ripplet.errors import InvalidValueError, RippletError, StateError
 from ripplet.io.stream import ChangeSink, EventSource, PoisonSink, Position, Read
 from ripplet.state.group import Group
 from ripplet.state.journal import JOURNAL, Entry, Journal
 from ripplet.state.lock import DirectoryLock
-from ripplet.state.model import FREE, check_parameters, kept_parameters, new_model
+from ripplet.state.model import FREE, KeptModel, Maker, check_parameters, kept_parameters, new_model
 from ripplet.state.recovery import recover
 from ripplet.state.snapshot import KEPT, SNAPSHOTS, Snapshots, SnapshotWriter
 
@@ -39,7 +38,8 @@ class Session:
     """A model in a directory: whatever has been acknowledged is there again after a crash, in the same bits.
 
     The parameters of the model are given when the directory is new, and kept in it. One session at a time has a
-    directory; within it any thread may write, one after the other, and any number may read `model`.
+    directory; within it any thread may write, one after the other, and any number may read `model`. What makes the
+    model of these parameters may be given as `model`: a class with the methods of `KeptModel`. It is not kept.
 
     >>> import tempfile
     >>> directory = tempfile.mkdtemp()
@@ -57,6 +57,7 @@ class Session:
         *,
         snapshot_every: int = SNAPSHOT_EVERY,
         anchor_lag: int | None = None,
+        model: Maker = KeptModel,
         **parameters: Any,
     ) -> None:
         if isinstance(snapshot_every, bool) or not isinstance(snapshot_every, int) or snapshot_every < 1:
@@ -69,10 +70,10 @@ class Session:
         self._closed = False
         self._lock = DirectoryLock(self.directory)
         try:
-            self._journal = _open_journal(self.directory, parameters, anchor_lag)
+            self._journal = _open_journal(self.directory, parameters, anchor_lag, model.kept)
             snapshots, meta = Snapshots(self.directory / SNAPSHOTS), self._journal.meta
             free = {name: value for name, value in parameters.items() if name in FREE}
-            self.model, self.recovery = recover(self._journal, snapshots, lambda: new_model(meta, **free))
+            self.model, self.recovery = recover(self._journal, snapshots, lambda: new_model(meta, model, **free))
         except BaseException:
             if hasattr(self, "_journal"):
                 self._journal.close()
@@ -247,8 +248,7 @@ class Session:
             raise
         finally:
             self._tell(group.applied)
-        events = self.model.engine.events
-        edges = self.model.engine.graph.adjacency.edges
+        events, edges = self.model.engine.events, self.model.engine.edges
         if events - self._kept_events >= max(self.snapshot_every, edges // 10) and not self._writer.busy:
             with suppress(MemoryError):  # the batch is safe; there will be another occasion
                 self._begin_snapshot()
@@ -261,7 +261,7 @@ class Session:
 
     def _begin_snapshot(self) -> Any:
         self._kept_events = self.model.engine.events
-        return self._writer.begin(Copy(self.model.engine))
+        return self._writer.begin(self.model.engine.copy())
 
     def _dispensable(self) -> int:
         """The last batch that neither of two snapshots needs."""
@@ -289,10 +289,12 @@ def _ready(source: EventSource) -> tuple[list[Read], bool]:
     return reads, False
 
 
-def _open_journal(directory: Path, parameters: dict[str, Any], anchor_lag: int | None) -> Journal:
-    journal = Journal(directory / JOURNAL, new=lambda: kept_parameters(parameters, anchor_lag))
+def _open_journal(
+    directory: Path, parameters: dict[str, Any], anchor_lag: int | None, beside: Mapping[str, Any]
+) -> Journal:
+    journal = Journal(directory / JOURNAL, new=lambda: kept_parameters(parameters, anchor_lag, beside))
     try:
-        check_parameters(journal.meta, parameters, anchor_lag)
+        check_parameters(journal.meta, parameters, anchor_lag, beside)
     except BaseException:
         journal.close()
         raise

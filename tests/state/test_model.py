@@ -7,11 +7,10 @@ from concurrent.futures import Future
 import pytest
 
 from ripplet import Batch, InvalidValueError, SpectralView
-from ripplet.changes import Changes
+from ripplet.changes import Changes, Outcome
 from ripplet.datasets.synthetic import planted_partition
-from ripplet.engine import Outcome
 from ripplet.errors import StateError
-from ripplet.state.model import ANCHOR_LAG, check_parameters, kept_parameters, new_model
+from ripplet.state.model import ANCHOR_LAG, KeptModel, check_parameters, kept_parameters, new_model
 
 
 def test_parameters_go_round_through_the_directory() -> None:
@@ -35,6 +34,15 @@ def test_a_parameter_may_only_make_sense_beside_those_that_are_kept() -> None:
     check_parameters(kept, {"reuse_influence": True}, None)
 
 
+def test_another_class_may_make_the_model() -> None:
+    class Other(KeptModel):
+        pass
+
+    model = new_model(kept_parameters({"dim": 3}, 5), Other, threads=1)
+    assert type(model) is Other
+    assert (model.dim, model.threads, model.engine.anchor_lag) == (3, 1, 5)
+
+
 def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
     model = new_model(kept_parameters({"dim": 3}, 0), threads=1)
     changes = model.take_in(Batch.of(["a"], ["b"]))
@@ -48,14 +56,14 @@ def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
 
 def test_what_a_batch_changed_is_collected_beside_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     model, free = new_model(kept_parameters({"dim": 3}, 0), threads=1), []
-    collect = model._changes
+    collect = model.engine.changed
 
     def noting(outcome: Outcome) -> Changes:
         free.append(model.lock.try_reading())
         model.lock.end_reading()
         return collect(outcome)
 
-    monkeypatch.setattr(model, "_changes", noting)
+    monkeypatch.setattr(model.engine, "changed", noting)
     assert model.take_in(Batch.of(["a"], ["b"])).ids == ["a", "b"]
     assert free == [True]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ripplet import Batch
-from ripplet.engine import Copy
+from ripplet.digest import Copy
 from ripplet.errors import FormatError
 from ripplet.state import database, recovery
 from ripplet.state.journal import Entry, Journal
@@ -38,7 +38,7 @@ class Place:
                 model.take_in(batch)
                 self.digests[number] = model.digest()
                 if number in snapshots_at:
-                    self.snapshots.write(Copy(model.engine))
+                    self.snapshots.write(model.engine.copy())
 
     def recover(self, **options: Any) -> tuple[str, Recovery]:
         with closing(Journal(self.path)) as journal:
@@ -109,7 +109,7 @@ def test_a_snapshot_that_is_not_what_it_says_is_not_used(tmp_path: Path, monkeyp
     model = new()
     model.take_in(Batch.of([1], [2]))
     monkeypatch.setattr(Copy, "digest", lambda self: "0" * 32)
-    place.snapshots.write(Copy(model.engine))
+    place.snapshots.write(model.engine.copy())
     digest, found = place.recover()
     assert digest == place.digests[12]
     assert found.snapshot == 0

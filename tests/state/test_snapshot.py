@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ripplet import Embedder
-from ripplet.engine import Copy, Engine
+from ripplet.digest import Copy
+from ripplet.engine import Engine
 from ripplet.errors import FormatError
 from ripplet.state import snapshot
 from ripplet.state.snapshot import Snapshots, SnapshotWriter
@@ -27,7 +28,7 @@ def engine(batches: int = 1, **parameters: Any) -> Engine:
 def test_a_snapshot_is_the_state_with_its_digest(tmp_path: Path) -> None:
     snapshots, one = Snapshots(tmp_path / "snapshots"), engine(6)
     assert snapshots.sequences == []
-    snapshots.write(Copy(one))
+    snapshots.write(one.copy())
     back = snapshots.read(6)
     assert (back.sequence, back.digest) == (6, one.digest())
     other = engine(0)
@@ -40,13 +41,13 @@ def test_a_snapshot_is_the_state_with_its_digest(tmp_path: Path) -> None:
 def test_the_last_two_are_kept(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
     for batches in (1, 2, 9, 12):
-        snapshots.write(Copy(engine(batches)))
+        snapshots.write(engine(batches).copy())
     assert snapshots.sequences == [12, 9]
 
 
 def test_a_copy_does_not_see_what_comes_later(tmp_path: Path) -> None:
     one = engine(6)
-    digest, copy = one.digest(), Copy(one)
+    digest, copy = one.digest(), one.copy()
     model = Embedder(dim=3, start_size=6, threads=1)
     model._engine = one
     model.partial_fit([(50, 1), (51, 2)])
@@ -57,12 +58,12 @@ def test_a_copy_does_not_see_what_comes_later(tmp_path: Path) -> None:
 @pytest.mark.parametrize("parameters", [{}, {"rule": "paper"}, {"directed": True, "duplicates": "replace"}])
 def test_the_digest_of_a_copy_is_that_of_the_engine(parameters: dict[str, Any]) -> None:
     one = engine(6, **parameters)
-    assert Copy(one).digest() == one.digest()
+    assert one.copy().digest() == one.digest()
 
 
 def test_a_snapshot_under_another_name_is_refused(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
-    snapshots.write(Copy(engine(2)))
+    snapshots.write(engine(2).copy())
     snapshots.path(2).rename(snapshots.path(3))
     with pytest.raises(FormatError, match="snapshot of batch 3"):
         snapshots.read(3)
@@ -71,7 +72,7 @@ def test_a_snapshot_under_another_name_is_refused(tmp_path: Path) -> None:
 def test_what_was_interrupted_is_cleared_and_the_damaged_is_kept_aside(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
     snapshots.tidy()
-    snapshots.write(Copy(engine(2)))
+    snapshots.write(engine(2).copy())
     (tmp_path / ".000000000003.ripplet-new").mkdir()
     (tmp_path / ".000000000003.ripplet-new" / "half.npy").touch()
     snapshots.tidy()
@@ -79,7 +80,7 @@ def test_what_was_interrupted_is_cleared_and_the_damaged_is_kept_aside(tmp_path:
     for _ in range(2):
         assert snapshots.set_aside(2).name == "000000000002.damaged"
         assert snapshots.sequences == []
-        snapshots.write(Copy(engine(2)))
+        snapshots.write(engine(2).copy())
 
 
 def test_a_writer_works_in_the_background_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +95,7 @@ def test_a_writer_works_in_the_background_and_tells(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(snapshot, "write_arrays", slow)
     writer = SnapshotWriter(Snapshots(tmp_path), lambda: told.append(1))
     assert not writer.busy
-    done = writer.begin(Copy(engine(2)))
+    done = writer.begin(engine(2).copy())
     assert begun.wait(20)
     assert writer.busy
     assert not told
@@ -114,11 +115,11 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         patch.setattr(np, "save", full)
         with pytest.raises(OSError, match="No space"):
-            writer.begin(Copy(engine(2))).result()
+            writer.begin(engine(2).copy()).result()
     assert isinstance(writer.failure, OSError)
     assert "no snapshot of batch 2" in caplog.text
     assert list(tmp_path.iterdir()) == []
-    writer.begin(Copy(engine(2))).result()
+    writer.begin(engine(2).copy()).result()
     assert writer.failure is None
     writer.close()
 
@@ -133,7 +134,7 @@ def test_a_snapshot_stands_back_behind_other_threads(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Snapshots, "write", noting)
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     writer = SnapshotWriter(Snapshots(tmp_path), lambda: None)
-    writer.begin(Copy(engine())).result()
+    writer.begin(engine().copy()).result()
     writer.close()
     assert seen[0] > own
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own

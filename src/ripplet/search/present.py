@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
+from ripplet.storage import numbers
+from ripplet.views._kernels import serve
 
 Answers = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Rows with their cosines, a line per query, best first; row −1 with cosine 0 where there are no more."""
@@ -29,3 +31,15 @@ class Query(NamedTuple):
     inside: NDArray[Any]
     served: NDArray[Any]
     exclude: int
+
+
+def query_of_vector(rule: Rule, vector: NDArray[np.float64]) -> Query:
+    """Who is near a served vector."""
+    return Query(rule.inside(vector)[None], vector, -1)
+
+
+def query_of_row(rule: Rule, vector: NDArray[Any], row: int) -> Query:
+    """Who is near a row, with this vector as it is kept, beside the row itself."""
+    inside = np.empty((1, vector.size))
+    serve(numbers(vector[None]), rule.serving, inside)
+    return Query(inside, rule.serve(vector[None])[0], row)

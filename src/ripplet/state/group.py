@@ -19,7 +19,7 @@ class Group:
 
     def __init__(self, model: KeptModel, journal: Journal) -> None:
         self._model, self._journal = model, journal
-        self._admission = Admission(model.engine.graph)
+        self._admission = Admission(model.engine.known)
         self._entries: list[Entry] = []
         self._numbers: dict[str, int] = {}  # of keys within this group
         self._answers: list[int | RippletError] = []  # per batch: the number it has or will have, or its refusal

@@ -24,6 +24,7 @@ def inspect(directory: Path) -> dict[str, Any]:
             "version": journal.meta["version"],
             "parameters": journal.meta["parameters"],
             "anchor_lag": journal.meta["anchor_lag"],
+            "shards": journal.meta.get("shards"),
             "journal": {"first": journal.first, "last": journal.last, "bytes": _size(journal.path)},
             "snapshots": [snapshots.describe(sequence) for sequence in snapshots.sequences],
             "sources": journal.sources,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
-
-import numpy as np
+from types import MappingProxyType
+from typing import Any, ClassVar, NoReturn, Protocol
 
 from ripplet.changes import Changes
 from ripplet.embedder import Embedder
@@ -19,21 +18,32 @@ ANCHOR_LAG = 32
 FREE = ("threads", "search", "storage_dir")  # the result does not depend on them: every opening may choose
 
 
+class Maker(Protocol):
+    """What makes the model of a session."""
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """What a directory keeps of it beside the parameters, and what it has to be again."""
+
+    def __call__(self, *nothing: Any, **parameters: Any) -> KeptModel:
+        """An empty model."""
+
+
 class KeptModel(Embedder):
     """An embedder that the session alone changes: whatever else did would be gone after a crash."""
+
+    kept: ClassVar[Mapping[str, Any]] = {}
 
     def take_in(self, batch: Batch) -> Changes:
         """Apply a batch that is on disk. Only one thread at a time may: what it changed is collected beside readers."""
         with self._lock.writing():
             outcome = self._engine.apply(batch)
-        return self._changes(outcome)
+        return self._engine.changed(outcome)
 
     def unchanged(self, sequence: int) -> Changes:
         """The answer to a batch that had been applied before, under this number."""
-        nobody = np.empty(0, np.int64)
         with self._lock.reading():
-            inside, serve = self._engine.field.vectors[nobody], self._engine.rule.server()
-        return Changes(nobody, inside, serve, np.empty(0, np.bool_), [], sequence, False)
+            return self._engine.unchanged(sequence)
 
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
         raise StateError("the model of a session is for reading: change it with session.apply(…), which keeps it")
@@ -41,32 +51,54 @@ class KeptModel(Embedder):
     fit = partial_fit = add_vertex = remove_edges = remove_vertex = anchor = set_params = _refuse
 
 
-def kept_parameters(given: Mapping[str, Any], anchor_lag: int | None) -> dict[str, Any]:
-    """What a new directory keeps of its parameters."""
+def kept_parameters(
+    given: Mapping[str, Any], anchor_lag: int | None, beside: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """What a new directory keeps of its parameters, and beside them."""
     lag = ANCHOR_LAG if anchor_lag is None else anchor_lag
     if isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
         raise InvalidValueError.of("anchor_lag", "a whole number of batches ≥ 0", lag)
     chosen = {name: value for name, value in given.items() if name not in FREE}
-    return {"parameters": _parameters(chosen).to_json(), "anchor_lag": lag}
+    return {"parameters": _parameters(chosen).to_json(), "anchor_lag": lag} | dict(beside)
 
 
-def check_parameters(kept: Mapping[str, Any], given: Mapping[str, Any], anchor_lag: int | None) -> None:
+def check_parameters(
+    kept: Mapping[str, Any],
+    given: Mapping[str, Any],
+    anchor_lag: int | None,
+    beside: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Refuse parameters that are not those of the directory; those that are not given are."""
     asked = _parameters(Parameters.from_json(kept["parameters"]) | dict(given)).to_json()
-    asked = {"anchor_lag": kept["anchor_lag"] if anchor_lag is None else anchor_lag, **asked}
-    for name, value in {"anchor_lag": kept["anchor_lag"], **kept["parameters"]}.items():
-        if asked[name] != value and name not in FREE:
+    asked["anchor_lag"] = kept["anchor_lag"] if anchor_lag is None else anchor_lag
+    _check_shards(kept, beside)
+    for name, value in {**kept, **kept["parameters"]}.items():
+        if name in asked and asked[name] != value and name not in FREE:
             raise InvalidValueError(
                 f"{name}: expected {value!r}, with which this directory was made, got {asked[name]!r}; leave it out, "
                 "or begin another directory"
             )
 
 
-def new_model(kept: Mapping[str, Any], **free: Any) -> KeptModel:
-    """An empty model with the parameters of a directory, and those that are free."""
-    model = KeptModel(**Parameters.from_json(kept["parameters"]) | free)
-    model.engine.anchor_lag = kept["anchor_lag"]
-    return model
+def new_model(kept: Mapping[str, Any], model: Maker = KeptModel, **free: Any) -> KeptModel:
+    """An empty model, made by `model`, with the parameters of a directory and those that are free."""
+    _check_shards(kept, model.kept)
+    made = model(**Parameters.from_json(kept["parameters"]) | free)
+    made.engine.anchor_lag = kept["anchor_lag"]
+    return made
+
+
+def _check_shards(kept: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+    there, asked = kept.get("shards"), beside.get("shards")
+    if there != asked:
+        raise InvalidValueError(
+            f"shards: expected {_shards(there)}, with which this directory was made, got {_shards(asked)}; open it as "
+            "it was made, or begin another directory"
+        )
+
+
+def _shards(count: int | None) -> str:
+    return "none (a model on one machine)" if count is None else f"{count:,}"
 
 
 def _parameters(given: Mapping[str, Any]) -> Parameters:

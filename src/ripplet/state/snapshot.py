@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from ripplet.engine import Copy
+from ripplet.digest import Copy
 from ripplet.errors import FormatError
 from ripplet.parallel import stand_back
 from ripplet.state.files import read_arrays, read_meta, write_arrays
