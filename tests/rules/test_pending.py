@@ -8,7 +8,7 @@ import pytest
 
 from ripplet import Batch, Embedder, Op
 from ripplet.datasets.synthetic import planted_partition
-from ripplet.engine import LATEST, Copy, Engine
+from ripplet.engine import LATEST, Engine
 from ripplet.rules import _kernels as kernels
 from ripplet.rules import pending
 from ripplet.rules.anchor import Touched
@@ -262,7 +262,7 @@ def test_a_copy_taken_before_it_is_taken_over_stays_what_it_was() -> None:
     made, stream = model(), batches()
     while made._engine.pending is None:
         made.partial_fit(stream.pop(0))
-    copy = Copy(made._engine)
+    copy = made._engine.copy()
     digest, rest = made.digest(), stream[: LAG + 3]
     assert any(run(made, rest))
     again = model()

@@ -193,3 +193,19 @@ def test_the_orthogonality_error_is_nothing_after_an_anchor() -> None:
     drifted = model.diagnostics()["orthogonality_error"]
     model.anchor()
     assert model.diagnostics()["orthogonality_error"] < 1e-5 < drifted < 1
+
+
+def test_a_start_does_not_depend_on_which_rows_were_free(edges_of: Any) -> None:
+    """A vertex that has come and gone leaves a row to a later one; a start knows only who came before whom."""
+    edges = edges_of(0, vertices=60, edges=200)
+    names = list(dict.fromkeys(name for edge in edges for name in edge[:2]))
+    mixed, straight = (Embedder(dim=5, start_size=50).fit([]) for _ in range(2))
+    mixed.partial_fit(Batch.vertices(["first", *names[:20], "second"], Op.VERTEX))
+    mixed.partial_fit(Batch.vertices(["first", "second"], Op.REMOVE_VERTEX))
+    for model in (mixed, straight):
+        model.partial_fit(Batch.vertices(names, Op.VERTEX))
+        model.partial_fit(edges)
+    assert mixed.ids == straight.ids
+    assert not np.array_equal(mixed._engine.graph.in_order(), straight._engine.graph.in_order())
+    assert np.array_equal(mixed.to_numpy(), straight.to_numpy())
+    assert straight.to_numpy().any()

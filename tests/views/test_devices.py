@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from ripplet.errors import InvalidValueError, MissingExtraError
+from ripplet.graph.adjacency import Totals
 from ripplet.views.devices import VARIABLE, operator_on
 from ripplet.views.gpu import usable_cupy
 from ripplet.views.operators import Operator
+from ripplet.views.spectral import SpectralView
 
 
 @pytest.fixture
@@ -42,3 +44,16 @@ def test_another_device_is_refused(randomly: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv(VARIABLE, "abacus")
     with pytest.raises(InvalidValueError, match=f"{VARIABLE}: expected one of 'cpu', 'cuda', got 'abacus'"):
         chosen(randomly(0), "auto")
+
+
+def test_a_graph_elsewhere_makes_its_operator_itself() -> None:
+    class Far:
+        def totals(self, rows: int) -> Totals:
+            return Totals(ends=20, strength=40.0, active=5)
+
+        def operator(self, tau: float) -> Any:
+            return tau
+
+    assert operator_on("cuda", Far(), 7, 0.5, 1) == 0.5
+    assert SpectralView(tau=0.5)._operator(Far(), 7, 1) == 1.0  # of the mean weight
+    assert SpectralView(tau_per_degree=0.5)._operator(Far(), 7, 1) == 4.0  # of the mean strength

@@ -126,7 +126,7 @@ def unplaced_among(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64
 
 
 @njit(cache=True, nogil=True)
-def _unplaced_around(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> NDArray[np.int64]:
+def unplaced_around(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> NDArray[np.int64]:
     """The unplaced neighbours of `rows`, each once."""
     room = 0
     for row in rows:
@@ -145,25 +145,30 @@ def _unplaced_around(world: World, rows: NDArray[np.int64], seen: NDArray[np.int
 
 
 @njit(cache=True, nogil=True)
+def place_ring(world: World, ring: NDArray[np.int64]) -> None:
+    """Place vertices together from the values before, so that their order does not matter."""
+    total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
+    values = np.empty((ring.size, total.size), world.vectors.dtype)
+    for i in range(ring.size):
+        sum_a, sum_aa = gather_placed(world, ring[i], UNLIMITED, total)
+        step(world.frame, total, sum_a, sum_aa, values[i])
+    store(world, ring, values)
+
+
+@njit(cache=True, nogil=True)
 def place(
     world: World, arrived: NDArray[np.int64], touched: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
 ) -> NDArray[np.int64]:
     """Place every vertex that now has a placed neighbour, ring by ring; returns all newcomers, those admitted included.
 
-    The first ring is among the `touched`, for edges have brought it there. A ring is placed together from the values
-    before it, so that its order does not matter.
+    The first ring is among the `touched`, for edges have brought it there.
     """
     newcomers = arrived[world.placed[arrived] == 1]
     ring = unplaced_among(world, touched, seen, stamp)
-    total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     while ring.size:
-        values = np.empty((ring.size, total.size), world.vectors.dtype)
-        for i in range(ring.size):
-            sum_a, sum_aa = gather_placed(world, ring[i], UNLIMITED, total)
-            step(world.frame, total, sum_a, sum_aa, values[i])
-        store(world, ring, values)
+        place_ring(world, ring)
         newcomers = np.concatenate((newcomers, ring))
-        ring = _unplaced_around(world, ring, seen, stamp)
+        ring = unplaced_around(world, ring, seen, stamp)
     return newcomers
 
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.graph.adjacency import Adjacency
 from ripplet.parallel import for_blocks, one_blas_thread
 from ripplet.rules.field import Field
 from ripplet.storage import Growing
 from ripplet.views.base import Basis, Progress
 from ripplet.views.blocks import copied
+from ripplet.views.devices import Ground
 from ripplet.views.operators import AT_ONCE, cross, total
 from ripplet.views.space import Space
 
 Rows = NDArray[np.int64]
 Aside = Callable[[], AbstractContextManager[None]]
 """Around work that takes long and changes nothing yet: readers may go on meanwhile."""
+Copier = Callable[[NDArray[Any], int], NDArray[Any]]
+"""What gives a view a matrix of its own to use up: `views.blocks.copied`, where the rows are here."""
 
 
 class Correction(NamedTuple):
@@ -50,16 +51,11 @@ class Touched(NamedTuple):
 
 
 def corrected(
-    space: Space,
-    adjacency: Adjacency,
-    vectors: NDArray[Any],
-    seed: int,
-    threads: int,
-    directory: str | PathLike[str] | None = None,
+    space: Space, adjacency: Ground, vectors: NDArray[Any], seed: int, threads: int, copy: Copier = copied
 ) -> list[Basis]:
-    """Every view's correction from the rows as they are, worked out in a directory where they lie in one."""
+    """Every view's correction from the rows as they are."""
     with one_blas_thread():
-        blocks = (copied(vectors[:, part], threads, directory) for part in space.parts)
+        blocks = (copy(vectors[:, part], threads) for part in space.parts)
         return [
             view.anchor(adjacency, block, space.mu[part], seed=seed, threads=threads)
             for view, part, block in zip(space.views, space.parts, blocks, strict=True)
@@ -67,25 +63,20 @@ def corrected(
 
 
 def from_others(
-    space: Space,
-    adjacency: Adjacency,
-    vectors: NDArray[Any],
-    seed: int,
-    threads: int,
-    directory: str | PathLike[str] | None = None,
+    space: Space, adjacency: Ground, vectors: NDArray[Any], seed: int, threads: int, copy: Copier = copied
 ) -> list[Basis]:
     """Every view's embedding from the rows of other views, each from all of their columns."""
     bases = []
     with one_blas_thread():
         for view, part in zip(space.views, space.parts, strict=True):
-            block, columns = copied(vectors, threads, directory), part.stop - part.start
+            block, columns = copy(vectors, threads), part.stop - part.start
             basis = view.anchor(adjacency, block, None, columns=columns, seed=seed, threads=threads)
-            bases.append(replace(basis, rows=copied(basis.rows, threads, directory)))  # lets go of the other columns
+            bases.append(replace(basis, rows=copy(basis.rows, threads)))  # lets go of the other columns
     return bases
 
 
 def from_nothing(
-    space: Space, adjacency: Adjacency, rows: int, threads: int, progress: Progress | None = None
+    space: Space, adjacency: Ground, rows: int, threads: int, progress: Progress | None = None
 ) -> list[Basis]:
     """Every view's start on the graph as it is."""
     with one_blas_thread():
@@ -101,13 +92,24 @@ def turn(old: Space, new: Space, bases: list[Basis], before: NDArray[Any], threa
     The turn is the orthogonal Procrustes solution: of all turns, the one with the largest sum of cosines between the
     vectors before and after. It does not ask whether the views are still the same.
     """
+    settle(new, bases, agreement(old, new, bases, before, threads))
+
+
+def agreement(old: Space, new: Space, bases: list[Basis], before: NDArray[Any], threads: int) -> NDArray[np.float64]:
+    """The products of what is served after, before any turn, and what was served before: k×k, summed over rows."""
 
     def compare(first: int, last: int) -> NDArray[np.float64]:
         fresh = new.scale(side_by_side(bases, first, last)).astype(np.float64)
         return fresh.T @ old.serve(before[first:last]).astype(np.float64)
 
     with one_blas_thread():
-        left, _, right = np.linalg.svd(total(compare, len(before), threads))
+        return total(compare, len(before), threads)
+
+
+def settle(new: Space, bases: list[Basis], products: NDArray[np.float64]) -> None:
+    """Have new coordinates take over what the bases say, turned to where these products with the old ones lead."""
+    with one_blas_thread():
+        left, _, right = np.linalg.svd(products)
         new.turn_by(left @ right)
     new.settle(bases)
 
@@ -150,11 +152,24 @@ def carried(field: Field, correction: Correction) -> tuple[NDArray[np.uint8], Ro
 
 def orthogonality_error(space: Space, field: Field, threads: int) -> float:
     """The largest cosine between two columns of one view, in the inner product Σ (d+τ) x x'."""
-    rows, links, worst = field.graph.rows, field.graph.adjacency.links, 0.0
+    return largest_cosine(grams(space, field, threads))
+
+
+def grams(space: Space, field: Field, threads: int) -> list[NDArray[np.float64]]:
+    """Per view, the inner products Σ (d+τ) x x' of its columns; those of all rows are the sums of those of some."""
+    rows, links = field.graph.rows, field.graph.adjacency.links
+    found = []
     for part, tau in zip(space.parts, space.tau, strict=True):
         columns = field.vectors[:rows, part]
         measure = np.where(links.count[:rows] > 0, links.strength[:rows] + tau, 0.0)
-        gram = cross(columns, columns, threads, measure)
+        found.append(cross(columns, columns, threads, measure))
+    return found
+
+
+def largest_cosine(grams: Sequence[NDArray[np.float64]]) -> float:
+    """The largest cosine between two columns of one view."""
+    worst = 0.0
+    for gram in grams:
         length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
         cosines = gram / np.outer(length, length)
         np.fill_diagonal(cosines, 0.0)
@@ -167,14 +182,14 @@ def side_by_side(bases: list[Basis], first: int, last: int) -> NDArray[Any]:
     return np.concatenate([basis.rows[first:last] for basis in bases], axis=1)
 
 
-def write(field: Field, space: Space, bases: list[Basis]) -> None:
-    """Have the rows of new bases, and a place for whoever has edges."""
+def write(field: Field, space: Space, bases: list[Basis], order: Rows | None = None) -> None:
+    """Have the rows of new bases, and a place for whoever has edges; the bases may have some rows only, in an order."""
     rows = field.graph.rows
-    fill(field.vectors[:rows], space, bases)
+    fill(field.vectors[:rows], space, bases, slice(None) if order is None else order)
     field.placed[:rows] = field.graph.adjacency.links.count[:rows] > 0
 
 
-def fill(rows: NDArray[Any], space: Space, bases: list[Basis]) -> None:
+def fill(rows: NDArray[Any], space: Space, bases: list[Basis], order: Rows | slice = slice(None)) -> None:
     """Write the columns of all views, in the precision of the rows."""
     for part, basis in zip(space.parts, bases, strict=True):
-        rows[:, part] = basis.rows
+        rows[order, part] = basis.rows

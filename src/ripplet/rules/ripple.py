@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplet.events import IdColumn
 from ripplet.graph.adjacency import REPEATED, Adjacency
-from ripplet.graph.graph import Delta, ones
+from ripplet.graph.graph import Delta, Graph, ones
 from ripplet.graph.ids import names_for_kernels
 from ripplet.influence import _kernels as influence
 from ripplet.influence.draws import draw_key
@@ -24,6 +24,7 @@ from ripplet.rules._gather_kernels import World
 from ripplet.rules._kernels import UNLIMITED, Turn
 from ripplet.rules.anchor import (
     Aside,
+    Copier,
     Correction,
     Touched,
     apart,
@@ -40,6 +41,8 @@ from ripplet.rules.anchor import (
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
 from ripplet.views.base import Basis, Progress, View
+from ripplet.views.blocks import copied
+from ripplet.views.devices import Ground
 from ripplet.views.space import Space, as_they_are
 
 Rows = NDArray[np.int64]
@@ -98,12 +101,25 @@ class RippleRule:
 
     def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
         """Embed the graph as it is from nothing, with the views that suit it."""
-        degree = _mean_degree(field.graph.adjacency, field.graph.rows)
-        space = self._new_space(degree)
         with aside():
-            bases = from_nothing(space, field.graph.adjacency, field.graph.rows, self.threads, progress)
+            adjacency, order = _in_order(field.graph)
+            rows = field.graph.rows if order is None else order.size
+            degree, space, bases = self.first_bases(adjacency, rows, progress)
+        write(field, space, bases, order)
+        self.take(degree, space)
+
+    def first_bases(
+        self, adjacency: Ground, rows: int, progress: Progress | None = None
+    ) -> tuple[float, Space, list[Basis]]:
+        """What a start makes of a graph: the degree its views go by, their coordinates, bases."""
+        degree = _mean_degree(adjacency, rows)
+        space = self._new_space(degree)
+        bases = from_nothing(space, adjacency, rows, self.threads, progress)
         space.settle(bases)
-        write(field, space, bases)
+        return degree, space, bases
+
+    def take(self, degree: float, space: Space) -> None:
+        """Have these coordinates from now on, and the degree that their views were chosen by."""
         self.mean_degree, self.space, self._world = degree, space, None
 
     def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = nullcontext) -> Rows:
@@ -115,21 +131,34 @@ class RippleRule:
             after = partial(side_by_side, bases)
             moved = apart(self.space, before, space, after, threshold, self.threads)
         write(field, space, bases)
-        self.mean_degree, self.space, self._world = degree, space, None
+        self.take(degree, space)
         return moved
 
+    def next_bases(
+        self, adjacency: Ground, vectors: NDArray[Any], sequence: int, copy: Copier
+    ) -> tuple[float, Space, list[Basis]]:
+        """What an anchor makes of the rows as they are, wherever these are; see `_bases`."""
+        return self._bases(self.space, self.mean_degree, adjacency, vectors, sequence, copy)
+
     def _bases(
-        self, old: Space, then: float, adjacency: Adjacency, vectors: NDArray[Any], sequence: int
+        self,
+        old: Space,
+        then: float,
+        adjacency: Ground,
+        vectors: NDArray[Any],
+        sequence: int,
+        copy: Copier | None = None,
     ) -> tuple[float, Space, list[Basis]]:
         """What an anchor makes of these rows: the degree its views go by, coordinates with nothing learned yet, bases.
 
         A graph that has become dense since its start gets the views of a dense graph now, once.
         """
         degree, seed = max(then, _mean_degree(adjacency, len(vectors))), self.seed + sequence
+        copy = copy or partial(copied, directory=self.directory)
         if len(self.views(degree)) > len(self.views(then)):
             space = self._new_space(degree)
-            return degree, space, from_others(space, adjacency, vectors, seed, self.threads, self.directory)
-        return then, old.successor(), corrected(old, adjacency, vectors, seed, self.threads, self.directory)
+            return degree, space, from_others(space, adjacency, vectors, seed, self.threads, copy)
+        return then, old.successor(), corrected(old, adjacency, vectors, seed, self.threads, copy)
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
@@ -148,9 +177,9 @@ class RippleRule:
     def correction_from(self, state: dict[str, NDArray[Any]], field: Field) -> Correction:
         """The correction whose `state` this is."""
         degree, rows = float(state["mean_degree"]), field.filled(state["rows"])
-        space = self._new_space(degree)
-        space.restore(state)
-        return Correction(space, degree, rows, state["arrival"], state["edged"], int(state["next_arrival"]))
+        return Correction(
+            self.space_from(state), degree, rows, state["arrival"], state["edged"], int(state["next_arrival"])
+        )
 
     def take_over(
         self,
@@ -171,7 +200,7 @@ class RippleRule:
             placed, waiting = carried(field, correction)
             after = correction.rows.array
             world = _world(field, space, placed, field.as_cells(after))
-            shared = _Shared(world, field.seen, self._turn(sequence, correction.next_arrival), self.threads)
+            shared = Shared(world, field.seen, self._turn(sequence, correction.next_arrival), self.threads)
             kernels.place(world, waiting[:0], waiting, field.seen, -sequence)  # a stamp that no batch has
             for number, (rows, arrival) in enumerate(touched):
                 kept = rows[(field.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
@@ -179,7 +208,7 @@ class RippleRule:
             moved = apart(self.space, field.vectors[:size], space, lambda a, b: after[a:b], threshold, self.threads)
         field.take(correction.rows)
         field.placed[:] = placed
-        self.mean_degree, self.space, self._world = correction.mean_degree, space, None
+        self.take(correction.mean_degree, space)
         return moved
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
@@ -190,7 +219,7 @@ class RippleRule:
         arrived, graph = delta.arrived, field.graph  # newcomers may have gone again, so that numbers are missing
         turn = self._turn(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
         if self.threads > 1 and len(delta.pairs) >= WORTH_SHARING:
-            return _Shared(world, field.seen, turn, self.threads).apply(delta)
+            return Shared(world, field.seen, turn, self.threads).apply(delta)
         moved: Rows = kernels.ripple(world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn)
         return moved
 
@@ -225,7 +254,7 @@ class RippleRule:
 
     def reset(self, field: Field) -> None:
         """Forget the start: the graph has no edge left to have learned anything from."""
-        self.mean_degree, self.space, self._world = 0.0, self._new_space(0.0), None
+        self.take(0.0, self._new_space(0.0))
 
     def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
@@ -252,14 +281,17 @@ class RippleRule:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The coordinates, and what the views were chosen by."""
-        return self.space.state() | {"mean_degree": np.array(self.mean_degree)}
+        return learned(self.mean_degree, self.space)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.mean_degree = float(state["mean_degree"])
-        self.space = self._new_space(self.mean_degree)
-        self.space.restore(state)
-        self._world = None
+        self.take(float(state["mean_degree"]), self.space_from(state))
+
+    def space_from(self, state: dict[str, NDArray[Any]]) -> Space:
+        """The coordinates that a `state` describes; they are not taken over."""
+        space = self._new_space(float(state["mean_degree"]))
+        space.restore(state)
+        return space
 
     def _new_space(self, mean_degree: float) -> Space:
         return Space(self.views(mean_degree), self.dim, self.normalize)
@@ -270,16 +302,32 @@ def _world(field: Field, space: Space, placed: NDArray[np.uint8], cells: NDArray
     return World(field.graph.adjacency.links, field.graph.arrival, placed, cells, space.frame(np.float32))
 
 
-def _mean_degree(adjacency: Adjacency, rows: int) -> float:
-    degrees = adjacency.links.count[:rows]
-    return float(degrees.sum() / max(1, np.count_nonzero(degrees)))
+def learned(mean_degree: float, space: Space) -> dict[str, NDArray[Any]]:
+    """Coordinates, and the degree that their views were chosen by, as arrays."""
+    return space.state() | {"mean_degree": np.array(mean_degree)}
+
+
+def _in_order(graph: Graph) -> tuple[Adjacency, Rows | None]:
+    """The edges with rows in order of arrival, and which rows these are; None where they lie in that order already.
+
+    So a start does not depend on which rows were free when vertices came.
+    """
+    order = graph.in_order()
+    if np.array_equal(order, np.arange(graph.rows)):
+        return graph.adjacency, None
+    return graph.adjacency.reordered(order), order
+
+
+def _mean_degree(adjacency: Ground, rows: int) -> float:
+    totals = adjacency.totals(rows)
+    return totals.ends / max(1, totals.active)
 
 
 def _admit_part(world: World, rows: Rows, first: int, last: int) -> None:
     kernels.admit(world, rows[first:last])
 
 
-class _Shared:
+class Shared:
     """The steps of `kernels.ripple` with the rows of each step shared out among threads. The same bits."""
 
     def __init__(self, world: World, seen: Rows, turn: Turn, threads: int) -> None:
@@ -287,6 +335,7 @@ class _Shared:
         self.stamp = 2 * turn.sequence
 
     def apply(self, delta: Delta) -> Rows:
+        """A whole batch; the rows that may have moved, each once."""
         world, turn = self.world, self.turn
         self._admit(delta.arrived)
         touched = self._found(kernels.unsettled, delta.pairs.reshape(-1))
@@ -330,14 +379,18 @@ class _Shared:
         order = np.argsort(wave, kind="stable")
         cuts = np.flatnonzero(np.diff(wave[order])) + 1
         for rows in np.split(arrived[order], cuts):
-            work = partial(_admit_part, self.world, rows)
-            self._share(work, rows)
+            self.admit_together(rows)
+
+    def admit_together(self, rows: Rows) -> None:
+        """Admit newcomers none of whom reads another."""
+        self._share(partial(_admit_part, self.world, rows), rows)
 
     def _share(self, work: Callable[[int, int], None], rows: Rows) -> None:
         """Share rows out, to each thread a few times: at once it would wait for the slowest."""
         for_blocks(work, rows.size, size=max(BLOCK, rows.size // (4 * self.threads)), threads=self.threads)
 
     def refresh(self, rows: Rows, limit: int, depth: int) -> None:
+        """Refresh rows, all of them from the values before."""
         world = self.world
         key = draw_key(self.turn.seed, self.turn.sequence, depth + kernels.RESAMPLE)
         values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.errors import InvalidValueError
-from ripplet.graph.adjacency import Adjacency
+from ripplet.views.devices import Ground
 
 Progress = Callable[[str, float], None]
 """Called during long work with what is being done and the share done so far (0 to 1)."""
@@ -45,12 +45,12 @@ class View(Protocol):
     def ridge(self) -> float:
         """ρ: how little a refresh from few neighbours is trusted to undo the smoothing."""
 
-    def start(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int, progress: Progress | None) -> Basis:
+    def start(self, adjacency: Ground, rows: int, columns: int, *, threads: int, progress: Progress | None) -> Basis:
         """The embedding of a graph from nothing."""
 
     def anchor(
         self,
-        adjacency: Adjacency,
+        adjacency: Ground,
         block: NDArray[np.floating],
         mu: NDArray[np.float64] | None,
         *,
@@ -64,10 +64,10 @@ class View(Protocol):
         It may have more columns than that, and be another view's: then its values μ are not known.
         """
 
-    def reached(self, adjacency: Adjacency, rows: NDArray[np.floating], *, threads: int) -> float:
+    def reached(self, adjacency: Ground, rows: NDArray[np.floating], *, threads: int) -> float:
         """How much these rows hold of what the view looks for."""
 
-    def best(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int) -> float:
+    def best(self, adjacency: Ground, rows: int, columns: int, *, threads: int) -> float:
         """The most that as many columns could hold."""
 
 

@@ -19,8 +19,13 @@ AT_ONCE = 8_192  # rows copied together
 Matrix = NDArray[Any]
 
 
-def zeros(rows: int, columns: int, kind: Any) -> Matrix:
-    """A matrix that begins with a cache line: a row of a multiple of 16 float32 is then read in as few as can be."""
+def zeros(rows: int, columns: int, kind: Any, directory: str | PathLike[str] | None = None) -> Matrix:
+    """A matrix that begins with a cache line: a row of a multiple of 16 float32 is then read in as few as can be.
+
+    It is in a file of a directory, if there is one.
+    """
+    if directory is not None:
+        return Growing(kind, (columns,), directory=directory).grow(rows)
     kind = np.dtype(kind)
     size = rows * columns * kind.itemsize
     memory = np.zeros(size + LINE, np.uint8)
@@ -30,11 +35,7 @@ def zeros(rows: int, columns: int, kind: Any) -> Matrix:
 
 def copied(rows: Matrix, threads: int, directory: str | PathLike[str] | None = None) -> Matrix:
     """A matrix of its own for a view to use up, in float32 at least; in a file of a directory, if there is one."""
-    kind = np.promote_types(rows.dtype, np.float32)
-    if directory is None:
-        block = zeros(len(rows), rows.shape[1], kind)
-    else:
-        block = Growing(kind, (rows.shape[1],), directory=directory).grow(len(rows))
+    block = zeros(len(rows), rows.shape[1], np.promote_types(rows.dtype, np.float32), directory)
 
     def copy(first: int, last: int) -> None:
         block[first:last] = rows[first:last]

@@ -67,7 +67,7 @@ class GpuOperator(Operator):
 
     def deflate(self, target: Matrix) -> None:
         """Take the trivial eigenvector (the constant) out, in place."""
-        mean = self.take(self._sum(target, self.tau) / max(self.measure.sum(), 1e-300))
+        mean = self.take(self.weighted(target, self.tau) / max(self.measure.sum(), 1e-300))
         for first, last in blocks(self.rows, AT_ONCE):
             target[first:last] -= self._here[first:last, None] * mean
 
@@ -83,9 +83,9 @@ class GpuOperator(Operator):
         """Σ (d+τ) left rightᵀ, k×k in float64."""
         return self._total(lambda a, b: (left[a:b] * self._measure[a:b, None]).T @ right[a:b].astype(np.float64))
 
-    def lengths(self, source: Matrix) -> NDArray[np.float64]:
-        """√Σ (d+τ) x², per column."""
-        return np.sqrt(self._total(lambda a, b: self._measure[a:b] @ np.square(source[a:b], dtype=np.float64)))
+    def squared_lengths(self, source: Matrix) -> NDArray[np.float64]:
+        """Σ (d+τ) x², per column."""
+        return self._total(lambda a, b: self._measure[a:b] @ np.square(source[a:b], dtype=np.float64))
 
     def squares(self, source: Matrix) -> NDArray[np.float64]:
         """Σ x², per column."""
@@ -112,7 +112,8 @@ class GpuOperator(Operator):
         target *= inverse
         return target
 
-    def _sum(self, source: Matrix, tau: float) -> NDArray[np.float64]:
+    def weighted(self, source: Matrix, tau: float) -> NDArray[np.float64]:
+        """Σ (d+τ) x, per column, with a τ that need not be the operator's own."""
         shift = tau - self.tau
         return self._total(lambda a, b: (self._measure[a:b] + shift * self._here[a:b]) @ source[a:b].astype(np.float64))
 

@@ -41,6 +41,7 @@ class Operator:
         self.active = links.count[:rows] > 0
         self.size = int(self.active.sum())
         self.degree = float(links.count[:rows].sum()) / max(self.size, 1)
+        self.strength = float(links.strength[:rows].sum())
         self.measure = np.where(self.active, links.strength[:rows] + tau, 0.0)
 
     def take(self, rows: Matrix) -> Matrix:
@@ -69,7 +70,13 @@ class Operator:
 
     def combine(self, source: Matrix, target: Matrix, factors: tuple[float, float, float]) -> None:
         """target ← f₀ · W source + f₁ · source + f₂ · target."""
-        centre, read, write = self.centre(source), columns_of(source), columns_of(target)
+        self.combine_around(self.centre(source), source, target, factors)
+
+    def combine_around(
+        self, centre: NDArray[np.float64], source: Matrix, target: Matrix, factors: tuple[float, float, float]
+    ) -> None:
+        """`combine` where the centre is known already: that of all rows, if these are not all there are."""
+        read, write = columns_of(source), columns_of(target)
         self._each(lambda a, b: kernels.combine(self.links, read, centre, self.tau, factors, write, a, b))
 
     def step(self, source: Matrix) -> Matrix:
@@ -80,13 +87,16 @@ class Operator:
 
     def centre(self, source: Matrix) -> NDArray[np.float64]:
         """c = (1/n) Σ d x, per column."""
-        return self._sum(source, 0.0) / max(self.size, 1)
+        return self.weighted(source, 0.0) / max(self.size, 1)
 
     def deflate(self, target: Matrix) -> None:
         """Take the trivial eigenvector (the constant) out, in place."""
-        mean = self._sum(target, self.tau) / max(self.measure.sum(), 1e-300)
+        self.subtract(target, self.weighted(target, self.tau) / max(self.measure.sum(), 1e-300))
+
+    def subtract(self, target: Matrix, value: NDArray[np.float64]) -> None:
+        """Take one value per column off every row that has edges, in place."""
         write = columns_of(target)
-        self._each(lambda first, last: kernels.subtract(self.links, write, mean, first, last))
+        self._each(lambda first, last: kernels.subtract(self.links, write, value, first, last))
 
     def clear(self, target: Matrix) -> None:
         """Make the rows without edges zero, in place."""
@@ -107,11 +117,15 @@ class Operator:
 
     def lengths(self, source: Matrix) -> NDArray[np.float64]:
         """√Σ (d+τ) x², per column."""
+        return np.sqrt(self.squared_lengths(source))
+
+    def squared_lengths(self, source: Matrix) -> NDArray[np.float64]:
+        """Σ (d+τ) x², per column."""
 
         def part(first: int, last: int) -> NDArray[np.float64]:
             return self.measure[first:last] @ np.square(source[first:last], dtype=np.float64)
 
-        return np.sqrt(total(part, self.rows, self.threads))
+        return total(part, self.rows, self.threads)
 
     def squares(self, source: Matrix) -> NDArray[np.float64]:
         """Σ x², per column."""
@@ -129,13 +143,18 @@ class Operator:
     def noise(self, seed: int, columns: int, kind: Any) -> Matrix:
         """Columns that no graph has seen: the same for the same seed, independent of threads."""
         target = zeros(self.rows, columns, kind)
-        words = np.random.Generator(np.random.Philox(seed)).integers(0, 2**64, self.rows, np.uint64)
-        self._each(lambda first, last: kernels.noise(self.links, words, target, first, last))
+        self.fill_with_noise(
+            target, np.random.Generator(np.random.Philox(seed)).integers(0, 2**64, self.rows, np.uint64)
+        )
         return target
+
+    def fill_with_noise(self, target: Matrix, words: NDArray[np.uint64]) -> None:
+        """Numbers that are hashes of a row's word and the column, in place."""
+        self._each(lambda first, last: kernels.noise(self.links, words, target, first, last))
 
     def lowest(self) -> float:
         """A safe lower bound of the spectrum: −1 always holds and is near where τ is small, else Lanczos tells."""
-        return -1.0 if self.tau * self.size < self.links.strength[: self.rows].sum() else self.ends()[0]
+        return -1.0 if self.tau * self.size < self.strength else self.ends()[0]
 
     def ends(self) -> tuple[float, float]:
         """Bounds of the spectrum without the trivial value, from a few steps of Lanczos: hardly ever crossed."""
@@ -156,10 +175,7 @@ class Operator:
             if beta < 1e-12:
                 break
             off.append(beta)
-        size = len(diagonal)
-        values, vectors = eigh_tridiagonal(diagonal, off[: size - 1])
-        slack = beta * np.abs(vectors[-1])
-        return float(max(values[0] - slack[0], -1.0)), float(min(values[-1] + slack[-1], 1.0))
+        return bounds(diagonal, off, beta)
 
     def _symmetric(self, vector: Matrix, inverse: Matrix) -> Matrix:
         """(D+τ)^½ W (D+τ)^-½ of one vector, given (D+τ)^-½."""
@@ -169,7 +185,8 @@ class Operator:
         target *= inverse
         return target
 
-    def _sum(self, source: Matrix, tau: float) -> NDArray[np.float64]:
+    def weighted(self, source: Matrix, tau: float) -> NDArray[np.float64]:
+        """Σ (d+τ) x, per column, with a τ that need not be the operator's own."""
         parts: dict[int, NDArray[np.float64]] = {}
         read = columns_of(source)
 
@@ -182,6 +199,13 @@ class Operator:
 
     def _each(self, work: Callable[[int, int], None]) -> None:
         for_blocks(work, self.rows, size=BLOCK, threads=self.threads)
+
+
+def bounds(diagonal: list[float], off: list[float], beta: float) -> tuple[float, float]:
+    """The ends of a spectrum within [−1, 1] by steps of Lanczos: the outer values, and how far off they may be."""
+    values, vectors = eigh_tridiagonal(diagonal, off[: len(diagonal) - 1])
+    slack = beta * np.abs(vectors[-1])
+    return float(max(values[0] - slack[0], -1.0)), float(min(values[-1] + slack[-1], 1.0))
 
 
 def cross(left: Matrix, right: Matrix, threads: int, measure: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.errors import InvalidValueError, one_of
-from ripplet.graph.adjacency import Adjacency
 from ripplet.views.base import Basis, Progress
-from ripplet.views.devices import DEVICES, operator_on
+from ripplet.views.devices import DEVICES, Ground, operator_on
 from ripplet.views.operators import Operator
 from ripplet.views.solvers import leading_eigenpairs
 from ripplet.views.subspace import chebyshev, rayleigh_ritz
@@ -70,7 +69,7 @@ class SpectralView:
         one_of("SpectralView.device", self.device, DEVICES)
 
     def start(
-        self, adjacency: Adjacency, rows: int, columns: int, *, threads: int, progress: Progress | None = None
+        self, adjacency: Ground, rows: int, columns: int, *, threads: int, progress: Progress | None = None
     ) -> Basis:
         """Leading eigenvectors, to solver tolerance; zero columns where the graph has fewer than asked for.
 
@@ -82,7 +81,7 @@ class SpectralView:
 
     def anchor(
         self,
-        adjacency: Adjacency,
+        adjacency: Ground,
         block: NDArray[Any],
         mu: NDArray[np.float64] | None,
         *,
@@ -109,7 +108,7 @@ class SpectralView:
                 break
         return self._weighed(operator, rows[:, :columns], ritz[:columns], block if columns is None else None)
 
-    def reached(self, adjacency: Adjacency, rows: NDArray[Any], *, threads: int) -> float:
+    def reached(self, adjacency: Ground, rows: NDArray[Any], *, threads: int) -> float:
         """The sum of the Ritz values of the operator on the span of these rows: what they hold of its spectrum."""
         operator = self._operator(adjacency, len(rows), threads, "cpu")  # in float64
         block = rows.astype(np.float64)
@@ -117,17 +116,17 @@ class SpectralView:
         operator.deflate(block)
         return _positive(rayleigh_ritz(operator, block))
 
-    def best(self, adjacency: Adjacency, rows: int, columns: int, *, threads: int) -> float:
+    def best(self, adjacency: Ground, rows: int, columns: int, *, threads: int) -> float:
         """The sum of the leading eigenvalues: by Rayleigh and Ritz, no span of as many columns reaches more."""
         operator = self._operator(adjacency, rows, threads)
         return _positive(leading_eigenpairs(operator, columns, settled=EXACT)[0])
 
-    def _operator(self, adjacency: Adjacency, rows: int, threads: int, device: str | None = None) -> Operator:
-        degrees, strengths = adjacency.links.count[:rows], adjacency.links.strength[:rows]
+    def _operator(self, adjacency: Ground, rows: int, threads: int, device: str | None = None) -> Operator:
+        totals = adjacency.totals(rows)
         if self.tau is not None:
-            tau = self.tau * float(strengths.sum()) / max(1, int(degrees.sum()))
+            tau = self.tau * totals.strength / max(1, totals.ends)
         else:
-            tau = float(self.tau_per_degree or 0) * float(strengths.sum()) / max(1, int(np.count_nonzero(degrees)))
+            tau = float(self.tau_per_degree or 0) * totals.strength / max(1, totals.active)
         return operator_on(device or self.device, adjacency, rows, tau, threads)
 
     def _weighed(
