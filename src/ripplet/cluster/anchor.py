@@ -1,0 +1,48 @@
+"""Anchors and starts on shards: `RippleRule.anchor` and `RippleRule.start` with the rows where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.cluster.crew import Crew
+from ripplet.cluster.ground import Ground, copied
+from ripplet.rules.anchor import Aside, settle
+from ripplet.rules.ripple import RippleRule, learned
+from ripplet.views.base import Basis, Progress
+
+Rows = NDArray[np.int64]
+
+
+def anchor(crew: Crew, rule: RippleRule, sequence: int, threshold: float, aside: Aside) -> list[Rows]:
+    """Correct all vectors, turned so that on the whole they are served as before; by shard, which rows moved further.
+
+    The coordinates that the rule has then are to be told to the shards.
+    """
+    with Ground(crew, rule.dim, rule.precision) as ground:
+        with aside():
+            vectors: Any = ground.vectors
+            degree, space, bases = rule.next_bases(ground, vectors, sequence, copied)
+            pieces = _pieces(bases)
+            settle(space, bases, ground.add_up("agreement", pieces=pieces, learned=learned(degree, space)))
+            new: dict[str, Any] = {"pieces": pieces, "learned": learned(degree, space)}
+            moved = crew.get(ground.ask("apart", **new, threshold=threshold))
+        crew.get(ground.ask("keep", **new))
+    rule.take(degree, space)
+    return moved
+
+
+def start(crew: Crew, rule: RippleRule, progress: Progress | None, aside: Aside) -> None:
+    """Embed the graph from nothing; the coordinates that the rule has then are to be told to the shards."""
+    with Ground(crew, rule.dim, rule.precision) as ground:
+        with aside():
+            degree, space, bases = rule.first_bases(ground, ground.rows, progress)
+        crew.get(ground.ask("keep", pieces=_pieces(bases), learned=learned(degree, space)))
+    rule.take(degree, space)
+
+
+def _pieces(bases: list[Basis]) -> list[Any]:
+    sheets: list[Any] = [basis.rows for basis in bases]
+    return [sheet.piece for sheet in sheets]

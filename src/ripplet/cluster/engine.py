@@ -1,0 +1,223 @@
+"""The state of a model that lies on several shards, and how it changes: the same as on one machine, in the same bits.
+
+The driver knows how many vertices and edges there are, the coordinates, and who is asked what. Rows are codes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.changes import Outcome
+from ripplet.cluster import anchor
+from ripplet.cluster.crew import Crew
+from ripplet.cluster.gathered import whole_graph
+from ripplet.cluster.kept import ClusterCopy, counters_of, shards_of, state_of
+from ripplet.cluster.reads import Reads
+from ripplet.cluster.routing import Ends, enter, interned, waves
+from ripplet.cluster.steps import Steps
+from ripplet.errors import SelfLoopWarning
+from ripplet.events import Batch, Id, IdColumn, Op, arrival_columns, as_list, id_column, take
+from ripplet.graph.graph import ones, under
+from ripplet.graph.rehearsal import check_batch
+from ripplet.parameters import Parameters
+from ripplet.rules.anchor import Aside
+from ripplet.rules.field import Field
+from ripplet.rules.ripple import RippleRule
+from ripplet.views.base import Progress
+from ripplet.views.solvers import DENSE
+
+Rows = NDArray[np.int64]
+Result = TypeVar("Result")
+_NO_ROWS: Rows = np.empty(0, np.int64)
+START_HERE = 4_000_000  # edges: larger graphs get their start where they are
+
+
+class ClusterEngine(Reads):
+    """A model on shards: `Engine` for whoever asks by its methods."""
+
+    def __init__(self, crew: Crew, parameters: Parameters) -> None:
+        self.crew, self.parameters = crew, parameters
+        self.anchor_growth, self.start_size = parameters.growth, parameters.first_start
+        self.aside: Aside = nullcontext
+        self.anchor_lag = 0
+        self._warned = False
+        self.clear()
+
+    def clear(self) -> None:
+        """Know of nothing: the shards are empty."""
+        self.rule = cast(RippleRule, self.parameters.new_rule())  # for its coordinates: the rows are elsewhere
+        self.next_arrival = self.loops = self._vertices = self._edges = 0
+        self.begin_counting()
+
+    # ------------------------------------------------------------------ what goes in
+
+    def start(self, batch: Batch, progress: Progress | None = None) -> None:
+        """Take in a batch as the initial graph and embed it from nothing."""
+        check_batch(self.known, batch)
+        self.surely(partial(ClusterEngine._take_in, batch=batch, progress=progress))
+        self._mention_loops()
+
+    def _take_in(self, batch: Batch, progress: Progress | None) -> None:
+        self._move(batch, self.next_arrival)
+        self.events = len(batch)
+        if self.edges:
+            self._start(progress)
+        self._note_size()
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Apply a batch: all of it, or, where it is refused, nothing of it."""
+        check_batch(self.known, batch)
+        outcome = self.surely(partial(ClusterEngine._apply, batch=batch))
+        self._mention_loops()
+        return outcome
+
+    def _apply(self, batch: Batch) -> Outcome:
+        first_new = self.next_arrival
+        moved, removed, edges = self._move(batch, first_new)
+        due = self._count(len(batch), edges, moved.size + len(removed))
+        corrected = self._anchor() if due else None
+        if corrected is not None:
+            moved = np.union1d(moved, corrected)
+        if not self.edges:
+            self.rule.reset(cast(Any, None))
+            self._teach()
+        return Outcome(moved, first_new, removed, corrected is not None)
+
+    def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
+        """Apply one arrival; its row."""
+        neighbours, column, _ = arrival_columns(vertex, neighbours, weights)
+        self.apply(Batch.arrival(vertex, neighbours, weights))
+        return int(self.find_all(take(column, slice(1)))[0])
+
+    def anchor(self) -> Rows:
+        """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
+        return self.surely(ClusterEngine._anchor)
+
+    def surely(self, work: Callable[[ClusterEngine], Result]) -> Result:
+        """Do what changes the state: all of it, or nothing."""
+        return work(self)
+
+    def _anchor(self) -> Rows:
+        if self.ready:
+            threshold, shards = self.parameters.change_threshold, self.crew.size
+            parts = anchor.anchor(self.crew, self.rule, self.sequence, threshold, self.aside)
+            self._teach()
+            moved = np.concatenate([rows * shards + shard for shard, rows in enumerate(parts)])
+        else:
+            self._start()
+            rows = self.in_order()
+            moved = rows[self.placed(rows)]
+        self.anchors += 1
+        self._note_size()
+        return moved
+
+    def _move(self, batch: Batch, first_new: int) -> tuple[Rows, list[Id], int]:
+        """Change the graph, then let the vectors follow: rows that may have moved, vertices gone, edges changed."""
+        ends, gone = self._enter(batch)
+        first = int(ends.arrived_as[0]) if ends.arrived.size else self.next_arrival  # who is new and has not gone again
+        edges, changed, known = map(sum, zip(*self.ask("entered", first_new=first), strict=True))
+        self._edges = edges
+        removed = self._still_gone(gone)
+        if not self.ready:
+            return ends.arrived, removed, changed
+        wave = waves(ends, first_new, self.next_arrival - first_new)[ends.arrived_as - first_new]
+        reads = self.rule.max_reads * max(ends.arrived.size + known, 1)
+        taken = Steps(self.crew, self.sequence + 1, self.rule.depth).take(ends.arrived, ends.arrived_as, wave, reads)
+        shards = self.crew.size
+        return np.concatenate([rows * shards + shard for shard, (rows, _) in enumerate(taken)]), removed, changed
+
+    def _enter(self, batch: Batch) -> tuple[Ends, list[tuple[Id, int]]]:
+        """Change the graph step by step; all ends, with the newcomers that have not gone again, and who has gone."""
+        weight = ones(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
+        op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
+        steps, gone, first = [], [], 0
+        self.crew.call("begin")
+        for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
+            part = slice(first, cut)
+            if cut > first:
+                columns = take(batch.src, part), take(batch.dst, part), op[part]
+                steps.append(interned(self.crew, *columns, self.next_arrival))
+                enter(self.crew, steps[-1], weight[part])
+                self._take_note(steps[-1])
+            if cut < len(batch):
+                gone.append(self._remove(take(batch.src, slice(cut, cut + 1))))
+            first = cut + 1
+        ends = Ends(*map(np.concatenate, zip(_NO_ENDS, *steps, strict=True)))
+        kept = ~np.isin(ends.arrived_as, [number for _, number in gone])
+        return ends._replace(arrived=ends.arrived[kept], arrived_as=ends.arrived_as[kept]), gone
+
+    def _take_note(self, ends: Ends) -> None:
+        self.next_arrival += ends.arrived.size
+        self._vertices += ends.arrived.size
+        self.loops += int(np.count_nonzero((ends.codes[:, 0] == ends.codes[:, 1]) & (ends.op == Op.ADD)))
+
+    def _remove(self, name: IdColumn) -> tuple[Id, int]:
+        """Take a vertex out with all its edges; its name and the number it had."""
+        row, shards = self.find_all(name), self.crew.size
+        number = int(self.arrival_of(row)[0])
+        around = self.crew.call("leave", self._on_its_shard(int(row[0])), parts=shards)
+        self.crew.call("bereave", *around, code=int(row[0]), number=number)
+        self._vertices -= 1
+        return as_list(name)[0], number
+
+    def _still_gone(self, gone: list[tuple[Id, int]]) -> list[Id]:
+        """The names of those who have gone and not come again."""
+        names = [name for name, _ in gone]
+        rows = self.find_all(id_column(names)).tolist()
+        return [name for name, row in zip(names, rows, strict=True) if row < 0]
+
+    def _mention_loops(self) -> None:
+        """Warn of self-loops, once, when all is done: a warning may be made an error."""
+        if self.loops and not self._warned:
+            self._warned = True
+            warnings.warn("self-loops are left out (said once)", SelfLoopWarning, stacklevel=3)
+
+    # ------------------------------------------------------------------ the start
+
+    def _start(self, progress: Progress | None = None) -> None:
+        """Embed the graph from nothing: a small one is brought here, so that it gets the start of one machine."""
+        if self.edges > START_HERE and self.with_edges() > 2 * self.rule.dim + DENSE:
+            anchor.start(self.crew, self.rule, progress, self.aside)
+            self._teach()
+            return
+        graph, rows = whole_graph(self)
+        field = Field(graph, self.parameters.dim, self.rule.precision)
+        with self.aside():
+            self.rule.start(field, progress)
+        self._teach()
+        self._tell("have", rows, field.vectors[: rows.size])
+
+    def _teach(self) -> None:
+        """Have all shards know the coordinates."""
+        self.crew.call("learn", learned=self.rule.state())
+
+    # ------------------------------------------------------------------ keeping it
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays, fetched from one shard after the other."""
+        return state_of(self)
+
+    def copy(self) -> ClusterCopy:
+        """The state as it is now, for whoever saves it while this goes on."""
+        return ClusterCopy(self)
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave, on as many shards as there were."""
+        self.ask("restore", shards_of(state, self.crew.size))
+        self.rule.restore(under("rule_", state))
+        self._teach()
+        self.next_arrival, self.loops = int(state["next_arrival"]), 0
+        for name, value in counters_of(state).items():
+            setattr(self, name, value)
+        sizes = self.sizes()
+        self._vertices, self._edges = sizes["vertices"], sizes["edges"]
+
+
+_NO_ENDS = Ends(np.empty(0, np.int8), np.empty((0, 2), np.int64), np.empty((0, 2), np.int64), _NO_ROWS, _NO_ROWS)

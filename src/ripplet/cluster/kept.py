@@ -1,0 +1,80 @@
+"""A model on shards as plain arrays: what each shard holds under its number, and what only the driver knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.counts import COUNTERS
+from ripplet.errors import FormatError
+from ripplet.graph.graph import under
+
+if TYPE_CHECKING:
+    from ripplet.cluster.engine import ClusterEngine
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class ClusterCopy:
+    """The state of a cluster at one moment, for whoever saves it while the cluster goes on.
+
+    What the shards copied stays where they put it until it is asked for, and is then fetched from one after the other.
+    The digest is that of the moment: it asks all shards many times, so that it cannot be left for later.
+    """
+
+    def __init__(self, engine: ClusterEngine) -> None:
+        self.sequence, self._crew = engine.sequence, engine.crew
+        self._own, self._answers = _own_arrays(engine), engine.ask_for("state")
+        self._digest = engine.digest()
+
+    def state(self) -> Arrays:
+        """Everything as plain arrays."""
+        return _with_shards(self._own, self._crew, self._answers)
+
+    def digest(self) -> str:
+        """The digest the cluster had."""
+        return self._digest
+
+
+def state_of(engine: ClusterEngine) -> Arrays:
+    """Everything as plain arrays."""
+    return _with_shards(_own_arrays(engine), engine.crew, engine.crew.call("state"))
+
+
+def shards_of(state: Arrays, size: int) -> list[Arrays]:
+    """What each of so many shards is to hold; an error where it was another number of them."""
+    saved = number_of_shards(state)
+    if saved != size:
+        raise FormatError(f"the saved model was on {saved:,} shards and this cluster has {size:,}: take as many shards")
+    return [under(f"shard{number}_", state) for number in range(size)]
+
+
+def number_of_shards(state: Arrays) -> int:
+    """How many shards a saved model was on."""
+    if "shards" not in state:
+        raise FormatError("the saved model was not on a cluster: load it on one machine")
+    return int(state["shards"])
+
+
+def _own_arrays(engine: ClusterEngine) -> Arrays:
+    return {
+        "shards": np.array(engine.crew.size),
+        "next_arrival": np.array(engine.next_arrival),
+        "counters": np.array(list(engine.counters().values())),
+        **{f"rule_{name}": array for name, array in engine.rule.state().items()},
+    }
+
+
+def _with_shards(own: Arrays, crew: Any, answers: list[Any]) -> Arrays:
+    arrays = dict(own)
+    for number, answer in enumerate(answers):
+        (held,) = crew.get([answer])
+        arrays |= {f"shard{number}_{name}": array for name, array in held.items()}
+    return arrays
+
+
+def counters_of(state: Arrays) -> dict[str, int]:
+    """The counters of a state by name."""
+    return dict(zip(COUNTERS, state["counters"].tolist(), strict=True))

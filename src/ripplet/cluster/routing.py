@@ -1,0 +1,90 @@
+"""Routing: which shard has a vertex, and what each shard has to know of a batch.
+
+A row, to whoever is not a shard, is a code: (the row on its shard) · shards + (the shard).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ripplet.cluster import _kernels as kernels
+from ripplet.cluster.crew import Crew
+from ripplet.cluster.shares import shares
+from ripplet.events import IdColumn, Op, as_list, take
+from ripplet.graph.ids import names_for_kernels
+
+Rows = NDArray[np.int64]
+
+
+class Ends(NamedTuple):
+    """The ends of the operations of a step, a row each."""
+
+    op: NDArray[np.int8]
+    codes: Rows  # (m, 2)
+    numbers: Rows  # (m, 2): arrival numbers
+    arrived: Rows  # codes of newcomers, in order of arrival
+    arrived_as: Rows  # and their numbers
+
+
+def owners(column: IdColumn, shards: int) -> Rows:
+    """The shard that each name falls to."""
+    found = np.empty(len(column), np.int64)
+    kernels.owners_of(names_for_kernels(column), shards, found)
+    return found
+
+
+def interned(crew: Crew, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], next_arrival: int) -> Ends:
+    """Both ends of every operation; newcomers are numbered in the order of their first mention."""
+    shards, codes, numbers = crew.size, *np.empty((2, len(src), 2), np.int64)
+    where = [shares(owners(column, shards), shards) for column in (src, dst)]
+    names = [[take(column, rows) for rows in parts] for column, parts in zip((src, dst), where, strict=True)]
+    for shard, answer in enumerate(crew.get(crew.call("intern", *names))):
+        for end in range(2):
+            there = where[end][shard], end
+            codes[there], numbers[there] = answer[2 * end] * shards + shard, answer[2 * end + 1]
+    new = np.flatnonzero(numbers.ravel() < 0)
+    mentioned = codes.ravel()[new]
+    place, arrived = np.empty_like(new), np.empty_like(new)
+    arrived = arrived[: kernels.numbered(mentioned, place, arrived)]
+    numbers.ravel()[new] = next_arrival + place
+    return Ends(op, codes, numbers, arrived, next_arrival + np.arange(arrived.size))
+
+
+def enter(crew: Crew, ends: Ends, weight: NDArray[np.float32]) -> None:
+    """Have every shard number its newcomers and change the ends that are its own."""
+    shards = crew.size
+    columns: list[list[Any]] = []
+    own, arrived = (shares(codes.ravel() % shards, shards) for codes in (ends.codes, ends.arrived))
+    for shard, (mine, places) in enumerate(zip(arrived, own, strict=True)):
+        edge, end = np.divmod(places, 2)
+        here, other = ends.codes[edge, end] // shards, ends.codes[edge, 1 - end]
+        pairs = np.stack([here, np.where(other % shards == shard, other // shards, -1 - other)], axis=1)
+        numbers = np.stack([ends.numbers[edge, end], ends.numbers[edge, 1 - end]], axis=1)
+        fresh = ends.arrived[mine] // shards, ends.arrived_as[mine]
+        columns.append([fresh, ends.op[edge], pairs, weight[edge], end.astype(np.int8), numbers])
+    crew.call("enter", *zip(*columns, strict=True))
+
+
+def waves(ends: Ends, first_new: int, count: int) -> Rows:
+    """The wave in which each newcomer can be admitted: after those before it that it may have an edge to."""
+    between = (ends.numbers.min(axis=1) >= first_new) & (ends.codes[:, 0] != ends.codes[:, 1]) & (ends.op == Op.ADD)
+    pairs = np.sort(ends.numbers[between], axis=1) - first_new
+    pairs = pairs[np.argsort(pairs[:, 1], kind="stable")]
+    found: Rows = kernels.waves_of(pairs[:, 0].copy(), pairs[:, 1].copy(), count)
+    return found
+
+
+def merged(parts: list[IdColumn], places: list[Rows]) -> IdColumn:
+    """Columns of names as one, each name at its place."""
+    order = np.argsort(np.concatenate(places)) if places else np.empty(0, np.int64)
+    full = [part for part in parts if len(part)]
+    if all(isinstance(part, np.ndarray) for part in full):
+        return np.concatenate([np.empty(0, np.int64), *full])[order]
+    if all(isinstance(part, pa.Array) for part in full):
+        return pa.concat_arrays(full).take(pa.array(order))
+    names = [name for part in full for name in as_list(part)]
+    return [names[place] for place in order.tolist()]

@@ -1,0 +1,21 @@
+"""Who gets what: rows of anything, shared out among shards."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+
+def shares(owner: Rows, shards: int) -> list[Rows]:
+    """Where each shard is the owner, in order; one pass for however many shards there are."""
+    small = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # few bits are sorted by counting
+    order = np.argsort(small, kind="stable")
+    return np.split(order, np.searchsorted(small[order], np.arange(1, shards)))
+
+
+def rows_by_shard(codes: Rows, shards: int) -> list[Rows]:
+    """What codes stand for: the rows of each shard, in order."""
+    rows = codes // shards
+    return [rows[places] for places in shares(codes % shards, shards)]

@@ -1,0 +1,42 @@
+"""A real Ray cluster on this machine, small, for the tests in this folder; skipped aloud where Ray is not installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="the tests of Ray need pip install 'ripplet[cluster]'")
+
+STORE = 200_000_000  # bytes of its object store
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cluster() -> Iterator[Any]:
+    """Two processors, no dashboard."""
+    os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=STORE, log_to_driver=False)
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[..., Any]:
+    """Runs one of the programs of this folder, which has a cluster of its own; what it printed last, as JSON."""
+
+    def run(name: str) -> Any:
+        command = [sys.executable, str(Path(__file__).parent / "programs" / f"{name}.py")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run

@@ -1,0 +1,68 @@
+"""Two machines hold shards, and one of them goes in the middle of a batch; what came of it, as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import ray
+from ray.cluster_utils import Cluster
+
+from ripplet import Embedder
+from ripplet.cluster import ShardedEmbedder
+
+HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
+SIZE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}
+
+
+def edges(seed: int, count: int = 60) -> list[tuple[int, int]]:
+    drawn = np.random.default_rng(seed).integers(0, 80, (count, 2))
+    return [(u, v) for u, v in drawn.tolist() if u != v]
+
+
+def going(model: Any, go: Any) -> None:
+    """Have `go` called in the middle of the next batch."""
+    crew = model.engine.crew
+    call, went = crew.call, []
+
+    def deadly(asked: str, *columns: Any, **constants: Any) -> Any:
+        if asked == "refresh" and not went:
+            went.append(asked)
+            go()
+        return call(asked, *columns, **constants)
+
+    crew.call = deadly
+
+
+def homes(model: Any) -> list[str]:
+    """The machine of every shard."""
+    return [ray.get(handle.__ray_call__.remote(_home)) for handle in model._actors.handles]
+
+
+def _home(actor: Any) -> str:
+    return str(ray.get_runtime_context().get_node_id())
+
+
+if __name__ == "__main__":
+    cluster = Cluster(initialize_head=True, head_node_args={**SIZE, "include_dashboard": False})
+    second = cluster.add_node(**SIZE)
+    cluster.wait_for_nodes()
+    model, alone = ShardedEmbedder(shards=2, address=cluster.address, **HOW), Embedder(**HOW)
+    for one in (model, alone):
+        one.fit(edges(0, 200))
+        one.partial_fit(edges(1))
+    before = homes(model)
+    going(model, lambda: cluster.remove_node(second, allow_graceful=False))
+    for turn in range(2, 6):
+        for one in (model, alone):
+            one.partial_fit(edges(turn))
+    found = {
+        "same": model.digest() == alone.digest(),
+        "machines_before": len(set(before)),
+        "machines_after": len(set(homes(model))),
+        "mended": model.engine.mended,
+    }
+    ray.shutdown()
+    cluster.shutdown()
+    print("\n" + json.dumps(found))

@@ -1,0 +1,52 @@
+"""The graphs of the paper, streamed onto shards: the digests of one machine, and with anchors the quality."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplet import Embedder, datasets
+from ripplet.cluster import ShardedEmbedder
+from ripplet.datasets.files import MissingDataError
+from ripplet.evaluation import classify
+from ripplet.evaluation.protocols import Arrivals, start_size
+
+
+def data_set(name: str) -> datasets.Dataset:
+    try:
+        return datasets.load(name)
+    except MissingDataError as error:
+        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+
+
+def streamed(model: Any, data: datasets.Dataset) -> Any:
+    arrivals, begin = Arrivals.of(data, 0), start_size(data, 0.5)
+    model.fit(arrivals.batch(0, begin))
+    for place in range(begin, data.vertices, 500):
+        model.partial_fit(arrivals.batch(place, min(place + 500, data.vertices)))
+    return model
+
+
+@pytest.mark.parametrize(("name", "shards"), [("cora", 1), ("citeseer", 2), ("wiki", 3), ("blog", 4), ("flickr", 2)])
+def test_every_digest_is_that_of_one_machine(name: str, shards: int) -> None:
+    data, how = data_set(name), {"dim": 16, "anchor_growth": 0, "threads": 1}
+    alone = streamed(Embedder(**how), data)
+    model = streamed(ShardedEmbedder(shards=shards, **how), data)
+    assert model.digest() == alone.digest()
+    model.check()
+    model.close()
+
+
+def test_with_anchors_labels_are_told_as_well_as_on_one_machine() -> None:
+    data, half = data_set("cora"), np.random.default_rng(0).permutation(2708)
+    model = ShardedEmbedder(shards=2, dim=90, threads=1)
+    micro = []
+    for one in (model, Embedder(dim=90, threads=1)):
+        vectors = streamed(one, data).vectors(np.arange(data.vertices))
+        micro.append(classify(vectors, data.labels, half[:1354], half[1354:]).micro)
+    assert model.diagnostics()["anchors"] > 0
+    model.close()
+    assert micro[0] == pytest.approx(micro[1], abs=0.005)
+    assert micro[0] > 0.8

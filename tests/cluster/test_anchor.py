@@ -1,0 +1,220 @@
+"""Anchors and starts on shards lead where those of one machine lead."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ripplet.cluster import engine as engines
+from ripplet.cluster.crew import LocalCrew
+from ripplet.cluster.engine import ClusterEngine
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.embedder import Embedder
+from ripplet.events import Batch, Op
+from ripplet.views import solvers
+
+DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
+
+
+def apart(one: Embedder, cluster: ClusterEngine) -> float:
+    """How far the vectors served by a cluster are from those of one machine, at the most."""
+    return float(np.abs(one.to_numpy() - cluster.serve(cluster.in_order())).max())
+
+
+def inner_products(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    exact = vectors.astype(np.float64)
+    return exact @ exact.T
+
+
+def both(cluster_of: Any, shards: int, edges: Any, **parameters: Any) -> tuple[Embedder, ClusterEngine]:
+    """A model on one machine and the same on shards, started with these edges."""
+    known = {"dim": 3, "threads": 1, "anchor_growth": 0, **parameters}
+    one, cluster = Embedder(**known).fit(edges), cluster_of(shards, **known)
+    cluster.start(Batch.from_any(edges))
+    assert one.digest() == cluster.digest()
+    return one, cluster
+
+
+def sent(what: Any) -> Any:
+    """What comes of something that goes to another process: a copy, whose arrays are read-only."""
+    buffers: list[pickle.PickleBuffer] = []
+    plain = pickle.dumps(what, 5, buffer_callback=buffers.append)
+    return pickle.loads(plain, buffers=[bytes(buffer) for buffer in buffers])
+
+
+class FarCrew(LocalCrew):
+    """Shards that share no memory with whoever asks them, or with each other."""
+
+    def call(self, method: str, *columns: Any, parts: int = 0, **constants: Any) -> list[Any]:
+        return sent(super().call(method, *sent(columns), parts=parts, **sent(constants)))
+
+
+def start_there(patch: pytest.MonkeyPatch) -> None:
+    """Have the smallest graphs start on their shards: none is brought to the driver."""
+    patch.setattr(engines, "START_HERE", 0)
+    patch.setattr(engines, "DENSE", 50)
+    patch.setattr(solvers, "DENSE", 50)
+    patch.delattr(engines, "whole_graph")
+
+
+@pytest.mark.parametrize("shards", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("parameters", "tolerance"),
+    [
+        ({}, 1e-5),
+        ({"dim": 12}, 1e-5),
+        ({"directed": True}, 1e-5),
+        ({"normalize": False}, 1e-5),
+        ({"storage": "float16"}, 1e-3),
+    ],
+)
+def test_an_anchor_is_that_of_one_machine(cluster_of: Any, shards: int, parameters: Any, tolerance: float) -> None:
+    one, cluster = both(cluster_of, shards, DATA.edges[:700], **parameters)
+    one.partial_fit(DATA.edges[700:])
+    cluster.apply(Batch.from_any(DATA.edges[700:]))
+    before = one.to_numpy()
+    for _ in range(2):
+        changes, moved = one.anchor(), cluster.anchor()
+        assert set(cluster.names(moved)) == set(changes.ids)
+        assert apart(one, cluster) < tolerance
+    assert np.abs(one.to_numpy() - before).max() > 10 * tolerance
+    assert cluster.counters() == one._engine.counters()
+    np.testing.assert_allclose(cluster.rule.space.mu, one._engine.rule.space.mu, atol=tolerance)
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_anchors_come_in_the_same_batches_whatever_goes(cluster_of: Any, storage: str) -> None:
+    rng, edges = np.random.default_rng(0), DATA.edges[np.random.default_rng(1).permutation(len(DATA.edges))]
+    one, cluster = both(cluster_of, 3, edges[:500], anchor_growth=0.1, storage=storage)
+    for first in range(500, 900, 80):
+        gone = rng.choice(np.array(one.ids), 2, replace=False)
+        new = edges[first : first + 80]
+        new = new[~np.isin(new, gone).any(axis=1)]
+        op = np.repeat(np.array([Op.ADD, Op.REMOVE_VERTEX], np.int8), [len(new), 2])
+        batch = Batch.of(np.append(new[:, 0], gone), np.append(new[:, 1], gone), op=op)
+        assert one._engine.apply(batch).anchored == cluster.apply(batch).anchored
+        assert one.ids == cluster.names(cluster.in_order())
+        assert apart(one, cluster) < (1e-4 if storage == "float32" else 1e-2)
+    assert one._engine.anchors == cluster.anchors >= 2
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3])
+def test_those_that_moved_more_than_the_threshold_are_named(cluster_of: Any, threshold: float) -> None:
+    cluster = cluster_of(3, dim=6, change_threshold=threshold)
+    cluster.start(Batch.from_any(DATA.edges[:700]))
+    cluster.apply(Batch.from_any(DATA.edges[700:]))
+    rows = cluster.in_order()
+    before = cluster.serve(rows)
+    told = np.isin(rows, cluster.anchor())
+    distance = np.linalg.norm(cluster.serve(rows) - before, axis=1)
+    clear = np.abs(distance - threshold) > 1e-5
+    assert np.array_equal(told[clear], (distance > threshold)[clear])
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_graph_that_becomes_dense_changes_its_views(cluster_of: Any, shards: int) -> None:
+    rng, groups = np.random.default_rng(0), np.arange(120) % 3
+
+    def edges(count: int) -> NDArray[np.int64]:
+        pairs = rng.integers(0, 120, (8 * count, 2))
+        inside = (groups[pairs[:, 0]] == groups[pairs[:, 1]]) | (rng.random(8 * count) < 0.1)
+        return pairs[inside & (pairs[:, 0] < pairs[:, 1])][:count]
+
+    one, cluster = both(cluster_of, shards, edges(300), dim=8)
+    assert len(cluster.rule.space.views) == 1
+    for _ in range(4):
+        batch = Batch.from_any(edges(200))
+        one._engine.apply(batch)
+        cluster.apply(batch)
+    for _ in range(2):
+        one.anchor()
+        cluster.anchor()
+        assert len(cluster.rule.space.views) == 2
+        # Values beyond the communities lie close together: their vectors may turn among themselves.
+        products = [inner_products(vectors) for vectors in (one.to_numpy(), cluster.serve(cluster.in_order()))]
+        np.testing.assert_allclose(*products, atol=1e-3)
+    batch = Batch.from_any([("late", 0), ("late", 3)])  # is placed in the coordinates that all shards have learned
+    one._engine.apply(batch)
+    cluster.apply(batch)
+    ours, theirs = cluster.serve_one(cluster.find("late")), one.vectors(["late"])[0]
+    assert (ours * theirs).sum() > 0.999
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("inside", [6, 20])  # with one view, and with two
+def test_a_start_on_shards_reaches_as_much_as_one_machine(
+    cluster_of: Any, monkeypatch: pytest.MonkeyPatch, shards: int, inside: int
+) -> None:
+    data = planted_partition(communities=8, size=60, inside=inside, elsewhere=1, seed=0)
+    one, _ = both(cluster_of, shards, data.edges, dim=12)
+    start_there(monkeypatch)
+    cluster = cluster_of(shards, dim=12)
+    cluster.start(Batch.from_any(data.edges))
+    assert cluster.ready
+    space, rows = cluster.rule.space, cluster.in_order()
+    vectors, graph = cluster.of_rows(rows, "vectors"), one._engine.graph
+    for view, part in zip(space.views, space.parts, strict=True):
+        reached = view.reached(graph.adjacency, vectors[:, part], threads=1)
+        assert reached >= 0.98 * view.best(graph.adjacency, graph.rows, part.stop - part.start, threads=1)
+    assert cluster.placed(rows).all()
+
+
+def test_a_large_start_on_shards_is_that_of_one_machine_to_rounding(
+    cluster_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both iterate from the same noise, so that what one machine can still hold does not look different elsewhere."""
+    monkeypatch.setattr(solvers, "DENSE", 50)
+    one, _ = both(cluster_of, 1, DATA.edges)
+    start_there(monkeypatch)
+    cluster = cluster_of(3, dim=3)
+    cluster.start(Batch.from_any(DATA.edges))
+    assert apart(one, cluster) < 1e-4
+
+
+def test_shards_may_be_in_other_processes(cluster_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, far = cluster_of(3), cluster_of(3)
+    far.crew = FarCrew(3, far.crew.shards.__getitem__)
+    start_there(monkeypatch)
+    for each in (cluster, far):
+        each.start(Batch.from_any(DATA.edges[:700]))
+        each.apply(Batch.from_any(DATA.edges[700:]))
+        each.anchor()
+    assert np.array_equal(cluster.serve(cluster.in_order()), far.serve(far.in_order()))
+
+
+def test_a_start_after_removals_has_the_bits_of_one_machine(cluster_of: Any) -> None:
+    one, cluster = Embedder(dim=4, threads=1, start_size=150).fit([]), cluster_of(3, start_size=150)
+    gone = Batch.vertices([3, 40, 17], Op.REMOVE_VERTEX)
+    for batch in (Batch.from_any(DATA.edges[:60]), gone, Batch.from_any(DATA.edges[60:])):
+        one._engine.apply(batch)
+        cluster.apply(batch)
+    order = one._engine.graph.in_order()
+    assert not np.array_equal(order, np.sort(order))
+    assert cluster.ready
+    assert cluster.digest() == one.digest()
+
+
+def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, cluster = both(cluster_of, 3, DATA.edges)
+    shards = cluster.crew.shards
+    before, digest = [shard.graph.adjacency.links.neighbour.copy() for shard in shards], cluster.digest()
+
+    def fail(self: Any, *columns: Any, **constants: Any) -> None:
+        if self.number == 2:
+            raise MemoryError("no room for rows")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ripplet.cluster.sheets.Sheets.turn", fail)
+        with pytest.raises(MemoryError, match="no room for rows"):
+            cluster.anchor()
+    for shard, then in zip(shards, before, strict=True):
+        assert np.array_equal(shard.graph.adjacency.links.neighbour, then)
+    assert cluster.digest() == digest
+    one.anchor()
+    cluster.anchor()
+    assert cluster.anchors == 1
+    assert apart(one, cluster) < 1e-5

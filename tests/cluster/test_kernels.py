@@ -1,0 +1,167 @@
+"""The kernels of a shard against plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ripplet.cluster import _kernels as kernels
+from ripplet.cluster.routing import owners
+from ripplet.events import id_column
+from ripplet.graph._kernels import AWAY, HERE
+from ripplet.graph.adjacency import Adjacency
+from ripplet.influence._kernels import sampled_slot
+from ripplet.influence.draws import draw_key
+
+Rows = NDArray[np.int64]
+SEEDS = st.integers(0, 10**6)
+ROWS = 12
+
+
+def part_of_a_graph(seed: int, *, directed: bool = False, edges: int = 60) -> Adjacency:
+    """Rows 0 … 11 with neighbours among themselves, one end at a time, and elsewhere (below zero)."""
+    rng = np.random.default_rng(seed)
+    adjacency = Adjacency(directed=directed)
+    adjacency.ensure_rows(ROWS)
+    ends = np.stack([rng.integers(0, ROWS, edges), rng.integers(-9, ROWS, edges)], axis=1)
+    weight = rng.integers(1, 9, edges).astype(np.float32)
+    adjacency.apply_ends(np.zeros(edges, np.int8), ends, weight, rng.choice([AWAY, HERE], edges).astype(np.int8))
+    adjacency.arrival[:ROWS] = rng.permutation(ROWS)
+    return adjacency
+
+
+def looked_at(adjacency: Adjacency, row: int, limit: int, key: Any) -> list[int]:
+    """The slots of a row that are looked at: all of them, or a sample."""
+    begin, count = int(adjacency.links.begin[row]), int(adjacency.links.count[row])
+    if count <= limit:
+        return list(range(begin, begin + count))
+    return [begin + int(sampled_slot(key, int(adjacency.arrival[row]), i, count)) for i in range(limit)]
+
+
+def test_a_name_falls_to_the_same_shard_in_any_column() -> None:
+    names = [*range(-3, 20), *(f"v{number}" for number in range(20)), 2**70, -(2**63), "", "ü"]
+    mixed = owners(id_column(names), 5)
+    whole = [name for name in names if isinstance(name, int) and abs(name) < 2**62]
+    assert owners(np.array(whole), 5).tolist() == [mixed[names.index(name)] for name in whole]
+    text = [name for name in names if isinstance(name, str)]
+    assert owners(id_column(text), 5).tolist() == [mixed[names.index(name)] for name in text]
+    assert owners(id_column([]), 5).size == 0
+
+
+def test_names_stay_on_their_shards() -> None:
+    """What has been saved by shard is read by shard: this must never change."""
+    assert owners(np.arange(8), 3).tolist() == [0, 2, 2, 0, 1, 1, 0, 1]
+    assert owners(id_column(["a", "b", "alice", ""]), 5).tolist() == [1, 3, 3, 2]
+
+
+@pytest.mark.parametrize("step", [1, 2, 64, 2**20])
+def test_shards_have_about_as_many_names_each(step: int) -> None:
+    counts = np.bincount(owners(np.arange(0, 8_000 * step, step), 4), minlength=4)
+    assert (abs(counts - 2_000) < 200).all()
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, limit=st.sampled_from([1, 3, 2**40]))
+def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
+    adjacency, key = part_of_a_graph(seed), draw_key(seed, 3, 1)
+    rows = np.random.default_rng(seed).permutation(ROWS)[:7]
+    slots, readers = np.empty((2, 100), np.int64)
+    found = kernels.slots_elsewhere(adjacency.links, adjacency.arrival, rows, limit, key, slots, readers)
+    expected = [
+        (slot, row)
+        for row in rows.tolist()
+        for slot in looked_at(adjacency, row, limit, key)
+        if adjacency.links.neighbour[slot] < 0
+    ]
+    assert list(zip(slots[:found].tolist(), readers[:found].tolist(), strict=True)) == expected
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 2**40) | st.integers(0, 5), max_size=60))
+def test_numbers_in_the_order_of_first_mention(codes: list[int]) -> None:
+    place, distinct = np.empty((2, len(codes)), np.int64)
+    known = kernels.numbered(np.array(codes, np.int64), place, distinct)
+    first = list(dict.fromkeys(codes))
+    assert distinct[:known].tolist() == first
+    assert place.tolist() == [first.index(code) for code in codes]
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, limit=st.sampled_from([1, 3, 2**40]))
+def test_the_chances_that_sources_give(seed: int, limit: int) -> None:
+    adjacency, key = part_of_a_graph(seed), draw_key(seed, 3, 1)
+    sources = np.random.default_rng(seed).permutation(ROWS)[:7]
+    expected = [
+        (slot, int(adjacency.arrival[row]))
+        for row in sources.tolist()
+        for slot in looked_at(adjacency, row, limit, key)
+    ]
+    slots, numbers = np.empty((2, len(expected)), np.int64)
+    kernels.chances_given(adjacency.links, adjacency.arrival, sources, limit, key, slots, numbers)
+    assert list(zip(slots.tolist(), numbers.tolist(), strict=True)) == expected
+
+
+def lists_of(adjacency: Adjacency) -> list[dict[int, tuple[float, float]]]:
+    links = adjacency.links
+    return [
+        {
+            int(links.neighbour[slot]): (float(links.outgoing[slot]), float(links.incoming[slot]))
+            for slot in adjacency.slots(np.array([row]))
+        }
+        for row in range(ROWS)
+    ]
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, directed=st.booleans())
+def test_which_ends_are_there(seed: int, directed: bool) -> None:
+    adjacency = part_of_a_graph(seed, directed=directed)
+    rows, others = (grid.ravel() for grid in np.meshgrid(np.arange(ROWS), np.arange(-10, ROWS)))
+    found = np.empty(rows.size, np.bool_)
+    kernels.has_ends(adjacency.links, rows, others, found, directed)
+    lists = lists_of(adjacency)
+    expected = [
+        other in lists[row] and (not directed or lists[row][other][0] > 0)
+        for row, other in zip(rows.tolist(), others.tolist(), strict=True)
+    ]
+    assert found.tolist() == expected
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, directed=st.booleans(), other=st.integers(-9, ROWS - 1))
+def test_a_neighbour_that_goes(seed: int, directed: bool, other: int) -> None:
+    adjacency = part_of_a_graph(seed, directed=directed)
+    before, strength = lists_of(adjacency), adjacency.links.strength[:ROWS].copy()
+    rows = np.array([row for row in range(ROWS) if other in before[row]], np.int64)
+    chance = np.empty(rows.size)
+    kernels.drop_ends(adjacency.links, rows, other, chance, directed)
+    assert lists_of(adjacency) == [{name: ways for name, ways in known.items() if name != other} for known in before]
+    for row, share in zip(rows.tolist(), chance.tolist(), strict=True):
+        away, back = before[row][other]
+        assert share == pytest.approx((away + back if directed else away) / strength[row])
+    adjacency.check(whole=False)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)).filter(lambda pair: pair[0] < pair[1]), max_size=40))
+def test_waves_come_after_those_they_read(pairs: list[tuple[int, int]]) -> None:
+    pairs.sort(key=lambda pair: pair[1])
+    earlier, later = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+    waves = kernels.waves_of(earlier, later, 15).tolist()
+    for vertex in range(15):
+        read = [waves[first] for first, second in pairs if second == vertex]
+        assert waves[vertex] == max(read, default=-1) + 1
+
+
+def test_packed_rows_lie_one_behind_the_other() -> None:
+    vectors = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    rows = np.random.default_rng(1).integers(0, 40, 23)
+    out = np.zeros((25, 5), np.float32)
+    kernels.pack(vectors, rows, out)
+    np.testing.assert_array_equal(out[:23], vectors[rows])
+    assert not out[23:].any()
