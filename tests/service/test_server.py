@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ripplet import Embedder
 from ripplet.service.settings import Limits
 
 
@@ -103,6 +104,25 @@ def test_killed_and_started_again_it_has_the_same_digest(tmp_path: Path) -> None
         again = http.post("/v1/edges", json={"key": "k59", "edges": edges(59)}).json()
         assert again["repeated"]
         assert http.get("/v1/stats?digest=true").json()["digest"] == before["digest"]
+
+
+def test_on_shards_it_answers_as_on_one_machine_and_goes_on_later(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="not installed: pip install 'ripplet[cluster]'")
+    options, alone = ("--shards", "2"), Embedder(dim=8, threads=1, anchor_growth=0)
+    with process(tmp_path / "state", *options, "--dim", "8", "--anchor-growth", "0") as (running, http):
+        for first in range(0, 40, 5):
+            batch = [edge for number in range(first, first + 5) for edge in edges(number)]
+            assert http.post("/v1/edges", json={"edges": batch}).status_code == 200
+            alone.partial_fit([tuple(edge) for edge in batch])
+        assert http.get("/v1/vertices/v7").json()["vector"] == alone["v7"].tolist()
+        (found, *_) = http.get("/v1/vertices/v7/nearest?k=3").json()["nearest"]
+        assert found[0] == alone.nearest("v7", 3)[0][0]
+        assert http.get("/v1/vertices/nobody").status_code == 404
+        assert "ripplet_vertices 40.0" in http.get("/metrics").text
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+    with process(tmp_path / "state", *options) as (_, http):
+        assert http.get("/v1/stats?digest=true").json()["digest"] == alone.digest()
 
 
 def test_logs_are_lines_of_json_without_ids(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 from ripplet.cli import options as o
 from ripplet.errors import MissingExtraError
 
-SERVICE = "Service"
+SERVICE, CLUSTER = "Service", "Cluster"
 
 
 def _service(help: str, **more: Any) -> Any:
@@ -31,6 +31,13 @@ MaxBatch = Annotated[int, _service("Events put on disk with one flush, at most."
 TokenFile = Annotated[Path | None, _service("Lines `read TOKEN` or `write TOKEN`.", metavar="FILE")]
 AllowHost = Annotated[list[str] | None, _service("Another name of this service.", metavar="NAME")]
 MaxBody = Annotated[int, _service("Largest body of a request.", min=1)]
+Shards = Annotated[
+    int | None, typer.Option(min=1, rich_help_panel=CLUSTER, help="Keep the model on so many shards of a Ray cluster.")
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(rich_help_panel=CLUSTER, help="The cluster: auto, or an address; else it starts here."),
+]
 AccessLog = Annotated[bool, _service("Log every request.")]
 AnchorLag = Annotated[
     int | None,
@@ -52,6 +59,8 @@ def serve(
     allow_host: AllowHost = None,
     max_body_mb: MaxBody = 16,
     access_log: AccessLog = True,
+    shards: Shards = None,
+    ray_address: RayAddress = None,
     dim: o.Dim = None,
     rule: o.Rule = None,
     depth: o.Depth = None,
@@ -87,6 +96,8 @@ def serve(
             source=source,
             dead_letters=dead_letters,
             parameters=model,
+            shards=shards,
+            ray_address=ray_address,
             max_delay_ms=max_delay_ms,
             max_batch=max_batch,
             tokens=tokens,

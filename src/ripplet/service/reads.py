@@ -43,18 +43,18 @@ def known(model: Embedder, text: str, kind: Kind) -> Id:
 
 def vertex(engine: Engine, text: str, kind: Kind) -> dict[str, Any]:
     """All about one vertex, while nobody writes; its age is the number of vertices that arrived after it."""
-    graph = engine.graph
     for name in candidates(text, kind):
-        row = graph.ids.find_one(name)
+        row = engine.find(name)
         if row >= 0:
+            standing = engine.standing(row)
             return {
                 "id": name,
                 "vector": engine.serve_one(row).tolist(),
-                "degree": int(graph.adjacency.links.count[row]),
-                "strength": float(graph.adjacency.links.strength[row]),
-                "placed": bool(engine.field.placed[row]),
-                "arrival": int(graph.arrival[row]),
-                "age": int(graph.next_arrival - 1 - graph.arrival[row]),
+                "degree": standing.degree,
+                "strength": standing.strength,
+                "placed": standing.placed,
+                "arrival": standing.arrival,
+                "age": engine.next_arrival - 1 - standing.arrival,
                 "sequence": engine.sequence,
             }
     raise UnknownVertexError([text])
@@ -65,7 +65,7 @@ def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_],
     column = id_column(list(ids))
     with model.lock.reading():
         engine = model.engine
-        rows = engine.graph.ids.find(column)
+        rows = engine.find_all(column)
         there = rows >= 0
         return engine.sequence, there, engine.serve(rows[there])
 
@@ -75,11 +75,11 @@ def figures(model: Embedder) -> dict[str, Any]:
     engine = model.engine
     return {
         "sequence": engine.sequence,
-        "vertices": len(engine.graph),
-        "edges": engine.graph.adjacency.edges,
+        "vertices": len(engine),
+        "edges": engine.edges,
         "dim": model.dim,
         "rule": model.rule,
-        "ready": engine.rule.ready,
+        "ready": engine.ready,
         "anchors": engine.anchors,
         "growth_since_anchor": float(engine.growth),
         "events": engine.events,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from ripplet.service.sources import Stream
 from ripplet.service.warm import warm_up
 from ripplet.service.writer import Writer, Written
 from ripplet.session import Entry, Session
-from ripplet.state.model import KeptModel
+from ripplet.state.model import KeptModel, Maker
 from ripplet.state.snapshot import Snapshots
 
 READERS, SEARCHERS = 8, 2
@@ -99,12 +100,18 @@ class Runtime:
         return writing.result()
 
     async def read_shortly(self, function: Callable[[], T]) -> T:
-        """Read the engine of the model here, while nobody writes: for what takes microseconds."""
+        """Read the engine of the model here, while nobody writes: for what takes microseconds, where it is here."""
+        if self.settings.shards is not None:
+            return await self.read(self._read_in_turn, function)
         return await self._there(self._reading)(function)
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a read of the model aside: it may wait for one batch, and nobody should wait for that."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *arguments)
+
+    def _read_in_turn(self, function: Callable[[], T]) -> T:
+        with self.model.lock.reading():
+            return function()
 
     async def search(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a read that looks at everything there is: few at a time, so that short ones find a thread."""
@@ -169,9 +176,10 @@ class Runtime:
 
     def _make(self) -> None:
         settings, limits = self.settings, self.settings.limits
-        session = Session(settings.state, **settings.parameters)
+        session = Session(settings.state, model=_maker(settings), **settings.parameters)
         self._session = session
-        warm_up(session.model)
+        if settings.shards is None:  # shards have kernels of their own
+            warm_up(session.model)
         self._reading = Reading(session.model.lock)
         newest = session.model.sequence
         self._labels = Labels(settings.state / "labels.sqlite")
@@ -244,8 +252,8 @@ class Runtime:
 
         gauge("ready", "1 once recovery is over.", lambda: float(self.status == "ready"))
         gauge("sequence", "Batches applied since the start of the state.", lambda: engine().sequence)
-        gauge("vertices", "Vertices in the graph.", lambda: len(engine().graph))
-        gauge("edges", "Edges in the graph.", lambda: engine().graph.adjacency.edges)
+        gauge("vertices", "Vertices in the graph.", lambda: len(engine()))
+        gauge("edges", "Edges in the graph.", lambda: engine().edges)
         gauge("growth_since_anchor", "Growth since the last anchor, as a share.", lambda: float(engine().growth))
         gauge("drift_degrees", "Mean turn of a sample of vectors since the last anchor that was seen.", _turned(model))
         gauge("queue_requests", "Requests that wait for the writer.", lambda: self.writer.requests)
@@ -268,3 +276,13 @@ def _turned(model: KeptModel) -> Callable[[], float]:
         return math.nan if turned is None else turned
 
     return degrees
+
+
+def _maker(settings: Settings) -> Maker:
+    """What makes the model: one in this process, or one on shards."""
+    if settings.shards is None:
+        return KeptModel
+    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")  # which aborts 3 s after a SIGTERM, done or not
+    from ripplet.cluster import Sharded
+
+    return Sharded(settings.shards, settings.ray_address)

@@ -41,6 +41,8 @@ class Settings:
     source: str | None = None
     dead_letters: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    shards: int | None = None  # on so many of a Ray cluster; None: in this process
+    ray_address: str | None = None
     max_delay_ms: float = 0.0
     max_batch: int = 10_000
     tokens: Tokens = field(default_factory=Tokens)
@@ -51,6 +53,8 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.max_delay_ms >= 0:
             raise InvalidValueError.of("max_delay_ms", "a number ≥ 0", self.max_delay_ms)
+        if self.ray_address is not None and self.shards is None:
+            raise InvalidValueError.of("ray_address", "nothing without shards", self.ray_address)
         if self.max_batch < 1:
             raise InvalidValueError.of("max_batch", "a whole number ≥ 1", self.max_batch)
         if not is_loopback(self.host) and not self.tokens:

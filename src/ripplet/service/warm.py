@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ripplet.embedder import Embedder
-from ripplet.engine import Copy
 from ripplet.events import Batch, Op
 from ripplet.state.model import KeptModel
 
@@ -26,4 +25,4 @@ def warm_up(model: Embedder) -> None:
     trial.nearest("v0")
     trial.preview(["v0", "v1"])
     trial.vectors(["v0", "v1"])
-    Copy(trial.engine).digest()
+    trial.engine.copy().digest()

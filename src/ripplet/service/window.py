@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from ripplet.embedder import Embedder
 from ripplet.engine import Engine
-from ripplet.events import Id, as_list, id_column
+from ripplet.events import Id, id_column
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiples of it are spread evenly over 64 bits
 
@@ -33,26 +34,22 @@ class Surroundings(NamedTuple):
 def sample(model: Embedder, share: float) -> Glimpse:
     """About this share of the vertices, in order of arrival; the same ones every time, and fewer of them for less."""
     with model.lock.reading():
-        engine, graph = model.engine, model.engine.graph
-        arrival = graph.arrival[: graph.rows]
-        rows = np.flatnonzero((arrival >= 0) & chosen(arrival, share))
-        return _glimpse(engine, rows[np.argsort(arrival[rows], kind="stable")])
+        return _glimpse(model.engine, model.engine.in_order(partial(chosen, share=share)))
 
 
 def named(model: Embedder, ids: list[Id]) -> Glimpse:
     """Those of the named vertices that exist and have a place."""
     with model.lock.reading():
         engine = model.engine
-        rows = engine.graph.ids.find(id_column(ids))
+        rows = engine.find_all(id_column(ids))
         return _glimpse(engine, rows[rows >= 0])
 
 
 def around(model: Embedder, vertex: Id, most: int) -> Surroundings:
     """Who a vertex is connected to: `most` of its neighbours, the latest edges first."""
     with model.lock.reading():
-        graph = model.engine.graph
-        (row,) = graph.rows_of(id_column([vertex]))
-        arrival = int(graph.arrival[row])
+        engine = model.engine
+        arrival = int(engine.arrival_of(engine.rows_of(id_column([vertex])))[0])
     return Surroundings(arrival, int(model.degree([vertex])[0]), model.neighbours(vertex, most))
 
 
@@ -69,5 +66,5 @@ def chosen(arrival: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
 
 
 def _glimpse(engine: Engine, rows: NDArray[np.int64]) -> Glimpse:
-    rows = rows[engine.field.placed[rows] != 0]
-    return Glimpse(as_list(engine.graph.ids.column(rows)), engine.graph.arrival[rows], engine.serve(rows))
+    rows = rows[engine.placed(rows)]
+    return Glimpse(engine.names(rows), engine.arrival_of(rows), engine.serve(rows))
