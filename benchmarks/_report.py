@@ -22,17 +22,27 @@ def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
     return min(times)
 
 
-def run(about: str | None, measure: Callable[[int], dict[str, Any]], size: str, default: int) -> None:
-    """Measure at the size asked for, print every figure, and write them down if asked."""
+def run(
+    about: str | None,
+    measure: Callable[[int], dict[str, Any]],
+    size: str,
+    default: int,
+    draw: Callable[[dict[str, Any], Path], None] | None = None,
+) -> None:
+    """Measure at the size asked for, print every figure, and write them down, or `draw` them, if asked."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(f"--{size}", dest="size", type=int, default=default)
     parser.add_argument("--json", type=Path)
+    if draw:
+        parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     figures = measure(options.size)
     for name, value in figures.items():
         print(f"{name:32} {value:,.2f}")
     if options.json:
         write(options.json, figures)
+    if draw and options.figure:
+        draw(figures, options.figure)
 
 
 def write(path: Path, figures: dict[str, Any]) -> None:

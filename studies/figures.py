@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blocks import aims, comparison, objective, operations, paper, peers, readme, scale
+from blocks import aims, comparison, objective, operations, paper, peers, readme, scale, scaling
 from blocks.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -73,6 +73,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ann": scale.ann,
     "worst": scale.worst,
     "aims_at_scale": scale.aims_at_scale,
+    "cluster": scaling.cluster,
+    "cluster_model": scaling.cluster_model,
 }
 
 

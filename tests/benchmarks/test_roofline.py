@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ripplet import Embedder
-from ripplet.engine import Engine, Outcome
+from ripplet.changes import Outcome
+from ripplet.engine import Engine
 
 VERTICES, STARTED = 400, 200
 

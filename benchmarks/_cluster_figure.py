@@ -1,0 +1,69 @@
+"""The picture of cluster.py: what was measured on one machine, and what follows for many.
+
+    python benchmarks/_cluster_figure.py
+
+draws it again from the records; `cluster.py --figure` does so after measuring.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, Model, calibrated, of_shards, predicted
+
+from ripplet.experiments.plots.figure import INK, style, svg
+from ripplet.experiments.plots.looks import plain_look
+
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+MEASURED = (1, 200, 20_000)  # arrivals in a batch
+
+
+def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> None:
+    """Left, shards on one machine over no shards; right, edges a second over machines, where the driver was timed."""
+    with style() as figure_of:
+        figure = figure_of(10, 4.2)
+        _measured(figure.add_subplot(1, 2, 1), record)
+        driver = _read(results / "driver.json")
+        if driver is not None:
+            roofline = _read(results / "roofline.json") or {}
+            model = calibrated(record, driver, roofline.get("float32_two_over_one", 1.0))
+            _predicted(figure.add_subplot(1, 2, 2), model)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(svg(figure, path.stem), encoding="utf-8")
+
+
+def _measured(axes: Any, record: dict[str, Any]) -> None:
+    for place, size in enumerate(MEASURED):
+        shares = of_shards(record, f"of_single_{size}")
+        label = f"{size * EDGES_PER_ARRIVAL:,} edges a batch"
+        axes.plot(list(shares), list(shares.values()), label=label, **plain_look(place))
+    axes.axhline(1, color=INK, linestyle=":", linewidth=1)
+    axes.set(xscale="log", yscale="log", xlabel="shards", ylabel="throughput over no shards")
+    _finish(axes, list(shares), f"Measured: one machine, {record['cores']} cores")
+
+
+def _predicted(axes: Any, model: Model) -> None:
+    for place, batch in enumerate(BATCHES):
+        speeds = [predicted(model, machines, batch).edges_per_second for machines in MACHINES]
+        axes.plot(MACHINES, speeds, label=f"{batch:,} edges a batch", **plain_look(place))
+    ideal = [machines * EDGES_PER_ARRIVAL / model.work for machines in MACHINES]
+    axes.plot(MACHINES, ideal, color=INK, linestyle=":", linewidth=1, label="ideal: nothing but work")
+    axes.set(xscale="log", yscale="log", xlabel="machines", ylabel="edges/s")
+    _finish(axes, list(MACHINES), "Predicted: 10⁹ vertices, 10¹⁰ edges")
+
+
+def _finish(axes: Any, counts: list[int], title: str) -> None:
+    axes.set_xticks(counts, labels=map(str, counts))
+    axes.set_xticks([], minor=True)
+    axes.set_title(title)
+    axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+if __name__ == "__main__":
+    save_figure(_read(RESULTS / "cluster.json"), RESULTS / "figures/scaling.svg")
