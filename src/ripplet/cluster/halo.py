@@ -80,7 +80,7 @@ def packed(field: Field, rows: Rows, kind: str) -> NDArray[Any]:
         return marks
     cells = field.cells
     behind = 0 if kind == "vectors" else -(-rows.size // (cells.shape[1] * cells.itemsize))
-    part = np.zeros((rows.size + behind, cells.shape[1]), cells.dtype)
+    part = np.empty((rows.size + behind, cells.shape[1]), cells.dtype)
     kernels.pack(cells, np.array(rows), part)
     if behind:
         _bytes_behind(part, rows.size)[:] = field.placed[rows]
