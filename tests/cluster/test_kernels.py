@@ -71,7 +71,7 @@ def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
     adjacency, key = part_of_a_graph(seed), draw_key(seed, 3, 1)
     rows = np.random.default_rng(seed).permutation(ROWS)[:7]
     slots, readers = np.empty((2, 100), np.int64)
-    found = kernels.slots_elsewhere(adjacency.links, adjacency.arrival, rows, limit, key, slots, readers)
+    found = kernels.slots_of(adjacency.links, adjacency.arrival, rows, limit, key, True, slots, readers)
     expected = [
         (slot, row)
         for row in rows.tolist()
@@ -101,9 +101,10 @@ def test_the_chances_that_sources_give(seed: int, limit: int) -> None:
         for row in sources.tolist()
         for slot in looked_at(adjacency, row, limit, key)
     ]
-    slots, numbers = np.empty((2, len(expected)), np.int64)
-    kernels.chances_given(adjacency.links, adjacency.arrival, sources, limit, key, slots, numbers)
-    assert list(zip(slots.tolist(), numbers.tolist(), strict=True)) == expected
+    slots, owners = np.empty((2, len(expected)), np.int64)
+    found = kernels.slots_of(adjacency.links, adjacency.arrival, sources, limit, key, False, slots, owners)
+    assert found == len(expected)
+    assert list(zip(slots.tolist(), adjacency.arrival[owners].tolist(), strict=True)) == expected
 
 
 def lists_of(adjacency: Adjacency) -> list[dict[int, tuple[float, float]]]:

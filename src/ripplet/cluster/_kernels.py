@@ -29,23 +29,27 @@ def owners_of(names: Names, shards: int, owners: NDArray[np.int64]) -> None:
 
 
 @njit(cache=True, nogil=True)
-def slots_elsewhere(
+def slots_of(
     links: Links,
     arrival: NDArray[np.int64],
     rows: NDArray[np.int64],
     limit: int,
     key: int,
+    elsewhere: bool,
     slots: NDArray[np.int64],
-    readers: NDArray[np.int64],
+    owners: NDArray[np.int64],
 ) -> int:
-    """The slots that a refresh of `rows` reads and whose neighbours are elsewhere, and their rows; how many."""
+    """The slots that rows look at, `limit` at the most each, and whose slots these are; how many.
+
+    All of them, as a round of influence goes; or, of what a refresh reads, those whose neighbours are elsewhere.
+    """
     found = 0
     for row in rows:
         begin, count = links.begin[row], links.count[row]
         for i in range(min(count, limit)):
             slot = begin + (i if count <= limit else sampled_slot(key, arrival[row], i, count))
-            if links.neighbour[slot] < 0:
-                slots[found], readers[found] = slot, row
+            if not elsewhere or links.neighbour[slot] < 0:
+                slots[found], owners[found] = slot, row
                 found += 1
     return found
 
@@ -79,29 +83,6 @@ def pack(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.
         source, target = vectors[rows[i]], out[i]
         for j in range(target.size):
             target[j] = source[j]
-
-
-@njit(cache=True, nogil=True)
-def chances_given(
-    links: Links,
-    arrival: NDArray[np.int64],
-    sources: NDArray[np.int64],
-    limit: int,
-    key: int,
-    slots: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-) -> None:
-    """The slots by which sources give their neighbours a chance in a round of influence, and the sources' numbers.
-
-    Whether the neighbours take it is drawn where they are.
-    """
-    found = 0
-    for source in sources:
-        begin, count, own = links.begin[source], links.count[source], arrival[source]
-        for i in range(min(count, limit)):
-            slots[found] = begin + (i if count <= limit else sampled_slot(key, own, i, count))
-            numbers[found] = own
-            found += 1
 
 
 @njit(cache=True, nogil=True)

@@ -48,10 +48,6 @@ class ClusterEngine(Reads):
         self.aside: Aside = nullcontext
         self.anchor_lag = 0
         self._warned = False
-        self.clear()
-
-    def clear(self) -> None:
-        """Know of nothing: the shards are empty."""
         self.rule = cast(RippleRule, self.parameters.new_rule())  # for its coordinates: the rows are elsewhere
         self.next_arrival = self.loops = self._vertices = self._edges = 0
         self.begin_counting()
@@ -131,7 +127,7 @@ class ClusterEngine(Reads):
         reads = self.rule.max_reads * max(ends.arrived.size + known, 1)
         taken = Steps(self.crew, self.sequence + 1, self.rule.depth).take(ends.arrived, ends.arrived_as, wave, reads)
         shards = self.crew.size
-        return np.concatenate([rows * shards + shard for shard, (rows, _) in enumerate(taken)]), removed, changed
+        return np.concatenate([rows * shards + shard for shard, rows in enumerate(taken)]), removed, changed
 
     def _enter(self, batch: Batch) -> tuple[Ends, list[tuple[Id, int]]]:
         """Change the graph step by step; all ends, with the newcomers that have not gone again, and who has gone."""

@@ -209,8 +209,7 @@ class Shard(Holding):
 
     def want_to_refresh(self, limit: int, depth: int) -> list[Rows]:
         """What a refresh of the front reads."""
-        self.rows = self.front
-        return self._want(self._elsewhere(self.rows, limit, depth + RESAMPLE)[0])
+        return self._want(self._elsewhere(self.front, limit, depth + RESAMPLE)[0])
 
     def refresh(self, *received: NDArray[Any], limit: int, depth: int) -> int:
         """Refresh the front; how many neighbours were looked at."""
@@ -221,11 +220,12 @@ class Shard(Holding):
 
     def spread(self, limit: int, depth: int) -> list[Any]:
         """The chances that sources and front give in a round, by the shard that draws; last, how many by the front."""
-        key, number = draw_key(self.turn.seed, self.turn.sequence, depth), self.number
-        parts = [self._chances(self.sources, UNLIMITED, key), self._chances(self.front, limit, key)]
-        slots, source, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+        number = self.number
+        parts = [self._slots(self.sources, UNLIMITED, depth), self._slots(self.front, limit, depth)]
+        slots, source = (np.concatenate(column) for column in zip(*parts, strict=True))
         code, chances = self._codes(slots), np.empty(slots.size, CHANCE)
-        chances["row"], chances["number"], chances["weight"] = code // self.shards, source, weight
+        chances["row"], chances["weight"] = code // self.shards, self._links.outgoing[slots]
+        chances["number"] = self.graph.arrival[source]
         sent = [chances[places] for places in shares(code % self.shards, self.shards)]
         self.sources = NO_ROWS
         self.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != number)
@@ -263,13 +263,12 @@ class Shard(Holding):
             self.front = kernels.outdated(*marked)
         return self._want(self._elsewhere(self.front, UNLIMITED, 0)[0])
 
-    def finish(self, *received: NDArray[Any]) -> tuple[Rows, Rows]:
-        """Refresh the outdated; the rows that may have moved in this batch, each once, and their numbers."""
+    def finish(self, *received: NDArray[Any]) -> Rows:
+        """Refresh the outdated; the rows that may have moved in this batch, each once."""
         with self._halo.here(self.field, received):
             self._shared.refresh(self.front, UNLIMITED, 0)
         unplaced = self.arrived[self.field.placed[self.arrived] == 0]
-        moved = np.concatenate([self.newcomers, *self.moved, self.lost, unplaced])
-        return moved, self.graph.arrival[moved]
+        return np.concatenate([self.newcomers, *self.moved, self.lost, unplaced])
 
     # ------------------------------------------------------------------ all vectors are corrected
 
@@ -334,10 +333,14 @@ class Shard(Holding):
 
     def _elsewhere(self, rows: Rows, limit: int, turn: int) -> tuple[Rows, Rows]:
         """The slots that rows read and whose neighbours are on other shards, and which rows these are."""
+        return self._slots(rows, limit, turn, elsewhere=True)
+
+    def _slots(self, rows: Rows, limit: int, turn: int, *, elsewhere: bool = False) -> tuple[Rows, Rows]:
+        """The slots that rows look at in a turn, and which rows these are."""
         key = draw_key(self.turn.seed, self.turn.sequence, turn)
-        slots, readers = np.empty((2, kernels.room_for(self._links, rows, limit)), np.int64)
-        found = own.slots_elsewhere(self._links, self.graph.arrival, rows, limit, key, slots, readers)
-        return slots[:found], readers[:found]
+        slots, owners = np.empty((2, kernels.room_for(self._links, rows, limit)), np.int64)
+        found = own.slots_of(self._links, self.graph.arrival, rows, limit, key, elsewhere, slots, owners)
+        return slots[:found], owners[:found]
 
     def _want(self, slots: Rows, needed: NDArray[np.bool_] | None = None) -> list[Rows]:
         self._halo = Halo(self._links, slots, self.shards, needed)
@@ -347,9 +350,3 @@ class Shard(Holding):
     def traffic(self) -> dict[str, int]:
         """What other shards were sent so far, in bytes: all of it, and the vectors that they had to read."""
         return {"sent": self.sent, "needed": self.needed}
-
-    def _chances(self, sources: Rows, limit: int, key: Any) -> tuple[Rows, Rows, NDArray[np.float32]]:
-        room = kernels.room_for(self._links, sources, limit)
-        slots, number = np.empty((2, room), np.int64)
-        own.chances_given(self._links, self.graph.arrival, sources, limit, key, slots, number)
-        return slots, number, self._links.outgoing[slots]

@@ -24,8 +24,8 @@ class Steps:
     def __init__(self, crew: Crew, sequence: int, depth: int) -> None:
         self.crew, self.sequence, self.depth = crew, sequence, depth
 
-    def take(self, arrived: Rows, numbers: Rows, wave: Rows, reads: int) -> list[tuple[Rows, Rows]]:
-        """Let the vectors follow the graph; per shard the rows that may have moved, and their numbers.
+    def take(self, arrived: Rows, numbers: Rows, wave: Rows, reads: int) -> list[Rows]:
+        """Let the vectors follow the graph; per shard the rows that may have moved.
 
         `arrived` are the codes of the newcomers with their numbers, in order, and the wave of each; `reads` are the
         rows that may be read beyond them.
