@@ -1,5 +1,5 @@
 # make demo: see it work. make live: see it move, in a browser. make test: everything that must hold.
-# make reproduce: the paper's experiments, for hours.
+# make docs: the documents as a site, in build/site. make reproduce: the paper's experiments, for hours.
 # Each sets up what it needs, once.
 PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto --dist loadfile
@@ -15,7 +15,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test lint bench crash soak reproduce clean
+.PHONY: demo live test lint docs bench crash soak reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
@@ -31,6 +31,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Those that take long, fetch other software or want a GPU are run by themselves.
 LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py)
