@@ -1,4 +1,4 @@
-"""The site is whole: it builds without a warning, every link in it leads somewhere, and it loads nothing from elsewhere."""
+"""The site is whole: it builds without a warning, links lead somewhere, and nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
