@@ -1,5 +1,6 @@
 # make demo: see it work. make live: see it move, in a browser. make test: everything that must hold.
 # make docs: the documents as a site, in build/site. make reproduce: the paper's experiments, for hours.
+# make dist: what a package index gets, used in empty environments.
 # Each sets up what it needs, once.
 PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto --dist loadfile
@@ -15,7 +16,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test lint docs bench crash soak reproduce clean
+.PHONY: demo live test lint docs bench crash soak reproduce dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
@@ -49,6 +50,12 @@ soak: $(VENV)/.test
 
 reproduce: $(VENV)/.eval
 	$(BIN)/ripplet reproduce
+
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python release/check_wheel.py dist/*.whl
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
