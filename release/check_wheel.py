@@ -27,11 +27,11 @@ def main(wheel: Path) -> None:
     for version in PYTHONS:
         python = interpreter(version)
         if python is None:
-            print(f"Python {version}: not on this machine, NOT checked")
+            print(f"Python {version}: not on this machine, NOT checked", flush=True)
             continue
         with tempfile.TemporaryDirectory(prefix="ripplet-wheel-") as folder:
             check(wheel.resolve(), python, Path(folder))
-        print(f"Python {version}: installed, README, embed and demo run")
+        print(f"Python {version}: installed, README, embed and demo run", flush=True)
         checked += 1
     if not checked:
         sys.exit(f"none of Python {', '.join(PYTHONS)} was found")

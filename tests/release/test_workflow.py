@@ -1,0 +1,65 @@
+"""The files for a public home are sound: what they name is there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+FORMS = [path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
+
+
+def text_of(part: object) -> str:
+    return str(part).replace("\\n", " ")
+
+
+def minors(text: str) -> set[str]:
+    return set(re.findall(r"\b3\.\d+\b", text))
+
+
+def test_every_make_target_is_there():
+    called = {target for step in STEPS for target in re.findall(r"\bmake (\S+)", step.get("run", ""))}
+    assert {"test", "dist"} <= called
+    assert called <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+
+
+def test_every_file_is_there():
+    named = set(re.findall(r"[\w./-]+\.(?:toml|txt|py|md|yml)\b", text_of(STEPS)))
+    assert named
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_actions_are_held_to_a_major_version_and_get_no_secrets():
+    actions = [step["uses"] for step in STEPS if "uses" in step]
+    assert actions
+    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", action) for action in actions)
+    assert "secrets" not in (ROOT / ".github/workflows/ci.yml").read_text()
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+
+
+def test_the_same_pythons_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = minors(" ".join(project["classifiers"]))
+    assert min(named) == project["requires-python"].removeprefix(">=")
+    assert set(WORKFLOW["jobs"]["test"]["strategy"]["matrix"]["python"]) == named
+    assert minors(text_of(WORKFLOW["jobs"]["dist"])) == named
+    assert (
+        minors(re.search(r"^PYTHONS = .*", (ROOT / "release/check_wheel.py").read_text(), flags=re.MULTILINE)[0])
+        == named
+    )
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)
+def test_forms_ask_for_something(form):
+    asked = yaml.safe_load(form.read_text())
+    assert asked["name"]
+    assert asked["description"]
+    names = [field["id"] for field in asked["body"]]
+    assert len(set(names)) == len(names) > 0
+    assert all(field["attributes"]["label"] for field in asked["body"])
