@@ -15,7 +15,7 @@ from functools import partial
 from blocks import aims, comparison, objective, operations, paper, peers, readme, scale, scaling
 from blocks.records import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 BLOCKS: dict[str, Callable[[], str]] = {
     "quality": readme.quality,

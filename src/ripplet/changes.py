@@ -26,7 +26,17 @@ class Changes:
     Nothing is served before it is asked for: a batch whose changes nobody reads costs no time for them.
     """
 
-    __slots__ = ("_column", "_inside", "_serve", "_vectors", "anchored", "arrived", "removed", "sequence", "spectrum")
+    __slots__ = {
+        "_column": "ids, as they are kept",
+        "_inside": "rows, as they are kept",
+        "_serve": "makes vectors of them",
+        "_vectors": "once they were asked for",
+        "anchored": "whether an anchor came with the batch",
+        "arrived": "for each vertex, whether it is new",
+        "removed": "the vertices that are gone",
+        "sequence": "the number of the batch",
+        "spectrum": "per view, what it held before and after an anchor that was asked to say; else None",
+    }
 
     def __init__(
         self,
@@ -41,7 +51,7 @@ class Changes:
         self._column, self._inside, self._serve = column, inside, serve
         self._vectors: NDArray[np.float32] | None = None
         self.arrived, self.removed, self.sequence, self.anchored = arrived, removed, sequence, anchored
-        self.spectrum: list[list[float]] | None = None  # before and after an anchor that was asked to say, per view
+        self.spectrum: list[list[float]] | None = None
 
     def __len__(self) -> int:
         return len(self._column)

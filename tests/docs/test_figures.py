@@ -1,17 +1,14 @@
-"""The documents are true: examples run, parameters and public names are described, figures come from records."""
+"""The documents are true: figures come from records, links lead somewhere, the examples give what they say."""
 
 from __future__ import annotations
 
 import importlib
-import inspect
 import re
 from pathlib import Path
 
 import pytest
 
-import ripplet
-
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
@@ -36,22 +33,8 @@ def test_the_example_of_the_objective_runs() -> None:
     assert found["smoothness"] > 0
 
 
-def test_every_parameter_is_described() -> None:
-    method = (ROOT / "docs/method.md").read_text()
-    missing = [name for name in inspect.signature(ripplet.Embedder).parameters if f"| `{name}` |" not in method]
-    assert not missing
-
-
-def test_defaults_are_described_as_they_are() -> None:
-    method = (ROOT / "docs/method.md").read_text()
-    for name, parameter in inspect.signature(ripplet.Embedder).parameters.items():
-        (shown,) = re.findall(rf"^\| `{name}` \| ([^|]*) \|", method, flags=re.MULTILINE)
-        default = "all cores" if name == "threads" else str(parameter.default)
-        assert default in shown.replace('"', "").replace("`", ""), name
-
-
 def test_links_lead_somewhere() -> None:
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
@@ -84,10 +67,3 @@ def test_a_tie_is_level_and_not_above(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"cora": 0.0, "wiki": 2.0}
     assert "met, 2 of 2 | lowest: Cora +0.0" in aims.Aim("level", 0, values, 2).row()
     assert "**missed**, 1 of 2 | short: Cora +0.0" in aims.Aim("above", 0, values, 2, above=True).row()
-
-
-def test_public_names_are_there() -> None:
-    assert [name for name in ripplet.__all__ if getattr(ripplet, name, None) is None] == []
-    assert set(ripplet.__all__) == set(dir(ripplet))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        ripplet.nothing  # noqa: B018

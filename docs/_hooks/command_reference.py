@@ -1,0 +1,42 @@
+"""The reference of the command line, from what `--help` knows of every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from ripplet.cli.main import app
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add the page."""
+    about = "What `--help` says. [The command line](../cli.md) says more about each."
+    parts = [part for name, command in commands(typer.main.get_command(app)) for part in _described(name, command)]
+    text = "\n\n".join(["# Commands", about, *parts]) + "\n"
+    files.append(File.generated(config, "reference/commands.md", content=text))
+
+
+def commands(group: Any, name: str = "ripplet") -> Iterator[tuple[str, Any]]:
+    """Every command that does something, with its whole name."""
+    for inner, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{name} {inner}")
+        else:
+            yield f"{name} {inner}", command
+
+
+def _described(name: str, command: Any) -> Iterator[str]:
+    context = command.context_class(command, info_name=name)
+    yield f"## {name}"
+    yield f"```\n{name} {' '.join(command.collect_usage_pieces(context))}\n```"
+    yield command.help
+    records = [parameter.get_help_record(context) for parameter in command.params]
+    yield "| | |\n|---|---|\n" + "\n".join(_row(*record) for record in records if record)
+
+
+def _row(names: str, meaning: str) -> str:
+    return f"| `{names.strip()}` | {meaning.replace('|', '&#124;').replace('<', '&lt;')} |"

@@ -1,0 +1,80 @@
+"""The reference of the service, from the OpenAPI description that it gives of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from ripplet.service.app import create_app
+from ripplet.service.settings import Settings
+
+ABOUT = """What the service says of itself at `/openapi.json`, and at `/docs` for people. [The service](../service.md)
+says what for. Every refusal is an `Error`."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add the page."""
+    schema = create_app(Settings(Path("nowhere"))).openapi()  # the directory is only made when the service starts
+    parts = [*_endpoints(schema), "## Bodies and answers", *_schemas(schema["components"]["schemas"])]
+    text = "\n\n".join(["# Endpoints", ABOUT, *parts]) + "\n"
+    files.append(File.generated(config, "reference/http.md", content=text))
+
+
+def _endpoints(schema: dict[str, Any]) -> Iterator[str]:
+    for path, methods in schema["paths"].items():
+        for method, endpoint in methods.items():
+            yield f"## {method.upper()} {path}"
+            yield endpoint["description"]
+            if parameters := endpoint.get("parameters"):
+                yield "| parameter | where | what |\n|---|---|---|\n" + "\n".join(map(_parameter, parameters))
+            for kind, content in endpoint.get("requestBody", {}).get("content", {}).items():
+                yield f"Body, `{kind}`: {_kind(content.get('schema', {}))}"
+            yield "Answers: " + ", ".join(_answer(*answer) for answer in sorted(endpoint["responses"].items()))
+
+
+def _parameter(parameter: dict[str, Any]) -> str:
+    return f"| `{parameter['name']}` | {parameter['in']} | {_kind(parameter['schema'])} |"
+
+
+def _answer(status: str, answer: dict[str, Any]) -> str:
+    kinds = {_kind(content.get("schema", {})) for content in answer.get("content", {}).values()}
+    return f"{status} {' or '.join(sorted(kinds))}" if status < "300" else status
+
+
+def _schemas(schemas: dict[str, Any]) -> Iterator[str]:
+    for name, schema in schemas.items():
+        yield f"### {name}"
+        yield schema.get("description", "")
+        yield _kind(schema)
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """What a value may be, in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if choices := schema.get("anyOf", schema.get("oneOf")):
+        return " or ".join(dict.fromkeys(map(_kind, choices)))
+    if "enum" in schema:
+        words = " or ".join(f"`{value}`" for value in schema["enum"])
+    elif "prefixItems" in schema:
+        words = f"({', '.join(map(_kind, schema['prefixItems']))})"
+    elif "items" in schema:
+        words = f"list of {_kind(schema['items'])}"
+    elif "properties" in schema:
+        needed = schema.get("required", [])
+        fields = [
+            f"`{name}` ({_kind(kind)}{', required' if name in needed else ''})"
+            for name, kind in schema["properties"].items()
+        ]
+        words = f"an object with {', '.join(fields)}"
+    else:
+        words = schema.get("type", "anything")
+    bounds = {
+        name: schema[name] for name in ("minimum", "maximum", "minLength", "maxLength", "default") if name in schema
+    }
+    return words + (f" ({', '.join(f'{name} {value}' for name, value in bounds.items())})" if bounds else "")

@@ -1,0 +1,117 @@
+"""Nothing is undocumented: public names, methods, parameters, commands, options, endpoints; in the site, or by hand."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from html import unescape
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import ripplet
+from ripplet.cli.main import app
+from ripplet.service.app import create_app
+from ripplet.service.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+BY_HAND = "\n".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.fixture(scope="module")
+def hooks() -> dict[str, ModuleType]:
+    """The hooks that write the reference, as modules."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs/_hooks")
+        return {name: import_module(name) for name in ("python_reference", "command_reference")}
+
+
+def text(page: Path) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", page.read_text()))
+
+
+def test_every_public_name_is_in_the_reference_and_says_what_it_is_for(site: Path, hooks: dict[str, Any]) -> None:
+    reference = hooks["python_reference"]
+    missing = []
+    for module in map(import_module, reference.MODULES):
+        page = (site / f"reference/{module.__name__}.html").read_text()
+        found = {name: getattr(module, name) for name in module.__all__ if not name.startswith("__")}
+        for name, owner in list(found.items()):
+            if inspect.isclass(owner):
+                found |= {f"{name}.{inner}": member for inner, member in reference.members(owner).items()}
+        missing += [f"{module.__name__}: {name} in the site" for name in found if f'id="{name}"' not in page]
+        spoken = {name: thing for name, thing in found.items() if callable(thing) or isinstance(thing, property)}
+        missing += [f"{module.__name__}: a docstring of {name}" for name, thing in spoken.items() if not thing.__doc__]
+    assert not missing
+
+
+def test_the_methods_in_the_reference_are_all_there_are(hooks: dict[str, Any]) -> None:
+    public = {name for name in dir(ripplet.Embedder) if not name.startswith("_")}
+    assert {"fit", "nearest", "ids"} <= public == set(hooks["python_reference"].members(ripplet.Embedder))
+
+
+def test_every_package_with_public_names_has_a_page(hooks: dict[str, Any]) -> None:
+    packages = [path.parent for path in (ROOT / "src/ripplet").glob("*/__init__.py") if "__all__" in path.read_text()]
+    names = {".".join(path.relative_to(ROOT / "src").parts) for path in packages}
+    others = {name for name in names if not set(import_module(name).__all__) <= set(ripplet.__all__)}
+    assert others == set(hooks["python_reference"].MODULES) - {"ripplet"}
+
+
+def test_every_public_name_is_spoken_of_by_hand() -> None:
+    names = [name for name in ripplet.__all__ if not name.startswith("__")]
+    assert [name for name in names if not re.search(rf"\b{name}\b", BY_HAND)] == []
+
+
+def test_every_parameter_is_described() -> None:
+    method = (ROOT / "docs/method.md").read_text()
+    missing = [name for name in inspect.signature(ripplet.Embedder).parameters if f"| `{name}` |" not in method]
+    assert not missing
+
+
+def test_defaults_are_described_as_they_are() -> None:
+    method = (ROOT / "docs/method.md").read_text()
+    for name, parameter in inspect.signature(ripplet.Embedder).parameters.items():
+        (shown,) = re.findall(rf"^\| `{name}` \| ([^|]*) \|", method, flags=re.MULTILINE)
+        default = "all cores" if name == "threads" else str(parameter.default)
+        assert default in shown.replace('"', "").replace("`", ""), name
+
+
+def test_what_help_says_of_every_command_is_in_the_reference_and_by_hand(site: Path, hooks: dict[str, Any]) -> None:
+    page, cli = text(site / "reference/commands.html"), (ROOT / "docs/cli.md").read_text()
+    commands = dict(hooks["command_reference"].commands(typer.main.get_command(app)))
+    assert {"ripplet embed", "ripplet state verify"} <= commands.keys()
+    for name in commands:
+        shown = CliRunner().invoke(app, [*name.split()[1:], "--help"], env={"COLUMNS": "200"}).output
+        options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown)) - {"--help"}
+        assert options, name
+        assert name in page
+        section = page[page.index(f"{name} [OPTIONS]") :]
+        assert [option for option in options if option not in section or f"`{option}`" not in cli] == [], name
+        assert f"`{name.split()[-1]}`" in cli or f"`{name} " in cli or f"`{name}`" in cli
+
+
+def test_every_endpoint_is_in_the_reference_and_by_hand(site: Path) -> None:
+    page, service = text(site / "reference/http.html"), (ROOT / "docs/service.md").read_text()
+    paths = create_app(Settings(Path("nowhere"))).openapi()["paths"]
+    endpoints = [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+    assert len(endpoints) > 10
+    assert [name for name in endpoints if name not in page or f"`{name}`" not in service] == []
+    given = {
+        parameter["name"]
+        for path in paths.values()
+        for method in path.values()
+        for parameter in method.get("parameters", [])
+    }
+    assert [name for name in given if name not in page] == []
+
+
+def test_public_names_are_there() -> None:
+    assert [name for name in ripplet.__all__ if getattr(ripplet, name, None) is None] == []
+    assert set(ripplet.__all__) == set(dir(ripplet))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        ripplet.nothing  # noqa: B018
