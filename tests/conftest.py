@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,32 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("ripplet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ripplet")
+
+
+class Contributing:
+    """The examples of CONTRIBUTING.md, section by section."""
+
+    def __init__(self) -> None:
+        self.page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+    def section(self, heading: str) -> str:
+        return self.page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+
+    def run(self, heading: str) -> None:
+        names: dict[str, Any] = {"__name__": "contributing"}
+        for code in re.findall(r"```python\n(.*?)```", self.section(heading), flags=re.DOTALL):
+            exec(compile(code, f"CONTRIBUTING.md, {heading}", "exec", dont_inherit=True), names)
+
+
+@pytest.fixture
+def contributing(monkeypatch: pytest.MonkeyPatch) -> Contributing:
+    """What the examples register is forgotten again."""
+    from ripplet import baselines, parameters
+    from ripplet.io import connect
+
+    for table, name in ((parameters.RULES, "mean"), (connect.SOURCES, "ticks"), (baselines.BASELINES, "projection")):
+        monkeypatch.setitem(table, name, None)  # undone, it is not there, whatever the example has put in its place
+    return Contributing()
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,6 @@ from ripplet.views.base import View
 from ripplet.views.laplacian import NORMALIZATIONS
 from ripplet.views.spectral import SpectralView, auto_views
 
-RULES = ("ripple", "paper")
 STORAGES: dict[str, type[np.floating[Any]]] = {"auto": np.float32, "float32": np.float32, "float16": np.float16}
 AUTO_GROWTH = 0.05
 
@@ -120,27 +119,7 @@ class Parameters:
 
     def new_rule(self) -> Rule:
         """The rule, having learned nothing yet."""
-        if self.rule == "paper":
-            return PaperRule(
-                self.dim,
-                depth=self.depth,
-                seed=self.seed,
-                on_empty=self.on_empty,
-                normalization=self.normalization,
-                reuse_influence=self.reuse_influence,
-            )
-        views = self.views
-        return RippleRule(
-            self.dim,
-            auto_views if isinstance(views, str) else lambda _: views,
-            normalize=self.normalize in ("auto", True),
-            depth=self.depth,
-            seed=self.seed,
-            max_reads=self.max_reads,
-            threads=resolve_threads(self.threads),
-            precision=STORAGES[self.storage],
-            directory=self.storage_dir,
-        )
+        return RULES[self.rule](self)
 
     def to_json(self) -> dict[str, Any]:
         """The parameters as JSON has them, without those that belong to a machine."""
@@ -157,6 +136,36 @@ class Parameters:
         """The arguments of an Embedder that `to_json` wrote."""
         views = plain["views"]
         return plain | {"views": views if isinstance(views, str) else [SpectralView(**view) for view in views]}
+
+
+def _ripple(given: Parameters) -> Rule:
+    views = given.views
+    return RippleRule(
+        given.dim,
+        auto_views if isinstance(views, str) else lambda _: views,
+        normalize=given.normalize in ("auto", True),
+        depth=given.depth,
+        seed=given.seed,
+        max_reads=given.max_reads,
+        threads=resolve_threads(given.threads),
+        precision=STORAGES[given.storage],
+        directory=given.storage_dir,
+    )
+
+
+def _paper(given: Parameters) -> Rule:
+    return PaperRule(
+        given.dim,
+        depth=given.depth,
+        seed=given.seed,
+        on_empty=given.on_empty,
+        normalization=given.normalization,
+        reuse_influence=given.reuse_influence,
+    )
+
+
+RULES: dict[str, Callable[[Parameters], Rule]] = {"ripple": _ripple, "paper": _paper}
+"""Every rule by its name: how it is made of the parameters it heeds."""
 
 
 def _plain(value: Any) -> Any:

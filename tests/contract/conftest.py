@@ -23,14 +23,17 @@ MODELS: dict[str, dict[str, Any]] = {
     "paper": {"rule": "paper"},
     "paper, deep, directed": {"rule": "paper", "depth": None, "directed": True, "on_empty": "zero"},
     "paper, reusing": {"rule": "paper", "depth": 3, "reuse_influence": True, "on_empty": "resample"},
+    "mean, of CONTRIBUTING.md": {"rule": "mean"},
 }
 
 New = Callable[..., Embedder]
 
 
 @pytest.fixture(params=MODELS)
-def new(request: pytest.FixtureRequest) -> New:
+def new(request: pytest.FixtureRequest, contributing: Any) -> New:
     """A fresh model of one kind."""
+    if MODELS[request.param].get("rule") == "mean":
+        contributing.run("Add a rule")
 
     def build(**parameters: Any) -> Embedder:
         return Embedder(**{"dim": 5, "seed": 3, **MODELS[request.param], **parameters})

@@ -26,7 +26,7 @@ def test_same_seed_same_bits_other_seed_other_bits(new: Any, stream: Any) -> Non
     start, batches = stream()
     one, other, another = (run(new(**seed).fit(start), batches) for seed in ({}, {}, {"seed": 4}))
     assert one.digest() == other.digest()
-    assert one.digest() != another.digest()
+    assert (one.digest() == another.digest()) == (one.rule == "mean")  # in which nothing is drawn
     assert one.ids == another.ids
 
 

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from ripplet.errors import InvalidValueError
+from ripplet.io import connect
 from ripplet.io.connect import dead_letters_to, sink_to, stream_from
 from ripplet.io.files import FileSource
 from ripplet.io.frames import FrameSource
@@ -82,3 +83,15 @@ def test_dead_letters(tmp_path):
 def test_what_leads_nowhere(make, message):
     with pytest.raises(InvalidValueError, match=message):
         make()
+
+
+def test_a_scheme_of_one_s_own(monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setitem(connect.SOURCES, "own", lambda address, *, pace=1: made.append((address, pace)) or "source")
+    assert stream_from("own://there", pace=3) == "source"
+    assert made == [("own://there", 3)]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    assert isinstance(stream_from("own"), FileSource)
+    with pytest.raises(InvalidValueError, match="expected options pace, got 'speed'"):
+        stream_from("own://there", speed=3)

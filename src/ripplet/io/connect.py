@@ -25,6 +25,9 @@ REDIS = ("redis", "rediss", "unix")
 OURS = ("stream", "group", "consumer", "batch_size", "fixed", "claim_idle", "patience", "maxlen", "ids", "name")
 """What the address of a Redis may say to us; the rest of its query is for the client library."""
 
+SOURCES: dict[str, Callable[..., EventSource]] = {}
+"""Sources by the scheme of their address, beside Redis and Kafka: each is made of the whole address and its options."""
+
 
 def stream_from(where: Any, **options: Any) -> EventSource:
     """A source of events.
@@ -35,6 +38,9 @@ def stream_from(where: Any, **options: Any) -> EventSource:
     """
     if not isinstance(where, str | os.PathLike):
         return _made(FrameSource, where, **options)
+    scheme, marked, _ = str(where).partition("://")
+    if marked and scheme in SOURCES:
+        return _made(SOURCES[scheme], where, **options)
     url = address_parts(where)
     if url is None:
         return _made(StdinSource, **options) if str(where) == "-" else _made(FileSource, where, **options)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.events import IdColumn
 from ripplet.graph.graph import Delta, under
 from ripplet.influence.cascade import Cascade, Rows
 from ripplet.influence.reuse import ReusedCascade
@@ -18,49 +16,35 @@ from ripplet.parallel import one_blas_thread
 from ripplet.rules import _paper_kernels as kernels
 from ripplet.rules.anchor import Aside
 from ripplet.rules.field import Field
-from ripplet.views._kernels import Serving
+from ripplet.rules.plain import PlainRule
 from ripplet.views.base import Progress
-from ripplet.views.laplacian import laplacian_vectors
-from ripplet.views.space import as_they_are
 
 ON_EMPTY = ("neighbours", "zero", "resample")
 ATTEMPTS = 100  # at drawing a set that is not empty, before all neighbours are taken
 
 
-class PaperRule:
+class PaperRule(PlainRule):
     """The new vector is the mean over the influenced; each of them gives up α of it, α = 1 − √(1 − 1/|I|)."""
-
-    one_by_one: ClassVar[bool] = True
-    precision: ClassVar[type[np.floating[Any]]] = np.float64
-    ready = True
 
     def __init__(
         self, dim: int, *, depth: int | None, seed: int, on_empty: str, normalization: str, reuse_influence: bool
     ) -> None:
-        self.dim = dim
+        super().__init__(dim, normalization=normalization)
+        self.ready = True  # the first arrivals at an empty graph have vectors of their own
         self.cascade = (ReusedCascade if reuse_influence else Cascade)(depth, seed)
         self.on_empty = on_empty
-        self.normalization = normalization
         self.units = 0  # unit vectors e_1 … given to the first arrivals of a model that began empty
         self.began_empty = True
         self.initial_gram = np.zeros((dim, dim))
 
-    @property
-    def serving(self) -> Serving:
-        """Rows are compared as they are."""
-        return as_they_are(self.dim)
-
     def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
         """Plain Laplacian eigenvectors; without an edge there is nothing to say and the first arrivals begin."""
-        rows = field.graph.rows
+        super().start(field, progress, aside)
         self.began_empty = field.graph.adjacency.edges == 0
         self.units = 0
-        with one_blas_thread():  # the same bits however many threads there are
-            field.vectors[:rows] = laplacian_vectors(
-                field.graph.adjacency, rows, self.dim, self.normalization, progress
-            )
-            self.initial_gram = field.vectors[:rows].T @ field.vectors[:rows]
-        field.placed[:rows] = field.graph.adjacency.links.count[:rows] > 0
+        rows = field.vectors[: field.graph.rows]
+        with one_blas_thread():
+            self.initial_gram = rows.T @ rows
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let the arrival of a step (there is one at the most) act; the rows that moved, each once."""
@@ -96,38 +80,10 @@ class PaperRule:
                 return influenced
         return influenced if self.on_empty == "zero" else neighbours
 
-    def arrive(
-        self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int
-    ) -> tuple[int, int, int]:
-        """No quick way."""
-        return -1, 0, 0
-
-    def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = nullcontext) -> Rows:
-        """Nothing: the paper has no global correction."""
-        return np.empty(0, np.int64)
-
     def reset(self, field: Field) -> None:
         """Begin with unit vectors again, unless vertices are left that keep theirs."""
         if not field.placed.any():
             self.began_empty, self.units = True, 0
-
-    def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
-        """The mean of the neighbours: what the new vector is when all of them are influenced."""
-        placed = neighbours[field.placed[neighbours] == 1]
-        mean: NDArray[Any] = field.vectors[placed].mean(axis=0) if placed.size else np.zeros(self.dim)
-        return mean
-
-    def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        """Rows as they are, in single precision."""
-        return rows.astype(np.float32)
-
-    def server(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
-        """`serve`, which never changes."""
-        return self.serve
-
-    def inside(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Vectors as they are."""
-        return np.asarray(vectors, np.float64)
 
     def error(self, field: Field) -> float:
         """How far FᵀF is from what it was at the start: rounding, unless vertices were removed."""

@@ -1,0 +1,67 @@
+"""What CONTRIBUTING.md says is so: its rule, its source and its baseline are added as it says, and run.
+
+The rule is also among the models of tests/contract, as the page asks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ripplet
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.experiments.kinds.methods import is_retrained, retrained
+from ripplet.io.connect import stream_from
+
+LONGEST = 60  # lines of a section: about a page
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("heading", ["Add a rule", "Add a source", "Add a baseline"])
+def test_each_fits_on_a_page(contributing: Any, heading: str) -> None:
+    assert 20 < contributing.section(heading).count("\n") < LONGEST
+
+
+def test_the_rule(contributing: Any) -> None:
+    contributing.run("Add a rule")
+    data = planted_partition(communities=3, size=30)
+    model = ripplet.Embedder(dim=4, rule="mean").fit(data.edges.tolist())
+    before = model.vectors([0, 1])
+    newcomer = model.add_vertex("new", [0, 1])
+    np.testing.assert_allclose(newcomer, before.mean(axis=0), atol=1e-6)
+    np.testing.assert_array_equal(model.vectors([0, 1]), before)
+    model.save("model")
+    assert ripplet.load("model").digest() == model.digest()
+
+
+def test_the_source(contributing: Any) -> None:
+    contributing.run("Add a source")
+    with ripplet.Session("state") as session:
+        assert session.model.ids == list(range(41))
+        assert session.run(stream_from("ticks://40")) == 0
+
+
+def test_the_source_goes_on_where_it_was(contributing: Any) -> None:
+    contributing.run("Add a source")
+    with ripplet.Session("part", dim=4) as session:
+        first = session.run(stream_from("ticks://30"), until=lambda: session.model.sequence >= 7)
+    with ripplet.Session("part") as session:
+        assert first + session.run(stream_from("ticks://30")) == 30
+        assert len(session.model) == 31
+
+
+def test_the_baseline(contributing: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    contributing.run("Add a baseline")
+    assert float(capsys.readouterr().out) > 0.5
+    assert is_retrained("projection")
+    vectors = retrained("projection", {"dim": 6, "seed": 1}).embed(
+        planted_partition(communities=2, size=20).adjacency()
+    )
+    assert (vectors.shape, vectors.dtype) == ((40, 6), np.float32)
