@@ -75,13 +75,20 @@ class Batch:
 
     @classmethod
     def from_any(cls, edges: Any, *, op: Op = Op.ADD, directed: bool = False) -> Batch:
-        """A batch from what people have: pairs or triples, arrays, sparse matrices, networkx graphs, data frames."""
+        """A batch from what people have: pairs or triples, arrays, sparse matrices, graphs of other libraries, frames.
+
+        The graphs are those of NetworkX, igraph (by `name` where vertices have one) and PyTorch Geometric.
+        """
         if isinstance(edges, Batch):  # perhaps not made by `of`, and kernels do not look at bounds
             return cls.of(edges.src, edges.dst, edges.weight, edges.op, edges.time)
         if hasattr(edges, "tocoo"):
             return _from_sparse(edges, op, directed)
         if hasattr(edges, "adj") and hasattr(edges, "nodes"):
             return _from_networkx(edges, op)
+        if hasattr(edges, "vs") and hasattr(edges, "es"):
+            return _from_igraph(edges, op)
+        if hasattr(edges, "edge_index") and hasattr(edges, "num_nodes"):
+            return _from_sparse(_matrix(edges), op, directed)
         if hasattr(edges, "columns") or isinstance(edges, pa.Table | pa.RecordBatch):
             return _from_frame(edges, op)
         if isinstance(edges, np.ndarray):
@@ -295,6 +302,24 @@ def _from_networkx(graph: Any, op: Op) -> Batch:
     rows = list(graph.edges(data="weight", default=1.0))
     edges = Batch.of([u for u, _, _ in rows], [v for _, v, _ in rows], [w for _, _, w in rows], _fill(op, len(rows)))
     return _after_vertices(list(graph.nodes), edges) if op == Op.ADD else edges
+
+
+def _from_igraph(graph: Any, op: Op) -> Batch:
+    names = list(graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount()))
+    ends = [(names[source], names[target]) for source, target in graph.get_edgelist()]
+    weights = list(graph.es["weight"]) if "weight" in graph.es.attributes() else None
+    edges = Batch.of([u for u, _ in ends], [v for _, v in ends], weights, _fill(op, len(ends)))
+    return _after_vertices(names, edges) if op == Op.ADD else edges
+
+
+def _matrix(data: Any) -> Any:
+    """The graph of PyTorch Geometric, where an undirected edge stands in both directions, as a sparse matrix."""
+    from scipy.sparse import coo_array
+
+    source, target = data.edge_index.cpu().numpy()
+    weight = getattr(data, "edge_weight", None)
+    weights = np.ones(len(source)) if weight is None else weight.detach().cpu().numpy().astype(np.float64)
+    return coo_array((weights, (source, target)), shape=(data.num_nodes, data.num_nodes))
 
 
 def _after_vertices(names: Any, edges: Batch) -> Batch:

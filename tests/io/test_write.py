@@ -5,6 +5,8 @@ import os
 from contextlib import suppress
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
@@ -81,7 +83,7 @@ def test_a_new_file_has_the_usual_permissions(tmp_path):
     assert (tmp_path / "x").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
-@pytest.mark.parametrize("name", ["v.txt", "v", "nowhere/v.parquet"])
+@pytest.mark.parametrize("name", ["v.xls", "v", "nowhere/v.parquet"])
 def test_what_cannot_be_written(tmp_path, name):
     with pytest.raises(InvalidValueError, match="output: expected a file"):
         write_vectors(tmp_path / name, [1], VECTORS[:1])
@@ -136,3 +138,21 @@ def test_text_after_integers_is_refused_and_no_log_appears(tmp_path):
             log.write(changes(["a"]))
         raise FormatError
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_others_read_the_vectors_of_parquet_as_vectors(tmp_path, kind):
+    path = tmp_path / "v.parquet"
+    given = VECTORS.astype(kind)
+    write_vectors(path, ["a", "b", "c"], given)
+    column = pl.read_parquet(path)["vector"]
+    assert column.dtype == pl.Array({np.float32: pl.Float32, np.float16: pl.Float16}[kind], 2)
+    assert np.array_equal(column.to_numpy(), given)
+    stacked = np.stack(pd.read_parquet(path)["vector"])
+    assert stacked.dtype == kind
+    assert np.array_equal(stacked, given)
+
+
+def test_halves_stay_halves_in_npz(tmp_path):
+    write_vectors(tmp_path / "v.npz", [1, 2, 3], VECTORS.astype(np.float16))
+    assert read_back(tmp_path / "v.npz")[1].dtype == np.float16

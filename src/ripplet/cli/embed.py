@@ -13,7 +13,9 @@ from ripplet.cli.console import print_json, progress, say
 
 def embed(
     edges: Annotated[str, typer.Argument(help="CSV, TSV, JSONL or Parquet, plain or compressed; '-': standard input.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where vectors go: .parquet, .csv or .npz.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Where vectors go: .parquet, .csv, .npz, .txt or .bin.")
+    ],
     src: o.Src = None,
     dst: o.Dst = None,
     weight: o.Weight = None,

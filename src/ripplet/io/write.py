@@ -1,4 +1,4 @@
-"""Where vectors go: Parquet, CSV or npz files, and the log of changes; a file appears whole or not at all."""
+"""Where vectors go: Parquet, CSV, npz or word2vec files, and the log of changes; a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from ripplet.changes import Changes
 from ripplet.errors import FormatError, InvalidValueError
 from ripplet.events import Id
+from ripplet.io.word2vec import write_binary, write_text
 
-VECTOR_FORMATS = (".parquet", ".csv", ".npz")
+VECTOR_FORMATS = (".parquet", ".csv", ".npz", ".txt", ".bin")
 LOG_FORMATS = (".parquet", ".jsonl")
 
 
@@ -57,11 +58,19 @@ def check_output(name: str, path: str | os.PathLike[str], choices: Sequence[str]
     return suffix
 
 
-def write_vectors(path: str | os.PathLike[str], ids: Sequence[Id], vectors: NDArray[np.float32]) -> None:
-    """Write one vector per id to a .parquet (id, vector), .csv (id, v0, v1, …) or .npz (ids, vectors) file."""
+def write_vectors(
+    path: str | os.PathLike[str], ids: Sequence[Id], vectors: NDArray[np.float32] | NDArray[np.float16]
+) -> None:
+    """Write one vector per id to a .parquet (id, vector), .csv (id, v0, v1, …) or .npz (ids, vectors) file.
+
+    Or as word2vec does: .txt its text, .bin its binary format. Vectors of float16 stay so in Parquet and npz.
+    """
     suffix = check_output("output", path, VECTOR_FORMATS)
-    names = id_array(ids)
     with replacing(path) as part:
+        if suffix in (".txt", ".bin"):
+            (write_text if suffix == ".txt" else write_binary)(part, ids, np.asarray(vectors, np.float32))
+            return
+        names = id_array(ids)
         if suffix == ".parquet":
             pq.write_table(pa.table({"id": names, "vector": vector_array(vectors)}), part)
         elif suffix == ".csv":
@@ -84,9 +93,10 @@ def _numpy_ids(names: pa.Array) -> NDArray[Any]:
     return np.asarray(names.to_numpy() if names.type == pa.int64() else np.array(names.to_pylist(), np.str_))
 
 
-def vector_array(vectors: NDArray[np.float32], missing: NDArray[np.bool_] | None = None) -> pa.Array:
-    """A matrix as an Arrow column of fixed-size lists, null where a row is missing."""
-    flat = pa.array(np.ascontiguousarray(vectors, np.float32).reshape(-1))
+def vector_array(vectors: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """A matrix as an Arrow column of fixed-size lists of float32, or float16 as given, null where a row is missing."""
+    kind = np.float16 if vectors.dtype == np.float16 else np.float32
+    flat = pa.array(np.ascontiguousarray(vectors, kind).reshape(-1))
     mask = None if missing is None else pa.array(missing)
     return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1], mask=mask)
 

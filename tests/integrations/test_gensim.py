@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ripplet import Embedder, InvalidValueError
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.integrations.gensim import to_keyed_vectors
+
+
+def test_neighbours_are_those_of_the_model():
+    model = Embedder(dim=8).fit(planted_partition(communities=3, size=40, seed=1).edges)
+    held = to_keyed_vectors(model)
+    for vertex in (0, 50, 100):
+        ours = dict(model.nearest(vertex, 5))
+        theirs = dict(held.most_similar(str(vertex), topn=5))
+        assert {int(name) for name in theirs} == ours.keys()
+        np.testing.assert_allclose(sorted(theirs.values()), sorted(ours.values()), atol=1e-5)
+
+
+def test_in_order_of_arrival_and_with_its_own_vectors(model):
+    held = to_keyed_vectors(model)
+    assert held.index_to_key == ["a", "c", "d", "7", "e", "f", "alone"]
+    before = held.vectors.copy()
+    assert np.array_equal(before, model.to_numpy())
+    model.partial_fit([("g", "a"), ("g", "e")])
+    assert np.array_equal(held.vectors, before)
+
+
+def test_two_ids_that_would_be_one_key(model):
+    model.add_vertex("7", ["a"])
+    with pytest.raises(InvalidValueError, match="both 7 and '7'"):
+        to_keyed_vectors(model)

@@ -1,0 +1,41 @@
+"""A library that is not installed is missed only by those who ask for it, and the extra that brings it is named."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ripplet.integrations
+from ripplet.errors import MissingExtraError
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+LIBRARIES = {
+    "gensim": "gensim",
+    "igraph": "igraph",
+    "networkx": "networkx",
+    "pyg": "torch",
+    "river": "river",
+    "sklearn": "sklearn",
+}
+
+
+def test_all_of_them_are_looked_at():
+    modules = {path.stem for path in Path(ripplet.integrations.__file__).parent.glob("*.py")}
+    assert modules - {"__init__", "whole"} == LIBRARIES.keys()
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_extra_is_named(monkeypatch, name):
+    library = LIBRARIES[name]
+    for module in [module for module in sys.modules if module.partition(".")[0] == library]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, f"ripplet.integrations.{name}", raising=False)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'ripplet\[{library}\]'"):
+        importlib.import_module(f"ripplet.integrations.{name}")
+    assert library in EXTRAS

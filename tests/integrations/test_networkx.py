@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from ripplet import Embedder
+from ripplet.integrations.networkx import to_networkx
+
+
+def test_a_graph_with_vectors(model):
+    graph = to_networkx(model)
+    assert list(graph) == model.ids
+    assert graph.degree("d") == model.degree(["d"])[0]
+    assert graph["d"][7]["weight"] == 3
+    assert graph.degree("alone") == 0
+    for name, vector in graph.nodes(data="vector"):
+        assert np.array_equal(vector, model[name])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_there_and_back(directed):
+    karate = nx.karate_club_graph()
+    sent = karate.to_directed() if directed else karate
+    back = to_networkx(Embedder(dim=4, directed=directed).fit(sent))
+    assert back.is_directed() is directed
+    assert nx.utils.edges_equal(sent.edges(data="weight"), back.edges(data="weight"), directed=directed)
+    assert Embedder(dim=4, directed=directed).fit(back).ids == list(karate)

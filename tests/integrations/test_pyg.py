@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="not installed: pip install 'ripplet[torch]'")
+geometric = pytest.importorskip("torch_geometric", reason="not installed: pip install 'ripplet[torch]'")
+
+from ripplet import Embedder  # noqa: E402  (behind what may be missing)
+from ripplet.datasets.synthetic import planted_partition  # noqa: E402
+from ripplet.integrations.pyg import to_data  # noqa: E402
+
+
+def edges(data):
+    ends = [[data.vertex[place] for place in side] for side in data.edge_index.tolist()]
+    return sorted(zip(*ends, data.edge_weight.tolist(), strict=True), key=str)
+
+
+def test_data_of_a_model(model):
+    data = to_data(model)
+    data.validate()
+    assert (data.num_nodes, data.num_edges, data.is_undirected()) == (7, 2 * 8, True)
+    assert data.vertex == model.ids
+    assert np.array_equal(data.x.numpy(), model.to_numpy())
+    assert ("d", 7, 3.0) in edges(data)
+    assert (7, "d", 3.0) in edges(data)
+
+
+def test_rows_stay_while_it_grows(model):
+    before = to_data(model)
+    model.partial_fit([("g", "a"), ("h", "g", 2.0)])
+    after = to_data(model)
+    assert after.vertex[:7] == before.vertex
+    assert after.vertex[7:] == ["g", "h"]
+    assert set(map(str, edges(before))) <= set(map(str, edges(after)))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_there_and_back(directed):
+    pairs = [("a", "b", 1.0), ("b", "a", 2.0), ("c", "a", 3.0)] if directed else [("a", "b", 1.0), ("c", "a", 3.0)]
+    data = to_data(Embedder(dim=2, directed=directed).fit(pairs))
+    back = Embedder(dim=2, directed=directed).fit(data)
+    assert back.ids == [0, 1, 2]
+    again = to_data(back)
+    again.vertex = [data.vertex[place] for place in again.vertex]
+    assert edges(again) == edges(data)
+    if directed:
+        assert edges(data) == pairs
+
+
+def test_edges_without_weights_and_vertices_without_edges():
+    data = geometric.data.Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=4)
+    model = Embedder(dim=2).fit(data)
+    assert (model.ids, model.degree(model.ids).tolist()) == ([0, 1, 2, 3], [1, 2, 1, 0])
+
+
+def test_a_graph_network_learns_from_it():
+    graph = planted_partition(communities=3, size=40, inside=8, elsewhere=1.0, seed=1)
+    data = to_data(Embedder(dim=8).fit(graph.edges))
+    labels = torch.from_numpy(graph.labels)[data.vertex]
+    torch.manual_seed(0)
+    layer = geometric.nn.GCNConv(8, 3)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+    for _ in range(30):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(layer(data.x, data.edge_index, data.edge_weight), labels).backward()
+        optimizer.step()
+    found = layer(data.x, data.edge_index, data.edge_weight).argmax(dim=1)
+    assert (found == labels).float().mean() > 0.9
+
+
+def test_vectors_as_a_tensor_without_a_copy(model):
+    vectors = model.to_numpy()
+    tensor = torch.from_numpy(vectors)
+    assert tensor.data_ptr() == vectors.ctypes.data
+    assert tensor.dtype == torch.float32
+    tensor.zero_()  # memory of its own: the model does not see it
+    assert model.to_numpy().any()
+
+
+def test_the_example_of_the_page_runs(capsys):
+    """Its block is no `python` block: the others run wherever the tests do, without torch."""
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    (example,) = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    karate = Embedder(dim=4).fit([(0, 1), (1, 2), (2, "another")])
+    exec(compile(example, "integrations.md", "exec"), {"karate": karate})
+    assert capsys.readouterr().out.endswith(" late\n")

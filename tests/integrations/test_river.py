@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from river import checks, compose, linear_model, metrics, multiclass, preprocessing
+
+from ripplet import Embedder, InvalidValueError
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.integrations.river import StreamEmbedder
+
+DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.0, seed=1)
+LABELS = DATA.labels.tolist()
+
+
+def arrivals(count=120):
+    """Vertices in a random order, each with its edges to those before it, and its community."""
+    rng = np.random.default_rng(0)
+    place = rng.permutation(120)
+    earlier = {int(vertex): [] for vertex in np.argsort(place)}
+    for a, b in DATA.edges.tolist():
+        new, old = (a, b) if place[a] > place[b] else (b, a)
+        earlier[new].append(old)
+    return [({"vertex": v, "neighbours": n}, LABELS[v]) for v, n in list(earlier.items())[:count]]
+
+
+def checked():
+    return [
+        check
+        for check in checks.yield_checks(StreamEmbedder(dim=4))
+        if check.__name__ not in StreamEmbedder()._unit_test_skips()
+    ]
+
+
+@pytest.mark.parametrize("check", checked(), ids=lambda check: check.__name__)
+def test_what_river_expects_of_a_transformer(check):
+    """On arrivals where a check wants data: those that River has hold no vertices."""
+    model = StreamEmbedder(dim=4)
+    if isinstance(check, functools.partial):
+        check.func(model, dataset=arrivals(60))
+    else:
+        check(model)
+
+
+def test_a_stream_is_learnt_as_it_comes():
+    classify = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
+    pipeline = StreamEmbedder(dim=8) | preprocessing.StandardScaler() | classify
+    late = metrics.Accuracy()
+    for number, (x, y) in enumerate(arrivals()):
+        if number >= 80:
+            late.update(y, pipeline.predict_one(x))
+        pipeline.learn_one(x, y)
+    assert late.get() > 0.8
+    model = pipeline["StreamEmbedder"].model
+    plain = Embedder(dim=8)
+    for x, _ in arrivals():
+        plain.add_vertex(x["vertex"], x["neighbours"])
+    assert model.digest() == plain.digest()
+
+
+def test_beside_other_features():
+    features = (compose.Select("vertex", "neighbours") | StreamEmbedder(dim=2)) + compose.Select("age")
+    x = {"vertex": "a", "neighbours": ["b"], "age": 3}
+    features.learn_one(x)
+    assert features.transform_one(x).keys() == {0, 1, "age"}
+
+
+def test_a_newcomer_is_seen_as_it_would_be_placed():
+    step = StreamEmbedder(dim=4)
+    step.model = Embedder(dim=4).fit(DATA.edges)
+    before = step.model.digest()
+    seen = step.transform_one({"vertex": "new", "neighbours": [0, "unknown", 1], "weights": [1, 9, 2]})
+    assert step.model.digest() == before
+    assert list(seen.values()) == step.model.preview([0, 1], [1, 2]).tolist()
+    assert set(step.transform_one({"vertex": "newer"}).values()) == {0.0}
+    step.learn_one({"vertex": "new", "neighbours": [0, 1], "weights": [1, 2]})
+    assert list(step.transform_one({"vertex": "new"}).values()) == step.model["new"].tolist()
+    assert step.model.neighbours("new") == [(1, 2.0), (0, 1.0)]
+
+
+@pytest.mark.parametrize("verb", ["learn_one", "transform_one"])
+def test_what_is_no_arrival(verb):
+    with pytest.raises(InvalidValueError, match=r"arrival: expected .*vertex.*got {'node': 1}"):
+        getattr(StreamEmbedder(), verb)({"node": 1})

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from ripplet import Embedder, InvalidValueError, UnknownVertexError
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.integrations.sklearn import VertexVectors
+
+DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.0, seed=1)
+IDS, LABELS = np.arange(120), DATA.labels
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """To be read, not changed."""
+    return Embedder(dim=6).fit(DATA.edges)
+
+
+def test_an_embedder_is_cloned_with_its_parameters_and_nothing_else(fitted):
+    copy = clone(fitted.__class__(dim=5, seed=3, anchor_growth=0.5).fit(DATA.edges))
+    assert (copy.dim, copy.seed, copy.anchor_growth, len(copy)) == (5, 3, 0.5, 0)
+    assert clone(fitted).fit(DATA.edges).digest() == fitted.digest()
+
+
+def test_a_classifier_of_vertices(fitted):
+    pipeline = make_pipeline(VertexVectors(fitted), StandardScaler(), LogisticRegression())
+    before = fitted.digest()
+    scores = cross_val_score(pipeline, IDS, LABELS, cv=3)
+    assert scores.min() > 0.8
+    assert fitted.digest() == before
+    assert pipeline.fit(IDS, LABELS).score(IDS, LABELS) > 0.9
+    assert list(pipeline[:-1].get_feature_names_out()) == [f"vertexvectors{column}" for column in range(6)]
+
+
+def test_the_clone_of_a_step_shares_the_model_and_sees_it_grow():
+    model = Embedder(dim=4).fit(DATA.edges)
+    copy = clone(make_pipeline(VertexVectors(model)))
+    model.add_vertex("new", [0, 1])
+    assert np.array_equal(copy.transform(["new", 5]), model.vectors(["new", 5]))
+
+
+def test_parameters_of_the_model_are_searched_where_it_is_fitted_anew(fitted):
+    before = fitted.digest()
+    pipeline = make_pipeline(VertexVectors(fitted, DATA.edges), LogisticRegression())
+    search = GridSearchCV(pipeline, {"vertexvectors__model__dim": [1, 6]}, cv=3).fit(IDS, LABELS)
+    assert search.best_params_ == {"vertexvectors__model__dim": 6}
+    assert (fitted.digest(), search.best_estimator_[0].model_.digest()) == (before, before)
+    one = VertexVectors(fitted, DATA.edges)
+    with pytest.raises(NotFittedError):
+        one.transform(IDS)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(one)
+
+
+def test_a_model_in_use_is_not_begun_anew(fitted):
+    step = VertexVectors(fitted)
+    assert step.get_params() == {"model": fitted, "edges": None}
+    with pytest.raises(InvalidValueError, match="model__dim: expected edges="):
+        step.set_params(model__dim=3)
+    assert len(fitted) == 120
+    assert step.set_params(model=Embedder(dim=2)).get_feature_names_out().size == 2
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [3, 1],
+        (3, 1),
+        np.array([3, 1]),
+        np.array([[3], [1]]),
+        pd.Series([3, 1]),
+        pd.DataFrame({"vertex": [3, 1]}),
+        pl.Series([3, 1]),
+        pl.DataFrame({"vertex": [3, 1]}),
+    ],
+)
+def test_vertices_may_come_in_many_forms(fitted, asked):
+    assert np.array_equal(VertexVectors(fitted).transform(asked), fitted.vectors([3, 1]))
+
+
+def test_text_and_unknown_vertices():
+    model = Embedder(dim=2).fit([("a", "b"), ("b", "c")])
+    step = VertexVectors(model)
+    for asked in (np.array(["c", "a"]), np.array(["c", "a"], object), pd.DataFrame({"v": ["c", "a"]})):
+        assert np.array_equal(step.fit_transform(asked), model.vectors(["c", "a"]))
+    with pytest.raises(UnknownVertexError, match="'z'"):
+        step.transform(["a", "z"])
+    with pytest.raises(InvalidValueError, match=r"one column, got 'shape \(2, 2\)'"):
+        step.transform(np.array([["a", "b"], ["b", "c"]]))
+
+
+def test_beside_other_columns_and_as_a_frame(fitted):
+    frame = pd.DataFrame({"vertex": [3, 1], "age": [20.0, 30.0]})
+    columns = make_column_transformer((VertexVectors(fitted), ["vertex"]), (StandardScaler(), ["age"]))
+    made = columns.set_output(transform="pandas").fit_transform(frame)
+    assert list(made.columns) == [*(f"vertexvectors__vertexvectors{c}" for c in range(6)), "standardscaler__age"]
+    assert np.array_equal(made.to_numpy()[:, :6].astype(np.float32), fitted.vectors([3, 1]))
+
+
+def test_a_pipeline_can_be_kept(fitted):
+    pipeline = make_pipeline(VertexVectors(fitted), LogisticRegression()).fit(IDS, LABELS)
+    again = pickle.loads(pickle.dumps(pipeline))
+    assert np.array_equal(again.predict_proba(IDS), pipeline.predict_proba(IDS))
