@@ -13,6 +13,7 @@ from ripplet.datasets.synthetic import (
     nested_communities,
     planted_partition,
     preferential_attachment,
+    purchases,
     rmat,
 )
 from ripplet.errors import InvalidValueError
@@ -123,6 +124,21 @@ def test_rmat_with_equal_shares_has_no_hubs_and_its_order_hides_the_hubs_it_has(
     assert skewed[:2048].sum() == pytest.approx(skewed.sum() / 2, rel=0.2)
 
 
+def test_users_buy_items_of_their_own_group_mostly_and_popular_ones() -> None:
+    dataset = purchases(users=1_000, items=200, groups=5, per_user=6, elsewhere=0.3)
+    bought, users = dataset.edges.T
+    assert bought.max() < 200 <= users.min()
+    assert len(np.unique(users)) == 1_000
+    assert len(users) / 1_000 == pytest.approx(6, abs=0.3)
+    assert share_inside(dataset) == pytest.approx(0.7, abs=0.05)
+    assert np.bincount(bought).max() > 8 * np.bincount(bought).mean()
+
+
+def test_a_group_may_have_no_items_and_a_user_may_buy_all() -> None:
+    assert len(purchases(users=30, items=2, groups=9, per_user=1).edges) == 30
+    assert np.bincount(purchases(users=100, items=4, groups=1, per_user=4).edges[:, 1]).max() == 4
+
+
 @pytest.mark.parametrize("generate", [preferential_attachment, rmat])
 def test_hubs_without_communities_have_one_label(generate: Callable[..., Dataset]) -> None:
     assert generate().classes == 1
@@ -133,7 +149,7 @@ def test_a_single_vertex_attaches_to_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    "generate", [growing_communities, nested_communities, planted_partition, preferential_attachment, rmat]
+    "generate", [growing_communities, nested_communities, planted_partition, preferential_attachment, purchases, rmat]
 )
 def test_the_seed_decides_everything(generate: Callable[..., Dataset]) -> None:
     first, again, other = generate(seed=3), generate(seed=3), generate(seed=4)
@@ -151,6 +167,10 @@ def test_impossible_wishes_are_refused() -> None:
         growing_communities(noise=1.5)
     with pytest.raises(InvalidValueError, match="vertices: expected a positive integer"):
         preferential_attachment(0)
+    with pytest.raises(InvalidValueError, match="per_user: expected a mean between 1 and 5"):
+        purchases(items=5)
+    with pytest.raises(InvalidValueError, match="elsewhere: expected a share between 0 and 1"):
+        purchases(elsewhere=0.0)
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.5, 0.5, -0.5), (0.3, 0.3, 0.3, 0.3)])

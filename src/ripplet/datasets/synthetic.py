@@ -87,6 +87,35 @@ def preferential_attachment(vertices: int = 20_000, edges_per_vertex: int = 5, s
     return Dataset.of("preferential attachment", np.column_stack([sources, targets]), labels)
 
 
+def purchases(
+    users: int = 2_000, items: int = 400, groups: int = 8, per_user: float = 8.0, elsewhere: float = 0.2, seed: int = 0
+) -> Dataset:
+    """Users who buy items: a bipartite graph. Items are the vertices 0 … items−1, users arrive behind them.
+
+    A user buys `per_user` items in the mean, one at least, a share `elsewhere` of them outside the group that is its
+    label; within a group some items sell far better than others (Zipf, exponent 0.8).
+    """
+    _positive(users=users, items=items, groups=groups)
+    if not 1 <= per_user <= items:
+        raise InvalidValueError.of("per_user", f"a mean between 1 and {items:,}", per_user)
+    if not 0 < elsewhere < 1:
+        raise InvalidValueError.of("elsewhere", "a share between 0 and 1", elsewhere)
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(groups, size=items + users)
+    popularity = (1.0 + rng.permutation(items)) ** -0.8
+    own = labels[:items] == np.arange(groups)[:, None]
+    inside, outside = own * popularity, ~own * popularity
+    taste = (1 - elsewhere) * inside / np.maximum(inside.sum(axis=1, keepdims=True), popularity.min())
+    taste += elsewhere * outside / np.maximum(outside.sum(axis=1, keepdims=True), popularity.min())
+    bought = np.minimum(1 + rng.poisson(per_user - 1, users), items)
+    chosen = [
+        np.argpartition(rng.exponential(size=items) / taste[group], count - 1)[:count]  # without repetition
+        for group, count in zip(labels[items:], bought, strict=True)
+    ]
+    pairs = np.column_stack([np.repeat(np.arange(items, items + users), bought), np.concatenate(chosen)])
+    return Dataset.of("purchases", pairs, labels)
+
+
 def rmat(
     scale: int = 14, edges_per_vertex: int = 8, shares: Sequence[float] = (0.57, 0.19, 0.19, 0.05), seed: int = 0
 ) -> Dataset:
