@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blocks import aims, comparison, objective, operations, paper, peers, readme, scale, scaling
+from blocks import aims, comparison, objective, operations, paper, parameters, peers, readme, scale, scaling
 from blocks.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -58,6 +58,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "relative": objective.relative,
     "degrees": objective.degrees,
     "premises": objective.premises,
+    "by_dim": partial(parameters.sweep, "dimension k"),
+    "by_growth": partial(parameters.sweep, "growth g"),
+    "by_depth": partial(parameters.sweep, "depth D"),
     "peers_blog": partial(peers.peers, "Blog"),
     "peers_blog_setting": partial(peers.setting, "Blog"),
     "peers_communities": partial(peers.peers, "communities"),
