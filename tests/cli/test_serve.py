@@ -46,14 +46,14 @@ def test_options_become_settings(served: list[Settings], tmp_path: Path) -> None
         "Graph.example",
     ]
     options += ["--max-body-mb", "2", "--no-access-log", "--dim", "32", "--anchor-lag", "8", "--set", "on_empty=zero"]
-    options += ["--dead-letters", "dead.jsonl"]
+    options += ["--dead-letters", "dead.jsonl", "--sink", "lancedb://store"]
     assert left(*options) == 0
     (found,) = served
     assert (found.state, found.host, found.port, found.source) == (tmp_path, "0.0.0.0", 9, "edges.csv")
     assert (found.max_delay_ms, found.max_batch, found.limits.body_bytes) == (2, 50, 2 << 20)
     assert (found.tokens, found.hosts) == (Tokens.of([TOKEN]), {"graph.example"})
     assert (found.parameters, found.access_log) == ({"dim": 32, "anchor_lag": 8, "on_empty": "zero"}, False)
-    assert found.dead_letters == "dead.jsonl"
+    assert (found.dead_letters, found.sink) == ("dead.jsonl", "lancedb://store")
 
 
 def test_what_is_not_given_is_left_to_the_library(served: list[Settings], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ripplet.io.frames import FrameSource
 from ripplet.io.json_sinks import JsonlDeadLetters, JsonlSink, StdoutSink
 from ripplet.io.kafka import KafkaSource
 from ripplet.io.kafka_sinks import KafkaDeadLetters, KafkaSink
+from ripplet.io.lance_sink import LanceSink
 from ripplet.io.parquet_sink import ParquetSink
 from ripplet.io.redis_sinks import RedisDeadLetters, RedisSink
 from ripplet.io.redis_streams import RedisSource
@@ -50,8 +51,8 @@ def test_kafka_addresses_hold_settings_of_the_library():
 def test_sinks(tmp_path):
     made = [sink_to("-"), sink_to(tmp_path / "c.jsonl"), sink_to(tmp_path / "folder"), sink_to(tmp_path)]
     assert [type(sink) for sink in made] == [StdoutSink, JsonlSink, ParquetSink, ParquetSink]
-    made += [sink_to(REDIS + "&maxlen=9"), sink_to(KAFKA)]
-    assert [type(sink) for sink in made[4:]] == [RedisSink, KafkaSink]
+    made += [sink_to(REDIS + "&maxlen=9"), sink_to(KAFKA), sink_to(f"lancedb://{tmp_path}/store?table=t")]
+    assert [type(sink) for sink in made[4:]] == [RedisSink, KafkaSink, LanceSink]
     for sink in made:
         sink.close()
 
@@ -76,6 +77,8 @@ def test_dead_letters(tmp_path):
         (lambda: stream_from("edges.csv", on_error="skip"), "got 'on_error'"),
         (lambda: stream_from([(1, 2)]), "a pandas, polars or pyarrow table"),
         (lambda: sink_to("-", follow=True), "StdoutSink: expected options none, got 'follow'"),
+        (lambda: sink_to("lancedb://?table=t"), "address: expected lancedb://DIRECTORY"),
+        (lambda: sink_to("lancedb://store?colour=red"), "LanceSink: expected options table, got 'colour'"),
         (lambda: sink_to("changes.csv"), r"\.jsonl, \.ndjson, no suffix \(a folder for Parquet\)"),
         (lambda: dead_letters_to("dead"), r"a path that ends in \.jsonl"),
     ],

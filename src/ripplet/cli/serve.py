@@ -26,6 +26,7 @@ Source = Annotated[
 DeadLetters = Annotated[
     str | None, typer.Option(help="Where messages of the source go that hold no events.", metavar="URL|FILE")
 ]
+Sink = Annotated[str | None, typer.Option(help="A vector store to keep in step: lancedb://DIR?table=…", metavar="URL")]
 MaxDelay = Annotated[float, _service("How long a batch waits for others.", min=0, max=1000)]
 MaxBatch = Annotated[int, _service("Events put on disk with one flush, at most.", min=1)]
 TokenFile = Annotated[Path | None, _service("Lines `read TOKEN` or `write TOKEN`.", metavar="FILE")]
@@ -53,6 +54,7 @@ def serve(
     port: Port = 8080,
     source: Source = None,
     dead_letters: DeadLetters = None,
+    sink: Sink = None,
     max_delay_ms: MaxDelay = 0.0,
     max_batch: MaxBatch = 10_000,
     token_file: TokenFile = None,
@@ -95,6 +97,7 @@ def serve(
             port=port,
             source=source,
             dead_letters=dead_letters,
+            sink=sink,
             parameters=model,
             shards=shards,
             ray_address=ray_address,

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from ripplet.errors import InvalidValueError, shorten
@@ -19,9 +19,12 @@ from ripplet.io.parquet_sink import ParquetSink
 from ripplet.io.stdin import StdinSource
 from ripplet.io.stream import ChangeSink, EventSource, PoisonSink
 
+if TYPE_CHECKING:
+    from ripplet.io.lance_sink import LanceSink
+
 T = TypeVar("T")
 
-REDIS = ("redis", "rediss", "unix")
+REDIS, LANCE = ("redis", "rediss", "unix"), "lancedb"
 OURS = ("stream", "group", "consumer", "batch_size", "fixed", "claim_idle", "patience", "maxlen", "ids", "name")
 """What the address of a Redis may say to us; the rest of its query is for the client library."""
 
@@ -52,7 +55,13 @@ def stream_from(where: Any, **options: Any) -> EventSource:
 
 
 def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
-    """A sink for changes: "-" for standard output, a .jsonl file, a folder for Parquet, or a Redis or Kafka address."""
+    """A sink for changes.
+
+    `where` is "-" for standard output, a .jsonl file, a folder for Parquet, a Redis or Kafka address, or
+    `lancedb://DIRECTORY?table=…`, a table that is kept in step.
+    """
+    if str(where).startswith(f"{LANCE}://"):
+        return lance_sink(str(where), **options)
     url = address_parts(where)
     if url is None:
         if str(where) == "-":
@@ -64,6 +73,17 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
 
     brokers: list[Callable[..., ChangeSink]] = [RedisSink, KafkaSink]
     return made_for_broker(url, brokers, options)
+
+
+def lance_sink(address: str, **options: Any) -> LanceSink:
+    """The table at `lancedb://DIRECTORY?table=…`."""
+    url = urlsplit(address)
+    directory = unquote(url.netloc + url.path)
+    if url.scheme != LANCE or not directory:
+        raise InvalidValueError.of("address", f"{LANCE}://DIRECTORY?table=…", address)
+    from ripplet.io.lance_sink import LanceSink
+
+    return _made(LanceSink, directory, **(dict(parse_qsl(url.query)) | options))
 
 
 def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> PoisonSink:

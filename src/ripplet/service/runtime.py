@@ -23,6 +23,7 @@ from ripplet.service.feed import Feed
 from ripplet.service.labels import Labels
 from ripplet.service.logs import say
 from ripplet.service.metrics import Metrics
+from ripplet.service.mirror import Mirror
 from ripplet.service.reading import Reading
 from ripplet.service.settings import Settings
 from ripplet.service.sources import Stream
@@ -59,6 +60,7 @@ class Runtime:
         self._labels: Labels | None = None
         self._reading: Reading | None = None
         self._stream: Stream | None = None
+        self._mirror: Mirror | None = None
         self._opening = threading.Thread(target=self._open, name="ripplet-recovery", daemon=True)
         self._stopping = threading.Event()
 
@@ -139,6 +141,8 @@ class Runtime:
             self._stream.close()
         if self._writer is not None:
             self._writer.close()
+        if self._mirror is not None:
+            self._mirror.close()
         if self._session is not None:
             self._last_snapshot(self._session)
             self._session.close()
@@ -202,6 +206,9 @@ class Runtime:
             broken=self._fail,
         )
         self._add_gauges(session.model)
+        if settings.sink is not None:
+            self._mirror = mirror = Mirror(session, settings.sink)
+            self.metrics.gauge("sink_batches", "Batches that the sink has not got.", lambda: mirror.batches)
         if settings.source is not None:
             letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
             self._stream = Stream(session, settings.source, self.metrics, letters, self._fail)

@@ -40,6 +40,7 @@ class Settings:
     port: int = 8080
     source: str | None = None
     dead_letters: str | None = None
+    sink: str | None = None  # a vector store that is kept in step
     parameters: Mapping[str, Any] = field(default_factory=dict)
     shards: int | None = None  # on so many of a Ray cluster; None: in this process
     ray_address: str | None = None
