@@ -7,7 +7,8 @@ import typer
 
 from ripplet import Embedder
 from ripplet.cli.embed import embed
-from ripplet.cli.options import given, settings
+from ripplet.cli.options import Rule, given, settings
+from ripplet.parameters import RULES
 
 
 def test_what_is_not_given_is_left_to_the_library():
@@ -34,3 +35,8 @@ def test_the_options_of_the_model_are_options_of_the_model():
     named = ["dim", "rule", "depth", "seed", "anchor_growth", "threads", "directed", "duplicates", "max_reads"]
     assert set(named) <= set(inspect.signature(embed).parameters)
     assert set(named) <= set(inspect.signature(Embedder).parameters)
+
+
+def test_every_rule_is_named_by_its_option():
+    (option,) = Rule.__metadata__
+    assert option.metavar == "|".join(RULES)

@@ -58,8 +58,9 @@ def main(
 ) -> None:
     """Keep the embedding of a growing graph up to date, one arrival at a time.
 
-    Exit status: 0 done, 1 unexpected error, 2 wrong usage, 3 a file or a value that cannot be used, 4 an optional
-    dependency is missing, 130 interrupted.
+    Exit status: 0 done, 1 unexpected error, 2 wrong usage,
+    3 a file or a value that cannot be used, 4 an optional dependency is missing,
+    130 interrupted.
     """
 
 

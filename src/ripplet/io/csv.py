@@ -105,7 +105,8 @@ def _columns(fields: list[str], name: str, options: ReadOptions) -> tuple[dict[s
     positions = {"src": 0, "dst": 1} | positions
     if not all(0 <= position < len(fields) for position in positions.values()):
         wanted = ", ".join(f"{role} in field {position + 1}" for role, position in positions.items())
-        raise FormatError(f"{name}: expected {wanted}, got {len(fields)} field(s) in {shorten(fields)}")
+        between = " between tabs, commas, semicolons or blanks" if len(fields) == 1 else ""
+        raise FormatError(f"{name}: expected {wanted}{between}, got {len(fields)} field(s) in {shorten(fields)}")
     return positions, known is not None
 
 
