@@ -24,7 +24,7 @@ demo: $(VENV)/.demo
 live: $(VENV)/.serve
 	$(BIN)/python examples/live.py --port $(PORT)
 
-test: lint
+test: lint $(VENV)/.cpu-torch
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 lint: $(VENV)/.test
@@ -64,6 +64,12 @@ clean:
 # One stamp per set of extras: installed again only when what is to be installed has changed.
 $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[$*]'
+	touch $@
+
+# PyTorch brings gigabytes of CUDA, but for its build for CPUs. Where pip finds none, the tests that want it are skipped.
+$(VENV)/.cpu-torch: $(VENV)/.test
+	$(BIN)/pip install --quiet -c constraints.txt "$$(sed -n 's/^torch==.*/&+cpu/p' constraints.txt)" torch_geometric || \
+		echo "PyTorch for CPUs could not be installed: the tests that want it will be skipped" >&2
 	touch $@
 
 $(BIN)/python:
