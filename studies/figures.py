@@ -12,12 +12,16 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blocks import aims, comparison, objective, operations, paper, parameters, peers, readme, scale, scaling
+from blocks import aims, comparison, concepts, objective, operations, paper, parameters, peers, readme, scale, scaling
 from blocks.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 BLOCKS: dict[str, Callable[[], str]] = {
+    "concepts_arrival": concepts.arrival,
+    "concepts_influence": concepts.influence,
+    "concepts_anchor": concepts.anchor,
+    "concepts_batch": concepts.batch,
     "quality": readme.quality,
     "stability": readme.stability,
     "speed": readme.speed,
