@@ -10,6 +10,7 @@ import pytest
 from ripplet.cluster.holding import Holding
 from ripplet.embedder import Embedder
 from ripplet.events import id_column
+from ripplet.integrations.whole import whole
 from ripplet.search import ann
 
 KINDS = ["int", "text", "mixed"]
@@ -38,6 +39,15 @@ def test_vectors(models: tuple[Embedder, Embedder]) -> None:
     assert other.vectors([]).shape == one.vectors([]).shape
     assert one.to_arrow().equals(other.to_arrow())
     assert one.to_pandas().equals(other.to_pandas())
+
+
+def test_all_of_it_for_other_libraries(models: tuple[Embedder, Embedder]) -> None:
+    one, other = map(whole, models)
+    assert (one.ids, one.directed) == (other.ids, other.directed)
+    assert np.array_equal(one.vectors, other.vectors)
+    edges = [sorted(zip(held.src, held.dst, held.weight, strict=True)) for held in (one, other)]
+    assert edges[0] == edges[1]
+    assert edges[0]
 
 
 def test_what_is_known_of_vertices(models: tuple[Embedder, Embedder]) -> None:

@@ -74,9 +74,10 @@ class LanceSink:
         Nothing is written where it does already: its newest row is of the model's last batch, and there are as many.
         """
         self._waiting = {}
+        newest = self._newest()
         with model.lock.reading():
             rows, sequence = model.engine.in_order(), model.sequence
-            if self._newest() == (sequence, len(rows)):
+            if newest == (sequence, len(rows)):
                 return sequence
             ids, vectors = model.engine.names(rows), model.engine.serve(rows)
         whole = _as_rows(ids, np.full(len(ids), sequence), vectors)
