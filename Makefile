@@ -1,7 +1,7 @@
 # make demo: see it work. make live: see it move, in a browser. make test: everything that must hold.
 # make docs: the documents as a site, in build/site. make reproduce: the paper's experiments, for hours.
 # make dist: what a package index gets, used in empty environments.
-# Each sets up what it needs, once.
+# make tutorials: their pages, run again. Each sets up what it needs, once.
 PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto --dist loadfile
 
@@ -16,7 +16,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test lint docs bench crash soak reproduce dist clean
+.PHONY: demo live test lint docs tutorials bench crash soak reproduce dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
@@ -35,6 +35,9 @@ lint: $(VENV)/.test
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+tutorials: $(VENV)/.tutorials
+	$(BIN)/python tutorials/build.py
 
 # Those that take long, fetch other software or want a GPU are run by themselves.
 LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py)

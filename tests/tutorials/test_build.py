@@ -1,0 +1,103 @@
+"""Pages are made of scripts, cell by cell, and the kept ones are those of the scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = '''"""Not on the page."""
+
+# %% [markdown]
+# # Sums
+#
+# One and one.
+
+# %%
+import matplotlib.pyplot as plt
+
+total = 1 + 1
+print(total)
+
+# %%
+plt.figure()
+plt.title("A line")
+plt.plot([0, total])
+'''
+PAGE = """<!-- Made by `make tutorials` from tutorials/sums.py: change that. -->
+# Sums
+
+One and one.
+
+```python
+import matplotlib.pyplot as plt
+
+total = 1 + 1
+print(total)
+```
+
+```text
+2
+```
+
+```python
+plt.figure()
+plt.title("A line")
+plt.plot([0, total])
+```
+
+![A line](images/sums-1.png)
+"""
+OUTCOME = re.compile(r"\n```text\n.*?```\n|\n!\[.*\)\n", flags=re.DOTALL)
+
+
+@pytest.fixture
+def scripts(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(build, "SCRIPTS", tmp_path)
+    return tmp_path
+
+
+def test_a_script_becomes_a_page_with_what_it_printed_and_drew(build: ModuleType, scripts: Path) -> None:
+    (scripts / "sums.py").write_text(SCRIPT)
+    cells, names = build.run("sums", scripts / "images")
+    assert build.page("sums", cells) == PAGE
+    assert names["total"] == 2
+    assert (scripts / "images/sums-1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_is_too_large_is_refused(
+    build: ModuleType, scripts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (scripts / "sums.py").write_text(SCRIPT)
+    monkeypatch.setattr(build, "LARGEST_PICTURE", 100)
+    with pytest.raises(ValueError, match=r"sums-1.png: expected at most 100 bytes"):
+        build.run("sums", scripts / "images")
+
+
+def test_outputs_are_alike_in_their_words_and_nearly_in_their_numbers(alike: Callable[[str, str], bool]) -> None:
+    assert alike("right: 71.6% of 1,354", "right: 72.0%  of 1,354")
+    assert not alike("right: 71.6%", "wrong: 71.6%")
+    assert not alike("right: 71.6%", "right: 76.0%")
+
+
+def test_every_script_has_its_page_as_it_is_now(build: ModuleType) -> None:
+    assert {path.stem for path in build.SCRIPTS.glob("*.py")} == {"build", *build.NAMES}
+    for name in build.NAMES:
+        told = build.page(name, build.cells_of((build.SCRIPTS / f"{name}.py").read_text()))
+        kept = OUTCOME.sub("", (build.PAGES / f"{name}.md").read_text())
+        assert kept.split() == told.split(), f"run `python tutorials/build.py {name}`"
+
+
+def test_the_first_page_says_what_the_others_do(build: ModuleType) -> None:
+    kept = {name: (build.PAGES / f"{name}.md").read_text() for name in build.NAMES}
+    assert (build.PAGES / "index.md").read_text() == build.index(kept)
+
+
+def test_the_kept_pictures_are_those_of_the_pages(build: ModuleType) -> None:
+    shown = {file for page in build.PAGES.glob("*.md") for file in re.findall(r"\(images/(.*?)\)", page.read_text())}
+    kept = {path.name: path.stat().st_size for path in (build.PAGES / "images").iterdir()}
+    assert set(kept) == shown
+    assert max(kept.values()) <= build.LARGEST_PICTURE

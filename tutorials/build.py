@@ -1,0 +1,137 @@
+"""Run the tutorials and keep them as pages, with what they print and draw: docs/tutorials. `make tutorials` runs this.
+
+A tutorial is a script in cells: `# %% [markdown]` begins one of text (in comments), `# %%` one of code. Editors open
+such a script as a notebook; it is read, tested and compared like any other code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCRIPTS = Path(__file__).resolve().parent
+PAGES = SCRIPTS.parent / "docs" / "tutorials"
+NAMES = ("citations", "lookalikes", "shop")
+LARGEST_PICTURE = 150_000  # bytes
+INK, FAINT = "#1f2430", "#8a91a0"
+LOOKS = {
+    "figure.figsize": (7.0, 3.4),
+    "figure.dpi": 130,
+    "figure.constrained_layout.use": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": FAINT,
+    "legend.frameon": False,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+INDEX = """<!-- Made by `make tutorials`. -->
+# Tutorials
+
+Stories of ten minutes each. Every page is a script of `tutorials/` with what it printed and drew; a test runs the
+script and compares. `python tutorials/build.py shop` runs one of them and writes its page again; editors that know
+cells (`# %%`) open a script as a notebook. They need `pip install 'ripplet[tutorials]'`.
+"""
+
+
+@dataclass(slots=True)
+class Cell:
+    """A piece of a tutorial, text or code, and what came of the code."""
+
+    code: bool
+    source: str
+    printed: str = ""
+    pictures: dict[str, str] = field(default_factory=dict)  # file → what it shows
+
+    def shown(self) -> str:
+        """The cell as a piece of a page."""
+        if not self.code:
+            return self.source
+        printed = f"```text\n{self.printed}```\n\n" if self.printed else ""
+        pictures = "".join(f"![{title}](images/{file})\n\n" for file, title in self.pictures.items())
+        return f"```python\n{self.source}\n```\n\n{printed}{pictures}".strip()
+
+
+def cells_of(script: str) -> list[Cell]:
+    """The cells of a script; what stands before the first is left out."""
+    pieces = re.split(r"^# %%(.*)\n", script, flags=re.MULTILINE)[1:]
+    cells = []
+    for kind, source in zip(pieces[::2], pieces[1::2], strict=True):
+        code = "markdown" not in kind
+        text = source if code else re.sub(r"^# ?", "", source, flags=re.MULTILINE)
+        cells.append(Cell(code, text.strip()))
+    return cells
+
+
+def run(name: str, pictures: Path) -> tuple[list[Cell], dict[str, Any]]:
+    """Run a tutorial, its pictures into a folder: its cells with what came of them, and the names it defined."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    script = SCRIPTS / f"{name}.py"
+    cells, names = cells_of(script.read_text()), {"__name__": name}
+    pictures.mkdir(parents=True, exist_ok=True)
+    drawn = 0
+    with matplotlib.rc_context(LOOKS):
+        plt.switch_backend("agg")
+        for cell in cells:
+            if not cell.code:
+                continue
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(cell.source, str(script), "exec"), names)
+            cell.printed = out.getvalue()
+            for number in plt.get_fignums():
+                drawn += 1
+                cell.pictures |= _keep(plt.figure(number), pictures / f"{name}-{drawn}.png")
+            plt.close("all")
+    return cells, names
+
+
+def _keep(figure: Any, path: Path) -> dict[str, str]:
+    """Write a picture; its file, and its title to describe it by."""
+    figure.savefig(path)
+    if path.stat().st_size > LARGEST_PICTURE:
+        raise ValueError(f"{path.name}: expected at most {LARGEST_PICTURE:,} bytes, got {path.stat().st_size:,}")
+    return {path.name: figure.get_suptitle() or figure.axes[0].get_title(loc="left")}
+
+
+def page(name: str, cells: list[Cell]) -> str:
+    """A tutorial as a page."""
+    note = f"<!-- Made by `make tutorials` from tutorials/{name}.py: change that. -->\n"
+    return note + "\n\n".join(cell.shown() for cell in cells) + "\n"
+
+
+def index(pages: dict[str, str]) -> str:
+    """A page that leads to the tutorials: of each its title, its first picture, and the last thing it printed."""
+    entries = []
+    for name, text in pages.items():
+        title = re.findall(r"^# (.*)$", text, flags=re.MULTILINE)[0]
+        picture = re.findall(r"^!\[.*\)$", text, flags=re.MULTILINE)[0]
+        result = " ".join(re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)[-1].split())
+        entries.append(f"\n## [{title}]({name}.md)\n\n{result}\n\n[{picture}]({name}.md)\n")
+    return INDEX + "".join(entries)
+
+
+def main() -> None:
+    """Run the tutorials that are named, or all, and write their pages."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(NAMES)}; all if none is named")
+    for name in parser.parse_args().names or NAMES:
+        cells, _ = run(name, PAGES / "images")
+        (PAGES / f"{name}.md").write_text(page(name, cells))
+        print(f"{name}: {cells[-1].printed}", end="", flush=True)
+    kept = {name: (PAGES / f"{name}.md").read_text() for name in NAMES if (PAGES / f"{name}.md").exists()}
+    (PAGES / "index.md").write_text(index(kept))
+
+
+if __name__ == "__main__":
+    main()
