@@ -16,7 +16,7 @@ from typing import Any
 
 SCRIPTS = Path(__file__).resolve().parent
 PAGES = SCRIPTS.parent / "docs" / "tutorials"
-NAMES = ("citations", "lookalikes", "shop")
+NAMES = ("citations", "lookalikes", "shop", "online")
 LARGEST_PICTURE = 150_000  # bytes
 INK, FAINT = "#1f2430", "#8a91a0"
 LOOKS = {
@@ -37,7 +37,7 @@ LOOKS = {
 INDEX = """<!-- Made by `make tutorials`. -->
 # Tutorials
 
-Stories of ten minutes each. Every page is a script of `tutorials/` with what it printed and drew; a test runs the
+Four stories of ten minutes each. Every page is a script of `tutorials/` with what it printed and drew; a test runs the
 script and compares. `python tutorials/build.py shop` runs one of them and writes its page again; editors that know
 cells (`# %%`) open a script as a notebook. They need `pip install 'ripplet[tutorials]'`.
 """
@@ -77,23 +77,29 @@ def run(name: str, pictures: Path) -> tuple[list[Cell], dict[str, Any]]:
     import matplotlib
     import matplotlib.pyplot as plt
 
-    script = SCRIPTS / f"{name}.py"
-    cells, names = cells_of(script.read_text()), {"__name__": name}
+    cells, names = cells_of((SCRIPTS / f"{name}.py").read_text()), {"__name__": name}
     pictures.mkdir(parents=True, exist_ok=True)
-    drawn = 0
-    with matplotlib.rc_context(LOOKS):
-        plt.switch_backend("agg")
-        for cell in cells:
-            if not cell.code:
-                continue
-            with contextlib.redirect_stdout(io.StringIO()) as out:
-                exec(compile(cell.source, str(script), "exec"), names)
-            cell.printed = out.getvalue()
-            for number in plt.get_fignums():
-                drawn += 1
-                cell.pictures |= _keep(plt.figure(number), pictures / f"{name}-{drawn}.png")
-            plt.close("all")
+    plt.switch_backend("agg")
+    try:
+        with matplotlib.rc_context(LOOKS):
+            for cell in cells:
+                if cell.code:
+                    _run(cell, names, pictures / name)
+    finally:
+        plt.close("all")
     return cells, names
+
+
+def _run(cell: Cell, names: dict[str, Any], pictures: Path) -> None:
+    """Run a cell with the names of those before it, and keep what it prints and draws."""
+    import matplotlib.pyplot as plt
+
+    drawn = plt.get_fignums()
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(cell.source, pictures.name, "exec"), names)
+    cell.printed = out.getvalue()
+    for number in plt.get_fignums()[len(drawn) :]:
+        cell.pictures |= _keep(plt.figure(number), pictures.with_name(f"{pictures.name}-{number}.png"))
 
 
 def _keep(figure: Any, path: Path) -> dict[str, str]:

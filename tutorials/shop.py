@@ -60,10 +60,12 @@ print(f"yet to come: {len(newcomers)} people and {len(new_things)} things")
 # ## Who is near a thing
 #
 # The model begins with the past. It is told nothing of tastes, and nothing of who is a person and who a thing: ids are
-# just names. `nearest` finds both kinds, so we keep the things.
+# just names. `nearest` finds both kinds, so we keep the things. The one setting that is not a default is the view:
+# [graphs of two kinds](../howto/bipartite-directed.md) are better off with one.
 
 # %%
-model = ripplet.Embedder(dim=64, seed=0).fit(past)
+view = ripplet.SpectralView(tau_per_degree=0.25, tail=1 / 16)
+model = ripplet.Embedder(dim=64, views=[view], seed=0).fit(past)
 
 
 def similar(thing, count):
@@ -96,7 +98,7 @@ print(f"of the five things nearest to a thing, {own_kind:.0%} are of its taste (
 # - **item-to-item**: likeness of what the person has bought and a thing, in the mean.
 #
 # Likeness says what suits a person, not how much it sells, and both count. So all but the first are ranked by
-# *likeness × √sales*. We also look at likeness alone.
+# *likeness × sales*. We also look at likeness alone.
 
 # %%
 
@@ -104,7 +106,7 @@ print(f"of the five things nearest to a thing, {own_kind:.0%} are of its taste (
 def ranks_of(likeness, sales, bought, thing):
     """The rank of the thing that was bought, by likeness alone and with sales; a tie counts as its middle."""
     found = []
-    for score in (likeness.copy(), np.maximum(likeness, 0) * np.sqrt(sales)):
+    for score in (likeness.copy(), np.maximum(likeness, 0) * sales):
         score[bought] = -np.inf
         found.append(1 + np.sum(score > score[thing]) + (np.sum(score == score[thing]) - 1) / 2)
     return found
@@ -210,9 +212,9 @@ for way in ("user-to-item", "item-to-item"):
 #
 # ## What to take with you
 #
-# - People and things are vertices like any other, and the defaults do.
+# - People and things are vertices like any other; one view suits them.
 # - Keep the count of sales beside the vectors, and use both.
-# - What a person has bought, taken together, was a better guide here than the person's own vector.
+# - A person's own vector and the mean of what they have bought are about equally good guides.
 
 # %%
 print(

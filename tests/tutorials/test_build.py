@@ -51,7 +51,7 @@ plt.plot([0, total])
 
 ![A line](images/sums-1.png)
 """
-OUTCOME = re.compile(r"\n```text\n.*?```\n|\n!\[.*\)\n", flags=re.DOTALL)
+OUTCOME = re.compile(r"^```text\n.*?^```$|^!\[[^\n]*\)$", flags=re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
