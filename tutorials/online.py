@@ -122,8 +122,8 @@ plt.legend(loc="center right")
 #
 # ## Do you need it?
 #
-# If nearly everybody's label is known, let the contacts vote and be done. The fewer labels there are, the more it
-# helps that a vector is learned from the whole graph, labelled or not.
+# If nearly everybody's label is known, let the contacts vote and be done. With few labels it helps that a vector is made
+# from the whole graph, labelled or not.
 
 # %%
 shares = [0.01, 0.03, 0.1, 0.3, 1.0]
@@ -134,7 +134,7 @@ for way in ("vectors", "vote"):
 plt.xscale("log")
 plt.xticks(shares, [f"{share:.0%}" for share in shares])
 plt.minorticks_off()
-plt.title("The fewer labels, the more the vectors help")
+plt.title("With few labels the vectors carry, a vote does not")
 plt.xlabel("share of the arrivals whose label becomes known")
 plt.ylabel("% right, whole stream")
 plt.ylim(0, 100)
@@ -166,6 +166,6 @@ print(score)
 # %%
 print(
     f"Beginning with nothing, and with one label in ten, the group of an arrival is right in\n"
-    f"{accuracy['vectors']:.0%} of the cases, {late['vectors']:.0%} of the last thousand. With degrees for vectors it is\n"
-    f"{accuracy['degrees']:.0%}, with a vote of labelled contacts {accuracy['vote']:.0%}."
+    f"{accuracy['vectors']:.0%} of the cases, {late['vectors']:.0%} of the last thousand. With degrees for vectors\n"
+    f"it is {accuracy['degrees']:.0%}, with a vote of labelled contacts {accuracy['vote']:.0%}."
 )
