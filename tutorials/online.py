@@ -122,8 +122,8 @@ plt.legend(loc="center right")
 #
 # ## Do you need it?
 #
-# If nearly everybody's label is known, let the contacts vote and be done. With few labels it helps that a vector is made
-# from the whole graph, labelled or not.
+# If nearly everybody's label is known, let the contacts vote and be done. With few labels it helps that a vector is
+# made from the whole graph, labelled or not.
 
 # %%
 shares = [0.01, 0.03, 0.1, 0.3, 1.0]
