@@ -47,6 +47,7 @@ def test_killed_between_the_session_and_the_table(tmp_path, moment):
     with Session(tmp_path / "state") as session:
         source, sink = stream_from(tmp_path / "edges.csv", batch_size=20), sink_to(f"lancedb://{tmp_path}/store")
         session.run(source, [sink])
+        source.close()
         sink.close()
         model = session.model
         rows = lancedb.connect(tmp_path / "store").open_table("vertices").to_arrow().to_pylist()

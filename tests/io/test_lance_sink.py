@@ -82,6 +82,7 @@ def test_a_session_keeps_a_table_in_step_and_the_table_finds_the_same_neighbours
     with Session(tmp_path / "state", dim=8, change_threshold=0.0) as session:
         source, sink = stream_from(path, batch_size=50), sink_to(place)
         session.run(source, [sink])
+        source.close()
         assert_in_step(tmp_path / "a store", session.model)
         for name in (0, 50, 100):
             asked = session.model[name]
