@@ -47,7 +47,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 def page(module: ModuleType) -> str:
     """Everything that a module offers."""
-    names = sorted((name for name in module.__all__ if not name.startswith("__")), key=lambda name: name not in FIRST)
+    names = [name for name in module.__all__ if not name.startswith("__")]
+    names.sort(key=lambda name: [*FIRST, name].index(name))
     parts = (part for name in names for part in _described(name, getattr(module, name)))
     return "\n\n".join([f"# {module.__name__}", _text(module), *parts]) + "\n"
 

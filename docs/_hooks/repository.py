@@ -21,6 +21,7 @@ LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)#\s]+)")
 FOLDER_PAGE = "index.md"
 OTHER_NAMES = {"README.md": "readme.md"}  # README.md would be the first page of its folder
 AWAITED = {"start.md", "faq.md", "concepts.md", "time.md", "integrations.md"}  # left out until they are there
+RECORDS = "results/"
 LOGO = "src/ripplet/service/page/ripplet.svg"
 
 
@@ -44,6 +45,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point the links of a page at where their targets lie in the site."""
+    if page.file.src_uri.startswith(RECORDS):
+        page.meta.setdefault("search", {"boost": 0.1})  # tables, found behind the pages that speak of them
     here, there = _folder(page.file), Path(page.file.src_uri).parent
 
     def moved(link: re.Match[str]) -> str:
@@ -93,6 +96,10 @@ def _folder(file: File) -> Path:
 def _brought(target: Path, config: MkDocsConfig) -> File:
     if target.is_file():
         return File.generated(config, _address(target), abs_src_path=str(target))
-    names = [path.name for path in sorted(target.iterdir()) if path.is_file()]
+    names = [path.name for path in sorted(target.iterdir(), key=_pages_first) if path.is_file()]
     listing = "".join(f"- [{name}]({name})\n" for name in names)
     return File.generated(config, _address(target), content=f"# {target.relative_to(ROOT)}/\n\n{listing}")
+
+
+def _pages_first(path: Path) -> tuple[bool, str]:
+    return path.suffix not in (".md", ".html"), path.name

@@ -1,0 +1,76 @@
+"""The site in a real browser: it fits a phone, asks nobody else for anything, and can be searched."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api", reason="not installed: pip install playwright")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser is installed: apt-get install chromium")
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 860}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files; says nothing."""
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nobody reads it."""
+
+
+class Server(ThreadingHTTPServer):
+    """One that does not turn a browser away that asks for many files at once."""
+
+    request_queue_size = 128
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    server = Server(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def test_pages_fit_a_phone_and_ask_nobody_else(site: Path, browser: Any) -> None:
+    asked: list[str] = []
+    tab = browser.new_page(viewport=PHONE)
+    tab.on("request", lambda request: asked.append(request.url))
+    too_wide = []
+    for page in sorted(site.rglob("*.html")):
+        tab.goto(page.as_uri())
+        if tab.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
+            too_wide.append(page.relative_to(site).as_posix())
+    tab.close()
+    assert too_wide == []
+    assert {url for url in asked if not url.startswith(("file:", "data:", "blob:"))} == set()
+
+
+def test_the_site_can_be_searched(address: str, browser: Any) -> None:
+    tab = browser.new_page(viewport=DESK)
+    tab.goto(address + "index.html")
+    tab.get_by_role("textbox", name="Search").click()
+    tab.keyboard.type("anchor")
+    found = tab.locator("a.md-search-result__link[href*='method.html']")
+    found.first.wait_for(timeout=60_000)
+    tab.close()
