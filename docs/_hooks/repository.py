@@ -20,13 +20,13 @@ ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)#\s]+)")
 FOLDER_PAGE = "index.md"
 OTHER_NAMES = {"README.md": "readme.md"}  # README.md would be the first page of its folder
-AWAITED = {"start.md", "faq.md", "concepts.md", "time.md", "integrations.md"}  # left out until they are there
+AWAITED = {"time.md"}  # left out until they are there
 RECORDS = "results/"
 LOGO = "src/ripplet/service/page/ripplet.svg"
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """A folder in the navigation stands for its pages, in the order of their names."""
+    """A folder in the navigation stands for its pages: the one about all of them, then the others by name."""
     config.nav = list(_opened(config.nav or []))
 
 
@@ -64,8 +64,9 @@ def _opened(entries: list[Any]) -> Iterator[Any]:
         elif not value.endswith("/"):
             if value not in AWAITED or (ROOT / "docs" / value).exists():
                 yield entry
-        elif pages := sorted((ROOT / "docs" / value).glob("*.md")):
-            yield {title: [f"{value}{page.name}" for page in pages]}
+        else:
+            names = [page.name for page in (ROOT / "docs" / value).glob("*.md")]
+            yield {title: [value + name for name in sorted(names, key=lambda name: (name != FOLDER_PAGE, name))]}
 
 
 def _targets(markdown: str, folder: Path) -> Iterator[Path]:

@@ -67,6 +67,16 @@ def test_every_public_name_is_spoken_of_by_hand() -> None:
     assert [name for name in names if not re.search(rf"\b{name}\b", BY_HAND)] == []
 
 
+def test_every_integration_is_spoken_of_by_hand() -> None:
+    """Read as text: what they integrate may not be installed."""
+    page, offered = (ROOT / "docs/integrations.md").read_text(), dict[str, list[str]]()
+    for path in (ROOT / "src/ripplet/integrations").glob("[a-z]*.py"):
+        if path.stem != "whole":  # which the others share
+            offered[path.stem] = re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", path.read_text(), re.MULTILINE)
+    assert all(offered.values())
+    assert [name for names in offered.values() for name in names if name not in page] == []
+
+
 def test_every_parameter_is_described() -> None:
     method = (ROOT / "docs/method.md").read_text()
     missing = [name for name in inspect.signature(ripplet.Embedder).parameters if f"| `{name}` |" not in method]
