@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ripplet.counts import COUNTERS
 from ripplet.events import IdColumn
+from ripplet.forgetting.memory import hashed
 from ripplet.graph.graph import Graph, under
 from ripplet.graph.ids import names_for_kernels
 from ripplet.parallel import blocks
@@ -47,7 +48,8 @@ class Copy:
         arrays = self._arrays
         graph = Graph.from_state(under("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
         held = Held(graph, arrays["vectors"], arrays["placed"])
-        return digest(held, under("rule_", arrays), self._counters, self._pending)
+        learned = under("rule_", arrays) | hashed(under("memory_", arrays))
+        return digest(held, learned, self._counters, self._pending)
 
 
 class Hashed(Protocol):

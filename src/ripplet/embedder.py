@@ -57,6 +57,8 @@ class Embedder:
         reuse_influence: bool = False,
         threads: int | None = None,
         search: str = "auto",
+        half_life: float | None = None,
+        expire_after: float | None = None,
     ) -> None:
         self.dim = dim
         self.rule = rule
@@ -77,6 +79,8 @@ class Embedder:
         self.reuse_influence = reuse_influence
         self.threads = threads
         self.search = search
+        self.half_life = half_life
+        self.expire_after = expire_after
         self._lock = ReadWriteLock()
         self._made_with = self._parameters()
         self._engine = self._new_engine(self._made_with)
@@ -99,10 +103,18 @@ class Embedder:
         batch = Batch.from_any(edges, directed=self.directed)
         return self._apply(batch)
 
-    def add_vertex(self, vertex: Id, neighbours: Sequence[Id] = (), weights: Any = None) -> NDArray[np.float32]:
-        """Let a vertex arrive with its edges; its vector. A known vertex gets these edges in addition."""
+    def add_vertex(
+        self, vertex: Id, neighbours: Sequence[Id] = (), weights: Any = None, time: float | None = None
+    ) -> NDArray[np.float32]:
+        """Let a vertex arrive with its edges; its vector. A known vertex gets these edges in addition.
+
+        Without a `time` it happens at the latest time that an event had.
+        """
         with self._lock.writing():
-            return self._engine.serve_one(self._engine.arrive(vertex, neighbours, weights))
+            if time is None:
+                return self._engine.serve_one(self._engine.arrive(vertex, neighbours, weights))
+            self._engine.apply(Batch.arrival(vertex, neighbours, weights, time))
+            return self._engine.serve_one(self._row(vertex))
 
     def add_edges(self, edges: Any) -> Changes:
         """Apply edges as a batch: `partial_fit` by another name."""
@@ -347,6 +359,7 @@ class Embedder:
             start_size=parameters.first_start,
             change_threshold=parameters.change_threshold,
             directory=parameters.storage_dir,
+            memory=parameters.new_memory(),
         )
         engine.aside = self._lock.aside
         return engine

@@ -14,6 +14,7 @@ from ripplet.changes import Outcome
 from ripplet.counts import COUNTERS, Counts
 from ripplet.digest import Copy, Held, digest
 from ripplet.events import Batch, Id, arrival_columns, as_list
+from ripplet.forgetting.memory import Memory, hashed
 from ripplet.graph.graph import Delta, Graph, joined, under
 from ripplet.readable import Readable, Rows
 from ripplet.rules.anchor import Aside
@@ -40,21 +41,24 @@ class Engine(Readable, Counts):
         start_size: int = 0,
         change_threshold: float = 0.0,
         directory: str | PathLike[str] | None = None,
+        memory: Memory | None = None,
     ) -> None:
-        self.graph, self.rule = graph, rule
+        self.graph, self.rule, self.memory = graph, rule, memory
         self.field = Field(graph, dim, rule.precision, directory)
         self.aside: Aside = nullcontext  # set by whoever keeps readers out while a batch is applied
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
         self.anchor_lag = anchor_lag  # batches between the one that makes an anchor due and the one that takes it over
         self.pending: Pending | None = None
+        if memory is not None:
+            memory.watch(graph)
         self.begin_counting()
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Take in a batch as the initial graph and embed it from nothing."""
         self.field.expect(2 * len(batch))
-        for delta in self.graph.apply(batch):
+        for delta in self._steps(batch):
             self.field.follow(delta)
-        self.events = len(batch)
+        self.events = self._events(batch)
         if self.graph.adjacency.edges:
             self.rule.start(self.field, progress)
         self._note_size()
@@ -64,9 +68,8 @@ class Engine(Readable, Counts):
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
         first_new = self.graph.next_arrival
         self.field.expect(2 * len(batch))
-        steps = self.graph.apply(batch, one_by_one=self.rule.one_by_one)
-        moved, removed, edges = self._move(steps, first_new)
-        due = self._count(len(batch), edges, moved.size + len(removed))
+        moved, removed, edges = self._move(self._steps(batch), first_new)
+        due = self._count(self._events(batch), edges, moved.size + len(removed))
         corrected = self._correct(due, moved)
         if corrected is not None:
             moved = _either(moved, corrected, self.graph.rows)
@@ -80,7 +83,7 @@ class Engine(Readable, Counts):
         """Apply one arrival, in one kernel call where the rule has one; its row."""
         neighbours, column, shares = arrival_columns(vertex, neighbours, weights)
         row, edges, changed = -1, 0, 0
-        if self.pending is None and not self.anchor_lag:  # else an anchor has to know which rows it moved
+        if self.memory is None and self.pending is None and not self.anchor_lag:  # they have to know what it did
             row, edges, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)
         if row < 0:
             self.apply(Batch.arrival(vertex, neighbours, weights))
@@ -89,6 +92,22 @@ class Engine(Readable, Counts):
             self.anchor()
         self.graph.mention_loops()
         return row
+
+    def _steps(self, batch: Batch) -> Iterable[Delta]:
+        """What a batch does to the graph; where edges grow old, the last step is the removal of those that did."""
+        if self.memory is not None:
+            return self.memory.steps(self.graph, batch)
+        return self.graph.apply(batch, one_by_one=self.rule.one_by_one)
+
+    def _events(self, batch: Batch) -> int:
+        """How many events a batch was, once it is applied: an edge that expires is one too."""
+        return len(batch) + (0 if self.memory is None else self.memory.gone)
+
+    def _note_size(self) -> None:
+        super()._note_size()
+        self.edges_then = int(
+            min(self.edges_then, self.graph.adjacency.scale.live)
+        )  # what has faded is no graph to grow
 
     def _correct(self, due: bool, moved: Rows) -> Rows | None:
         """Correct all vectors if it is time, or begin to in the background; the rows that moved, None if none could."""
@@ -173,13 +192,15 @@ class Engine(Readable, Counts):
             "sequence": self.sequence,
             "events": self.events,
             "changes": self.changes,
+            **({} if self.memory is None else {"time": self.memory.time}),
             "bytes": graph.ids.nbytes + graph.adjacency.nbytes + rows * self.field.vectors[:1].nbytes,
         }
 
     def digest(self) -> str:
         """A hash of graph, vectors, coordinates and sequence number that does not depend on how they lie in memory."""
         held = Held(self.graph, self.field.vectors, self.field.placed)
-        return digest(held, self.rule.state(), self.counters(), self.pending)
+        memory = {} if self.memory is None else hashed(self.memory.state())
+        return digest(held, self.rule.state() | memory, self.counters(), self.pending)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays."""
@@ -195,9 +216,11 @@ class Engine(Readable, Counts):
         """Everything as plain arrays, but for an anchor on its way."""
         rows = self.graph.rows
         learned = self.rule.state()
+        memory = {} if self.memory is None else self.memory.state()
         return {
             **{f"graph_{name}": array for name, array in self.graph.state().items()},
             **{f"rule_{name}": array for name, array in learned.items()},
+            **{f"memory_{name}": array for name, array in memory.items()},
             "vectors": self.field.vectors[:rows].copy(),
             "placed": self.field.placed[:rows].copy(),
             "counters": np.array(list(self.counters().values())),
@@ -209,6 +232,9 @@ class Engine(Readable, Counts):
         self.graph = Graph.from_state(
             under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
         )
+        if self.memory is not None:
+            self.memory.restore(under("memory_", state))
+            self.memory.watch(self.graph)
         self.rule.restore(under("rule_", state))
         self.field = self.field.on(self.graph)
         rows = self.graph.rows

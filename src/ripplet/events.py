@@ -7,7 +7,7 @@ given. For the two vertex operations only `src` counts (`dst` repeats it).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeAlias, cast
 
@@ -70,7 +70,7 @@ class Batch:
             target if operations is None else _repeat_source(source, target, operations),
             None if weight is None else weight_column(weight, length),
             operations,
-            None if time is None else _numbers("time", time, length),
+            None if time is None else time_column(time, length),
         )
 
     @classmethod
@@ -96,13 +96,15 @@ class Batch:
         return _from_rows(edges, op)
 
     @classmethod
-    def arrival(cls, vertex: Id, neighbours: Sequence[Id], weights: Any = None) -> Batch:
+    def arrival(cls, vertex: Id, neighbours: Sequence[Id], weights: Any = None, time: float | None = None) -> Batch:
         """One vertex with its edges (perhaps none)."""
         column = id_column(neighbours, "neighbours")
         shares = None if weights is None else weight_column(weights, len(column))
+        rows = max(len(column), 1)
+        times = None if time is None else time_column([time] * rows, rows)
         if not len(column):
-            return cls.vertices([vertex])
-        return cls(id_column([vertex] * len(column), "vertex"), column, shares)
+            return replace(cls.vertices([vertex]), time=times)
+        return cls(id_column([vertex] * len(column), "vertex"), column, shares, time=times)
 
     @classmethod
     def vertices(cls, ids: Any, op: Op = Op.VERTEX) -> Batch:
@@ -217,6 +219,15 @@ def weight_column(values: Any, length: int) -> NDArray[np.float64]:
         row = int(bad.argmax())
         limits = f" from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}" if 0 < stored[row] < np.inf else ""
         raise InvalidValueError.of("weight", f"positive finite numbers{limits}", f"{column[row]} in row {row}")
+    return column
+
+
+def time_column(values: Any, length: int) -> NDArray[np.float64]:
+    """Times as a column, NaN where an event has none, or an error that names the first one that is infinite."""
+    column = _numbers("time", values, length)
+    if np.isinf(column).any():
+        row = int(np.isinf(column).argmax())
+        raise InvalidValueError.of("time", "finite numbers, or NaN for no time", f"{column[row]} in row {row}")
     return column
 
 

@@ -51,7 +51,7 @@ def losses(held: Gatherable, since: Gatherable | None = None, *, bound: bool = F
     if now is None:
         return dict.fromkeys(names)
     rows, vectors = now
-    adjacency = engine.graph.adjacency.to_csr()[rows][:, rows]
+    adjacency = engine.graph.adjacency.to_csr()[rows][:, rows] / engine.graph.adjacency.scale.unit
     objective = Objective(adjacency, *_earlier(engine, rows, None if since is None else since.whole()))
     loss = objective.loss(vectors)
     values: list[float | None] = [loss.smoothness, loss.homophily, loss.total]

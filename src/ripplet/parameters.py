@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ripplet.errors import InvalidValueError, one_of
+from ripplet.forgetting.memory import Memory
 from ripplet.graph.adjacency import REPEATED
 from ripplet.graph.graph import Graph
 from ripplet.parallel import resolve_threads
@@ -50,6 +51,8 @@ class Parameters:
     reuse_influence: bool
     threads: int | None
     search: str
+    half_life: float | None = None
+    expire_after: float | None = None
 
     def __post_init__(self) -> None:
         one_of("rule", self.rule, RULES)
@@ -76,6 +79,8 @@ class Parameters:
             _flag("normalize", self.normalize)
         if self.storage_dir is not None and not Path(self.storage_dir).is_dir():
             raise InvalidValueError.of("storage_dir", "a directory that exists", self.storage_dir)
+        for name in ("half_life", "expire_after"):
+            _time_span(name, getattr(self, name))
         self._check_views()
         self._check_paper()
 
@@ -94,6 +99,9 @@ class Parameters:
             return
         if self.views != "auto":
             raise InvalidValueError.of("views", '"auto" with rule "paper", which has one view of its own', self.views)
+        for name in ("half_life", "expire_after"):
+            if getattr(self, name) is not None:
+                raise InvalidValueError.of(name, 'None with rule "paper", which forgets nothing', getattr(self, name))
         if self.anchor_growth not in ("auto", 0):
             raise InvalidValueError.of("anchor_growth", '0 or "auto" with rule "paper"', self.anchor_growth)
         if self.storage != "auto":
@@ -116,6 +124,12 @@ class Parameters:
     def new_graph(self) -> Graph:
         """An empty graph."""
         return Graph(directed=self.directed, duplicates=self.duplicates)
+
+    def new_memory(self) -> Memory | None:
+        """What the graph forgets as time goes by; None where it keeps everything."""
+        if self.half_life is None and self.expire_after is None:
+            return None
+        return Memory(self.half_life, self.expire_after, directed=self.directed)
 
     def new_rule(self) -> Rule:
         """The rule, having learned nothing yet."""
@@ -183,6 +197,12 @@ def _whole(name: str, value: Any, least: int, most: int | None = None) -> None:
 def _number(name: str, value: Any) -> None:
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= float(value) < float("inf"):
         raise InvalidValueError.of(name, "a number ≥ 0", value)
+
+
+def _time_span(name: str, value: Any) -> None:
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < float("inf")
+    if value is not None and not good:
+        raise InvalidValueError.of(name, "None, or a number > 0 in the unit of the times of events", value)
 
 
 def _flag(name: str, value: Any) -> None:

@@ -111,15 +111,15 @@ class Readable:
         return Standing(
             int(self.graph.arrival[row]),
             int(links.count[row]),
-            float(links.strength[row]),
+            float(links.strength[row]) / self.graph.adjacency.scale.unit,
             bool(self.field.placed[row]),
         )
 
     def neighbours(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
-        links = self.graph.adjacency.links
-        slots = self.graph.adjacency.slots(np.array([row]))[::-1][:most]
-        return links.neighbour[slots].astype(np.int64), links.weight[slots]
+        adjacency = self.graph.adjacency
+        links, slots = adjacency.links, adjacency.slots(np.array([row]))[::-1][:most]
+        return links.neighbour[slots].astype(np.int64), links.weight[slots] / np.float32(adjacency.scale.unit)
 
     # ------------------------------------------------------------------ where they stand
 
@@ -133,7 +133,8 @@ class Readable:
 
     def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
-        edges = as_stored(rows, weights, self.graph.adjacency.duplicates)
+        adjacency = self.graph.adjacency
+        edges = as_stored(rows, weights * np.float32(adjacency.scale.unit), adjacency.duplicates)
         return self.rule.serve(self.rule.preview(self.field, *edges)[None])[0]
 
     def nearest(

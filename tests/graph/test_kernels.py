@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplet.graph import _block_kernels as blocks
+from ripplet.graph import _finding_kernels as finding
 from ripplet.graph import _kernels as kernels
 from ripplet.graph._block_kernels import EDGES, LOOPS, NO_ROOM, TOP, Links
 from ripplet.graph._kernels import ADD, IGNORE, REMOVE, REPLACE, SUM
@@ -133,8 +134,8 @@ def test_remove_vertex_takes_out_its_edges_and_names_those_who_lost(directed: bo
     known = neighbours(links, row)
     shares = [links.weight[kernels.find_slot(links, u, row)] / links.strength[u] for u in known]
     others = {u: [v for v in neighbours(links, u) if v != row] for u in range(ROWS) if u != row}
-    pointing = sum(kernels.has_edge(links, row, u, directed) for u in range(ROWS))
-    pointing += sum(kernels.has_edge(links, u, row, directed) for u in range(ROWS)) if directed else 0
+    pointing = sum(finding.has_edge(links, row, u, directed) for u in range(ROWS))
+    pointing += sum(finding.has_edge(links, u, row, directed) for u in range(ROWS)) if directed else 0
     left = links.heads[EDGES] - pointing
 
     touched, chance = np.empty(len(known), np.int64), np.empty(len(known))
@@ -154,15 +155,15 @@ def test_slots_and_edges_are_found_from_either_end() -> None:
     apply(links, [(ADD, 0, v, 1.0) for v in range(1, ROWS)] + [(ADD, 4, 2, 1.0)], directed=True)
     assert [kernels.find_slot(links, 0, v) - links.begin[0] for v in range(1, ROWS)] == [0, 1, 2, 3, 4]
     assert kernels.find_slot(links, 0, 0) == -1
-    assert kernels._find_pair(links, 2, 0) == (kernels.find_slot(links, 2, 0), kernels.find_slot(links, 0, 2))
-    assert kernels._find_pair(links, 0, 2) == (kernels.find_slot(links, 0, 2), kernels.find_slot(links, 2, 0))
-    assert kernels._find_pair(links, 1, 2) == (-1, -1)
+    assert finding.find_pair(links, 2, 0) == (kernels.find_slot(links, 2, 0), kernels.find_slot(links, 0, 2))
+    assert finding.find_pair(links, 0, 2) == (kernels.find_slot(links, 0, 2), kernels.find_slot(links, 2, 0))
+    assert finding.find_pair(links, 1, 2) == (-1, -1)
     src, dst = np.divmod(np.arange(ROWS * ROWS), ROWS)
     found = np.empty(ROWS * ROWS, np.bool_)
-    kernels.has_edges(links, src, dst, found, True)
+    finding.has_edges(links, src, dst, found, True)
     pairs = {(0, v) for v in range(1, ROWS)} | {(4, 2)}
     assert found.tolist() == [(u, v) in pairs for u, v in zip(src, dst, strict=True)]
-    kernels.has_edges(links, src, dst, found, False)
+    finding.has_edges(links, src, dst, found, False)
     assert found.tolist() == [(u, v) in pairs or (v, u) in pairs for u, v in zip(src, dst, strict=True)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,54 @@ def planted_partition(
     """Equal communities in random order; `inside` and `elsewhere` are the mean degrees to one's own and the others."""
     nested = nested_communities(communities, 1, size, inside, 0.0, elsewhere, seed)
     return replace(nested, name="planted partition")
+
+
+class Drift(NamedTuple):
+    """Edges that come one after the other between vertices whose communities change."""
+
+    edges: NDArray[np.int64]  # (events, 2): a pair may come again
+    time: NDArray[np.float64]  # of each: one unit of time per event
+    labels: NDArray[np.int64]  # (phases, vertices): the community of each vertex, from one move to the next
+    phase: NDArray[np.int64]  # of each event: which of these held
+
+
+def drifting_communities(
+    vertices: int = 600,
+    communities: int = 6,
+    events: int = 6_000,
+    phases: int = 2,
+    moving: float = 1.0,
+    noise: float = 0.1,
+    seed: int = 0,
+) -> Drift:
+    """Communities that hold for `events` events each, whereupon a share `moving` of the vertices go to others.
+
+    Every event is an edge between two vertices of one community, or, with probability `noise`, between any two.
+    """
+    _positive(vertices=vertices, communities=communities, events=events, phases=phases)
+    for name, share in (("moving", moving), ("noise", noise)):
+        if not 0 <= share <= 1:
+            raise InvalidValueError.of(name, "a share between 0 and 1", share)
+    rng = np.random.default_rng(seed)
+    labels = [rng.integers(communities, size=vertices)]
+    while len(labels) < phases:
+        elsewhere = rng.integers(1, max(communities, 2), size=vertices)
+        moved = np.where(rng.random(vertices) < moving, labels[-1] + elsewhere, labels[-1]) % communities
+        labels.append(moved)
+    pairs = [_meetings(label, events, noise, rng) for label in labels]
+    phase = np.repeat(np.arange(phases), events)
+    return Drift(np.concatenate(pairs), np.arange(phase.size, dtype=np.float64), np.stack(labels), phase)
+
+
+def _meetings(labels: NDArray[np.int64], events: int, noise: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Pairs of different vertices: anyone, and with them one of their community, or anyone."""
+    order = np.argsort(labels, kind="stable")
+    size = np.bincount(labels)
+    begin = (np.cumsum(size) - size)[labels]  # where the community of a vertex begins in this order
+    first = rng.integers(labels.size, size=events)
+    inside = order[begin[first] + rng.integers(size[labels[first]])]
+    second = np.where(rng.random(events) < noise, rng.integers(labels.size, size=events), inside)
+    return np.column_stack([first, np.where(first == second, (second + 1) % labels.size, second)])
 
 
 def preferential_attachment(vertices: int = 20_000, edges_per_vertex: int = 5, seed: int = 0) -> Dataset:

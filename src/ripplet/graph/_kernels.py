@@ -28,13 +28,15 @@ from ripplet.graph._block_kernels import (
     has_block,
     take_block,
 )
-from ripplet.graph._hub_kernels import forget_index, index_hub, looked_up, note_place
+from ripplet.graph._finding_kernels import find_pair
+from ripplet.graph._finding_kernels import find_slot as find_slot  # for whoever has only some of the ends
+from ripplet.graph._hub_kernels import forget_index, index_hub, note_place
 from ripplet.intrinsics import prefetch
 
 ADD, REMOVE = 0, 1  # as ripplet.events.Op
 AWAY, HERE = 0, 1  # which way an edge points, seen from an end
 HEAVIEST = 3e38  # a repeated edge gets no heavier than float32 can hold
-SUM, IGNORE, REPLACE = 0, 1, 2  # what a repeated edge does
+SUM, IGNORE, REPLACE, HEAVIER = 0, 1, 2, 3  # what a repeated edge does
 MANY = 1 << (HUB - 1)  # neighbours beyond which a sum is not made anew; not by room, which a restored list has less of
 
 
@@ -84,38 +86,6 @@ def _append(links: Links, row: int, other: int, weight: float, way: int, directe
         note_place(links, row, other, count)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def find_slot(links: Links, row: int, other: int) -> int:
-    """The slot of `other` among the neighbours of `row`, -1 where there is none."""
-    if links.index_at[row] != NO_INDEX:
-        return looked_up(links, row, other)
-    begin = links.begin[row]
-    for at in range(begin, begin + links.count[row]):
-        if links.neighbour[at] == other:
-            return at
-    return -1
-
-
-@njit(cache=True, nogil=True)
-def has_edge(links: Links, src: int, dst: int, directed: bool) -> bool:
-    """Whether the edge is there, read from the end with fewer neighbours where that is enough."""
-    if directed:
-        at = find_slot(links, src, dst)
-        return at >= 0 and links.outgoing[at] > 0
-    if links.count[src] > links.count[dst]:
-        src, dst = dst, src
-    return find_slot(links, src, dst) >= 0
-
-
-@njit(cache=True, nogil=True)
-def has_edges(
-    links: Links, src: NDArray[np.int64], dst: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
-) -> None:
-    """`has_edge`, pair by pair, into `found`."""
-    for i in range(src.size):
-        found[i] = has_edge(links, src[i], dst[i], directed)
-
-
 @njit(cache=True, nogil=True)
 def _resum(links: Links, row: int) -> None:
     """The strength as the sum over the slots in order: what it would be had the edges just come as they are now."""
@@ -140,16 +110,6 @@ def _drop_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     elif room > MIN_ROOM and count * 4 <= 1 << room and has_block(links, room - 1):
         _resize(links, row, room - 1, directed)
     _resum(links, row)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _find_pair(links: Links, src: int, dst: int) -> tuple[int, int]:
-    """The two slots of an edge (-1, -1 where there is none); the shorter list is looked at first."""
-    if links.count[src] <= links.count[dst]:
-        here = find_slot(links, src, dst)
-        return here, find_slot(links, dst, src) if here >= 0 else -1
-    there = find_slot(links, dst, src)
-    return find_slot(links, src, dst) if there >= 0 else -1, there
 
 
 @njit(cache=True, nogil=True)
@@ -196,13 +156,15 @@ def _repeated(known: float, weight: float, repeated: int) -> float:
     """What a known edge weighs when it comes again."""
     if known > 0 and repeated == IGNORE:
         return known
+    if repeated == HEAVIER:
+        return max(known, weight)
     return weight if repeated == REPLACE else float(np.float32(min(np.float64(known) + weight, HEAVIEST)))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _add_edge(links: Links, src: int, dst: int, weight: float, repeated: int, directed: bool) -> float:
     """Add an edge or its weight; returns by how much the weight between the two changed."""
-    here, there = _find_pair(links, src, dst)
+    here, there = find_pair(links, src, dst)
     if here < 0:
         _append(links, src, dst, weight, AWAY, directed)
         _append(links, dst, src, weight, HERE, directed)
@@ -249,7 +211,7 @@ def _take_end(links: Links, row: int, at: int, way: int, directed: bool) -> floa
 @njit(cache=True, nogil=True)
 def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
     """Take an edge out; returns by how much the weight between the two changed (0 where there was none)."""
-    here, there = _find_pair(links, src, dst)
+    here, there = find_pair(links, src, dst)
     if here < 0 or links.outgoing[here] == 0:
         return 0.0
     links.heads[EDGES] -= 1

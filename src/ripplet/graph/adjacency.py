@@ -12,11 +12,15 @@ from ripplet.errors import FormatError, RippletError, one_of
 from ripplet.graph import _block_kernels as blocks
 from ripplet.graph import _kernels as kernels
 from ripplet.graph._block_kernels import Links
+from ripplet.graph._fading_kernels import fade
+from ripplet.graph._finding_kernels import has_edge, has_edges
 from ripplet.graph._hub_kernels import index_is_right
+from ripplet.graph.scale import Scale
 from ripplet.intrinsics import LINE
 from ripplet.storage import Growing, more
 
 REPEATED = {"add": kernels.SUM, "ignore": kernels.IGNORE, "replace": kernels.REPLACE}
+FADING = REPEATED | {"ignore": kernels.HEAVIER}  # it counts once, and that as of its latest mention
 MAX_ROWS = 2**31 - 1
 ROUNDING = 1e-6  # of a sum of float32 weights, ten times over
 
@@ -49,6 +53,11 @@ class Totals(NamedTuple):
     strength: float  # the sum of their weights
     active: int  # rows with edges
 
+    @property
+    def mean_degree(self) -> float:
+        """Ends per row with edges."""
+        return self.ends / max(1, self.active)
+
 
 class Adjacency:
     """Who is connected to whom, by row. Names are the business of `Ids`, the two together that of `Graph`."""
@@ -56,7 +65,8 @@ class Adjacency:
     def __init__(self, *, directed: bool = False, duplicates: str = "add") -> None:
         one_of("duplicates", duplicates, REPEATED)
         self.directed = directed
-        self.duplicates = duplicates
+        self.duplicates, self.repeated = duplicates, REPEATED[duplicates]
+        self.scale = Scale()
         vertex = _one_line([*_VERTEX, *([("in_strength", np.float64)] if directed else [])])
         self._vertices = Growing(vertex, fill=_free(vertex))
         self._slots = Growing([*_SLOT, *(_WAYS if directed else [])])
@@ -112,9 +122,10 @@ class Adjacency:
         return vertices.nbytes + used
 
     def totals(self, rows: int) -> Totals:
-        """Sums over the first rows."""
+        """Sums over the first rows; edges that have faded do not count as ends."""
         degrees = self.links.count[:rows]
-        return Totals(int(degrees.sum()), float(self.links.strength[:rows].sum()), int(np.count_nonzero(degrees)))
+        ends = int(min(degrees.sum(), 2 * self.scale.live))
+        return Totals(ends, float(self.links.strength[:rows].sum()), int(np.count_nonzero(degrees)))
 
     def ensure_rows(self, rows: int) -> None:
         """Make room for rows 0 … rows−1, all without edges."""
@@ -130,9 +141,7 @@ class Adjacency:
         chance = np.empty((op.size, 2))
         done = 0
         while True:
-            done = kernels.apply_edges(
-                self.links, op, pairs, weight, chance, done, REPEATED[self.duplicates], self.directed
-            )
+            done = kernels.apply_edges(self.links, op, pairs, weight, chance, done, self.repeated, self.directed)
             if done == op.size:
                 return chance
             self._grow_arena()
@@ -143,9 +152,7 @@ class Adjacency:
         """Add and remove edges in order, each at one end only: a row and its neighbour; the share that changed."""
         chance, done = np.empty(op.size), 0
         while True:
-            done = kernels.apply_ends(
-                self.links, op, ends, weight, way, chance, done, REPEATED[self.duplicates], self.directed
-            )
+            done = kernels.apply_ends(self.links, op, ends, weight, way, chance, done, self.repeated, self.directed)
             if done == op.size:
                 return chance
             self._grow_arena()
@@ -157,14 +164,18 @@ class Adjacency:
         kernels.remove_vertex(self.links, row, touched, chance, self.directed)
         return touched, chance
 
+    def fade(self, factor: float) -> None:
+        """Multiply all weights by a power of two."""
+        fade(self.links, self.rows, factor, self.directed)
+
     def has_edge(self, src: int, dst: int) -> bool:
         """Whether there is an edge (from src to dst when directed)."""
-        return bool(kernels.has_edge(self.links, src, dst, self.directed))
+        return bool(has_edge(self.links, src, dst, self.directed))
 
     def has_edges(self, src: NDArray[np.int64], dst: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether there is an edge, pair by pair."""
         found = np.empty(src.size, np.bool_)
-        kernels.has_edges(self.links, src, dst, found, self.directed)
+        has_edges(self.links, src, dst, found, self.directed)
         return found
 
     def neighbours(self, row: int) -> NDArray[np.int64]:
@@ -196,6 +207,7 @@ class Adjacency:
         copy._heads[blocks.WIDEST] = self._heads[blocks.WIDEST]
         copy._vertices.array["index_at"] = blocks.NO_INDEX  # which it makes for itself if it has to
         copy._look()
+        copy.scale = self.scale
         return copy
 
     def reordered(self, rows: NDArray[np.int64]) -> Adjacency:
@@ -204,7 +216,9 @@ class Adjacency:
         place[rows] = np.arange(rows.size, dtype=np.int32)
         packed = self.packed(rows)
         packed["neighbour"] = place[packed["neighbour"]]
-        return Adjacency.from_packed(packed, directed=self.directed, duplicates=self.duplicates)
+        other = Adjacency.from_packed(packed, directed=self.directed, duplicates=self.duplicates)
+        other.scale = self.scale
+        return other
 
     def packed(self, rows: NDArray[np.int64] | slice = slice(None)) -> dict[str, NDArray[Any]]:
         """The edges without gaps, rows one after the other, each in its own order: what is saved."""

@@ -49,6 +49,7 @@ class Graph:
         self.ids = Ids()
         self.adjacency = Adjacency(directed=directed, duplicates=duplicates)
         self.next_arrival = 0
+        self.forgets = False  # whether edges may go by themselves: then it is no mistake to remove one that has gone
         self._warned = False
 
     def __len__(self) -> int:
@@ -84,13 +85,13 @@ class Graph:
         return name in self.ids
 
     def has_edge(self, src: Id, dst: Id) -> bool:
-        """Whether there is an edge between two names (from src to dst when directed)."""
+        """Whether there is an edge between two names (from src to dst when directed), or may have been one."""
         rows = self.ids.find_one(src), self.ids.find_one(dst)
-        return min(rows) >= 0 and self.adjacency.has_edge(*rows)
+        return min(rows) >= 0 and (self.forgets or self.adjacency.has_edge(*rows))
 
     def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
-        """Whether there is an edge between two rows (from src to dst when directed), pair by pair."""
-        return self.adjacency.has_edges(src, dst)
+        """Whether there is an edge between two rows (from src to dst when directed), or may have been, pair by pair."""
+        return np.ones(src.size, np.bool_) if self.forgets else self.adjacency.has_edges(src, dst)
 
     def in_order(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
         """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
@@ -98,6 +99,16 @@ class Graph:
         alive = arrival >= 0
         rows = np.flatnonzero(alive if wanted is None else alive & wanted(arrival))
         return rows[np.argsort(arrival[rows], kind="stable")]
+
+    def edges_in_order(self) -> tuple[Adjacency, Rows | None]:
+        """The edges with rows in order of arrival, and which rows these are; None where they lie in that order already.
+
+        So a start does not depend on which rows were free when vertices came.
+        """
+        order = self.in_order()
+        if np.array_equal(order, np.arange(self.rows)):
+            return self.adjacency, None
+        return self.adjacency.reordered(order), order
 
     def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterable[Delta]:
         """Check the whole batch, then apply it step by step (one step per arrival if asked), in the order given.
@@ -165,6 +176,10 @@ class Graph:
     ) -> Delta:
         chance = self.adjacency.apply(op, pairs, weight)
         return Delta(arrived, pairs, self.arrival[pairs], chance, _NO_ROWS, [])
+
+    def remove_pairs(self, pairs: Rows) -> Delta:
+        """Take out edges between rows, in order."""
+        return self._apply_rows(_NO_ROWS, np.full(len(pairs), Op.REMOVE, np.int8), pairs, ones(len(pairs)))
 
     def mention_loops(self) -> None:
         """Warn of self-loops, once. For the caller, when all is done: a warning may be made an error."""

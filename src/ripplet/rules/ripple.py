@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.events import IdColumn
-from ripplet.graph.adjacency import REPEATED, Adjacency
-from ripplet.graph.graph import Delta, Graph, ones
+from ripplet.graph.graph import Delta, ones
 from ripplet.graph.ids import names_for_kernels
 from ripplet.influence import _kernels as influence
 from ripplet.influence.draws import draw_key
@@ -34,6 +33,7 @@ from ripplet.rules.anchor import (
     from_nothing,
     from_others,
     orthogonality_error,
+    per_level,
     side_by_side,
     turn,
     write,
@@ -79,6 +79,7 @@ class RippleRule:
         self.max_reads = max_reads
         self.threads = threads
         self._world: World | None = None
+        self._level = 1.0  # of the weights that its frame was made for
         self._staged = _NOTHING_STAGED
 
     @property
@@ -97,12 +98,16 @@ class RippleRule:
         if world is None or world.links is not links or world.vectors is not field.cells:
             world = self._world = _world(field, self.space, field.placed, field.cells)
             self._staged = _NOTHING_STAGED  # or it would keep arrays alive that have been replaced
+            self._level = field.graph.adjacency.scale.level
+        elif self._level != field.graph.adjacency.scale.level:
+            self._level = field.graph.adjacency.scale.level
+            self.space.set_level(world.frame, self._level)
         return world
 
     def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
         """Embed the graph as it is from nothing, with the views that suit it."""
         with aside():
-            adjacency, order = _in_order(field.graph)
+            adjacency, order = field.graph.edges_in_order()
             rows = field.graph.rows if order is None else order.size
             degree, space, bases = self.first_bases(adjacency, rows, progress)
         write(field, space, bases, order)
@@ -112,9 +117,9 @@ class RippleRule:
         self, adjacency: Ground, rows: int, progress: Progress | None = None
     ) -> tuple[float, Space, list[Basis]]:
         """What a start makes of a graph: the degree its views go by, their coordinates, bases."""
-        degree = _mean_degree(adjacency, rows)
+        degree = adjacency.totals(rows).mean_degree
         space = self._new_space(degree)
-        bases = from_nothing(space, adjacency, rows, self.threads, progress)
+        bases = per_level(adjacency, from_nothing(space, adjacency, rows, self.threads, progress))
         space.settle(bases)
         return degree, space, bases
 
@@ -153,12 +158,14 @@ class RippleRule:
 
         A graph that has become dense since its start gets the views of a dense graph now, once.
         """
-        degree, seed = max(then, _mean_degree(adjacency, len(vectors))), self.seed + sequence
+        degree, seed = max(then, adjacency.totals(len(vectors)).mean_degree), self.seed + sequence
         copy = copy or partial(copied, directory=self.directory)
         if len(self.views(degree)) > len(self.views(then)):
             space = self._new_space(degree)
-            return degree, space, from_others(space, adjacency, vectors, seed, self.threads, copy)
-        return then, old.successor(), corrected(old, adjacency, vectors, seed, self.threads, copy)
+            bases = from_others(space, adjacency, vectors, seed, self.threads, copy)
+            return degree, space, per_level(adjacency, bases)
+        bases = corrected(old, adjacency, vectors, seed, self.threads, copy)
+        return then, old.successor(), per_level(adjacency, bases)
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
@@ -245,7 +252,7 @@ class RippleRule:
         arrays = field.graph.ids.table, self.world(field), field.seen
         if any(mine is not now for mine, now in zip(self._staged[1], arrays, strict=True)):
             edges = field.graph.adjacency
-            stage = set_stage(*arrays, self._turn(0, 0), REPEATED[edges.duplicates], edges.directed)
+            stage = set_stage(*arrays, self._turn(0, 0), edges.repeated, edges.directed)
             self._staged = stage, arrays
         return self._staged[0]
 
@@ -299,28 +306,13 @@ class RippleRule:
 
 def _world(field: Field, space: Space, placed: NDArray[np.uint8], cells: NDArray[Any]) -> World:
     """These rows in these coordinates, on the graph as it is."""
-    return World(field.graph.adjacency.links, field.graph.arrival, placed, cells, space.frame(np.float32))
+    adjacency = field.graph.adjacency
+    return World(adjacency.links, field.graph.arrival, placed, cells, space.frame(np.float32, adjacency.scale.level))
 
 
 def learned(mean_degree: float, space: Space) -> dict[str, NDArray[Any]]:
     """Coordinates, and the degree that their views were chosen by, as arrays."""
     return space.state() | {"mean_degree": np.array(mean_degree)}
-
-
-def _in_order(graph: Graph) -> tuple[Adjacency, Rows | None]:
-    """The edges with rows in order of arrival, and which rows these are; None where they lie in that order already.
-
-    So a start does not depend on which rows were free when vertices came.
-    """
-    order = graph.in_order()
-    if np.array_equal(order, np.arange(graph.rows)):
-        return graph.adjacency, None
-    return graph.adjacency.reordered(order), order
-
-
-def _mean_degree(adjacency: Ground, rows: int) -> float:
-    totals = adjacency.totals(rows)
-    return totals.ends / max(1, totals.active)
 
 
 def _admit_part(world: World, rows: Rows, first: int, last: int) -> None:

@@ -28,6 +28,11 @@ Ground = Adjacency | Elsewhere
 """What a view looks at."""
 
 
+def level_of(adjacency: Ground) -> float:
+    """The level of the weights of a graph; where it lies elsewhere they do not fade."""
+    return adjacency.scale.level if isinstance(adjacency, Adjacency) else 1.0
+
+
 def operator_on(device: str, adjacency: Ground, rows: int, tau: float, threads: int) -> Operator:
     """The operator of a view on a device; a GPU is never chosen unasked, because its last bits are its own."""
     if not isinstance(adjacency, Adjacency):
