@@ -150,23 +150,6 @@ def test_remove_vertex_takes_out_its_edges_and_names_those_who_lost(directed: bo
         assert links.strength[u] == sum(map(float, weights))
 
 
-def test_slots_and_edges_are_found_from_either_end() -> None:
-    links = empty(256, directed=True)
-    apply(links, [(ADD, 0, v, 1.0) for v in range(1, ROWS)] + [(ADD, 4, 2, 1.0)], directed=True)
-    assert [kernels.find_slot(links, 0, v) - links.begin[0] for v in range(1, ROWS)] == [0, 1, 2, 3, 4]
-    assert kernels.find_slot(links, 0, 0) == -1
-    assert finding.find_pair(links, 2, 0) == (kernels.find_slot(links, 2, 0), kernels.find_slot(links, 0, 2))
-    assert finding.find_pair(links, 0, 2) == (kernels.find_slot(links, 0, 2), kernels.find_slot(links, 2, 0))
-    assert finding.find_pair(links, 1, 2) == (-1, -1)
-    src, dst = np.divmod(np.arange(ROWS * ROWS), ROWS)
-    found = np.empty(ROWS * ROWS, np.bool_)
-    finding.has_edges(links, src, dst, found, True)
-    pairs = {(0, v) for v in range(1, ROWS)} | {(4, 2)}
-    assert found.tolist() == [(u, v) in pairs for u, v in zip(src, dst, strict=True)]
-    finding.has_edges(links, src, dst, found, False)
-    assert found.tolist() == [(u, v) in pairs or (v, u) in pairs for u, v in zip(src, dst, strict=True)]
-
-
 def test_a_moved_row_keeps_its_slots_and_gives_its_block_back() -> None:
     links = empty(64, directed=True)
     apply(links, [(ADD, 0, 3, 1.0), (ADD, 5, 0, 2.0)], directed=True)

@@ -15,16 +15,17 @@ from ripplet.graph.adjacency import Adjacency
 from ripplet.graph.scale import FAINTEST, Scale
 
 HEIGHT = 20.0  # half-lives after which everything written down is halved as many times
+FADED_AT_MOST = 16.0  # of so many edges one counts as alive: what anchors cost goes by that
 LOWEST = -500  # powers of two: what is that old is as good as nothing, whatever it weighed
 
 
 class Decay:
-    """How weights are written down at a time, and what all that came still weighs."""
+    """How weights are written down at a time, and how many of those that came have not faded."""
 
     def __init__(self, half_life: float) -> None:
         self.half_life = half_life
         self.halvings = 0.0  # of everything so far
-        self.mass = self.mentions = self.squares = 0.0  # sums over all edges that came: weight, 2^age, its square
+        self.mentions = self.squares = 0.0  # over all edges that came, the sums of what a weight of one is now
 
     def powers(self, times: Times) -> NDArray[np.float64]:
         """What a weight of one that comes at these times is written down as."""
@@ -37,35 +38,33 @@ class Decay:
         height = now / self.half_life - self.halvings
         if height < HEIGHT:
             return
-        times = np.floor(height)
+        times = 2 * np.floor(height / 2)  # even: then roots of weights, which anchors work with, are exact too
         factor = 0.5 ** min(float(times), -LOWEST)
         adjacency.fade(factor)
         self.halvings += float(times)
         if self.squares:  # they fade no further than weights do
-            self.mass, self.mentions = max(self.mass * factor, FAINTEST), max(self.mentions * factor, FAINTEST)
+            self.mentions = max(self.mentions * factor, FAINTEST)
             self.squares = max(self.squares * factor**2, FAINTEST**2)
 
     def written(self, weight: Times | None, times: Times, came: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Weights as they are written down; those of edges that come are remembered in the sums."""
+        """Weights as they are written down; those of edges that come are counted."""
         powers = self.powers(times)
-        written = powers if weight is None else weight * powers
-        self.mass += float(written[came].sum())
         self.mentions += float(powers[came].sum())
         self.squares += float(np.square(powers[came]).sum())
-        return np.maximum(written, FAINTEST)
+        return np.maximum(powers if weight is None else weight * powers, FAINTEST)
 
     def scale(self, now: float, edges: int) -> Scale:
         """What weights mean now, in a graph of so many edges."""
         unit = float(self.powers(np.array([now]))[0])
         if not self.squares:
             return Scale(unit=unit)
-        live = max(min(self.mentions * (self.mentions / self.squares), float(edges)), 1.0)
-        return Scale(unit, self.mass / live, live)
+        live = min(self.mentions * (self.mentions / self.squares), float(edges))
+        return Scale(unit, max(live, edges / FADED_AT_MOST, 1.0))
 
     def state(self) -> NDArray[np.float64]:
         """All of it as one array."""
-        return np.array([self.halvings, self.mass, self.mentions, self.squares])
+        return np.array([self.halvings, self.mentions, self.squares])
 
     def restore(self, state: NDArray[np.float64]) -> None:
         """Take over what `state` gave."""
-        self.halvings, self.mass, self.mentions, self.squares = state.tolist()
+        self.halvings, self.mentions, self.squares = state.tolist()

@@ -12,5 +12,4 @@ class Scale(NamedTuple):
     """What weights are measured by. Where nothing fades they mean what they say."""
 
     unit: float = 1.0  # what a weight of one that comes now is written down as
-    level: float = 1.0  # grows as the mean weight of what has not faded does
     live: float = float("inf")  # how many edges have not faded: the effective number of them, at most all

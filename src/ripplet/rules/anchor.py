@@ -15,7 +15,7 @@ from ripplet.rules.field import Field
 from ripplet.storage import Growing
 from ripplet.views.base import Basis, Progress
 from ripplet.views.blocks import copied
-from ripplet.views.devices import Ground, level_of
+from ripplet.views.devices import Ground, unit_of
 from ripplet.views.operators import AT_ONCE, cross, total
 from ripplet.views.space import Space
 
@@ -86,10 +86,10 @@ def from_nothing(
         ]
 
 
-def per_level(adjacency: Ground, bases: list[Basis]) -> list[Basis]:
-    """The bases with τ and centre for weights of level one, as `Space` keeps them: what weights fade by is no news."""
-    level = level_of(adjacency)
-    return [replace(basis, tau=basis.tau / level, centre=basis.centre / level) for basis in bases]
+def per_unit(adjacency: Ground, bases: list[Basis]) -> list[Basis]:
+    """The bases with τ and centre as `Space` keeps them: measured by a weight of one that comes now."""
+    unit = unit_of(adjacency)
+    return [replace(basis, tau=basis.tau / unit, centre=basis.centre / unit) for basis in bases]
 
 
 def turn(old: Space, new: Space, bases: list[Basis], before: NDArray[Any], threads: int) -> None:
@@ -165,7 +165,7 @@ def grams(space: Space, field: Field, threads: int) -> list[NDArray[np.float64]]
     """Per view, the inner products Σ (d+τ) x x' of its columns; those of all rows are the sums of those of some."""
     rows, links = field.graph.rows, field.graph.adjacency.links
     found = []
-    for part, tau in zip(space.parts, space.tau * field.graph.adjacency.scale.level, strict=True):
+    for part, tau in zip(space.parts, space.tau * field.graph.adjacency.scale.unit, strict=True):
         columns = field.vectors[:rows, part]
         measure = np.where(links.count[:rows] > 0, links.strength[:rows] + tau, 0.0)
         found.append(cross(columns, columns, threads, measure))

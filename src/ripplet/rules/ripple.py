@@ -33,7 +33,7 @@ from ripplet.rules.anchor import (
     from_nothing,
     from_others,
     orthogonality_error,
-    per_level,
+    per_unit,
     side_by_side,
     turn,
     write,
@@ -79,7 +79,7 @@ class RippleRule:
         self.max_reads = max_reads
         self.threads = threads
         self._world: World | None = None
-        self._level = 1.0  # of the weights that its frame was made for
+        self._unit = 1.0  # of the weights that its frame was made for
         self._staged = _NOTHING_STAGED
 
     @property
@@ -98,10 +98,10 @@ class RippleRule:
         if world is None or world.links is not links or world.vectors is not field.cells:
             world = self._world = _world(field, self.space, field.placed, field.cells)
             self._staged = _NOTHING_STAGED  # or it would keep arrays alive that have been replaced
-            self._level = field.graph.adjacency.scale.level
-        elif self._level != field.graph.adjacency.scale.level:
-            self._level = field.graph.adjacency.scale.level
-            self.space.set_level(world.frame, self._level)
+            self._unit = field.graph.adjacency.scale.unit
+        elif self._unit != field.graph.adjacency.scale.unit:
+            self._unit = field.graph.adjacency.scale.unit
+            self.space.set_unit(world.frame, self._unit)
         return world
 
     def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
@@ -119,7 +119,7 @@ class RippleRule:
         """What a start makes of a graph: the degree its views go by, their coordinates, bases."""
         degree = adjacency.totals(rows).mean_degree
         space = self._new_space(degree)
-        bases = per_level(adjacency, from_nothing(space, adjacency, rows, self.threads, progress))
+        bases = per_unit(adjacency, from_nothing(space, adjacency, rows, self.threads, progress))
         space.settle(bases)
         return degree, space, bases
 
@@ -163,9 +163,9 @@ class RippleRule:
         if len(self.views(degree)) > len(self.views(then)):
             space = self._new_space(degree)
             bases = from_others(space, adjacency, vectors, seed, self.threads, copy)
-            return degree, space, per_level(adjacency, bases)
+            return degree, space, per_unit(adjacency, bases)
         bases = corrected(old, adjacency, vectors, seed, self.threads, copy)
-        return then, old.successor(), per_level(adjacency, bases)
+        return then, old.successor(), per_unit(adjacency, bases)
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
@@ -307,7 +307,7 @@ class RippleRule:
 def _world(field: Field, space: Space, placed: NDArray[np.uint8], cells: NDArray[Any]) -> World:
     """These rows in these coordinates, on the graph as it is."""
     adjacency = field.graph.adjacency
-    return World(adjacency.links, field.graph.arrival, placed, cells, space.frame(np.float32, adjacency.scale.level))
+    return World(adjacency.links, field.graph.arrival, placed, cells, space.frame(np.float32, adjacency.scale.unit))
 
 
 def learned(mean_degree: float, space: Space) -> dict[str, NDArray[Any]]:

@@ -69,10 +69,11 @@ def check_parameters(
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Refuse parameters that are not those of the directory; those that are not given are."""
-    asked = _parameters(Parameters.from_json(kept["parameters"]) | dict(given)).to_json()
+    there = Parameters.from_json(kept["parameters"])
+    known, asked = (_parameters(there | dict(more)).to_json() for more in ({}, given))  # it may be older than some
     asked["anchor_lag"] = kept["anchor_lag"] if anchor_lag is None else anchor_lag
     _check_shards(kept, beside)
-    for name, value in {**kept, **kept["parameters"]}.items():
+    for name, value in {**kept, **known}.items():
         if name in asked and asked[name] != value and name not in FREE:
             raise InvalidValueError(
                 f"{name}: expected {value!r}, with which this directory was made, got {asked[name]!r}; leave it out, "

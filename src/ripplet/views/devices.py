@@ -28,9 +28,9 @@ Ground = Adjacency | Elsewhere
 """What a view looks at."""
 
 
-def level_of(adjacency: Ground) -> float:
-    """The level of the weights of a graph; where it lies elsewhere they do not fade."""
-    return adjacency.scale.level if isinstance(adjacency, Adjacency) else 1.0
+def unit_of(adjacency: Ground) -> float:
+    """What a weight of one that comes now is written down as; in a graph that lies elsewhere weights do not fade."""
+    return adjacency.scale.unit if isinstance(adjacency, Adjacency) else 1.0
 
 
 def operator_on(device: str, adjacency: Ground, rows: int, tau: float, threads: int) -> Operator:

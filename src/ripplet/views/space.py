@@ -55,19 +55,19 @@ class Space:
         self.turn = turn
         self._serve = partial(_serve, self.serving, self.normalize, None if turn is None else turn.astype(np.float32))
 
-    def frame(self, kind: Any, level: float = 1.0) -> Frame:
-        """What a refresh needs, in the precision of the rows, where weights have this level."""
+    def frame(self, kind: Any, unit: float = 1.0) -> Frame:
+        """What a refresh needs, in the precision of the rows, where a weight of one is written down as this."""
         top = np.array([max(self.mu[part].max(initial=0.0), 1e-12) for part in self.parts])
         bounds, ridge = self.serving.bounds, [view.ridge for view in self.views]
         mu = np.maximum(self.mu / np.repeat(top, np.diff(bounds)), SMALLEST_MU)
         frame = Frame(bounds, np.stack([self.tau, top, ridge], axis=1), np.stack([mu, self.centre]).astype(kind))
-        self.set_level(frame, level)
+        self.set_unit(frame, unit)
         return frame
 
-    def set_level(self, frame: Frame, level: float) -> None:
-        """Have a frame of these coordinates for weights of another level: τ and the centre go with them."""
-        frame.views[:, 0] = self.tau * level
-        frame.columns[1] = self.centre * level
+    def set_unit(self, frame: Frame, unit: float) -> None:
+        """Have a frame of these coordinates for another unit of weights: τ and the centre are in it."""
+        frame.views[:, 0] = self.tau * unit
+        frame.columns[1] = self.centre * unit
 
     def scale(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Rows as readers get them, but for the turn; what is compared when neighbours are sought."""
