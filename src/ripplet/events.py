@@ -231,6 +231,11 @@ def time_column(values: Any, length: int) -> NDArray[np.float64]:
     return column
 
 
+def known_times(column: NDArray[np.float64]) -> list[float | None]:
+    """Times as JSON has them: None where an event has none."""
+    return [None if np.isnan(time) else time for time in column.tolist()]
+
+
 def _operations(values: Any, length: int) -> NDArray[np.int8]:
     column = _numbers("op", values, length)
     bad = ~np.isin(column, [op.value for op in Op])

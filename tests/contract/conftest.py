@@ -20,6 +20,7 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "ripple, directed, one column": {"directed": True, "dim": 1, "duplicates": "replace"},
     "ripple, until nobody is new": {"depth": None, "anchor_growth": 0.4, "duplicates": "ignore"},
+    "ripple, forgetting": {"half_life": 30.0, "expire_after": 500.0, "anchor_growth": 0.2},
     "paper": {"rule": "paper"},
     "paper, deep, directed": {"rule": "paper", "depth": None, "directed": True, "on_empty": "zero"},
     "paper, reusing": {"rule": "paper", "depth": 3, "reuse_influence": True, "on_empty": "resample"},

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ripplet._version import __version__
 from ripplet.errors import FormatError, InvalidValueError
 from ripplet.state import files
-from ripplet.state.files import MANIFEST, read_arrays, read_meta, write_arrays
+from ripplet.state.files import FORMAT_VERSION, MANIFEST, read_arrays, read_meta, write_arrays
 
 OLD = {"rows": np.arange(6, dtype=np.float32).reshape(2, 3), "flags": np.array([True, False])}
 NEW = {"rows": np.ones((3, 3), np.float32)}
@@ -86,7 +86,7 @@ def test_the_manifest_says_what_is_there(tmp_path: Path) -> None:
     assert {key: manifest[key] for key in ("format", "kind", "version", "ripplet", "meta")} == {
         "format": "ripplet",
         "kind": "snapshot",
-        "version": 1,
+        "version": FORMAT_VERSION,
         "ripplet": __version__,
         "meta": META,
     }

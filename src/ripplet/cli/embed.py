@@ -36,12 +36,15 @@ def embed(
     directed: o.Directed = None,
     duplicates: o.Duplicates = None,
     max_reads: o.MaxReads = None,
+    half_life: o.HalfLife = None,
+    expire_after: o.ExpireAfter = None,
     setting: o.Settings = None,
     json: o.Json = False,
 ) -> None:
     """Embed a graph from a list of its edges: a start on the first ones, then one small step after another."""
     model = o.given(dim=dim, rule=rule, depth=depth, seed=seed, anchor_growth=anchor_growth, threads=threads)
-    model |= o.given(directed=directed, duplicates=duplicates, max_reads=max_reads) | o.settings(setting)
+    model |= o.given(directed=directed, duplicates=duplicates, max_reads=max_reads)
+    model |= o.given(half_life=half_life, expire_after=expire_after) | o.settings(setting)
     read = o.given(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
 
     from ripplet.cli.embed_run import Job

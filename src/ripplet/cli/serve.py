@@ -73,12 +73,14 @@ def serve(
     directed: o.Directed = None,
     duplicates: o.Duplicates = None,
     max_reads: o.MaxReads = None,
+    half_life: o.HalfLife = None,
+    expire_after: o.ExpireAfter = None,
     setting: o.Settings = None,
 ) -> None:
     """Serve a model over HTTP, its state kept in a directory: what was answered with success survives a crash."""
     model = o.given(dim=dim, rule=rule, depth=depth, seed=seed, anchor_growth=anchor_growth, threads=threads)
     model |= o.given(anchor_lag=anchor_lag, directed=directed, duplicates=duplicates, max_reads=max_reads)
-    model |= o.settings(setting)
+    model |= o.given(half_life=half_life, expire_after=expire_after) | o.settings(setting)
     try:
         from ripplet.service import logs, server
         from ripplet.service.security import Tokens

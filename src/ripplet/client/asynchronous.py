@@ -32,10 +32,16 @@ class AsyncClient:
         self._retries = retries
 
     async def add_vertex(
-        self, vertex: Id, neighbours: Sequence[Id] = (), weights: Weights = None, *, key: str | None = None
+        self,
+        vertex: Id,
+        neighbours: Sequence[Id] = (),
+        weights: Weights = None,
+        time: float | None = None,
+        *,
+        key: str | None = None,
     ) -> Vector:
         """Let a vertex arrive with its edges; its vector."""
-        await self._send(calls.add_vertex(vertex, neighbours, weights, key))
+        await self._send(calls.add_vertex(vertex, neighbours, weights, key, time))
         return (await self.vectors([vertex]))[0]
 
     async def add_edges(self, edges: Any, *, key: str | None = None) -> dict[str, Any]:

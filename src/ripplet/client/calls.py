@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.errors import InvalidValueError, RippletError, UnknownVertexError
-from ripplet.events import Batch, Id, as_list
+from ripplet.events import Batch, Id, as_list, known_times
 
 Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None
@@ -78,11 +78,15 @@ class BatchChanges:
     last: bool = True
 
 
-def add_vertex(vertex: Id, neighbours: Sequence[Id], weights: Weights, key: str | None) -> Call:
+def add_vertex(
+    vertex: Id, neighbours: Sequence[Id], weights: Weights, key: str | None, time: float | None = None
+) -> Call:
     """A vertex arrives."""
     arrival: dict[str, Any] = {"id": vertex, "neighbours": list(neighbours)}
     if weights is not None:
         arrival["weights"] = list(weights)
+    if time is not None:
+        arrival["time"] = float(time)
     return Call("POST", "/v1/arrivals", {"key": key or new_key(), "arrivals": [arrival]})
 
 
@@ -92,8 +96,10 @@ def add_edges(edges: Any, key: str | None) -> Call:
     if batch.op is not None:
         raise InvalidValueError.of("edges", "edges to add; removals have methods of their own", "a batch of operations")
     columns: list[list[Any]] = [as_list(batch.src), as_list(batch.dst)]
-    if batch.weight is not None:
-        columns.append(batch.weight.tolist())
+    if batch.weight is not None or batch.time is not None:
+        columns.append([1.0] * len(batch) if batch.weight is None else batch.weight.tolist())
+    if batch.time is not None:
+        columns.append(known_times(batch.time))
     return Call("POST", "/v1/edges", {"key": key or new_key(), "edges": list(zip(*columns, strict=True))})
 
 

@@ -32,10 +32,16 @@ class Client:
         self._retries = retries
 
     def add_vertex(
-        self, vertex: Id, neighbours: Sequence[Id] = (), weights: Weights = None, *, key: str | None = None
+        self,
+        vertex: Id,
+        neighbours: Sequence[Id] = (),
+        weights: Weights = None,
+        time: float | None = None,
+        *,
+        key: str | None = None,
     ) -> Vector:
         """Let a vertex arrive with its edges; its vector."""
-        self._send(calls.add_vertex(vertex, neighbours, weights, key))
+        self._send(calls.add_vertex(vertex, neighbours, weights, key, time))
         return self.vectors([vertex])[0]
 
     def add_edges(self, edges: Any, *, key: str | None = None) -> dict[str, Any]:

@@ -34,6 +34,11 @@ class ShardedEmbedder(Embedder):
             raise InvalidValueError.of("shards", "a whole number ≥ 1", shards)
         if parameters.get("rule", "ripple") != "ripple":
             raise InvalidValueError.of("rule", '"ripple" on shards: others run on one machine', parameters["rule"])
+        for name in ("half_life", "expire_after"):
+            if parameters.get(name) is not None:
+                raise InvalidValueError.of(
+                    name, "None on shards: a model that forgets runs on one machine", parameters[name]
+                )
         self.shards, self.address = shards, address
         self._actors = Actors(shards, address)
         super().__init__(**parameters)

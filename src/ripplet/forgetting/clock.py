@@ -22,6 +22,10 @@ class Clock:
         """How long it is since the first time that was seen."""
         return 0.0 if np.isnan(self.latest) else self.latest - self.first
 
+    def state(self) -> Times:
+        """The first time seen and the latest; nothing where there was none."""
+        return np.array([] if np.isnan(self.first) else [self.first, self.latest])
+
     def read(self, time: Times | None, events: int) -> Times:
         """When events happened, counted from the first time seen; one that does not say, with the latest before it."""
         if time is None or np.isnan(time).all():

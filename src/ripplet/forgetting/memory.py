@@ -77,7 +77,7 @@ class Memory:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays."""
-        state: dict[str, NDArray[Any]] = {"clock": np.array([self.clock.first, self.clock.latest])}
+        state: dict[str, NDArray[Any]] = {"clock": self.clock.state()}
         if self.decay is not None:
             state["decay"] = self.decay.state()
         if self.window is not None:
@@ -86,7 +86,7 @@ class Memory:
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.clock = Clock(*state["clock"].tolist())
+        self.clock = Clock(*state["clock"].tolist())  # of no time yet, where it is empty
         if self.decay is not None:
             self.decay.restore(state["decay"])
         if self.window is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ripplet.errors import InvalidValueError
-from ripplet.events import Batch, Id, as_list
+from ripplet.events import Batch, Id, as_list, known_times
 from ripplet.io.backoff import PATIENCE, UnreachableError, patiently
 from ripplet.io.connect import address_parts, made_for_broker
 
@@ -154,11 +154,13 @@ class KafkaTarget:
 
 
 def messages(batch: Batch) -> Iterator[bytes]:
-    """Every event as a message of its own: `[src, dst, weight]`, or an object where it has an operation."""
+    """Every event as a message of its own: `[src, dst, weight]`, or an object where it has an operation or a time."""
     columns: dict[str, list[Any]] = {"src": as_list(batch.src), "dst": as_list(batch.dst)}
     for name in ("weight", "op"):
         if (column := getattr(batch, name)) is not None:
             columns[name] = column.tolist()
+    if batch.time is not None:
+        columns["time"] = known_times(batch.time)
     for row in zip(*columns.values(), strict=True):
-        value = dict(zip(columns, row, strict=True)) if "op" in columns else row
+        value = dict(zip(columns, row, strict=True)) if columns.keys() & {"op", "time"} else row
         yield json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -117,7 +117,8 @@ class Previewed(BaseModel):
 
 _ID: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": MAX_ID_BYTES}]}
 _WEIGHT: dict[str, Any] = {"type": "number", "minimum": 1e-30, "maximum": 1e30}
-_EDGE = {"type": "array", "prefixItems": [_ID, _ID, _WEIGHT], "items": False, "minItems": 2, "maxItems": 3}
+_TIME: dict[str, Any] = {"type": ["number", "string", "null"], "description": "a number, or ISO 8601"}
+_EDGE = {"type": "array", "prefixItems": [_ID, _ID, _WEIGHT, _TIME], "items": False, "minItems": 2, "maxItems": 4}
 _PAIR = {"type": "array", "prefixItems": [_ID, _ID], "items": False, "minItems": 2, "maxItems": 2}
 _ARRIVAL = {
     "type": "object",
@@ -125,7 +126,7 @@ _ARRIVAL = {
         "id": _ID,
         "neighbours": {"type": "array", "items": _ID},
         "weights": {"type": "array", "items": _WEIGHT, "description": "one per neighbour"},
-        "time": {"type": "number"},
+        "time": _TIME,
     },
     "required": ["id"],
     "additionalProperties": False,
