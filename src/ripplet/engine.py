@@ -192,9 +192,8 @@ class Engine(Readable, Counts):
             "sequence": self.sequence,
             "events": self.events,
             "changes": self.changes,
-            **({} if self.memory is None else {"time": self.memory.time}),
             "bytes": graph.ids.nbytes + graph.adjacency.nbytes + rows * self.field.vectors[:1].nbytes,
-        }
+        } | ({} if self.memory is None else {"time": self.memory.time, "memory_bytes": self.memory.nbytes})
 
     def digest(self) -> str:
         """A hash of graph, vectors, coordinates and sequence number that does not depend on how they lie in memory."""

@@ -80,9 +80,16 @@ class Parameters:
         if self.storage_dir is not None and not Path(self.storage_dir).is_dir():
             raise InvalidValueError.of("storage_dir", "a directory that exists", self.storage_dir)
         for name in ("half_life", "expire_after"):
-            _time_span(name, getattr(self, name))
+            self._check_span(name, getattr(self, name))
         self._check_views()
         self._check_paper()
+
+    def _check_span(self, name: str, value: Any) -> None:
+        good = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < float("inf")
+        if value is not None and not good:
+            raise InvalidValueError.of(name, "None, or a number > 0 in the unit of the times of events", value)
+        if value is not None and self.rule != "ripple":
+            raise InvalidValueError.of(name, f'None with rule "{self.rule}": only "ripple" forgets', value)
 
     def _check_views(self) -> None:
         if isinstance(self.views, str):
@@ -99,9 +106,6 @@ class Parameters:
             return
         if self.views != "auto":
             raise InvalidValueError.of("views", '"auto" with rule "paper", which has one view of its own', self.views)
-        for name in ("half_life", "expire_after"):
-            if getattr(self, name) is not None:
-                raise InvalidValueError.of(name, 'None with rule "paper", which forgets nothing', getattr(self, name))
         if self.anchor_growth not in ("auto", 0):
             raise InvalidValueError.of("anchor_growth", '0 or "auto" with rule "paper"', self.anchor_growth)
         if self.storage != "auto":
@@ -197,12 +201,6 @@ def _whole(name: str, value: Any, least: int, most: int | None = None) -> None:
 def _number(name: str, value: Any) -> None:
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= float(value) < float("inf"):
         raise InvalidValueError.of(name, "a number ≥ 0", value)
-
-
-def _time_span(name: str, value: Any) -> None:
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < float("inf")
-    if value is not None and not good:
-        raise InvalidValueError.of(name, "None, or a number > 0 in the unit of the times of events", value)
 
 
 def _flag(name: str, value: Any) -> None:

@@ -56,6 +56,23 @@ def test_options_reach_the_model(tmp_path, edges):
     assert np.abs(usual - vectors("--rule", "paper", "--set", "on_empty=zero")).max() > 0.01
 
 
+def test_a_graph_that_forgets_loses_its_old_edges(tmp_path):
+    file = tmp_path / "edges.csv"
+    rows = [f"{u},{(u + step) % 30},{60 * (u + 30 * step)}" for step in (1, 2, 3) for u in range(30)]
+    file.write_text("src,dst,time\n" + "\n".join(rows))
+
+    def vectors(*options):
+        invoke("embed", file, "-o", tmp_path / "v.npz", "--dim", 4, "--time", "time", *options)
+        with np.load(tmp_path / "v.npz") as kept:
+            return kept["vectors"]
+
+    usual = vectors()
+    assert np.abs(usual - vectors("--half-life", 600)).max() > 0.01
+    fading = vectors("--half-life", 600, "--expire-after", 900)
+    assert (fading == 0).all(axis=1).any()  # who has met nobody in a quarter of an hour
+    assert not (usual == 0).all(axis=1).any()
+
+
 def test_the_log_of_changes_ends_at_the_vectors(tmp_path, edges):
     log = tmp_path / "log.jsonl"
     invoke(

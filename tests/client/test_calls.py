@@ -19,6 +19,15 @@ def test_every_batch_has_a_key_of_its_own_or_the_one_given() -> None:
     assert calls.remove_vertices(["a"], "mine").body["key"] == "mine"
 
 
+def test_times_go_along() -> None:
+    edges = Batch.of(["a", "b"], ["b", "c"], time=[7.5, float("nan")])
+    assert calls.add_edges(edges, None).body["edges"] == [("a", "b", 1.0, 7.5), ("b", "c", 1.0, None)]
+    assert calls.add_vertex("v", ["a"], None, None, 3).body["arrivals"] == [
+        {"id": "v", "neighbours": ["a"], "time": 3.0}
+    ]
+    assert calls.add_vertex("v", [], None, None).body["arrivals"] == [{"id": "v", "neighbours": []}]
+
+
 def test_removals_are_not_edges() -> None:
     with pytest.raises(InvalidValueError, match="removals"):
         calls.add_edges(Batch.of(["a"], ["b"], op=[1]), None)

@@ -21,6 +21,21 @@ def client(service: Any) -> Iterator[ripplet.Client]:
         yield made
 
 
+def test_times_reach_the_model(start: Any) -> None:
+    parameters = {"dim": 4, "threads": 1, "half_life": 10.0, "expire_after": 35.0, "anchor_growth": 0}
+    service, model = start(parameters=parameters), ripplet.Embedder(**parameters)
+    ring = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 5)]
+    edges = ripplet.Batch.of(*map(list, zip(*ring, strict=True)), time=[i / 4 for i in range(len(ring))])
+    with ripplet.Client(service.url) as client:
+        for target in (client, model):
+            target.add_edges(edges)
+            target.add_vertex("v", [0, 1], [1.0, 2.0], 40.0)
+            target.add_vertex("w", ["v"], time=50.0)
+        assert client.vertex("v")["strength"] == pytest.approx(0.5 * (1 + 2) + 1)
+        assert client.stats()["edges"] == model.engine.edges < len(ring)
+        assert client.stats(digest=True)["digest"] == model.digest()
+
+
 def test_it_does_what_an_embedder_does(start: Any) -> None:
     service = start()
     ring = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 5)]

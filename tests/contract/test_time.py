@@ -253,5 +253,14 @@ def test_a_directory_keeps_how_it_forgets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["half_life", "expire_after"])
 def test_rule_paper_forgets_nothing(name: str) -> None:
-    with pytest.raises(ValueError, match=rf'{name}: expected None with rule "paper"'):
+    with pytest.raises(ValueError, match=rf'{name}: expected None with rule "paper": only "ripple" forgets'):
         Embedder(rule="paper", **{name: 1.0})
+
+
+@pytest.mark.parametrize("name", ["half_life", "expire_after"])
+def test_shards_forget_nothing(name: str) -> None:
+    pytest.importorskip("ray", reason="needs ripplet[cluster]")
+    from ripplet.cluster import ShardedEmbedder
+
+    with pytest.raises(ValueError, match=rf"{name}: expected None on shards"):
+        ShardedEmbedder(shards=2, **{name: 1.0})

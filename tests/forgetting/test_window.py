@@ -53,6 +53,15 @@ def test_the_state_does_not_depend_on_how_it_came_about() -> None:
     assert len(again) == len(one) == 250
 
 
+@pytest.mark.parametrize("count", [5_000, 21_000, 40_000])
+def test_an_edge_takes_as_much_memory_as_is_said(count: int) -> None:
+    pairs, times = many(count)
+    window = Window(1.0)
+    for part in np.array_split(np.arange(count), 100):
+        noted(window, pairs[part], times[part])
+    assert 90 < window.nbytes / count < 190
+
+
 def test_directed_edges_are_two() -> None:
     pairs = np.array([[0, 1], [1, 0]])
     assert len(noted(Window(1.0, directed=True), pairs, np.zeros(2))) == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ripplet.errors import InvalidValueError, StateError
@@ -113,11 +114,14 @@ def test_a_model_is_made_in_directories_only() -> None:
 
 @pytest.mark.parametrize("op", [None, [Op.ADD, Op.REMOVE]])
 @pytest.mark.parametrize("weight", [None, [2.0, 0.5]])
-def test_messages_say_what_the_events_were(op: Any, weight: Any) -> None:
-    batch = Batch.of(["é", 2], [1, "b"], weight, op)
+@pytest.mark.parametrize("time", [None, [3.5, float("nan")]])
+def test_messages_say_what_the_events_were(op: Any, weight: Any, time: Any) -> None:
+    batch = Batch.of(["é", 2], [1, "b"], weight, op, time)
     for row, message in enumerate(messages(batch)):
         told = decode_json(message).batch
         assert as_list(told.src) == [as_list(batch.src)[row]]
         assert as_list(told.dst) == [as_list(batch.dst)[row]]
+        expected = np.nan if time is None else time[row]
+        assert (np.nan if told.time is None else told.time[0]) == pytest.approx(expected, nan_ok=True)
         assert (1.0 if told.weight is None else told.weight[0]) == (1.0 if weight is None else weight[row])
         assert (Op.ADD if told.op is None else told.op[0]) == (Op.ADD if op is None else op[row])

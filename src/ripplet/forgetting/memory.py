@@ -32,6 +32,11 @@ class Memory:
         """The latest time that an event had; None before there was one."""
         return None if np.isnan(self.clock.latest) else self.clock.latest
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that the times of edges take."""
+        return 0 if self.window is None else self.window.nbytes
+
     def watch(self, graph: Graph) -> None:
         """Have a graph know that edges fade or go by themselves."""
         graph.forgets = self.window is not None

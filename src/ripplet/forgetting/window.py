@@ -38,6 +38,11 @@ class Window:
     def __len__(self) -> int:
         return int(self._held.sizes[EDGES])
 
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes."""
+        return sum(array.nbytes for array in self._held)
+
     def note(self, op: NDArray[np.int8], ends: Rows, numbers: Rows, times: Times) -> None:
         """Remember what operations said of edges, in order: their ends, the arrival numbers of these, and when."""
         self._make_room(op.size)

@@ -117,7 +117,10 @@ class Previewed(BaseModel):
 
 _ID: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": MAX_ID_BYTES}]}
 _WEIGHT: dict[str, Any] = {"type": "number", "minimum": 1e-30, "maximum": 1e30}
-_TIME: dict[str, Any] = {"type": ["number", "string", "null"], "description": "a number, or ISO 8601"}
+_TIME: dict[str, Any] = {
+    "anyOf": [{"type": kind} for kind in ("number", "string", "null")],
+    "description": "a number, or ISO 8601; null for none",
+}
 _EDGE = {"type": "array", "prefixItems": [_ID, _ID, _WEIGHT, _TIME], "items": False, "minItems": 2, "maxItems": 4}
 _PAIR = {"type": "array", "prefixItems": [_ID, _ID], "items": False, "minItems": 2, "maxItems": 2}
 _ARRIVAL = {
