@@ -181,6 +181,7 @@ class Engine(Readable, Counts):
         """How the model stands, in numbers."""
         graph, rows = self.graph, self.graph.rows
         alive = graph.arrival[:rows] >= 0
+        times = 0 if self.memory is None else self.memory.nbytes
         return {
             "vertices": len(graph),
             "edges": graph.adjacency.edges,
@@ -192,8 +193,9 @@ class Engine(Readable, Counts):
             "sequence": self.sequence,
             "events": self.events,
             "changes": self.changes,
-            "bytes": graph.ids.nbytes + graph.adjacency.nbytes + rows * self.field.vectors[:1].nbytes,
-        } | ({} if self.memory is None else {"time": self.memory.time, "memory_bytes": self.memory.nbytes})
+            **({} if self.memory is None else {"time": self.memory.time}),
+            "bytes": graph.ids.nbytes + graph.adjacency.nbytes + times + rows * self.field.vectors[:1].nbytes,
+        }
 
     def digest(self) -> str:
         """A hash of graph, vectors, coordinates and sequence number that does not depend on how they lie in memory."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from ripplet.datasets import Dataset
 from ripplet.datasets.synthetic import (
+    drifting_communities,
     growing_communities,
     nested_communities,
     planted_partition,
@@ -177,3 +179,26 @@ def test_impossible_wishes_are_refused() -> None:
 def test_shares_of_quarters_sum_to_one(shares: tuple[float, ...]) -> None:
     with pytest.raises(InvalidValueError, match="shares: expected four shares that sum to 1"):
         rmat(shares=shares)
+
+
+@pytest.mark.parametrize("moving", [0.0, 0.4, 1.0])
+def test_drifting_communities_meet_inside_and_move_between_phases(moving: float) -> None:
+    drift = drifting_communities(500, communities=5, events=4_000, phases=3, moving=moving, noise=0.2, seed=1)
+    assert drift.edges.shape == (12_000, 2)
+    assert (drift.edges[:, 0] != drift.edges[:, 1]).all()
+    assert (np.diff(drift.time) == 1).all()
+    assert np.bincount(drift.phase).tolist() == [4_000] * 3
+    for phase, labels in enumerate(drift.labels):
+        ends = labels[drift.edges[drift.phase == phase]]
+        assert np.mean(ends[:, 0] == ends[:, 1]) == pytest.approx(0.8 + 0.2 / 5, abs=0.03)
+    for before, after in pairwise(drift.labels):
+        assert np.mean(before != after) == pytest.approx(moving, abs=0.07)
+
+
+def test_drifts_are_decided_by_their_seed_and_refuse_impossible_shares() -> None:
+    one, again, other = (drifting_communities(50, events=100, seed=seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(left, right) for left, right in zip(one, again, strict=True))
+    assert not np.array_equal(one.edges, other.edges)
+    for wrong in ({"moving": 1.5}, {"noise": -0.1}, {"phases": 0}):
+        with pytest.raises(InvalidValueError, match=next(iter(wrong))):
+            drifting_communities(**wrong)

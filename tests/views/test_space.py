@@ -40,6 +40,16 @@ def test_the_frame_has_the_values_of_every_view() -> None:
     assert frame.columns.dtype == np.float32
 
 
+def test_what_a_frame_compares_weights_with_goes_with_their_unit() -> None:
+    space = settled()
+    one, four = space.frame(np.float32), space.frame(np.float32, 4.0)
+    assert np.array_equal(four.views, one.views * [4, 1, 1])
+    assert np.array_equal(four.columns, one.columns * np.array([[1], [4]], np.float32))
+    space.set_unit(four, 1.0)
+    assert np.array_equal(four.views, one.views)
+    assert np.array_equal(four.columns, one.columns)
+
+
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("turned", [True, False])
 def test_rows_are_scaled_and_turned_for_readers(normalize: bool, turned: bool) -> None:
