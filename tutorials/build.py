@@ -1,7 +1,11 @@
-"""Run the tutorials and keep them as pages, with what they print and draw: docs/tutorials. `make tutorials` runs this.
+"""Run the tutorials and keep them as pages, with what they print and draw.
 
-A tutorial is a script in cells: `# %% [markdown]` begins one of text (in comments), `# %%` one of code. Editors open
-such a script as a notebook; it is read, tested and compared like any other code.
+`make tutorials` runs this; the pages are docs/tutorials.
+
+A tutorial is a script in cells: `# %% [markdown]` begins one of text (in
+comments), `# %%` one of code, `# %% drawing` one of code that is folded away
+under its picture. Editors open such a script as a notebook; it is read, tested
+and compared like any other code.
 """
 
 from __future__ import annotations
@@ -34,12 +38,19 @@ LOOKS = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-INDEX = """<!-- Made by `make tutorials`. -->
-# Tutorials
+FOLDED = """<details markdown="1">
+<summary>How it is drawn</summary>
+
+{}
+
+</details>"""
+INDEX = """# Tutorials
 
 Four stories of ten minutes each. Every page is a script of `tutorials/` with what it printed and drew; a test runs the
 script and compares. `python tutorials/build.py shop` runs one of them and writes its page again; editors that know
 cells (`# %%`) open a script as a notebook. They need `pip install 'ripplet[tutorials]'`.
+
+<!-- Made by `make tutorials`. -->
 """
 
 
@@ -47,18 +58,27 @@ cells (`# %%`) open a script as a notebook. They need `pip install 'ripplet[tuto
 class Cell:
     """A piece of a tutorial, text or code, and what came of the code."""
 
-    code: bool
+    kind: str  # "[markdown]", "drawing" or ""
     source: str
     printed: str = ""
     pictures: dict[str, str] = field(default_factory=dict)  # file → what it shows
+
+    @property
+    def code(self) -> bool:
+        """Whether there is something to run."""
+        return self.kind != "[markdown]"
 
     def shown(self) -> str:
         """The cell as a piece of a page."""
         if not self.code:
             return self.source
-        printed = f"```text\n{self.printed}```\n\n" if self.printed else ""
-        pictures = "".join(f"![{title}](images/{file})\n\n" for file, title in self.pictures.items())
-        return f"```python\n{self.source}\n```\n\n{printed}{pictures}".strip()
+        code = f"```python\n{self.source}\n```"
+        pieces = [f"```text\n{self.printed}```"] if self.printed else []
+        for file, title in self.pictures.items():
+            pieces.append(f"![{title}](images/{file})")
+        if self.kind == "drawing":
+            return "\n\n".join([*pieces, FOLDED.format(code)])
+        return "\n\n".join([code, *pieces])
 
 
 def cells_of(script: str) -> list[Cell]:
@@ -66,9 +86,10 @@ def cells_of(script: str) -> list[Cell]:
     pieces = re.split(r"^# %%(.*)\n", script, flags=re.MULTILINE)[1:]
     cells = []
     for kind, source in zip(pieces[::2], pieces[1::2], strict=True):
-        code = "markdown" not in kind
-        text = source if code else re.sub(r"^# ?", "", source, flags=re.MULTILINE)
-        cells.append(Cell(code, text.strip()))
+        cell = Cell(kind.strip(), source.strip())
+        if not cell.code:
+            cell.source = re.sub(r"^# ?", "", cell.source, flags=re.MULTILINE)
+        cells.append(cell)
     return cells
 
 
@@ -77,7 +98,10 @@ def run(name: str, pictures: Path) -> tuple[list[Cell], dict[str, Any]]:
     import matplotlib
     import matplotlib.pyplot as plt
 
-    cells, names = cells_of((SCRIPTS / f"{name}.py").read_text()), {"__name__": name}
+    cells, names = (
+        cells_of((SCRIPTS / f"{name}.py").read_text()),
+        {"__name__": name},
+    )
     pictures.mkdir(parents=True, exist_ok=True)
     plt.switch_backend("agg")
     try:
@@ -99,21 +123,26 @@ def _run(cell: Cell, names: dict[str, Any], pictures: Path) -> None:
         exec(compile(cell.source, pictures.name, "exec"), names)
     cell.printed = out.getvalue()
     for number in plt.get_fignums()[len(drawn) :]:
-        cell.pictures |= _keep(plt.figure(number), pictures.with_name(f"{pictures.name}-{number}.png"))
+        cell.pictures |= _keep(
+            plt.figure(number),
+            pictures.with_name(f"{pictures.name}-{number}.png"),
+        )
 
 
 def _keep(figure: Any, path: Path) -> dict[str, str]:
     """Write a picture; its file, and its title to describe it by."""
     figure.savefig(path)
     if path.stat().st_size > LARGEST_PICTURE:
-        raise ValueError(f"{path.name}: expected at most {LARGEST_PICTURE:,} bytes, got {path.stat().st_size:,}")
+        raise ValueError(
+            f"{path.name}: expected at most {LARGEST_PICTURE:,} bytes, got {path.stat().st_size:,}"
+        )
     return {path.name: figure.get_suptitle() or figure.axes[0].get_title(loc="left")}
 
 
 def page(name: str, cells: list[Cell]) -> str:
     """A tutorial as a page."""
-    note = f"<!-- Made by `make tutorials` from tutorials/{name}.py: change that. -->\n"
-    return note + "\n\n".join(cell.shown() for cell in cells) + "\n"
+    note = f"<!-- Made by `make tutorials` from tutorials/{name}.py. -->"
+    return "\n\n".join([*(cell.shown() for cell in cells), note]) + "\n"
 
 
 def index(pages: dict[str, str]) -> str:
@@ -122,20 +151,33 @@ def index(pages: dict[str, str]) -> str:
     for name, text in pages.items():
         title = re.findall(r"^# (.*)$", text, flags=re.MULTILINE)[0]
         picture = re.findall(r"^!\[.*\)$", text, flags=re.MULTILINE)[0]
-        result = " ".join(re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)[-1].split())
-        entries.append(f"\n## [{title}]({name}.md)\n\n{result}\n\n[{picture}]({name}.md)\n")
+        result = " ".join(
+            re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)[-1].split()
+        )
+        entries.append(
+            f"\n## [{title}]({name}.md)\n\n{result}\n\n[{picture}]({name}.md)\n"
+        )
     return INDEX + "".join(entries)
 
 
 def main() -> None:
     """Run the tutorials that are named, or all, and write their pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(NAMES)}; all if none is named")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"which: {', '.join(NAMES)}; all if none is named",
+    )
     for name in parser.parse_args().names or NAMES:
         cells, _ = run(name, PAGES / "images")
         (PAGES / f"{name}.md").write_text(page(name, cells))
         print(f"{name}: {cells[-1].printed}", end="", flush=True)
-    kept = {name: (PAGES / f"{name}.md").read_text() for name in NAMES if (PAGES / f"{name}.md").exists()}
+    kept = {
+        name: (PAGES / f"{name}.md").read_text()
+        for name in NAMES
+        if (PAGES / f"{name}.md").exists()
+    }
     (PAGES / "index.md").write_text(index(kept))
 
 

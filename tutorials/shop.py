@@ -3,18 +3,20 @@
 # %% [markdown]
 # # A shop: suggestions that follow the purchases
 #
-# You run a shop. People buy things, new people come, new things are put on the shelves. After every purchase the next
-# suggestion should know about it.
+# You run a shop. People buy things, new people come, new things are put on the
+# shelves. After every purchase the next suggestion should know about it.
 #
-# Purchases are a graph: people on one side, things on the other, an edge per purchase. Embedded together, a person
-# stands near the things that people like them buy, and a thing near the things that the same people buy.
+# Purchases are a graph: people on one side, things on the other, an edge per
+# purchase. Embedded together, a person stands near the things that people like
+# them buy, and a thing near the things that the same people buy.
 #
 # ## A shop with tastes
 #
-# We generate purchases, so that we know what can be known. There are twenty tastes. A thing belongs to one of them,
-# and some things are simply popular. A person has a main taste and a second one, and one purchase in seven is a whim.
-# Tastes do not change. Half of the people are there from the beginning, the others join on the way; so do some of the
-# things.
+# We generate purchases, so that we know what can be known. There are twenty
+# tastes. A thing belongs to one of them, and some things are simply popular. A
+# person has a main taste and a second one, and one purchase in seven is a
+# whim. Tastes do not change. Half of the people are there from the beginning,
+# the others join on the way; so do some of the things.
 
 # %%
 import matplotlib.pyplot as plt
@@ -26,7 +28,7 @@ PEOPLE, THINGS, TASTES = 1_500, 500, 20
 
 
 def shop(seed=0):
-    """Purchases (person, thing) in order of time, the chance of each thing per person, and the taste of each thing."""
+    """Purchases (person, thing) in order, the chances they had, the tastes of things."""
     rng = np.random.default_rng(seed)
     taste = rng.integers(TASTES, size=THINGS)
     popular = (rng.permutation(THINGS) + 1.0) ** -0.6
@@ -43,9 +45,12 @@ def shop(seed=0):
         things = rng.choice(THINGS, 3 + rng.poisson(9), replace=False, p=chance[person])
         times = joins[person] + (1 - joins[person]) * rng.random(len(things))
         purchases += [
-            (time, person, thing) for time, thing in zip(times, things.tolist(), strict=True) if time > on_sale[thing]
+            (time, person, thing)
+            for time, thing in zip(times, things.tolist(), strict=True)
+            if time > on_sale[thing]
         ]
-    return [(f"person {person}", f"thing {thing}") for _, person, thing in sorted(purchases)], chance, taste
+    named = [(f"person {person}", f"thing {x}") for _, person, x in sorted(purchases)]
+    return named, chance, taste
 
 
 purchases, chance, taste = shop()
@@ -59,9 +64,11 @@ print(f"yet to come: {len(newcomers)} people and {len(new_things)} things")
 # %% [markdown]
 # ## Who is near a thing
 #
-# The model begins with the past. It is told nothing of tastes, and nothing of who is a person and who a thing: ids are
-# just names. `nearest` finds both kinds, so we keep the things. The one setting that is not a default is the view:
-# [graphs of two kinds](../howto/bipartite-directed.md) are better off with one.
+# The model begins with the past. It is told nothing of tastes, and nothing of
+# who is a person and who a thing: ids are just names. `nearest` finds both
+# kinds, so we keep the things. The one setting that is not a default is the
+# view: [graphs of two kinds](../howto/bipartite-directed.md) are better off
+# with one.
 
 # %%
 view = ripplet.SpectralView(tau_per_degree=0.25, tail=1 / 16)
@@ -70,7 +77,8 @@ model = ripplet.Embedder(dim=64, views=[view], seed=0).fit(past)
 
 def similar(thing, count):
     """Item-to-item: the things nearest to a thing."""
-    return [other for other, _ in model.nearest(thing, k=200) if other.startswith("thing")][:count]
+    near = [other for other, _ in model.nearest(thing, k=200)]
+    return [other for other in near if other.startswith("thing")][:count]
 
 
 def taste_of(thing):
@@ -80,35 +88,42 @@ def taste_of(thing):
 
 example = past[0][1]
 nearby = ", ".join(str(taste_of(other)) for other in similar(example, 5))
-print(f"{example} is of taste {taste_of(example)}; the five things nearest to it are of the tastes {nearby}")
-sold_before = sorted({thing for _, thing in past})
-own_kind = np.mean([taste_of(other) == taste_of(thing) for thing in sold_before for other in similar(thing, 5)])
-print(f"of the five things nearest to a thing, {own_kind:.0%} are of its taste (by chance: {1 / TASTES:.0%})")
+print(f"{example} is of taste {taste_of(example)}, the five nearest to it of {nearby}")
+sold = sorted({thing for _, thing in past})
+pairs = [(thing, other) for thing in sold for other in similar(thing, 5)]
+own_kind = np.mean([taste_of(thing) == taste_of(other) for thing, other in pairs])
+print(f"of the five nearest to a thing, {own_kind:.0%} are of its taste")
+print(f"by chance it would be {1 / TASTES:.0%}")
 
 # %% [markdown]
 # ## Suggest, then look what was bought
 #
-# Before every purchase we rank all things the person does not have yet, and look at which rank the thing stands that
-# is bought next. *Hit rate*: how often it is among the first ten. *MRR*: the mean of 1 / rank.
+# Before every purchase we rank all things the person does not have yet, and
+# look at which rank the thing stands that is bought next. *Hit rate*: how
+# often it is among the first ten. *MRR*: the mean of 1 / rank.
 #
 # - **popularity**: what has sold most so far;
-# - **not updated**: vectors of the start, as a nightly job leaves them all day. Who has joined since gets popularity,
-#   and new things have no vector;
-# - **user-to-item**: likeness of the person's vector and a thing's, both of now;
-# - **item-to-item**: likeness of what the person has bought and a thing, in the mean.
+# - **not updated**: vectors of the start, as a nightly job leaves them all
+#   day. Who has joined since gets popularity, and new things have no vector;
+# - **user-to-item**: likeness of the person's vector and a thing's, both of
+#   now;
+# - **item-to-item**: likeness of what the person has bought and a thing, in
+#   the mean.
 #
-# Likeness says what suits a person, not how much it sells, and both count. So all but the first are ranked by
-# *likeness × sales*. We also look at likeness alone.
+# Likeness says what suits a person, not how much it sells, and both count. So
+# all but the first are ranked by *likeness × sales*. We also look at likeness
+# alone.
 
 # %%
 
 
 def ranks_of(likeness, sales, bought, thing):
-    """The rank of the thing that was bought, by likeness alone and with sales; a tie counts as its middle."""
+    """The rank of what was bought, by likeness alone and with sales."""
     found = []
     for score in (likeness.copy(), np.maximum(likeness, 0) * sales):
         score[bought] = -np.inf
-        found.append(1 + np.sum(score > score[thing]) + (np.sum(score == score[thing]) - 1) / 2)
+        ties = np.sum(score == score[thing]) - 1
+        found.append(1 + np.sum(score > score[thing]) + ties / 2)
     return found
 
 
@@ -126,12 +141,12 @@ rows, bought_so_far = [], []
 
 # %%
 for person, thing in coming:
-    if thing not in number:  # put on the shelf; nobody has bought it yet, so it has no place
+    if thing not in number:  # put on the shelf; without a buyer it has no place
         number[thing] = len(things)
         things.append(thing)
         model.add_vertex(thing)
     bought, target = basket.setdefault(person, []), number[thing]
-    if bought:  # about a person who has never bought anything, nobody knows anything
+    if bought:  # of a person who has never bought anything nothing is known
         vectors, sold = model.vectors(things), sales[: len(things)]
         stale = np.zeros(len(things))
         if person in old_people:
@@ -139,7 +154,11 @@ for person, thing in coming:
         else:
             stale[:] = sold / sold.max()
         true = chance[int(person.split()[1]), [int(name.split()[1]) for name in things]]
-        likeness = (sold, stale, vectors @ model[person], vectors @ vectors[bought].mean(axis=0), true)
+        by_person, by_basket = (
+            vectors @ model[person],
+            vectors @ vectors[bought].mean(0),
+        )
+        likeness = (sold, stale, by_person, by_basket, true)
         rows.append([ranks_of(like, sold, bought, target) for like in likeness])
         bought_so_far.append(len(bought))
     model.add_edges([(person, thing)])  # the purchase: the next suggestion knows of it
@@ -147,19 +166,27 @@ for person, thing in coming:
     bought.append(target)
 
 alone, with_sales = np.moveaxis(np.array(rows), 2, 0)
-best = np.where([way in ("popularity", "true tastes") for way in ways], alone, with_sales)
+best = np.where(
+    [way in ("popularity", "true tastes") for way in ways], alone, with_sales
+)
 hits, mrr = np.mean(best <= 10, axis=0), np.mean(1 / best, axis=0)
 print(f"{len(best):,} purchases judged      hit rate@10    MRR")
 for way, hit, reciprocal in zip(ways, hits, mrr, strict=True):
     print(f"  {way:24} {hit:8.1%} {reciprocal:9.3f}")
 
 # %% [markdown]
-# *True tastes* ranks by the chances that the purchases were drawn from. No method can do better in the long run: this,
-# and not 100 %, is the ceiling, as people are not that predictable.
+# *True tastes* ranks by the chances that the purchases were drawn from. No
+# method can do better in the long run: this, and not 100 %, is the ceiling, as
+# people are not that predictable.
 
-# %%
+# %% drawing
 pieces = np.array_split(np.arange(len(best)), 8)
-looks = {"popularity": "#8a91a0", "not updated": "#efb118", "user-to-item": "#4269d0", "item-to-item": "#3ca951"}
+looks = {
+    "popularity": "#8a91a0",
+    "not updated": "#efb118",
+    "user-to-item": "#4269d0",
+    "item-to-item": "#3ca951",
+}
 plt.figure()
 for way, colour in looks.items():
     hit = best[:, ways.index(way)] <= 10
@@ -174,51 +201,67 @@ plt.legend(ncol=4, loc="upper center", columnspacing=1.2)
 # %% [markdown]
 # ## Newcomers
 #
-# A person is known a little better with every purchase. One is enough to do better than popularity.
+# A person is known a little better with every purchase. One is enough to do
+# better than popularity.
 
 # %%
 counts = np.array(bought_so_far)
+after_one = {way: np.mean(best[counts == 1, ways.index(way)] <= 10) for way in ways}
+print(
+    f"after one purchase: item-to-item {after_one['item-to-item']:.1%}, popularity {after_one['popularity']:.1%}"
+)
+
+# %% drawing
 steps = [(1, 1), (2, 2), (3, 4), (5, 7), (8, 12)]
 plt.figure()
 for way in ("item-to-item", "user-to-item", "popularity"):
     hit = best[:, ways.index(way)] <= 10
-    along = [100 * hit[(counts >= low) & (counts <= high)].mean() for low, high in steps]
+    along = [
+        100 * hit[(counts >= low) & (counts <= high)].mean() for low, high in steps
+    ]
     plt.plot(range(len(steps)), along, "o-", color=looks[way], label=way)
-plt.xticks(range(len(steps)), [str(low) if low == high else f"{low}–{high}" for low, high in steps])
+plt.xticks(
+    range(len(steps)),
+    [str(low) if low == high else f"{low}–{high}" for low, high in steps],
+)
 plt.title("From the first purchase on")
 plt.xlabel("purchases of the person so far")
 plt.ylabel("hit rate@10 in %")
 plt.ylim(0)
 plt.legend(loc="center right", bbox_to_anchor=(1, 0.42))
-after_one = {way: np.mean(best[counts == 1, ways.index(way)] <= 10) for way in looks}
-print(f"after one purchase: item-to-item {after_one['item-to-item']:.1%}, popularity {after_one['popularity']:.1%}")
 
 # %% [markdown]
 # ## What does not work
 #
-# **Likeness alone.** A vector has a direction, and the direction says which taste. How well a thing sells is not in
-# it. Ranked by cosine alone the suggestions are right in kind and too often too rare.
+# **Likeness alone.** A vector has a direction, and the direction says which
+# taste. How well a thing sells is not in it. Ranked by cosine alone the
+# suggestions are right in kind and too often too rare.
 
 # %%
 hits_alone = np.mean(alone <= 10, axis=0)
 for way in ("user-to-item", "item-to-item"):
     place = ways.index(way)
-    print(f"{way}: hit rate@10 {hits_alone[place]:.1%} by likeness alone, {hits[place]:.1%} with sales")
+    print(f"{way}, hit rate@10 by likeness alone: {hits_alone[place]:.1%}")
+    print(f"{way}, with sales:                    {hits[place]:.1%}")
 
 # %% [markdown]
-# **Things that nobody has bought.** A thing without an edge has no place. It needs a first buyer, or another signal.
+# **Things that nobody has bought.** A thing without an edge has no place. It
+# needs a first buyer, or another signal.
 #
-# **Tastes that change.** Here they do not. Where they do, old purchases should count less than new ones.
+# **Tastes that change.** Here they do not. Where they do, old purchases should
+# count less than new ones.
 #
 # ## What to take with you
 #
 # - People and things are vertices like any other; one view suits them.
 # - Keep the count of sales beside the vectors, and use both.
-# - A person's own vector and the mean of what they have bought are about equally good guides.
+# - A person's own vector and the mean of what they have bought are about
+#   equally good guides.
 
 # %%
 print(
-    f"The next purchase is among ten suggestions in {hits[3]:.0%} of the cases (item-to-item) or\n"
-    f"{hits[2]:.0%} (user-to-item), against {hits[1]:.0%} with vectors that are not updated and {hits[0]:.0%} by\n"
-    f"popularity; {hits[4]:.0%} is the most that can be."
+    f"The next purchase is among ten suggestions in {hits[3]:.0%} of the cases\n"
+    f"(item-to-item) or {hits[2]:.0%} (user-to-item), against {hits[1]:.0%} with vectors\n"
+    f"that are not updated and {hits[0]:.0%} by popularity; {hits[4]:.0%} is the most\n"
+    f"that can be."
 )

@@ -22,13 +22,12 @@ import matplotlib.pyplot as plt
 total = 1 + 1
 print(total)
 
-# %%
+# %% drawing
 plt.figure()
 plt.title("A line")
 plt.plot([0, total])
 '''
-PAGE = """<!-- Made by `make tutorials` from tutorials/sums.py: change that. -->
-# Sums
+PAGE = """# Sums
 
 One and one.
 
@@ -43,13 +42,20 @@ print(total)
 2
 ```
 
+![A line](images/sums-1.png)
+
+<details markdown="1">
+<summary>How it is drawn</summary>
+
 ```python
 plt.figure()
 plt.title("A line")
 plt.plot([0, total])
 ```
 
-![A line](images/sums-1.png)
+</details>
+
+<!-- Made by `make tutorials` from tutorials/sums.py. -->
 """
 OUTCOME = re.compile(r"^```text\n.*?^```$|^!\[[^\n]*\)$", flags=re.DOTALL | re.MULTILINE)
 
