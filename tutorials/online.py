@@ -12,8 +12,8 @@
 # [River](https://riverml.xyz) has models that learn from one example at a
 # time, but they want features, and a new vertex of a graph has none. Ripplet
 # makes them: `StreamEmbedder` is a River transformer that turns an arrival
-# into a vector. Together they learn online from end to end. (`pip install
-# 'ripplet[river]'`)
+# into a vector. Together they learn online from end to end. It comes with
+# `pip install 'ripplet[river]'`.
 
 # %%
 from collections import Counter, deque

@@ -249,7 +249,7 @@ for way in ("user-to-item", "item-to-item"):
 # needs a first buyer, or another signal.
 #
 # **Tastes that change.** Here they do not. Where they do, old purchases should
-# count less than new ones.
+# count less than new ones: `half_life` [makes it so](../time.md).
 #
 # ## What to take with you
 #
