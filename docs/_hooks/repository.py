@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)#\s]+)")
+HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 FOLDER_PAGE = "index.md"
 OTHER_NAMES = {"README.md": "readme.md"}  # README.md would be the first page of its folder
 AWAITED = {"time.md"}  # left out until they are there
@@ -47,6 +48,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Point the links of a page at where their targets lie in the site."""
     if page.file.src_uri.startswith(RECORDS):
         page.meta.setdefault("search", {"boost": 0.1})  # tables, found behind the pages that speak of them
+    if heading := HEADING.search(markdown):
+        page.meta.setdefault("title", heading[1])  # also where a comment stands above it
     here, there = _folder(page.file), Path(page.file.src_uri).parent
 
     def moved(link: re.Match[str]) -> str:

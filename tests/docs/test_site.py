@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 
 
@@ -34,10 +36,17 @@ def contents(page: Path) -> Contents:
 
 
 def test_every_page_of_the_documents_is_in_the_site(site: Path) -> None:
-    docs = Path(__file__).resolve().parents[2] / "docs"
-    pages = [page.relative_to(docs).with_suffix(".html") for page in docs.rglob("*.md")]
+    pages = [page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")]
     assert len(pages) > 10
     assert [page for page in pages if not (site / page).is_file()] == []
+
+
+def test_a_page_goes_by_its_heading(site: Path) -> None:
+    for folder in ("tutorials", "howto"):
+        for page in (DOCS / folder).glob("*.md"):
+            (heading,) = re.findall(r"\A(?:<!--.*-->\n)?# (.+)$", page.read_text(), re.MULTILINE)
+            title = re.findall(r"<title>(.*) - Ripplet</title>", (site / folder / f"{page.stem}.html").read_text())
+            assert [unescape(name) for name in title] == [heading]
 
 
 def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
