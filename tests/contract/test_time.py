@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Batch, Embedder, Op, SpectralView, load
+from ripplet import Batch, Embedder, Op, SpectralView, UnknownVertexError, load
 from ripplet.datasets.synthetic import Drift, drifting_communities
 from ripplet.evaluation import classify
 from ripplet.forgetting import decay
@@ -232,6 +232,18 @@ def test_a_replay_gives_the_same_bits(forgetful: dict[str, Any], snapshot_every:
                 session.apply(batch)
     with Session(tmp_path / "two", snapshot_every=snapshot_every) as session:
         assert (session.model.digest(), session.model.sequence) == (whole, sequence)
+
+
+def test_what_is_on_disk_can_be_applied_even_if_an_edge_has_expired_meanwhile(tmp_path: Path) -> None:
+    came, later = Batch.of([0, 1], [1, 2], time=[0.0, 0.0]), Batch.of([5], [6], time=[100.0])
+    gone, nobody = Batch.of([0], [1], op=[Op.REMOVE]), Batch.of([0], [9], op=[Op.REMOVE])
+    with Session(tmp_path / "state", dim=2, expire_after=10.0) as session:
+        answers = session.apply_many([came, later, gone, nobody])  # admitted together, before any of them is applied
+        assert [isinstance(answer, UnknownVertexError) for answer in answers] == [False, False, False, True]
+        digest = session.model.digest()
+        assert session.model.engine.edges == 1
+    with Session(tmp_path / "state") as session:
+        assert session.model.digest() == digest
 
 
 def test_what_was_kept_before_there_was_time_is_still_read(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ripplet.forgetting.clock import Times
 
 Rows = NDArray[np.int64]
 SMALLEST = 64
-AT_ONCE = 4_096  # edges that expire before they are gathered
+AT_ONCE = 1_024  # edges that expire before they are gathered
 
 
 class Window:
