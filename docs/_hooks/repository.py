@@ -21,7 +21,6 @@ LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)#\s]+)")
 HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 FOLDER_PAGE = "index.md"
 OTHER_NAMES = {"README.md": "readme.md"}  # README.md would be the first page of its folder
-AWAITED = {"time.md"}  # left out until they are there
 RECORDS = "results/"
 LOGO = "src/ripplet/service/page/ripplet.svg"
 
@@ -65,8 +64,7 @@ def _opened(entries: list[Any]) -> Iterator[Any]:
         if isinstance(value, list):
             yield {title: list(_opened(value))}
         elif not value.endswith("/"):
-            if value not in AWAITED or (ROOT / "docs" / value).exists():
-                yield entry
+            yield entry
         else:
             names = [page.name for page in (ROOT / "docs" / value).glob("*.md")]
             yield {title: [value + name for name in sorted(names, key=lambda name: (name != FOLDER_PAGE, name))]}
