@@ -28,6 +28,8 @@ SHARDS = (1, 4, 16, 64, 256)
 EDGES, KNOWN = 5, 1_000_000_000
 BATCHES = (1, 20_000)  # arrivals of the batches whose calls are counted: those that cluster.py times
 SMALL, START = 200_000, 20_000  # the graph they come to, and its start
+RULE = Embedder()._parameters().new_rule()
+NOTES = {"ripple": (0, (0, 0, 0)), "shake": ((1, 1, 1),)}  # what shards say beside what they show each other
 
 
 class Silent:
@@ -41,8 +43,9 @@ class Silent:
         """What it takes to ask; a constant goes to each."""
         self.bytes += weight(columns) + self.size * weight(constants)
         if method == "intern":
-            return [self._intern(*(column[shard] for column in columns)) for shard in range(self.size)]
-        return [[0] * parts if parts else 0 for _ in range(self.size)]
+            return [self._intern(*columns[0][shard]) for shard in range(self.size)]
+        notes = NOTES.get(method, ())
+        return [[0] * (parts - len(notes)) + list(notes) if parts else 0 for _ in range(self.size)]
 
     def get(self, answers: Sequence[Any]) -> list[Any]:
         """They are here."""
@@ -88,8 +91,8 @@ def share_out(crew: Silent, batch: Batch) -> None:
     """What `ClusterEngine` does with a batch of additions, as far as it does it itself."""
     ends = interned(crew, batch.src, batch.dst, np.zeros(len(batch), np.int8), crew.known)
     enter(crew, ends, np.ones(len(batch), np.float32))
-    wave = waves(ends, crew.known, ends.arrived.size)
-    Steps(crew, 1, -1).take(ends.arrived, ends.arrived_as, wave, 10 * ends.arrived.size)
+    when = waves(ends, crew.known, ends.arrived.size, crew.size)
+    Steps(crew, RULE, 1).take(ends.arrived, when, crew.known, np.empty(0, np.int64))
 
 
 def counted() -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.cluster import shard
+from ripplet.cluster import entering
 from ripplet.embedder import Embedder
 from ripplet.errors import RippletError
 from ripplet.events import Batch, Op
@@ -70,7 +70,7 @@ def test_the_same_error_and_nothing_changed(new: Any, case: str, directed: bool)
 
 def test_a_shard_that_is_full_says_so(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A neighbour elsewhere is a code in a slot, and the code goes up to rows times shards."""
-    monkeypatch.setattr(shard, "MAX_ROWS", 30)
+    monkeypatch.setattr(entering, "MAX_ROWS", 30)
     _, other = new(3)
     with pytest.raises(RippletError, match="one of 3 shards holds at most 10 vertices"):
         other.partial_fit([(number, number + 1) for number in range(40)])

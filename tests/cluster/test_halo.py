@@ -1,4 +1,4 @@
-"""Rows of other shards are here for as long as a step takes, and leave nothing behind."""
+"""Rows of other shards are here for as long as they are read, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet.cluster.halo import Halo, packed
+from ripplet.cluster.halo import Company, Halo, packed, show
 from ripplet.cluster.shard import Shard
 
-KINDS = ["vectors", "and_places", "marks"]
+KINDS = ["vectors", "and_places"]
 
 
 @pytest.fixture(params=["float32", "float16"])
@@ -24,12 +24,16 @@ def elsewhere(shard: Shard) -> NDArray[np.int64]:
     return slots[shard.graph.adjacency.links.neighbour[slots] < 0]
 
 
+def halo_of(shard: Shard, kind: type[Halo] = Halo) -> Any:
+    return kind(shard.field, elsewhere(shard), shard.shards, shard.graph.rows)
+
+
 def given(shards: list[Shard], halo: Halo, kind: str) -> list[NDArray[Any]]:
     return [packed(shard.field, rows, kind) for shard, rows in zip(shards, halo.parts, strict=True)]
 
 
 def known_of(shard: Shard) -> list[NDArray[Any]]:
-    """All that a step must leave as it is: of the rows that are here, and that there is nothing behind them."""
+    """All that must be left as it is: of the rows that are here, and that there is nothing behind them."""
     links, rows = shard.graph.adjacency.links, shard.graph.rows
     own = shard.field.cells[:rows], shard.field.seen[:rows], links.count[:rows], links.strength[:rows]
     columns = links.neighbour[shard.graph.adjacency.slots()], *own
@@ -41,71 +45,86 @@ def known_of(shard: Shard) -> list[NDArray[Any]]:
 
 def test_every_row_is_asked_for_once_of_its_shard(shards: list[Shard]) -> None:
     shard, slots = shards[0], elsewhere(shards[0])
-    halo = Halo(shard.graph.adjacency.links, slots, 3)
+    halo = halo_of(shard)
     codes = -1 - shard.graph.adjacency.links.neighbour[slots].astype(np.int64)
     assert halo.parts[0].size == 0
     for number in (1, 2):
         wanted = dict.fromkeys((codes[codes % 3 == number] // 3).tolist())
         assert halo.parts[number].tolist() == list(wanted)
+    assert halo.rows_of(halo.codes).tolist() == list(range(halo.first, halo.end))
+    assert halo.rows_of(np.array([10**9, -5])).tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_slots_point_to_what_was_received(shards: list[Shard], kind: str) -> None:
     shard, slots = shards[1], elsewhere(shards[1])
-    field, links = shard.field, shard.graph.adjacency.links
-    codes = -1 - links.neighbour[slots].astype(np.int64)
-    halo = Halo(links, slots, 3)
-    with halo.here(field, given(shards, halo, kind)) as first:
-        assert first == shard.graph.rows
-        rows = shard.graph.adjacency.links.neighbour[slots]  # the arrays may have been replaced
-        assert rows.min() >= first
+    codes = -1 - shard.graph.adjacency.links.neighbour[slots].astype(np.int64)
+    halo, field = halo_of(shard), shard.field
+    halo.receive(given(shards, halo, kind))
+    with halo.here():
+        rows = shard.graph.adjacency.links.neighbour[slots]
+        assert rows.min() >= halo.first == shard.graph.rows
+        assert rows.max() < halo.end
         for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
             there, at = shards[code % 3], code // 3
-            if kind != "marks":
-                assert np.array_equal(field.cells[row], there.field.cells[at])
-            if kind != "vectors":
-                assert field.placed[row] == there.field.placed[at]
-            if kind == "marks":
-                assert shard.graph.arrival[row] == there.graph.arrival[at]
-            assert field.seen[row] == (there.field.seen[at] if kind == "marks" else 0)
+            assert np.array_equal(field.cells[row], there.field.cells[at])
+            assert field.placed[row] == (there.field.placed[at] if kind == "and_places" else 0)
+
+
+def test_some_of_the_slots_can_point_alone(shards: list[Shard]) -> None:
+    shard, slots = shards[1], elsewhere(shards[1])
+    halo = halo_of(shard)
+    with halo.here(slice(2, 5)):
+        behind = shard.graph.adjacency.links.neighbour[slots] >= halo.first
+    assert np.flatnonzero(behind).tolist() == [2, 3, 4]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_is_given_back(shards: list[Shard], kind: str) -> None:
     for shard in shards:
-        before, slots = known_of(shard), elsewhere(shard)
-        halo = Halo(shard.graph.adjacency.links, slots, 3)
-        received = given(shards, halo, kind)
-        with halo.here(shard.field, received):
-            pass
-        assert all(map(np.array_equal, before, known_of(shard)))
-        with pytest.raises(ZeroDivisionError), halo.here(shard.field, received):
+        before, halo = known_of(shard), halo_of(shard)
+        halo.receive(given(shards, halo, kind))
+        with pytest.raises(ZeroDivisionError), halo.here():
             _ = 1 / 0
+        halo.close()
         assert all(map(np.array_equal, before, known_of(shard)))
         assert shard.faults() == ""
 
 
-def test_those_not_needed_are_a_row_of_nobody(shards: list[Shard]) -> None:
-    shard, slots = shards[2], elsewhere(shards[2])
-    links = shard.graph.adjacency.links
-    codes = -1 - links.neighbour[slots].astype(np.int64)
-    needed = codes % 2 == 0
-    halo = Halo(links, slots, 3, needed)
-    assert set(halo.codes.tolist()) == set(codes[needed].tolist())
-    before = known_of(shard)
-    with halo.here(shard.field, given(shards, halo, "and_places")) as first:
-        nobody = shard.graph.adjacency.links.neighbour[slots[~needed]]
-        assert (nobody == first + halo.codes.size).all()
-        assert not shard.field.placed[nobody].any()
+def test_company_has_those_who_are_shown_and_no_others(shards: list[Shard]) -> None:
+    shard, field, rng = shards[2], shards[2].field, np.random.default_rng(0)
+    before, company = known_of(shard), halo_of(shard, Company)
+    some = [rows[rng.random(rows.size) < 0.5] for rows in company.parts]
+    strangers = [rng.integers(10**6, 10**7, 3) for _ in some]
+    shown = []
+    for number, (rows, strange) in enumerate(zip(some, strangers, strict=True)):
+        there, vectors = show(shards[number].field, rows)
+        nobody = np.ones((3, vectors.shape[1]), vectors.dtype)
+        shown.append((np.concatenate([there, strange.astype(np.int32)]), np.concatenate([vectors, nobody])))
+    company.take_in(shown, stamp=77)
+    codes = np.concatenate([rows * 3 + number for number, rows in enumerate(some)])
+    company.know(np.append(codes, 10**7), np.append(codes + 5, 1))
+    rows = company.rows_of(codes)
+    marked = np.zeros(company.end - company.first, bool)
+    marked[rows - company.first] = True
+    lent = slice(company.first, company.end)
+    assert np.array_equal(field.placed[lent] == 1, marked)
+    assert np.array_equal(field.seen[lent] == 77, marked)
+    assert shard.graph.arrival[rows].tolist() == (codes + 5).tolist()
+    for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
+        assert np.array_equal(field.cells[row], shards[code % 3].field.cells[code // 3])
+    company.close()
     assert all(map(np.array_equal, before, known_of(shard)))
 
 
 def test_nothing_is_asked_for_where_nothing_is_elsewhere(grown: Any) -> None:
     shard = grown(1)[1].engine.crew.shards[0]
-    halo = Halo(shard.graph.adjacency.links, elsewhere(shard), 1)
+    halo = halo_of(shard)
     assert [part.size for part in halo.parts] == [0]
+    assert halo.rows_of(np.array([0, 4])).tolist() == [-1, -1]
     before = known_of(shard)
-    with halo.here(shard.field, [packed(shard.field, halo.parts[0], "and_places")]):
+    halo.receive([packed(shard.field, halo.parts[0], "and_places")])
+    with halo.here():
         pass
     assert all(map(np.array_equal, before, known_of(shard)))
 

@@ -15,7 +15,7 @@ from ripplet.cluster.routing import owners
 from ripplet.events import id_column
 from ripplet.graph._kernels import AWAY, HERE
 from ripplet.graph.adjacency import Adjacency
-from ripplet.influence._kernels import sampled_slot
+from ripplet.influence._kernels import draw, sampled_slot
 from ripplet.influence.draws import draw_key
 
 Rows = NDArray[np.int64]
@@ -84,11 +84,15 @@ def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 2**40) | st.integers(0, 5), max_size=60))
 def test_numbers_in_the_order_of_first_mention(codes: list[int]) -> None:
-    place, distinct = np.empty((2, len(codes)), np.int64)
-    known = kernels.numbered(np.array(codes, np.int64), place, distinct)
+    (place, distinct), table = np.empty((2, len(codes)), np.int64), kernels.table_for(len(codes))
+    known = kernels.numbered(np.array(codes, np.int64), table, place, distinct)
     first = list(dict.fromkeys(codes))
     assert distinct[:known].tolist() == first
     assert place.tolist() == [first.index(code) for code in codes]
+    asked = np.array([*codes[::2], 2**41, -7, 3], np.int64)
+    again = np.empty(asked.size, np.int64)
+    kernels.places_of(asked, table, distinct[:known], again)
+    assert again.tolist() == [first.index(code) if code in first else -1 for code in asked.tolist()]
 
 
 @settings(max_examples=30)
@@ -148,15 +152,68 @@ def test_a_neighbour_that_goes(seed: int, directed: bool, other: int) -> None:
     adjacency.check(whole=False)
 
 
+PAIRS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), max_size=40)
+
+
+@settings(max_examples=100)
+@given(pairs=PAIRS, shards=st.integers(1, 4), known=st.integers(0, 5))
+def test_waves_and_turns_come_after_those_they_read(pairs: list[tuple[int, int]], shards: int, known: int) -> None:
+    """Vertex number n has code n here; those below `known` are not new."""
+    ends = np.array(pairs, np.int64).reshape(-1, 2)
+    wave, turn = (column.tolist() for column in kernels.waves_of(ends, ends, known, 15 - known, shards))
+    for later in range(known, 15):
+        expected = (0, 0)
+        for earlier in [min(pair) for pair in pairs if max(pair) == later and known <= min(pair) < later]:
+            at = wave[earlier - known], turn[earlier - known]
+            after = (at[0], at[1] + 1) if earlier % shards == later % shards else (at[0] + 1, 0)
+            expected = max(expected, after)
+        assert (wave[later - known], turn[later - known]) == expected
+
+
 @settings(max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)).filter(lambda pair: pair[0] < pair[1]), max_size=40))
-def test_waves_come_after_those_they_read(pairs: list[tuple[int, int]]) -> None:
-    pairs.sort(key=lambda pair: pair[1])
-    earlier, later = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
-    waves = kernels.waves_of(earlier, later, 15).tolist()
-    for vertex in range(15):
-        read = [waves[first] for first, second in pairs if second == vertex]
-        assert waves[vertex] == max(read, default=-1) + 1
+@given(pairs=PAIRS, shards=st.integers(1, 4))
+def test_ends_go_to_their_shards_in_order(pairs: list[tuple[int, int]], shards: int) -> None:
+    codes = np.array(pairs, np.int64).reshape(-1, 2)
+    numbers, end_of, out = codes + 100, np.empty(codes.size, np.int64), np.empty((codes.size, 4), np.int64)
+    begin = kernels.routed(codes, numbers, shards, end_of, out).tolist()
+    assert begin[0] == 0
+    assert begin[-1] == codes.size
+    for shard in range(shards):
+        expected = []
+        for i, pair in enumerate(pairs):
+            for end, (code, other) in enumerate((pair, pair[::-1])):
+                if code % shards == shard:
+                    neighbour = other // shards if other % shards == shard else -1 - other
+                    expected.append([2 * i + end, code // shards, neighbour, code + 100, other + 100])
+        part = slice(begin[shard], begin[shard + 1])
+        assert np.column_stack([end_of[part], out[part]]).tolist() == expected
+
+
+@settings(max_examples=50)
+@given(seed=SEEDS, directed=st.booleans())
+def test_whom_newcomers_influence(seed: int, directed: bool) -> None:
+    adjacency, key, rng = part_of_a_graph(seed, directed=directed), draw_key(seed, 3, 1), np.random.default_rng(seed)
+    links, lists = adjacency.links, lists_of(adjacency)
+    ends = np.stack([rng.integers(0, ROWS, 50), rng.integers(-9, ROWS, 50)], axis=1)
+    numbers = np.stack([adjacency.arrival[ends[:, 0]], 100 + ends[:, 1]], axis=1)
+    placed, seen = rng.integers(0, 2, ROWS).astype(np.uint8), rng.integers(0, 2, ROWS)
+    reached = np.empty(50, np.int64)
+    found = kernels.influenced(links, placed, seen, 1, ends, numbers, key, reached)
+    expected = [
+        row
+        for (row, other), (own, others) in zip(ends.tolist(), numbers.tolist(), strict=True)
+        if placed[row] and seen[row] != 1 and other in lists[row]
+        if draw(key, own, others) * links.in_strength[row] < lists[row][other][1 if directed else 0]
+    ]
+    assert reached[:found].tolist() == expected
+
+
+def test_unpacked_rows_go_to_their_places() -> None:
+    part = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+    cells, placed = np.zeros((10, 5), np.float32), np.zeros(10, np.uint8)
+    kernels.unpack(part, np.array([7, -1, 2, 3, -1, 9]), cells, placed)
+    np.testing.assert_array_equal(cells[[7, 2, 3, 9]], part[[0, 2, 3, 5]])
+    assert np.flatnonzero(placed).tolist() == np.flatnonzero(cells.any(axis=1)).tolist() == [2, 3, 7, 9]
 
 
 def test_packed_rows_lie_one_behind_the_other() -> None:

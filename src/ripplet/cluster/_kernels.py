@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ripplet.graph._block_kernels import Links
 from ripplet.graph._id_kernels import INTEGER, Names, home_of, tag_of
 from ripplet.graph._kernels import drop_neighbour, find_slot
-from ripplet.influence._kernels import mix, sampled_slot
+from ripplet.influence._kernels import draw, mix, sampled_slot
 from ripplet.intrinsics import prefetch
 
 _ALL_BITS = (1 << 62) - 1
@@ -55,23 +55,96 @@ def slots_of(
 
 
 @njit(cache=True, nogil=True)
-def numbered(codes: NDArray[np.int64], place: NDArray[np.int64], distinct: NDArray[np.int64]) -> int:
-    """Number codes in the order of their first mention: `place` of each, and the `distinct` ones; how many."""
+def table_for(count: int) -> NDArray[np.int64]:
+    """An empty table for so many codes."""
     size = 16
-    while size < 2 * codes.size:
+    while size < 2 * count:
         size *= 2
-    table = np.full(size, -1, np.int64)
+    return np.full(size, -1, np.int64)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _spot(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> int:
+    """Where a code stands in a table, or would."""
+    last = table.size - 1
+    at: int = np.int64(mix(np.uint64(code)) & np.uint64(last))  # type: ignore[assignment]
+    while table[at] >= 0 and distinct[table[at]] != code:
+        at = (at + 1) & last
+    return at
+
+
+@njit(cache=True, nogil=True)
+def numbered(
+    codes: NDArray[np.int64], table: NDArray[np.int64], place: NDArray[np.int64], distinct: NDArray[np.int64]
+) -> int:
+    """Number codes in the order of their first mention: `place` of each, and the `distinct` ones; how many.
+
+    The table, empty before, then leads from a code to its number.
+    """
     known = 0
     for i in range(codes.size):
-        at = np.int64(mix(np.uint64(codes[i])) & np.uint64(size - 1))
-        while table[at] >= 0 and distinct[table[at]] != codes[i]:
-            at = (at + 1) & (size - 1)
+        at = _spot(table, distinct, codes[i])
         if table[at] < 0:
             table[at] = known
             distinct[known] = codes[i]
             known += 1
         place[i] = table[at]
     return known
+
+
+@njit(cache=True, nogil=True)
+def places_of(
+    codes: NDArray[np.int64], table: NDArray[np.int64], distinct: NDArray[np.int64], place: NDArray[np.int64]
+) -> None:
+    """The numbers that `numbered` gave to codes, −1 where it gave none."""
+    for i in range(codes.size):
+        place[i] = table[_spot(table, distinct, codes[i])]
+
+
+@njit(cache=True, nogil=True)
+def influenced(
+    links: Links,
+    placed: NDArray[np.uint8],
+    seen: NDArray[np.int64],
+    stamp: int,
+    ends: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    key: int,
+    reached: NDArray[np.int64],
+) -> int:
+    """The rows that newcomers influence in the first round, drawn where these rows are; how many, some more than once.
+
+    `ends` are rows and the newcomers that came to them, `numbers` the arrival numbers of both. A newcomer with a
+    neighbour that has a place has one itself.
+    """
+    found = 0
+    for i in range(len(ends)):
+        if i + 8 < len(ends):
+            prefetch(links.begin, ends[i + 8, 0], 0)
+        if i + 4 < len(ends):
+            row = ends[i + 4, 0]
+            prefetch(links.neighbour, links.begin[row] + links.count[row] - 1, 0)
+        row = ends[i, 0]
+        if seen[row] == stamp or not placed[row]:
+            continue
+        slot = find_slot(links, row, ends[i, 1])
+        if slot >= 0 and draw(key, numbers[i, 0], numbers[i, 1]) * links.in_strength[row] < links.incoming[slot]:
+            reached[found] = row
+            found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def unpack(
+    part: NDArray[np.float32], place: NDArray[np.int64], cells: NDArray[np.float32], placed: NDArray[np.uint8]
+) -> None:
+    """Copy rows to their places, which are placed then; those without (−1) are passed over."""
+    for i in range(place.size):
+        if place[i] >= 0:
+            source, target = part[i], cells[place[i]]
+            for j in range(target.size):
+                target[j] = source[j]
+            placed[place[i]] = 1
 
 
 @njit(cache=True, nogil=True)
@@ -103,15 +176,61 @@ def drop_ends(links: Links, rows: NDArray[np.int64], other: int, chance: NDArray
 
 
 @njit(cache=True, nogil=True)
-def waves_of(earlier: NDArray[np.int64], later: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The wave of each of `count` newcomers: one after the last of those it has an edge to and who came before it.
+def routed(
+    codes: NDArray[np.int64], numbers: NDArray[np.int64], shards: int, end_of: NDArray[np.int64], out: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Both ends of all operations by shard, in order; where those of each shard begin, and where the last ones end.
 
-    Edges come in the order of the later end, so that the wave of the earlier one is known.
+    `end_of` becomes 2 · (the operation) + (which end), `out` the row, its neighbour, and the numbers of both.
     """
-    wave = np.zeros(count, np.int64)
-    for i in range(later.size):
-        wave[later[i]] = max(wave[later[i]], wave[earlier[i]] + 1)
-    return wave
+    begin = np.zeros(shards + 1, np.int64)
+    for code in codes.ravel():
+        begin[code % shards + 1] += 1
+    begin = np.cumsum(begin)
+    free = begin.copy()
+    for i in range(len(codes)):
+        for end in range(2):
+            code, other = codes[i, end], codes[i, 1 - end]
+            shard = code % shards
+            at = free[shard]
+            free[shard] += 1
+            end_of[at] = 2 * i + end
+            out[at, 0], out[at, 1] = code // shards, other // shards if other % shards == shard else -1 - other
+            out[at, 2], out[at, 3] = numbers[i, end], numbers[i, 1 - end]
+    return begin
+
+
+@njit(cache=True, nogil=True)
+def waves_of(
+    codes: NDArray[np.int64], numbers: NDArray[np.int64], first_new: int, count: int, shards: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When each of `count` newcomers can be admitted: in which wave, and at which turn of its shard in that wave.
+
+    After everybody who came before it and whom it may have an edge to: a wave later if that is on another shard, a turn
+    later on its own. `codes` and `numbers` are those of both ends of edges.
+    """
+    begin = np.zeros(count + 2, np.int64)
+    for i in range(len(codes)):
+        if min(numbers[i, 0], numbers[i, 1]) >= first_new:
+            begin[max(numbers[i, 0], numbers[i, 1]) - first_new + 2] += 1
+    begin = np.cumsum(begin)
+    earlier = np.empty(begin[-1], np.int64)  # by the later end: twice the earlier, and one where that is elsewhere
+    for i in range(len(codes)):
+        first = min(numbers[i, 0], numbers[i, 1]) - first_new
+        if first >= 0:
+            later = max(numbers[i, 0], numbers[i, 1]) - first_new
+            earlier[begin[later + 1]] = 2 * first + (codes[i, 0] % shards != codes[i, 1] % shards)
+            begin[later + 1] += 1
+    wave, turn = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for later in range(count):
+        for known in earlier[begin[later] : begin[later + 1]]:
+            first, elsewhere = known >> 1, known & 1
+            if first == later:
+                continue
+            after = (wave[first] + 1, 0) if elsewhere else (wave[first], turn[first] + 1)
+            if after > (wave[later], turn[later]):
+                wave[later], turn[later] = after
+    return wave, turn
 
 
 @njit(cache=True, nogil=True)

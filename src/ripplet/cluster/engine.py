@@ -118,23 +118,23 @@ class ClusterEngine(Reads):
         """Change the graph, then let the vectors follow: rows that may have moved, vertices gone, edges changed."""
         ends, gone = self._enter(batch)
         first = int(ends.arrived_as[0]) if ends.arrived.size else self.next_arrival  # who is new and has not gone again
-        edges, changed, known = map(sum, zip(*self.ask("entered", first_new=first), strict=True))
-        self._edges = edges
-        removed = self._still_gone(gone)
+        removed, numbers = self._still_gone(gone), np.array([number for _, number in gone], np.int64)
         if not self.ready:
+            self._edges, changed, _ = map(sum, zip(*self.ask("entered", first_new=first), strict=True))
             return ends.arrived, removed, changed
-        wave = waves(ends, first_new, self.next_arrival - first_new)[ends.arrived_as - first_new]
-        reads = self.rule.max_reads * max(ends.arrived.size + known, 1)
-        taken = Steps(self.crew, self.sequence + 1, self.rule.depth).take(ends.arrived, ends.arrived_as, wave, reads)
-        shards = self.crew.size
-        return np.concatenate([rows * shards + shard for shard, rows in enumerate(taken)]), removed, changed
+        new, count = ends.arrived_as - first_new, self.next_arrival - first_new
+        wave, turn = waves(ends, first_new, count, self.crew.size)
+        steps = Steps(self.crew, self.rule, self.sequence + 1)
+        taken = steps.take(ends.arrived, (wave[new], turn[new]), first, numbers)
+        self._edges, shards = taken.edges, self.crew.size
+        moved = np.concatenate([rows * shards + shard for shard, rows in enumerate(taken.moved)])
+        return moved, removed, taken.changed
 
     def _enter(self, batch: Batch) -> tuple[Ends, list[tuple[Id, int]]]:
         """Change the graph step by step; all ends, with the newcomers that have not gone again, and who has gone."""
         weight = ones(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         steps, gone, first = [], [], 0
-        self.crew.call("begin")
         for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
             part = slice(first, cut)
             if cut > first:
@@ -166,7 +166,7 @@ class ClusterEngine(Reads):
     def _still_gone(self, gone: list[tuple[Id, int]]) -> list[Id]:
         """The names of those who have gone and not come again."""
         names = [name for name, _ in gone]
-        rows = self.find_all(id_column(names)).tolist()
+        rows = self.find_all(id_column(names)).tolist() if names else []
         return [name for name, row in zip(names, rows, strict=True) if row < 0]
 
     def _mention_loops(self) -> None:

@@ -1,95 +1,111 @@
-"""The halo: rows of other shards that a step reads, for as long as it takes, behind the rows that are here."""
+"""The halo: rows of other shards that are read here, behind the rows that are here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.cluster import _kernels as kernels
 from ripplet.cluster.shares import shares
-from ripplet.graph._block_kernels import Links
 from ripplet.rules.field import Field
 
 Rows = NDArray[np.int64]
+Shown: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
+"""Rows of a shard that another one looks at: which they are, and their vectors."""
 
 
 class Halo:
-    """What some slots of a shard need: asked for by shard, received in the same order, put where slots can point."""
+    """The neighbours that some slots have on other shards, each once, by shard; and room for their rows."""
 
-    def __init__(self, links: Links, slots: Rows, shards: int, needed: NDArray[np.bool_] | None = None) -> None:
-        """Of the neighbours in `slots`, all on other shards, those that are `needed`, each once."""
-        self._slots = slots
-        self._kept = links.neighbour[slots]
+    def __init__(self, field: Field, slots: Rows, shards: int, first: int) -> None:
+        """Room from row `first` on."""
+        self._field, self._slots, self.shards, self.first = field, slots, shards, first
+        self._kept = field.graph.adjacency.links.neighbour[slots]
         codes = -1 - self._kept.astype(np.int64)
-        asked = codes if needed is None else codes[needed]
-        place, distinct = np.empty(asked.size, np.int64), np.empty(asked.size, np.int64)
-        distinct = distinct[: kernels.numbered(asked, place, distinct)]
-        by_shard = shares(distinct % shards, shards)
+        self._table = kernels.table_for(codes.size)
+        place, distinct = np.empty((2, codes.size), np.int64)
+        self._distinct = distinct[: kernels.numbered(codes, self._table, place, distinct)]
+        by_shard = shares(self._distinct % shards, shards)
         order = np.concatenate(by_shard)
-        self.codes = distinct[order]
-        self.parts: list[Rows] = [distinct[places] // shards for places in by_shard]
-        where = np.empty_like(order)
-        where[order] = np.arange(order.size)
-        self._place = np.full(codes.size, order.size, np.int64)  # behind the others: a row for those not asked for
-        self._place[slice(None) if needed is None else needed] = where[place]
+        self.codes = self._distinct[order]
+        self._row = np.empty_like(order)
+        self._row[order] = first + np.arange(order.size)
+        self._points_to = self._row[place]
+        self.parts: list[Rows] = [self._distinct[places] // shards for places in by_shard]
+        self.end = first + order.size
+        field.graph.adjacency.ensure_rows(self.end)
+        field.grow()
+
+    def rows_of(self, codes: Rows) -> Rows:
+        """The rows that stand for codes, −1 for those that are not in it."""
+        place = np.empty(codes.size, np.int64)
+        kernels.places_of(codes, self._table, self._distinct, place)
+        return np.where(place < 0, -1, self._row[place] if self._row.size else -1)
+
+    def receive(self, parts: Sequence[NDArray[Any]]) -> None:
+        """Have what was asked for, each part in the order asked."""
+        field, first = self._field, self.first
+        for asked, part in zip(self.parts, parts, strict=True):
+            rows = slice(first, first + asked.size)
+            field.cells[rows] = part[: asked.size]
+            if len(part) > asked.size:
+                field.placed[rows] = _bytes_behind(part, asked.size)
+            first = rows.stop
 
     @contextmanager
-    def here(self, field: Field, received: Sequence[NDArray[Any]]) -> Iterator[int]:
-        """While this lasts the slots point to rows with what was received; the first of these rows."""
-        graph, size = field.graph, self.codes.size
-        first = graph.rows
-        graph.adjacency.ensure_rows(first + size + 1)
-        field.grow()
-        self._write(field, first, received)
-        graph.adjacency.links.neighbour[self._slots] = first + self._place
+    def here(self, part: slice = slice(None)) -> Iterator[None]:
+        """While this lasts the slots, or some of them, point to these rows."""
+        links, slots = self._field.graph.adjacency.links, self._slots[part]
+        links.neighbour[slots] = self._points_to[part]
         try:
-            yield first
+            yield
         finally:
-            graph.adjacency.links.neighbour[self._slots] = self._kept
-            lent = slice(first, first + size + 1)
-            graph.arrival[lent], field.placed[lent] = -1, 0
+            links.neighbour[slots] = self._kept[part]
 
-    def _write(self, field: Field, first: int, received: Sequence[NDArray[Any]]) -> None:
-        field.seen[first : first + self.codes.size + 1] = 0
-        for asked, part in zip(self.parts, received, strict=True):
-            rows = slice(first, first + asked.size)
-            if part.dtype.names is not None:
-                for name, column in _marks(field).items():
-                    column[rows] = part[name]
-            else:
-                field.cells[rows] = part[: asked.size]
-                if len(part) > asked.size:
-                    field.placed[rows] = _bytes_behind(part, asked.size)
-            first = rows.stop
+    def close(self) -> None:
+        """Leave nothing behind that newcomers could mistake for their own."""
+        lent = slice(self.first, self.end)
+        self._field.graph.arrival[lent], self._field.placed[lent], self._field.seen[lent] = -1, 0, 0
+
+
+class Company(Halo):
+    """Those on other shards whom the newcomers of a batch know. They come unasked, and again when they have moved."""
+
+    def know(self, codes: Rows, numbers: Rows) -> None:
+        """Note arrival numbers, of some who may not be in it."""
+        rows = self.rows_of(codes)
+        self._field.graph.arrival[rows[rows >= 0]] = numbers[rows >= 0]
+
+    def take_in(self, shown: Sequence[Shown], stamp: int = 0) -> None:
+        """Have the rows that each shard shows, of whom not all may be in it; they are seen at this stamp."""
+        field = self._field
+        for shard, (there, vectors) in enumerate(shown):
+            rows = self.rows_of(there * np.int64(self.shards) + shard)
+            kernels.unpack(vectors, rows, field.cells, field.placed)
+            field.seen[rows[rows >= 0]] = stamp
+
+
+def show(field: Field, rows: Rows) -> Shown:
+    """Rows with their vectors, for a shard that looks at them."""
+    return rows.astype(np.int32), packed(field, rows, "vectors")
 
 
 def packed(field: Field, rows: Rows, kind: str) -> NDArray[Any]:
-    """What another shard asks of rows: their `vectors`; these `and_places`, who has one; or just `marks`, without.
+    """What another shard asks of rows: their `vectors`; or these `and_places`, who has one: bytes in rows behind them.
 
-    Vectors are a matrix that is copied as it is. Whether they are placed is a byte each, in rows behind them.
+    Vectors are a matrix that is copied as it is.
     """
-    if kind == "marks":
-        columns = _marks(field)
-        marks = np.empty(rows.size, [(name, column.dtype) for name, column in columns.items()])
-        for name, column in columns.items():
-            marks[name] = column[rows]
-        return marks
     cells = field.cells
     behind = 0 if kind == "vectors" else -(-rows.size // (cells.shape[1] * cells.itemsize))
     part = np.empty((rows.size + behind, cells.shape[1]), cells.dtype)
-    kernels.pack(cells, np.array(rows), part)
+    kernels.pack(cells, np.array(rows), part)  # what comes from elsewhere is read-only: compiled for that, too
     if behind:
         _bytes_behind(part, rows.size)[:] = field.placed[rows]
     return part
-
-
-def _marks(field: Field) -> dict[str, NDArray[Any]]:
-    """What is noted of a vertex."""
-    return {"arrival": field.graph.arrival, "placed": field.placed, "seen": field.seen}
 
 
 def _bytes_behind(part: NDArray[Any], rows: int) -> NDArray[np.uint8]:

@@ -71,7 +71,14 @@ class Actors:
             ).remote()
             for machine in spread(size, machines)
         ]
+        self._doing: dict[int, list[Any]] = {}
         self.threads = max(1, int(ray.cluster_resources().get("CPU", 1)) // size)  # of a shard
+
+    def doing(self, returns: int) -> list[Any]:
+        """How to ask each of them for so many answers; made once, as it takes Ray a while."""
+        if returns not in self._doing:
+            self._doing[returns] = [handle.do.options(num_returns=returns) for handle in self.handles]
+        return self._doing[returns]
 
     def close(self) -> None:
         """End the actors."""
@@ -107,10 +114,8 @@ class RayCrew:
     def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
         """Ask all at once. What goes from shard to shard stays in the object store."""
         answers = [
-            handle.do.options(num_returns=max(parts, 1)).remote(
-                self._model, method, parts, constants, *(column[number] for column in columns)
-            )
-            for number, handle in enumerate(self._actors.handles)
+            do.remote(self._model, method, parts, constants, *(column[number] for column in columns))
+            for number, do in enumerate(self._actors.doing(max(parts, 1)))
         ]
         return [[answer] for answer in answers] if parts == 1 else answers
 

@@ -5,7 +5,7 @@ A row, to whoever is not a shard, is a code: (the row on its shard) · shards + 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplet.cluster import _kernels as kernels
 from ripplet.cluster.crew import Crew
-from ripplet.cluster.shares import shares
+from ripplet.cluster.shares import Entry, shares
 from ripplet.events import IdColumn, Op, as_list, take
 from ripplet.graph.ids import names_for_kernels
 
@@ -42,39 +42,38 @@ def interned(crew: Crew, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], nex
     shards, codes, numbers = crew.size, *np.empty((2, len(src), 2), np.int64)
     where = [shares(owners(column, shards), shards) for column in (src, dst)]
     names = [[take(column, rows) for rows in parts] for column, parts in zip((src, dst), where, strict=True)]
-    for shard, answer in enumerate(crew.get(crew.call("intern", *names))):
+    for shard, answer in enumerate(crew.get(crew.call("intern", list(zip(*names, strict=True))))):
         for end in range(2):
             there = where[end][shard], end
             codes[there], numbers[there] = answer[2 * end] * shards + shard, answer[2 * end + 1]
     new = np.flatnonzero(numbers.ravel() < 0)
     mentioned = codes.ravel()[new]
     place, arrived = np.empty_like(new), np.empty_like(new)
-    arrived = arrived[: kernels.numbered(mentioned, place, arrived)]
+    arrived = arrived[: kernels.numbered(mentioned, kernels.table_for(mentioned.size), place, arrived)]
     numbers.ravel()[new] = next_arrival + place
     return Ends(op, codes, numbers, arrived, next_arrival + np.arange(arrived.size))
 
 
 def enter(crew: Crew, ends: Ends, weight: NDArray[np.float32]) -> None:
     """Have every shard number its newcomers and change the ends that are its own."""
-    shards = crew.size
-    columns: list[list[Any]] = []
-    own, arrived = (shares(codes.ravel() % shards, shards) for codes in (ends.codes, ends.arrived))
-    for shard, (mine, places) in enumerate(zip(arrived, own, strict=True)):
-        edge, end = np.divmod(places, 2)
-        here, other = ends.codes[edge, end] // shards, ends.codes[edge, 1 - end]
-        pairs = np.stack([here, np.where(other % shards == shard, other // shards, -1 - other)], axis=1)
-        numbers = np.stack([ends.numbers[edge, end], ends.numbers[edge, 1 - end]], axis=1)
-        fresh = ends.arrived[mine] // shards, ends.arrived_as[mine]
-        columns.append([fresh, ends.op[edge], pairs, weight[edge], end.astype(np.int8), numbers])
-    crew.call("enter", *zip(*columns, strict=True))
+    size = 2 * len(ends.codes)
+    end_of, columns = np.empty(size, np.int64), np.empty((size, 4), np.int64)
+    begin = kernels.routed(ends.codes, ends.numbers, crew.size, end_of, columns)
+    edge, way = end_of >> 1, (end_of & 1).astype(np.int8)
+    op, weight = ends.op[edge], weight[edge]
+    entries = []
+    for shard, mine in enumerate(shares(ends.arrived % crew.size, crew.size)):
+        own = slice(begin[shard], begin[shard + 1])
+        arrived = ends.arrived[mine] // crew.size, ends.arrived_as[mine]
+        entries.append(Entry(*arrived, columns[own], op[own], weight[own], way[own]))
+    crew.call("enter", entries)
 
 
-def waves(ends: Ends, first_new: int, count: int) -> Rows:
-    """The wave in which each newcomer can be admitted: after those before it that it may have an edge to."""
-    between = (ends.numbers.min(axis=1) >= first_new) & (ends.codes[:, 0] != ends.codes[:, 1]) & (ends.op == Op.ADD)
-    pairs = np.sort(ends.numbers[between], axis=1) - first_new
-    pairs = pairs[np.argsort(pairs[:, 1], kind="stable")]
-    found: Rows = kernels.waves_of(pairs[:, 0].copy(), pairs[:, 1].copy(), count)
+def waves(ends: Ends, first_new: int, count: int, shards: int) -> tuple[Rows, Rows]:
+    """When each newcomer can be admitted: the wave, and the turn within it on its own shard."""
+    adds = ends.op == Op.ADD
+    columns = (ends.codes, ends.numbers) if adds.all() else (ends.codes[adds], ends.numbers[adds])
+    found: tuple[Rows, Rows] = kernels.waves_of(*columns, first_new, count, shards)
     return found
 
 

@@ -1,27 +1,28 @@
-"""A shard: what falls to it (`holding.py`), and its part in every step of a batch.
+"""A shard: what falls to it (`holding.py`, `entering.py`), and its part in every step by which vectors move.
 
 A shard runs the kernels of the engine of one machine. What makes it a shard is that the other end of an edge may be
-somewhere else: then its row is asked for before a step reads it (`halo.py`). Such a step comes in three calls: one that
-says what is wanted, `give`, and one that goes on with what was given. Between the first and the last nothing is stored
-anywhere, so that all shards read what was there before the step.
+somewhere else: then its row has to be here, behind the others (`halo.py`), before a step reads it.
+
+Both ends of an edge know of it. So whoever is looked at by newcomers of another shard is shown to that shard, unasked,
+as soon as it has a place, and again when it has moved. A front, which may be anywhere, has to ask: its step comes in
+three calls, one that says what is wanted, `give`, and one that goes on with what was given. From the first to the last
+nothing is stored anywhere, so that all shards read what was there before the step.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.cluster import _kernels as own
-from ripplet.cluster.halo import Halo, packed
-from ripplet.cluster.holding import NO_ROWS, Holding
+from ripplet.cluster.entering import Entering
+from ripplet.cluster.halo import Company, Halo, Shown, packed, show
+from ripplet.cluster.holding import NO_ROWS
 from ripplet.cluster.shares import rows_by_shard, shares
 from ripplet.cluster.sheets import Sheets
-from ripplet.errors import RippletError
-from ripplet.events import IdColumn, take
-from ripplet.graph import _kernels as edges
-from ripplet.graph.adjacency import MAX_ROWS
 from ripplet.influence import _kernels as influence
 from ripplet.influence.draws import draw_key
 from ripplet.parallel import one_blas_thread
@@ -35,155 +36,123 @@ Rows = NDArray[np.int64]
 CHANCE = np.dtype([("row", np.int32), ("number", np.int64), ("weight", np.float32)])  # what influence is sent as
 
 
-class Shard(Holding):
+class Shard(Entering):
     """One of several that together are a model."""
 
     def __init__(self, number: int, shards: int, parameters: Parameters) -> None:
         super().__init__(number, shards, parameters)
         self.sent = self.needed = 0  # bytes that other shards were sent; of these, vectors that they had to read
         self.sheets: Sheets | None = None  # while an anchor is worked out
-        self.begin()
-
-    # ------------------------------------------------------------------ the graph changes
-
-    def begin(self) -> None:
-        """A batch comes."""
-        self.changed = 0  # edges, each counted at one end,
-        self.latest: list[Rows] = [NO_ROWS]  # and the number of the end that came later
-        self.touched: list[Rows] = [NO_ROWS]  # the ends here of what changed,
-        self.numbers: list[Rows] = [np.empty((0, 2), np.int64)]  # the arrival numbers of both ends then,
-        self.chance: list[NDArray[np.float64]] = [np.empty(0)]  # and the share of the strength of the end here
-
-    def intern(self, src: IdColumn, dst: IdColumn) -> tuple[Rows, Rows, Rows, Rows]:
-        """The rows of names that fall to this shard, and their arrival numbers: −1 for newcomers."""
-        rows = [self._intern(names) for names in (src, dst)]
-        if self.graph.rows > MAX_ROWS // self.shards:  # a code has to fit into a slot
-            raise RippletError(f"one of {self.shards:,} shards holds at most {MAX_ROWS // self.shards:,} vertices")
-        self.graph.adjacency.ensure_rows(self.graph.rows)
-        self.field.grow()
-        return rows[0], self.graph.arrival[rows[0]], rows[1], self.graph.arrival[rows[1]]
-
-    def _intern(self, names: IdColumn) -> Rows:
-        half = (len(names) + 1) // 2  # they are interned by pairs: where they are odd, one of them twice
-        first, second, _ = self.graph.ids.intern(take(names, slice(half)), take(names, slice(len(names) - half, None)))
-        return np.concatenate([first, second[2 * half - len(names) :]])
-
-    def enter(
-        self,
-        arrived: tuple[Rows, Rows],
-        op: NDArray[np.int8],
-        ends: Rows,
-        weight: NDArray[np.float32],
-        way: NDArray[np.int8],
-        numbers: Rows,
-    ) -> None:
-        """Number newcomers (rows, numbers), and change the ends of edges that are here, in order."""
-        rows, number = arrived
-        self.graph.arrival[rows] = number
-        self.field.vectors[rows] = 0  # a halo may have been there
-        chance = self.graph.adjacency.apply_ends(*map(np.array, (op, ends, weight, way)))  # see `want_to_admit`
-        self._note(ends[:, 0], numbers, chance, way == edges.AWAY)
-
-    def leave(self, row: int) -> list[Rows]:
-        """Let a vertex of this shard go (none: −1); its neighbours by shard, as rows there."""
-        if row < 0:
-            return [NO_ROWS] * self.shards
-        adjacency, gone = self.graph.adjacency, np.array([row])
-        code = self._codes(adjacency.slots(gone))
-        edges.drop_all(adjacency.links, row, adjacency.directed)
-        self.graph.arrival[gone] = -1
-        self.graph.ids.remove(gone)
-        self.field.vectors[gone] = 0
-        self.field.placed[gone] = 0
-        return rows_by_shard(code, self.shards)
-
-    def bereave(self, *rows: Rows, code: int, number: int) -> None:
-        """Take a vertex that has gone, with this code and number, out of the lists of its neighbours here."""
-        here = np.concatenate(rows)
-        row, shard = divmod(code, self.shards)
-        chance, adjacency = np.empty(here.size), self.graph.adjacency
-        own.drop_ends(adjacency.links, here, row if shard == self.number else -1 - code, chance, adjacency.directed)
-        numbers = np.stack([self.graph.arrival[here], np.full(here.size, number)], axis=1)
-        self._note(here, numbers, chance, np.ones(here.size, bool))
-
-    def _note(self, rows: Rows, numbers: Rows, chance: NDArray[np.float64], counted: NDArray[np.bool_]) -> None:
-        self.changed += int(np.count_nonzero(chance[counted]))
-        self.latest.append(numbers[counted].max(axis=1, initial=-1))
-        self.touched.append(rows)
-        self.numbers.append(numbers)
-        self.chance.append(chance)
-
-    def entered(self, first_new: int) -> tuple[int, int, int]:
-        """All of a batch is in the graph, with newcomers from this number on.
-
-        How many edges there are, how many have changed, and how many operations were on edges between the known.
-        """
-        self.first_new = first_new
-        known = np.count_nonzero(np.concatenate(self.latest) < first_new)
-        return self.graph.adjacency.edges, self.changed, int(known)
 
     # ------------------------------------------------------------------ vectors move
 
-    def ripple(self, arrived: Rows, fresh: Rows, numbers: Rows, sequence: int) -> None:
+    def ripple(
+        self, arrived: Rows, wave: Rows, turn: Rows, *, first_new: int, gone: Rows, waves: int, sequence: int
+    ) -> list[Any]:
         """The graph is as the batch leaves it; now the vectors follow. `arrived` are the newcomers here, in order.
 
-        `fresh` are the codes of the newcomers of all shards, ascending, and beside them their numbers.
+        They are admitted in so many waves, and by turns in each. `gone` are the numbers of those who are no longer
+        there. Answered is what is shown to each shard of what was there before, what `admit` says last, and the counts.
         """
-        rule, self.fresh, self.fresh_as = self.rule, fresh, numbers
+        counts = self._counts(first_new)
+        rule, order = self.rule, np.lexsort((turn, wave))
         self.turn = Turn(rule.seed, sequence, rule.depth, rule.max_reads, self.first_new)
-        self.stamp = 2 * sequence
-        self.arrived, self.front, self.moved = arrived, NO_ROWS, [NO_ROWS]
+        self.stamp, self.waves = 2 * sequence, waves
+        self.arrived, self.fronts, self.moved = np.array(arrived), dict[int, Rows](), [NO_ROWS]
+        self.by_wave = np.split(self.arrived[order], np.searchsorted(wave[order], np.arange(1, waves)))
+        self.turns = np.split(turn[order], np.searchsorted(wave[order], np.arange(1, waves)))
+        ends, numbers = np.concatenate(self.touched), np.concatenate(self.numbers)
+        new = numbers[:, 1] >= first_new
+        if gone.size:
+            new &= ~np.isin(numbers, gone).any(axis=1)
+        self.new_ends, self.new_numbers = ends[new], numbers[new]
+        self._meet(ends, numbers)
+        return [*self._after_wave(-1), counts]
+
+    def _meet(self, ends: Rows, numbers: Rows) -> None:
+        """See whom newcomers here know elsewhere, and who is known here to newcomers elsewhere."""
+        slots = [self._elsewhere(rows, UNLIMITED, 0)[0] for rows in self.by_wave]
+        self.cuts = np.cumsum([0, *(part.size for part in slots)])
+        self.company = Company(self.field, np.concatenate([NO_ROWS, *slots]), self.shards, self.graph.rows)
+        known = (numbers[:, 0] >= self.first_new) & (ends[:, 1] < 0)
+        self.company.know(-1 - ends[known, 1], numbers[known, 1])
+        row, other = self.new_ends[self.new_ends[:, 1] < 0].T
+        looked_at, place, distinct = row * self.shards + (-1 - other) % self.shards, *np.empty((2, row.size), np.int64)
+        count = own.numbered(looked_at, own.table_for(row.size), place, distinct)
+        self.waiting = rows_by_shard(distinct[:count], self.shards)  # to be shown as soon as they have a place
+        self.shown: list[list[Rows]] = [[NO_ROWS] for _ in self.waiting]
+
+    def admit(self, *shown: Shown, wave: int) -> list[Any]:
+        """Place newcomers, turn by turn; what is shown of them, and last, once all waves are admitted, who is left."""
+        self.company.take_in(shown)
+        rows, turns = self.by_wave[wave], self.turns[wave]
+        with self.company.here(slice(*self.cuts[wave : wave + 2])):
+            for together in np.split(rows, np.flatnonzero(np.diff(turns)) + 1):
+                self._shared.admit_together(together)
+        return self._after_wave(wave)
+
+    def _after_wave(self, wave: int) -> list[Any]:
+        return [*self._show(), self._settle() if wave + 1 == self.waves else 0]
+
+    def _show(self) -> list[Shown]:
+        """Whoever has come to have a place, to every shard whose newcomers look at it."""
+        answer = []
+        for shard, rows in enumerate(self.waiting):
+            there = self.field.placed[rows] == 1
+            self.waiting[shard] = rows[~there]
+            self.shown[shard].append(rows[there])
+            answer.append(self._send(show(self.field, rows[there])))
+        return answer
+
+    def _send(self, shown: Shown) -> Shown:
+        self.sent += sum(column.nbytes for column in shown)
+        self.needed += shown[1].nbytes
+        return shown
+
+    def show_again(self) -> list[Shown]:
+        """Whoever was known and has moved, or has come to have a place, since it was shown."""
+        answer, marked = self._show(), self.field.seen
+        for shard, rows in enumerate(map(np.concatenate, self.shown)):
+            again = (marked[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
+            moved = self._send(show(self.field, rows[again]))
+            answer[shard] = (
+                np.concatenate([answer[shard][0], moved[0]]),
+                np.concatenate([answer[shard][1], moved[1]]),
+            )
+        return answer
 
     def give(self, *asked: Rows, kind: str) -> list[NDArray[Any]]:
         """What the shards want of rows here."""
         given = [packed(self.field, rows, kind) for rows in asked]
-        others = [part for shard, part in enumerate(given) if shard != self.number]
-        self.sent += sum(part.nbytes for part in others)
-        if kind != "marks":
-            asked_for = sum(rows.size for shard, rows in enumerate(asked) if shard != self.number)
-            self.needed += asked_for * self.field.vectors[:1].nbytes
+        self.sent += sum(part.nbytes for part in given)
+        self.needed += sum(rows.size for rows in asked) * self.field.vectors[:1].nbytes
         return given
 
-    def want_to_admit(self, rows: Rows) -> list[Rows]:
-        """What newcomers read who are admitted together: whoever was there before the batch, or before themselves."""
-        self.rows = np.array(rows)  # what comes from elsewhere is read-only: kernels would be compiled for that, too
-        slots, readers = self._elsewhere(self.rows, UNLIMITED, 0)
-        codes = -1 - self._links.neighbour[slots].astype(np.int64)
-        number = np.full(codes.size, -1)
-        if self.fresh.size:
-            place = np.minimum(np.searchsorted(self.fresh, codes), self.fresh.size - 1)
-            number = np.where(self.fresh[place] == codes, self.fresh_as[place], -1)
-        return self._want(slots, number < self.graph.arrival[readers])
-
-    def admit(self, *received: NDArray[Any]) -> None:
-        """Place newcomers who do not read each other."""
-        with self._halo.here(self.field, received):
-            self._shared.admit_together(self.rows)
-
-    def settle(self) -> list[Any]:
-        """All waves are admitted: see who else is to be placed; what the first of them may read, and how many."""
-        world, touched = self._world, np.concatenate(self.touched)
+    def _settle(self) -> int:
+        """All waves are admitted: see who else is to be placed; how many."""
+        world, touched = self._world, np.concatenate(self.touched)[:, 0]
         self.unsettled = kernels.unsettled(world, touched)
         self.newcomers = self.arrived[world.placed[self.arrived] == 1]
         self.ring = self.unsettled[world.placed[self.unsettled] == 0]
-        return [*self.want_to_place(), int(self.ring.size)]
+        return int(self.ring.size)
 
     def want_to_place(self) -> list[Rows]:
         """What the next ring reads."""
-        return self._want(self._elsewhere(self.ring, UNLIMITED, 0)[0])
+        return self._want(self.ring, UNLIMITED, 0)
 
     def place(self, *received: NDArray[Any], first: bool) -> list[Rows]:
         """Place a ring; who may be in the next, as rows of each shard. The first ring has to be found yet."""
-        stamp = self.stamp - 1
-        with self._halo.here(self.field, received) as behind:
-            world, seen = self._world, self.field.seen  # a halo may have moved them: not before it is there
+        stamp, halo = self.stamp - 1, self._halo
+        halo.receive(received)
+        with halo.here():
+            world, seen = self._world, self.field.seen
             ring = kernels.unplaced_among(world, self.unsettled, seen, stamp) if first else self.ring
             kernels.place_ring(world, ring)
             around = kernels.unplaced_around(world, ring, seen, stamp)
+        halo.close()
         self.newcomers = np.concatenate([self.newcomers, ring])
-        here, there = around[around < behind], self._halo.codes[around[around >= behind] - behind]
-        parts = rows_by_shard(there, self.shards)
-        parts[self.number] = here
+        parts = rows_by_shard(halo.codes[around[around >= halo.first] - halo.first], self.shards)
+        parts[self.number] = around[around < halo.first]
         return parts
 
     def expect(self, *candidates: Rows) -> int:
@@ -195,80 +164,128 @@ class Shard(Holding):
         self.ring = np.concatenate([own_part, others[: influence.mark_new(others, seen, stamp)]])
         return int(self.ring.size)
 
-    def shake(self) -> int:
-        """Let go of whoever has lost the last edge, and begin the front with what changed between known vertices."""
+    def shake(self, *shown: Shown) -> list[Any]:
+        """Let go of whoever has lost the last edge, and begin the front with what changed between known vertices.
+
+        Where that is nobody, and it hardly ever is anybody, the next front is begun: whom newcomers influence is seen
+        from here.
+        """
+        self.company.take_in(shown)
         world, seen = self._world, self.field.seen
         self.lost = kernels.release(world, self.unsettled)
-        rows, numbers, chance = (np.concatenate(part) for part in (self.touched, self.numbers, self.chance))
-        ends = np.stack([chance, np.zeros_like(chance)], axis=1)  # the other end is looked at where it is
-        front = kernels.shaken(world, np.stack([rows, rows], axis=1), numbers, ends, self.turn)
+        ends, numbers, chance = (np.concatenate(part) for part in (self.touched, self.numbers, self.chance))
+        shares_here = np.stack([chance, np.zeros_like(chance)], axis=1)  # the other end is looked at where it is
+        front = kernels.shaken(world, np.repeat(ends[:, :1], 2, axis=1), numbers, shares_here, self.turn)
         influence.mark_new(self.newcomers.copy(), seen, self.stamp)
-        self.front = front[: influence.mark_new(front, seen, self.stamp)]
-        self.sources = self.newcomers
-        return int(self.front.size)
+        self.sources = self.newcomers[self.graph.arrival[self.newcomers] < self.first_new]
+        if front.size or self.turn.depth == 0:
+            return self._begin_front(front, 0)
+        return self._begin_front(self._influenced(), 1)
+
+    def _begin_front(self, reached: Rows, depth: int) -> list[Any]:
+        """Have those in a front whom nobody has reached yet; what it reads if it may read everything.
+
+        Last come its depth, its size, and how many neighbours one in it has at the most.
+        """
+        new = reached[: influence.mark_new(reached, self.field.seen, self.stamp)]
+        front = self.fronts[depth] = np.concatenate([self.fronts.get(depth, NO_ROWS), new])
+        most = int(self._links.count[front].max(initial=0))
+        bounded = most <= self.turn.max_reads
+        wanted = self.want_to_refresh(UNLIMITED, depth) if bounded else [NO_ROWS] * self.shards
+        return [*wanted, (depth, front.size, most if bounded else UNLIMITED)]
 
     def want_to_refresh(self, limit: int, depth: int) -> list[Rows]:
-        """What a refresh of the front reads."""
-        return self._want(self._elsewhere(self.front, limit, depth + RESAMPLE)[0])
+        """What a refresh of a front reads."""
+        return self._want(self.fronts.get(depth, NO_ROWS), limit, depth + RESAMPLE)
 
-    def refresh(self, *received: NDArray[Any], limit: int, depth: int) -> int:
-        """Refresh the front; how many neighbours were looked at."""
-        with self._halo.here(self.field, received):
-            self._shared.refresh(self.front, limit, depth)
-        self.moved.append(self.front)
-        return int(kernels.room_for(self._links, self.front, limit))
+    def refresh(self, *received: NDArray[Any], limit: int, depth: int, last: bool) -> list[Any]:
+        """Refresh a front; what is shown of it once it was the last, and how many neighbours were looked at."""
+        front = self.fronts.get(depth, NO_ROWS)
+        self._halo.receive(received)
+        with self._halo.here():
+            self._shared.refresh(front, limit, depth)
+        self._halo.close()
+        self.moved.append(front)
+        shown = self.show_again() if last else [None] * self.shards
+        return [*shown, int(kernels.room_for(self._links, front, limit))]
 
     def spread(self, limit: int, depth: int) -> list[Any]:
-        """The chances that sources and front give in a round, by the shard that draws; last, how many by the front."""
-        number = self.number
-        parts = [self._slots(self.sources, UNLIMITED, depth), self._slots(self.front, limit, depth)]
+        """The chances that the front before gives in a round, by the shard that draws; last, how many these are.
+
+        And those of whoever has been placed; the chances that newcomers give are drawn unasked.
+        """
+        front = self.fronts.get(depth - 1, NO_ROWS)
+        parts = [self._slots(self.sources, UNLIMITED, depth), self._slots(front, limit, depth)]
         slots, source = (np.concatenate(column) for column in zip(*parts, strict=True))
         code, chances = self._codes(slots), np.empty(slots.size, CHANCE)
         chances["row"], chances["weight"] = code // self.shards, self._links.outgoing[slots]
         chances["number"] = self.graph.arrival[source]
         sent = [chances[places] for places in shares(code % self.shards, self.shards)]
         self.sources = NO_ROWS
-        self.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != number)
-        return [*sent, int(kernels.room_for(self._links, self.front, limit))]
+        self.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != self.number)
+        return [*sent, int(kernels.room_for(self._links, front, limit))]
 
-    def reached(self, *given: NDArray[Any], depth: int) -> int:
-        """Draw the chances that vertices here are given: the next front; how many it has."""
-        chances = np.concatenate(given)
-        rows, count = chances["row"].astype(np.int64), chances.size
-        arrival, strength = self.graph.arrival, self._links.in_strength
+    def reached(self, *given: NDArray[Any], depth: int) -> list[Any]:
+        """Draw the chances that vertices here are given: the next front."""
+        reached = [NO_ROWS]
+        if given:
+            reached.append(self._drawn(np.concatenate(given), depth))
+        if depth == 1 and depth not in self.fronts:
+            reached.append(self._influenced())
+        return self._begin_front(np.concatenate(reached), depth)
+
+    def _drawn(self, chances: NDArray[Any], depth: int) -> Rows:
+        rows, count, key = chances["row"].astype(np.int64), chances.size, self._key(depth)
         # Each chance is a source with one edge, to a copy of its target: so they are drawn as any others are.
         links = self._links._replace(
             begin=np.arange(count),
             count=np.ones(count, np.int32),
             neighbour=np.arange(count, 2 * count, dtype=np.int32),
             outgoing=np.ascontiguousarray(chances["weight"]),
-            in_strength=np.concatenate([np.zeros(count), strength[rows]]),
+            in_strength=np.concatenate([np.zeros(count), self._links.in_strength[rows]]),
         )
         seen = np.concatenate([np.zeros(count, np.int64), self.field.seen[rows]])
-        numbers = np.concatenate([chances["number"], arrival[rows]])
-        key, taken = draw_key(self.turn.seed, self.turn.sequence, depth), np.empty(count, np.int64)
+        numbers = np.concatenate([chances["number"], self.graph.arrival[rows]])
+        taken = np.empty(count, np.int64)
         found = influence.spread(links, numbers, np.arange(count), seen, self.stamp, key, UNLIMITED, taken)
-        front = rows[taken[:found] - count]
-        self.front = front[: influence.mark_new(front, self.field.seen, self.stamp)]
-        return int(self.front.size)
+        return rows[taken[:found] - count]
 
-    def want_marks(self) -> list[Rows]:
-        """What has to be known of the neighbours of newcomers, to tell who is outdated."""
-        return self._want(self._elsewhere(self.newcomers, UNLIMITED, 0)[0])
+    def _influenced(self) -> Rows:
+        """Whom newcomers influence, in the first round: known from the edges that came with them."""
+        field, reached = self.field, np.empty(len(self.new_ends), np.int64)
+        marks = field.placed, field.seen, self.stamp
+        return reached[: own.influenced(self._links, *marks, self.new_ends, self.new_numbers, self._key(1), reached)]
 
-    def see_outdated(self, *received: NDArray[Any]) -> list[Rows]:
-        """Find the newcomers that read what has moved since; what they read now."""
-        with self._halo.here(self.field, received):
-            marked = self._world, self.newcomers, self.field.seen, self.stamp, self.turn.first_new
-            self.front = kernels.outdated(*marked)
-        return self._want(self._elsewhere(self.front, UNLIMITED, 0)[0])
+    def _key(self, depth: int) -> Any:
+        return draw_key(self.turn.seed, self.turn.sequence, depth)
 
-    def finish(self, *received: NDArray[Any]) -> Rows:
-        """Refresh the outdated; the rows that may have moved in this batch, each once."""
-        with self._halo.here(self.field, received):
-            self._shared.refresh(self.front, UNLIMITED, 0)
+    def want_for_ringed(self) -> list[Rows]:
+        """What those read who were known before and are placed now: nobody shows it to them."""
+        return self._want(self.newcomers[self.graph.arrival[self.newcomers] < self.first_new], UNLIMITED, 0)
+
+    def finish(self, *received: Any) -> Rows:
+        """Refresh newcomers that read what has moved since they were admitted; all rows that may have moved, each once.
+
+        Received is what is shown, and behind that, if anybody had wanted it, what was given.
+        """
+        shown, given = received[: self.shards], received[self.shards :]
+        known = (
+            self.graph.arrival[self.newcomers] < self.first_new
+        )  # placed now: nobody knows whether they are outdated
+        self.company.take_in(shown, self.stamp)
+        if given:
+            self._halo.receive(given)
+        with self.company.here(), self._halo.here() if given else nullcontext():
+            new = self.newcomers[~known]
+            outdated = kernels.outdated(self._world, new, self.field.seen, self.stamp, self.first_new)
+            self._shared.refresh(np.concatenate([outdated, self.newcomers[known]]), UNLIMITED, 0)
+        if given:
+            self._halo.close()
+        self.company.close()
         unplaced = self.arrived[self.field.placed[self.arrived] == 0]
-        return np.concatenate([self.newcomers, *self.moved, self.lost, unplaced])
+        moved = np.concatenate([self.newcomers, *self.moved, self.lost, unplaced])
+        self.begin()
+        return moved
 
     # ------------------------------------------------------------------ all vectors are corrected
 
@@ -337,14 +354,15 @@ class Shard(Holding):
 
     def _slots(self, rows: Rows, limit: int, turn: int, *, elsewhere: bool = False) -> tuple[Rows, Rows]:
         """The slots that rows look at in a turn, and which rows these are."""
-        key = draw_key(self.turn.seed, self.turn.sequence, turn)
         slots, owners = np.empty((2, kernels.room_for(self._links, rows, limit)), np.int64)
-        found = own.slots_of(self._links, self.graph.arrival, rows, limit, key, elsewhere, slots, owners)
+        found = own.slots_of(self._links, self.graph.arrival, rows, limit, self._key(turn), elsewhere, slots, owners)
         return slots[:found], owners[:found]
 
-    def _want(self, slots: Rows, needed: NDArray[np.bool_] | None = None) -> list[Rows]:
-        self._halo = Halo(self._links, slots, self.shards, needed)
-        self.sent += self._halo.codes.nbytes
+    def _want(self, rows: Rows, limit: int, turn: int) -> list[Rows]:
+        """What rows read of each shard."""
+        slots, _ = self._elsewhere(rows, limit, turn)
+        self._halo = Halo(self.field, slots, self.shards, self.company.end)
+        self.sent += sum(part.nbytes for part in self._halo.parts)
         return self._halo.parts
 
     def traffic(self) -> dict[str, int]:

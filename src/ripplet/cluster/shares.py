@@ -1,11 +1,24 @@
-"""Who gets what: rows of anything, shared out among shards."""
+"""Who gets what: rows of anything, shared out among shards, and the share of a shard in a batch."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int64]
+
+
+class Entry(NamedTuple):
+    """What a shard has to know of a step: one thing to send, not many."""
+
+    arrived: Rows  # rows of newcomers
+    arrived_as: Rows  # and their numbers
+    ends: Rows  # (m, 4): of the ends that are there the row, the neighbour, and the numbers of both
+    op: NDArray[np.int8]
+    weight: NDArray[np.float32]
+    way: NDArray[np.int8]  # which end of the operation it is
 
 
 def shares(owner: Rows, shards: int) -> list[Rows]:

@@ -7,79 +7,96 @@ does not matter who has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.cluster.crew import Crew
-from ripplet.cluster.shares import rows_by_shard
+from ripplet.cluster.shares import shares
+from ripplet.rules.ripple import RippleRule
 
 Rows = NDArray[np.int64]
+Parts = list[Sequence[Any]]
+"""By shard, what it has for each shard: handed on unseen."""
+
+
+class Taken(NamedTuple):
+    """What has come of a batch."""
+
+    moved: list[Rows]  # per shard, the rows that may have
+    edges: int  # that there are,
+    changed: int  # and that have changed
 
 
 class Steps:
     """One batch on its way."""
 
-    def __init__(self, crew: Crew, sequence: int, depth: int) -> None:
-        self.crew, self.sequence, self.depth = crew, sequence, depth
+    def __init__(self, crew: Crew, rule: RippleRule, sequence: int) -> None:
+        self.crew, self.rule, self.sequence = crew, rule, sequence
+        self.ringed = False  # whether vertices were placed that had been known before
 
-    def take(self, arrived: Rows, numbers: Rows, wave: Rows, reads: int) -> list[Rows]:
-        """Let the vectors follow the graph; per shard the rows that may have moved.
+    def take(self, arrived: Rows, when: tuple[Rows, Rows], first_new: int, gone: Rows) -> Taken:
+        """Let the vectors follow the graph.
 
-        `arrived` are the codes of the newcomers with their numbers, in order, and the wave of each; `reads` are the
-        rows that may be read beyond them.
+        `arrived` are the codes of the newcomers, in order, and `when` says in which wave and turn each is admitted;
+        they have numbers from `first_new` on. `gone` are the numbers of those who are no longer there.
         """
-        crew, shards = self.crew, self.crew.size
-        order = np.argsort(arrived)
-        mine, fresh = rows_by_shard(arrived, shards), arrived[order]
-        crew.call("ripple", mine, fresh=fresh, numbers=numbers[order], sequence=self.sequence)
-        self._admit(arrived, wave)
-        self._place()
-        self._rounds(reads)
-        marks = self._given(crew.call("want_marks", parts=shards), "marks")
-        wanted = crew.call("see_outdated", *marks, parts=shards)
-        return crew.get(crew.call("finish", *self._given(wanted, "vectors")))
+        crew, waves = self.crew, int(when[0].max(initial=-1)) + 1
+        by_shard = shares(arrived % crew.size, crew.size)
+        newcomers = [[column[places] for places in by_shard] for column in (arrived // crew.size, *when)]
+        how = {"first_new": first_new, "gone": gone, "waves": waves, "sequence": self.sequence}
+        shown, left, counts = self._told("ripple", *newcomers, **how, notes=2)
+        for number in range(waves):
+            shown, left = self._told("admit", *shown, wave=number)
+        if sum(crew.get(left)):
+            self._place()
+        edges, changed, known = map(sum, zip(*crew.get(counts), strict=True))
+        shown = self._rounds(shown, self.rule.max_reads * max(arrived.size + known, 1))
+        given = self._given(crew.call("want_for_ringed", parts=crew.size), "vectors") if self.ringed else []
+        return Taken(crew.get(crew.call("finish", *shown, *given)), edges, changed)
 
-    def _given(self, wanted: Sequence[Any], kind: str) -> list[Any]:
-        """What each shard wants of each: had from there, to be handed on unseen."""
+    def _told(self, method: str, *columns: Sequence[Any], notes: int = 1, **constants: Any) -> list[Any]:
+        """What every shard has for each, and then a few notes of every shard."""
+        size = self.crew.size
+        answers = self.crew.call(method, *columns, parts=size + notes, **constants)
+        return [[parts[:size] for parts in answers], *zip(*(parts[size:] for parts in answers), strict=True)]
+
+    def _given(self, wanted: Parts, kind: str) -> Parts:
+        """What each shard wants of each: had from there."""
         return self.crew.call("give", *wanted, kind=kind, parts=self.crew.size)
-
-    def _admit(self, arrived: Rows, wave: Rows) -> None:
-        crew, shards = self.crew, self.crew.size
-        for turn in range(int(wave.max(initial=-1)) + 1):
-            wanted = crew.call("want_to_admit", rows_by_shard(arrived[wave == turn], shards), parts=shards)
-            crew.call("admit", *self._given(wanted, "and_places"))
 
     def _place(self) -> None:
         """Place, ring by ring, who has come to have a placed neighbour. Hardly ever is there anybody."""
-        crew, shards = self.crew, self.crew.size
-        answers = crew.call("settle", parts=shards + 1)
-        wanted, first = [parts[:-1] for parts in answers], True
-        left = sum(crew.get([parts[-1] for parts in answers]))
+        crew, first, left, self.ringed = self.crew, True, 1, True
         while left:
-            candidates = crew.call("place", *self._given(wanted, "and_places"), first=first, parts=shards)
+            wanted = crew.call("want_to_place", parts=crew.size)
+            candidates = crew.call("place", *self._given(wanted, "and_places"), first=first, parts=crew.size)
             left, first = sum(crew.get(crew.call("expect", *candidates))), False
-            wanted = crew.call("want_to_place", parts=shards)
 
-    def _rounds(self, left: int) -> None:
-        """Refresh the front and let it spread, until it is empty, deep enough or has read enough."""
-        crew, depth = self.crew, 0
-        front = sum(crew.get(crew.call("shake")))
+    def _rounds(self, shown: Parts, left: int) -> Parts:
+        """Refresh the front and let it spread until it is empty, deep enough or has read enough; what is shown then."""
+        crew, depth, deepest = self.crew, 0, self.rule.depth
+        wanted, notes = self._told("shake", *shown)
         while True:
+            fronts = crew.get(notes)
+            front = sum(size for at, size, _ in fronts if at == depth)
             limit = left // (2 * max(1, front))
-            if limit == 0:
-                return
+            if limit == 0 or (not front and depth):
+                break
             if front:
                 how = {"limit": limit, "depth": depth}
-                given = self._given(crew.call("want_to_refresh", **how, parts=crew.size), "vectors")
-                left -= sum(crew.get(crew.call("refresh", *given, **how)))
-            if depth == self.depth:
-                return
+                if any(at > depth or most > limit for at, _, most in fronts):
+                    wanted = crew.call("want_to_refresh", **how, parts=crew.size)
+                shown, read = self._told("refresh", *self._given(wanted, "vectors"), **how, last=depth == deepest)
+                if depth == deepest:
+                    return shown
+                left -= sum(crew.get(read))
+            if depth == deepest:
+                break
             depth += 1
-            limit = max(1, left // (2 * max(1, front)))
-            spread = crew.call("spread", limit=limit, depth=depth, parts=crew.size + 1)
-            front = sum(crew.get(crew.call("reached", *(parts[:-1] for parts in spread), depth=depth)))
-            left -= sum(crew.get([parts[-1] for parts in spread]))
-            if not front:
-                return
+            if front or (self.ringed and depth == 1):
+                chances, tried = self._told("spread", limit=max(1, left // (2 * max(1, front))), depth=depth)
+                left -= sum(crew.get(tried))
+                wanted, notes = self._told("reached", *chances, depth=depth)
+        return crew.call("show_again", parts=crew.size)
