@@ -16,7 +16,7 @@ SHARDS, SIZES = (1, 2, 4), (1, 200, 20_000)
 PICTURE = "figures/scaling.svg"
 FAR_OFF = 0.2  # a check further off than this is said to be
 WHY = {
-    model.CALLS: ": an exchange has a part for every pair of shards, and the driver keeps account of each",
+    model.CALLS: ": the driver calls one shard after the other, and keeps account of what goes between any two of them",
     model.DRIVER: ": the driver goes through a batch once for every shard",
     model.DRIVER_NETWORK: ": the driver sends every shard what all have to know of the newcomers",
 }
