@@ -17,6 +17,7 @@ from ripplet.views.base import Basis
 from ripplet.views.blocks import columns_of, copied, zeros
 from ripplet.views.space import Space
 from ripplet.views.spectral import auto_views
+from ripplet.views.traits import Traits
 
 AT_ONCE = 200_000  # vertices added together
 
@@ -43,7 +44,7 @@ def grow(vertices: int, threads: int) -> Grown:
     rng, adjacency, few = np.random.default_rng(0), Adjacency(), vertices // 100
     adjacency.ensure_rows(vertices)
     _add(adjacency, 0, few, rng)
-    grown = Grown(adjacency, Space(auto_views(2 * EDGES), DIM), np.zeros((vertices, DIM), np.float16))
+    grown = Grown(adjacency, Space(auto_views(Traits(2 * EDGES)), DIM), np.zeros((vertices, DIM), np.float16))
     with one_blas_thread():
         bases = [
             view.start(adjacency, few, part.stop - part.start, threads=threads, progress=None)

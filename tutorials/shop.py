@@ -65,14 +65,12 @@ print(f"yet to come: {len(newcomers)} people and {len(new_things)} things")
 # ## Who is near a thing
 #
 # The model begins with the past. It is told nothing of tastes, and nothing of
-# who is a person and who a thing: ids are just names. `nearest` finds both
-# kinds, so we keep the things. The one setting that is not a default is the
-# view: [graphs of two kinds](../howto/bipartite-directed.md) are better off
-# with one.
+# who is a person and who a thing: ids are just names, though it sees for
+# itself that this is a [graph of two kinds](../howto/bipartite-directed.md).
+# `nearest` finds both, so we keep the things.
 
 # %%
-view = ripplet.SpectralView(tau_per_degree=0.25, tail=1 / 16)
-model = ripplet.Embedder(dim=64, views=[view], seed=0).fit(past)
+model = ripplet.Embedder(dim=64, seed=0).fit(past)
 
 
 def similar(thing, count):
@@ -253,7 +251,7 @@ for way in ("user-to-item", "item-to-item"):
 #
 # ## What to take with you
 #
-# - People and things are vertices like any other; one view suits them.
+# - People and things are vertices like any other.
 # - Keep the count of sales beside the vectors, and use both.
 # - A person's own vector and the mean of what they have bought are about
 #   equally good guides.

@@ -12,7 +12,8 @@ from ripplet.events import Batch, Op
 from ripplet.rules import _kernels as kernels
 from ripplet.rules import ripple
 from ripplet.rules._kernels import Turn
-from ripplet.views.spectral import DENSE_GRAPH, SpectralView
+from ripplet.views.spectral import SpectralView
+from ripplet.views.traits import DENSE_GRAPH
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, None])
@@ -168,7 +169,7 @@ def test_a_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch
     anchors = 0
     for _ in range(12):
         anchors += model.partial_fit(edges(100)).anchored
-    assert rule.mean_degree >= DENSE_GRAPH
+    assert rule.traits.mean_degree >= DENSE_GRAPH
     assert len(rule.space.views) == min(dim, 2)
     assert len(calls) == 1 < anchors
     known = before.any(axis=1)

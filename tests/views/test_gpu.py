@@ -11,6 +11,7 @@ from ripplet.errors import RippletError
 from ripplet.views import gpu, operators
 from ripplet.views.operators import Operator
 from ripplet.views.spectral import SpectralView, auto_views
+from ripplet.views.traits import Traits
 
 try:
     gpu.usable_cupy()
@@ -53,7 +54,7 @@ def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int
         np.testing.assert_allclose(there, here, atol=1e-5 * np.abs(here).max())
 
 
-@pytest.mark.parametrize("view", auto_views(20))
+@pytest.mark.parametrize("view", auto_views(Traits(20)))
 @pytest.mark.parametrize("spare", [0, operators.SPARE])
 def test_an_anchor_agrees(planted: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView, spare: int) -> None:
     monkeypatch.setattr(operators, "SPARE", spare)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ripplet.errors import InvalidValueError
 from ripplet.views import operators
 from ripplet.views.operators import Operator
-from ripplet.views.spectral import DENSE_GRAPH, NOTHING, STEEPEST, SpectralView, auto_views
+from ripplet.views.spectral import NOTHING, STEEPEST, SpectralView, auto_views
+from ripplet.views.traits import DENSE_GRAPH, Traits
 
 VIEW = SpectralView(tau=0.5, diffusion=2)
 SHAPES: dict[str, list[tuple[int, int]]] = {
@@ -236,6 +237,11 @@ def test_a_spectrum_that_does_not_fall_is_left_flat() -> None:
 
 
 def test_dense_graphs_have_a_view_of_hubs_beside_the_communities() -> None:
-    assert len(auto_views(0.0)) == len(auto_views(DENSE_GRAPH - 0.01)) == 1
-    community, hubs = auto_views(DENSE_GRAPH)
+    assert len(auto_views(Traits())) == len(auto_views(Traits(DENSE_GRAPH - 0.01))) == 1
+    community, hubs = auto_views(Traits(DENSE_GRAPH))
     assert community.share > hubs.share
+
+
+def test_a_graph_of_two_kinds_has_no_view_of_hubs() -> None:
+    (alone,) = auto_views(Traits(DENSE_GRAPH, bipartite=True))
+    assert alone == auto_views(Traits(DENSE_GRAPH))[0]

@@ -24,13 +24,13 @@ def anchor(crew: Crew, rule: RippleRule, sequence: int, threshold: float, aside:
     with Ground(crew, rule.dim, rule.precision) as ground:
         with aside():
             vectors: Any = ground.vectors
-            degree, space, bases = rule.next_bases(ground, vectors, sequence, copied)
+            traits, space, bases = rule.next_bases(ground, vectors, sequence, copied)
             pieces = _pieces(bases)
-            settle(space, bases, ground.add_up("agreement", pieces=pieces, learned=learned(degree, space)))
-            new: dict[str, Any] = {"pieces": pieces, "learned": learned(degree, space)}
+            settle(space, bases, ground.add_up("agreement", pieces=pieces, learned=learned(traits, space)))
+            new: dict[str, Any] = {"pieces": pieces, "learned": learned(traits, space)}
             moved = crew.get(ground.ask("apart", **new, threshold=threshold))
         crew.get(ground.ask("keep", **new))
-    rule.take(degree, space)
+    rule.take(traits, space)
     return moved
 
 
@@ -38,9 +38,9 @@ def start(crew: Crew, rule: RippleRule, progress: Progress | None, aside: Aside)
     """Embed the graph from nothing; the coordinates that the rule has then are to be told to the shards."""
     with Ground(crew, rule.dim, rule.precision) as ground:
         with aside():
-            degree, space, bases = rule.first_bases(ground, ground.rows, progress)
-        crew.get(ground.ask("keep", pieces=_pieces(bases), learned=learned(degree, space)))
-    rule.take(degree, space)
+            traits, space, bases = rule.first_bases(ground, ground.rows, progress)
+        crew.get(ground.ask("keep", pieces=_pieces(bases), learned=learned(traits, space)))
+    rule.take(traits, space)
 
 
 def _pieces(bases: list[Basis]) -> list[Any]:

@@ -18,6 +18,7 @@ from ripplet.views.blocks import copied
 from ripplet.views.devices import Ground, unit_of
 from ripplet.views.operators import AT_ONCE, cross, total
 from ripplet.views.space import Space
+from ripplet.views.traits import Traits
 
 Rows = NDArray[np.int64]
 Aside = Callable[[], AbstractContextManager[None]]
@@ -30,17 +31,16 @@ class Correction(NamedTuple):
     """What an anchor says of the graph as it was: new coordinates, and the rows in them."""
 
     space: Space
-    mean_degree: float  # by which its views were chosen
+    traits: Traits  # by which its views were chosen
     rows: Growing
     arrival: Rows  # who had these rows
     edged: NDArray[np.bool_]  # whether they had edges; those without have no place
     next_arrival: int
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything as plain arrays; the views are chosen again by the degree."""
+        """Everything as plain arrays; the views are chosen again by the traits."""
         beside = {"rows": self.rows.array, "arrival": self.arrival, "edged": self.edged}
-        numbers = {"mean_degree": np.array(self.mean_degree), "next_arrival": np.array(self.next_arrival)}
-        return self.space.state() | beside | numbers
+        return self.space.state() | self.traits.state() | beside | {"next_arrival": np.array(self.next_arrival)}
 
 
 class Touched(NamedTuple):

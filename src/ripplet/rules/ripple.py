@@ -44,6 +44,7 @@ from ripplet.views.base import Basis, Progress, View
 from ripplet.views.blocks import copied
 from ripplet.views.devices import Ground
 from ripplet.views.space import Space, as_they_are
+from ripplet.views.traits import Traits
 
 Rows = NDArray[np.int64]
 BLOCK = 512  # rows a thread takes at a time at least
@@ -60,7 +61,7 @@ class RippleRule:
     def __init__(
         self,
         dim: int,
-        views: Callable[[float], Sequence[View]],
+        views: Callable[[Traits], Sequence[View]],
         *,
         normalize: bool,
         depth: int | None,
@@ -72,8 +73,8 @@ class RippleRule:
     ) -> None:
         self.directory = directory  # where the vectors lie, if not in memory
         self.dim, self.views, self.normalize, self.precision = dim, views, normalize, precision
-        self.mean_degree = 0.0  # at the start, which is when the views are chosen
-        self.space = self._new_space(0.0)
+        self.traits = Traits()  # at the start, which is when the views are chosen
+        self.space = self._new_space(self.traits)
         self.depth = -1 if depth is None else depth
         self.seed = seed
         self.max_reads = max_reads
@@ -109,83 +110,83 @@ class RippleRule:
         with aside():
             adjacency, order = field.graph.edges_in_order()
             rows = field.graph.rows if order is None else order.size
-            degree, space, bases = self.first_bases(adjacency, rows, progress)
+            traits, space, bases = self.first_bases(adjacency, rows, progress)
         write(field, space, bases, order)
-        self.take(degree, space)
+        self.take(traits, space)
 
     def first_bases(
         self, adjacency: Ground, rows: int, progress: Progress | None = None
-    ) -> tuple[float, Space, list[Basis]]:
-        """What a start makes of a graph: the degree its views go by, their coordinates, bases."""
-        degree = adjacency.totals(rows).mean_degree
-        space = self._new_space(degree)
+    ) -> tuple[Traits, Space, list[Basis]]:
+        """What a start makes of a graph: the traits its views go by, their coordinates, bases."""
+        traits = Traits().now(adjacency, rows)
+        space = self._new_space(traits)
         bases = per_unit(adjacency, from_nothing(space, adjacency, rows, self.threads, progress))
         space.settle(bases)
-        return degree, space, bases
+        return traits, space, bases
 
-    def take(self, degree: float, space: Space) -> None:
-        """Have these coordinates from now on, and the degree that their views were chosen by."""
-        self.mean_degree, self.space, self._world = degree, space, None
+    def take(self, traits: Traits, space: Space) -> None:
+        """Have these coordinates from now on, and the traits that their views were chosen by."""
+        self.traits, self.space, self._world = traits, space, None
 
     def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = nullcontext) -> Rows:
         """Correct all vectors, turned so that on the whole they are served as before; the rows that moved further."""
         before = field.vectors[: field.graph.rows]
         with aside():
-            degree, space, bases = self._bases(self.space, self.mean_degree, field.graph.adjacency, before, sequence)
+            traits, space, bases = self._bases(self.space, self.traits, field.graph.adjacency, before, sequence)
             turn(self.space, space, bases, before, self.threads)
             after = partial(side_by_side, bases)
             moved = apart(self.space, before, space, after, threshold, self.threads)
         write(field, space, bases)
-        self.take(degree, space)
+        self.take(traits, space)
         return moved
 
     def next_bases(
         self, adjacency: Ground, vectors: NDArray[Any], sequence: int, copy: Copier
-    ) -> tuple[float, Space, list[Basis]]:
+    ) -> tuple[Traits, Space, list[Basis]]:
         """What an anchor makes of the rows as they are, wherever these are; see `_bases`."""
-        return self._bases(self.space, self.mean_degree, adjacency, vectors, sequence, copy)
+        return self._bases(self.space, self.traits, adjacency, vectors, sequence, copy)
 
     def _bases(
         self,
         old: Space,
-        then: float,
+        then: Traits,
         adjacency: Ground,
         vectors: NDArray[Any],
         sequence: int,
         copy: Copier | None = None,
-    ) -> tuple[float, Space, list[Basis]]:
-        """What an anchor makes of these rows: the degree its views go by, coordinates with nothing learned yet, bases.
+    ) -> tuple[Traits, Space, list[Basis]]:
+        """What an anchor makes of these rows: the traits its views go by, coordinates with nothing learned yet, bases.
 
         A graph that has become dense since its start gets the views of a dense graph now, once.
         """
-        degree, seed = max(then, adjacency.totals(len(vectors)).mean_degree), self.seed + sequence
+        now, seed = then.now(adjacency, len(vectors)), self.seed + sequence
         copy = copy or partial(copied, directory=self.directory)
-        if len(self.views(degree)) > len(self.views(then)):
-            space = self._new_space(degree)
+        if len(self.views(now)) > len(self.views(then)):
+            space = self._new_space(now)
             bases = from_others(space, adjacency, vectors, seed, self.threads, copy)
-            return degree, space, per_unit(adjacency, bases)
+            return now, space, per_unit(adjacency, bases)
         bases = corrected(old, adjacency, vectors, seed, self.threads, copy)
         return then, old.successor(), per_unit(adjacency, bases)
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
-        graph, old, then, rows = field.graph, self.space, self.mean_degree, field.empty()
+        graph, old, then, rows = field.graph, self.space, self.traits, field.empty()
         adjacency, vectors = graph.adjacency.copy(), field.vectors[: graph.rows].copy()
         edged, next_arrival = adjacency.links.count[: len(vectors)] > 0, graph.next_arrival
 
         def work_out() -> Correction:
-            degree, space, bases = self._bases(old, then, adjacency, vectors, sequence)
+            traits, space, bases = self._bases(old, then, adjacency, vectors, sequence)
             turn(old, space, bases, vectors, self.threads)
             fill(rows.grow(len(vectors)), space, bases)
-            return Correction(space, degree, rows, adjacency.arrival[: len(vectors)].copy(), edged, next_arrival)
+            return Correction(space, traits, rows, adjacency.arrival[: len(vectors)].copy(), edged, next_arrival)
 
         return work_out
 
     def correction_from(self, state: dict[str, NDArray[Any]], field: Field) -> Correction:
         """The correction whose `state` this is."""
-        degree, rows = float(state["mean_degree"]), field.filled(state["rows"])
+        traits, rows = Traits.of(state), field.filled(state["rows"])
         return Correction(
-            self.space_from(state), degree, rows, state["arrival"], state["edged"], int(state["next_arrival"])
+            self.space_from(state), traits, rows, state["arrival"], state["edged"], int(state["next_arrival"])
         )
 
     def take_over(
@@ -215,7 +216,7 @@ class RippleRule:
             moved = apart(self.space, field.vectors[:size], space, lambda a, b: after[a:b], threshold, self.threads)
         field.take(correction.rows)
         field.placed[:] = placed
-        self.take(correction.mean_degree, space)
+        self.take(correction.traits, space)
         return moved
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
@@ -261,7 +262,7 @@ class RippleRule:
 
     def reset(self, field: Field) -> None:
         """Forget the start: the graph has no edge left to have learned anything from."""
-        self.take(0.0, self._new_space(0.0))
+        self.take(Traits(), self._new_space(Traits()))
 
     def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
@@ -288,20 +289,20 @@ class RippleRule:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The coordinates, and what the views were chosen by."""
-        return learned(self.mean_degree, self.space)
+        return learned(self.traits, self.space)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.take(float(state["mean_degree"]), self.space_from(state))
+        self.take(Traits.of(state), self.space_from(state))
 
     def space_from(self, state: dict[str, NDArray[Any]]) -> Space:
         """The coordinates that a `state` describes; they are not taken over."""
-        space = self._new_space(float(state["mean_degree"]))
+        space = self._new_space(Traits.of(state))
         space.restore(state)
         return space
 
-    def _new_space(self, mean_degree: float) -> Space:
-        return Space(self.views(mean_degree), self.dim, self.normalize)
+    def _new_space(self, traits: Traits) -> Space:
+        return Space(self.views(traits), self.dim, self.normalize)
 
 
 def _world(field: Field, space: Space, placed: NDArray[np.uint8], cells: NDArray[Any]) -> World:
@@ -310,9 +311,9 @@ def _world(field: Field, space: Space, placed: NDArray[np.uint8], cells: NDArray
     return World(adjacency.links, field.graph.arrival, placed, cells, space.frame(np.float32, adjacency.scale.unit))
 
 
-def learned(mean_degree: float, space: Space) -> dict[str, NDArray[Any]]:
-    """Coordinates, and the degree that their views were chosen by, as arrays."""
-    return space.state() | {"mean_degree": np.array(mean_degree)}
+def learned(traits: Traits, space: Space) -> dict[str, NDArray[Any]]:
+    """Coordinates, and the traits that their views were chosen by, as arrays."""
+    return space.state() | traits.state()
 
 
 def _admit_part(world: World, rows: Rows, first: int, last: int) -> None:

@@ -15,6 +15,7 @@ from ripplet.views.devices import DEVICES, Ground, operator_on
 from ripplet.views.operators import Operator
 from ripplet.views.solvers import leading_eigenpairs
 from ripplet.views.subspace import chebyshev, rayleigh_ritz
+from ripplet.views.traits import DENSE_GRAPH, Traits
 
 NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
 FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no power would make one
@@ -172,14 +173,15 @@ def _normalise(operator: Operator, block: NDArray[Any], seed: int) -> None:
     operator.scale(block, np.maximum(norms, np.finfo(block.dtype).tiny), np.divide)
 
 
-DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of their own
+def auto_views(traits: Traits) -> tuple[SpectralView, ...]:
+    """The views of a graph by its traits alone: communities, and on dense graphs hubs (a large τ) beside them.
 
-
-def auto_views(mean_degree: float) -> tuple[SpectralView, ...]:
-    """The views of a graph by its mean degree alone: communities, and on dense graphs hubs (a large τ) beside them."""
-    if mean_degree < DENSE_GRAPH:
+    Where all edges lead from one kind of vertices to another, a view of hubs keeps apart whom it should bring together:
+    those of the one kind that have many edges, and their neighbours of the other.
+    """
+    if traits.mean_degree < DENSE_GRAPH:
         return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)
-    return (
-        SpectralView(share=3, tau_per_degree=0.25, tail=0.0625),
-        SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0),
-    )
+    communities = SpectralView(share=3, tau_per_degree=0.25, tail=0.0625)
+    if traits.bipartite:
+        return (communities,)
+    return communities, SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0)

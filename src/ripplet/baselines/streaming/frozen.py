@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from ripplet.baselines.base import check_settings, growing
 from ripplet.baselines.streaming.base import Rows, check_arrival
 from ripplet.views.spectral import auto_views
+from ripplet.views.traits import Traits
 
 
 @dataclass(kw_only=True)
@@ -31,8 +32,7 @@ class Frozen(ABC):
     def start(self, graph: csr_array) -> None:
         """Solve for the leading eigenvectors."""
         adjacency, count = growing(graph), graph.shape[0]
-        degrees = adjacency.links.count[:count]
-        view = auto_views(float(degrees.sum() / max(1, np.count_nonzero(degrees))))[0]
+        view = auto_views(Traits().now(adjacency, count))[0]
         self._basis = view.start(adjacency, count, self.dim, threads=1)
         self._rows = Rows(self._basis.rows)
 

@@ -30,6 +30,7 @@ from ripplet.experiments.kinds.base import (
 from ripplet.experiments.kinds.methods import embedder, spelt_out
 from ripplet.rules.ripple import RippleRule
 from ripplet.views.spectral import SpectralView, auto_views
+from ripplet.views.traits import Traits
 
 WAYS = (("tau", "tau_per_degree"), ("diffusion", "tail", "tail_per_degree"))
 """The fields of a view that say the same thing, each in its way: only one of them can be given."""
@@ -44,7 +45,7 @@ def _embedder(configuration: Configuration, start_degree: float = 0.0) -> Embedd
     own = without(configuration, "start", "batch", "each_view", "community_view")
     all_views, first = configuration.get("each_view", {}), configuration.get("community_view", {})
     if all_views or first:
-        views = [_changed(view, all_views) for view in auto_views(start_degree)]
+        views = [_changed(view, all_views) for view in auto_views(Traits(start_degree))]
         own["views"] = [_changed(views[0], first), *views[1:]]
     return embedder(own)
 
