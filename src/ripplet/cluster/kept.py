@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ripplet.errors import FormatError
 from ripplet.graph.graph import under
 
 if TYPE_CHECKING:
+    from ripplet.cluster.crew import Crew
     from ripplet.cluster.engine import ClusterEngine
 
 Arrays = dict[str, NDArray[Any]]
@@ -29,18 +31,53 @@ class ClusterCopy:
         self._own, self._answers = _own_arrays(engine), engine.ask_for("state")
         self._digest = engine.digest()
 
-    def state(self) -> Arrays:
+    def state(self) -> Pieces:
         """Everything as plain arrays."""
-        return _with_shards(self._own, self._crew, self._answers)
+        return Pieces(self._own, self._crew, self._answers)
 
     def digest(self) -> str:
         """The digest the cluster had."""
         return self._digest
 
 
+class Pieces(Mapping[str, NDArray[Any]]):
+    """Everything as plain arrays, of which those of one shard at a time are here."""
+
+    def __init__(self, own: Arrays, crew: Crew, answers: list[Any]) -> None:
+        self._own, self._crew, self._answers = own, crew, answers
+        self._held: tuple[int, Arrays] = -1, {}
+
+    def _of_shard(self, number: int) -> Arrays:
+        if self._held[0] != number:
+            self._held = -1, {}  # before another takes its place
+            (found,) = self._crew.get([self._answers[number]])
+            self._held = number, found
+        return self._held[1]
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        shard, _, rest = name.removeprefix("shard").partition("_")
+        if name in self._own or not shard.isdigit():
+            return self._own[name]
+        return self._of_shard(int(shard))[rest]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._own
+        for number in range(len(self._answers)):
+            for name in list(self._of_shard(number)):
+                yield f"shard{number}_{name}"
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def pieces_of(engine: ClusterEngine) -> Pieces:
+    """Everything as plain arrays, copied now and fetched later."""
+    return Pieces(_own_arrays(engine), engine.crew, engine.crew.call("state"))
+
+
 def state_of(engine: ClusterEngine) -> Arrays:
     """Everything as plain arrays."""
-    return _with_shards(_own_arrays(engine), engine.crew, engine.crew.call("state"))
+    return dict(pieces_of(engine))
 
 
 def shards_of(state: Arrays, size: int) -> list[Arrays]:
@@ -65,14 +102,6 @@ def _own_arrays(engine: ClusterEngine) -> Arrays:
         "counters": np.array(list(engine.counters().values())),
         **{f"rule_{name}": array for name, array in engine.rule.state().items()},
     }
-
-
-def _with_shards(own: Arrays, crew: Any, answers: list[Any]) -> Arrays:
-    arrays = dict(own)
-    for number, answer in enumerate(answers):
-        (held,) = crew.get([answer])
-        arrays |= {f"shard{number}_{name}": array for name, array in held.items()}
-    return arrays
 
 
 def counters_of(state: Arrays) -> dict[str, int]:

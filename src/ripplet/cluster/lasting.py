@@ -10,7 +10,7 @@ import logging
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ripplet.cluster.crew import Crew, Lost
 from ripplet.cluster.engine import ClusterEngine, Result
+from ripplet.cluster.kept import pieces_of
 from ripplet.locks import ReadWriteLock
 from ripplet.parameters import Parameters
 from ripplet.state.files import read_arrays, write_arrays
@@ -160,11 +161,11 @@ class LastingEngine(ClusterEngine):
 
     def _snapshot(self) -> None:
         try:
-            self._keep(self.state())
+            self._keep(self._asked(partial(pieces_of, self)))
         except Lost as error:  # there will be another occasion
             _log.warning("no snapshot of the shards: %s", error)
 
-    def _keep(self, state: dict[str, NDArray[Any]]) -> None:
+    def _keep(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Have a state on disk, instead of what led to it."""
         try:
             write_arrays(self._directory, state, {}, kind=_KIND)
@@ -206,7 +207,7 @@ class LastingEngine(ClusterEngine):
         self.crew.open()
         again = ClusterEngine(self.crew, self.parameters)
         if self._has_snapshot:
-            again.restore(read_arrays(self._directory, kind=_KIND)[0])
+            again.restore(read_arrays(self._directory, kind=_KIND, mapped=True)[0])
         for work in self._since:
             work(again)
         return again

@@ -57,7 +57,7 @@ class ShardedEmbedder(Embedder):
         address: str | None = None,
     ) -> ShardedEmbedder:
         """The model that `save` wrote, on as many shards as it was on."""
-        arrays, meta = read_arrays(directory)
+        arrays, meta = read_arrays(directory, mapped=True)
         shards = number_of_shards(arrays)
         try:
             parameters = Parameters.from_json(meta["parameters"]) | {"storage_dir": storage_dir}

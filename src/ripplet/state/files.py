@@ -42,7 +42,6 @@ def write_arrays(
     An earlier directory of ours is replaced; any other that is not empty is refused and left alone.
     """
     target = Path(directory).resolve()
-    _check_arrays(arrays)
     plain = _plain(meta)
     _check_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +50,7 @@ def write_arrays(
     try:
         fresh.mkdir()
         content = {"format": FORMAT, "kind": kind, "version": version, "ripplet": __version__, "meta": plain}
-        content["arrays"] = {name: _write_array(fresh / f"{name}.npy", array) for name, array in arrays.items()}
+        content["arrays"] = {name: _write_array(fresh, name, array) for name, array in arrays.items()}
         _write_durably(fresh / MANIFEST, lambda file: file.write(_manifest_bytes(content)))
         flush_directory(fresh)
         _put_in_place(fresh, target)
@@ -66,12 +65,15 @@ def read_meta(directory: str | os.PathLike[str], *, kind: str = "embedder") -> d
 
 
 def read_arrays(
-    directory: str | os.PathLike[str], *, kind: str = "embedder"
+    directory: str | os.PathLike[str], *, kind: str = "embedder", mapped: bool = False
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and JSON values of a directory, or a FormatError that says what is wrong with it."""
+    """The arrays and JSON values of a directory, or a FormatError that says what is wrong with it.
+
+    With `mapped` the arrays stay on the disk until they are looked at.
+    """
     source = _source(directory)
     manifest = _manifest_of(source, kind)
-    arrays = {name: _read_array(source, entry) for name, entry in manifest["arrays"].items()}
+    arrays = {name: _read_array(source, entry, mapped) for name, entry in manifest["arrays"].items()}
     return arrays, manifest["meta"]
 
 
@@ -97,12 +99,11 @@ def _beside(target: Path, role: str) -> Path:
     return target.with_name(f".{target.name}.ripplet-{role}")
 
 
-def _check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
-    for name, array in arrays.items():
-        if not _SAFE_NAME.fullmatch(name):
-            raise InvalidValueError.of("array name", "letters, digits, '_', '-' and '.', not first", name)
-        if array.dtype.hasobject:
-            raise InvalidValueError.of(f"array {name!r}", "numbers, flags or fixed-width text", f"dtype {array.dtype}")
+def _check_array(name: str, array: NDArray[Any]) -> None:
+    if not _SAFE_NAME.fullmatch(name):
+        raise InvalidValueError.of("array name", "letters, digits, '_', '-' and '.', not first", name)
+    if array.dtype.hasobject:
+        raise InvalidValueError.of(f"array {name!r}", "numbers, flags or fixed-width text", f"dtype {array.dtype}")
 
 
 def _plain(meta: Mapping[str, Any]) -> Any:
@@ -175,8 +176,10 @@ def _write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.fsync(file.fileno())
 
 
-def _write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
+def _write_array(directory: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:
     """Write one array for good and return its line in the manifest."""
+    _check_array(name, array)
+    path = directory / f"{name}.npy"
     _write_durably(path, lambda file: np.save(file, array, allow_pickle=False))
     return {
         "file": path.name,
@@ -187,7 +190,7 @@ def _write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-def _read_array(directory: Path, entry: dict[str, Any]) -> NDArray[Any]:
+def _read_array(directory: Path, entry: dict[str, Any], mapped: bool) -> NDArray[Any]:
     """Load one array after its size, its checksum and its manifest line agree."""
     if not _SAFE_NAME.fullmatch(entry["file"]):
         raise _fault(directory / MANIFEST, "plain file names", shorten(entry["file"]), RESTORE)
@@ -200,7 +203,8 @@ def _read_array(directory: Path, entry: dict[str, Any]) -> NDArray[Any]:
     checksum = _checksum(path)
     if checksum != entry["checksum"]:
         raise _fault(path, f"checksum {entry['checksum']}", checksum, f"the file is damaged: {RESTORE}")
-    array: NDArray[Any] = np.load(path, allow_pickle=False)
+    mode: Any = "r" if mapped and np.prod(entry["shape"]) else None  # nothing cannot be mapped
+    array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
     if [array.dtype.str, list(array.shape)] != [entry["dtype"], entry["shape"]]:
         expected = f"dtype {entry['dtype']} and shape {tuple(entry['shape'])}"
         raise _fault(path, expected, f"dtype {array.dtype.str} and shape {array.shape}", RESTORE)

@@ -1,0 +1,69 @@
+"""A model on shards as arrays: the same whether they are here all at once or those of one shard at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplet.cluster.kept import number_of_shards, pieces_of, shards_of, state_of
+from ripplet.errors import FormatError
+from ripplet.state.files import read_arrays, write_arrays
+
+
+def test_pieces_are_the_state_and_every_shard_is_fetched_once(grown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = grown(3)[1]._engine
+    whole, fetched = state_of(engine), 0
+    get = engine.crew.get
+
+    def counted(answers: Sequence[Any]) -> list[Any]:
+        nonlocal fetched
+        fetched += len(answers)
+        return get(answers)
+
+    monkeypatch.setattr(engine.crew, "get", counted)
+    found = {name: array.copy() for name, array in pieces_of(engine).items()}
+    assert fetched == 3
+    assert list(found) == list(whole)
+    assert all(np.array_equal(found[name], whole[name]) for name in whole)
+
+
+def test_a_piece_can_be_asked_for_by_name(grown: Any) -> None:
+    engine = grown(3)[1]._engine
+    pieces, whole = pieces_of(engine), state_of(engine)
+    assert len(pieces) == len(whole)
+    for name in ("shard2_vectors", "shards", "shard0_placed", "counters"):
+        assert np.array_equal(pieces[name], whole[name])
+    for name in ("shard0_nothing", "nothing", "shards_", "shardy_placed"):
+        with pytest.raises(KeyError):
+            pieces[name]
+
+
+def test_what_is_of_one_moment_stays_so_while_batches_go_on(grown: Any) -> None:
+    model = grown(3)[1]
+    whole, pieces = state_of(model._engine), pieces_of(model._engine)
+    model.partial_fit([("new", name) for name in model.ids[:20]])
+    assert all(np.array_equal(array, whole[name]) for name, array in pieces.items())
+
+
+def test_pieces_can_be_written_and_read_from_the_disk_as_they_are_needed(grown: Any, tmp_path: Path) -> None:
+    one, other = grown(3)
+    write_arrays(tmp_path / "state", pieces_of(other._engine), {})
+    arrays, _ = read_arrays(tmp_path / "state", mapped=True)
+    assert isinstance(arrays["shard0_vectors"], np.memmap)
+    digest = other.digest()
+    other.partial_fit([("new", name) for name in other.ids[:20]])
+    other._engine.restore(arrays)
+    assert other.digest() == digest == one.digest()
+
+
+def test_a_state_of_other_shards_or_of_none_is_refused(grown: Any) -> None:
+    state = state_of(grown(3)[1]._engine)
+    assert number_of_shards(state) == len(shards_of(state, 3)) == 3
+    with pytest.raises(FormatError, match="was on 3 shards and this cluster has 2"):
+        shards_of(state, 2)
+    with pytest.raises(FormatError, match="was not on a cluster"):
+        number_of_shards({})
