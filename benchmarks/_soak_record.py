@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -59,11 +61,10 @@ def sample(service: Served, state: Path, seconds: float, batches: int, calm: boo
 def _size(folder: Path) -> int:
     """Bytes in a folder, some of which may be going just now."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.lstat().st_size
-        except FileNotFoundError:
-            continue
+    for place, _, names in os.walk(folder):  # passes over folders that have gone; `rglob` fails there
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(place, name)).st_size
     return total
 
 
