@@ -83,3 +83,10 @@ def test_a_newcomer_is_seen_as_it_would_be_placed():
 def test_what_is_no_arrival(verb):
     with pytest.raises(InvalidValueError, match=r"arrival: expected .*vertex.*got {'node': 1}"):
         getattr(StreamEmbedder(), verb)({"node": 1})
+
+
+def test_arrivals_may_have_a_time():
+    embedder = StreamEmbedder(dim=2, half_life=10.0)
+    embedder.learn_one({"vertex": "a", "neighbours": ["b"], "time": 0})
+    embedder.learn_one({"vertex": "c", "neighbours": ["b"], "time": 20})
+    assert embedder.model.neighbours("b") == [("c", 1.0), ("a", 0.25)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet import Embedder
+from ripplet import Batch, Embedder
 from ripplet.integrations.whole import whole
 
 
@@ -37,6 +37,13 @@ def test_directions_are_kept():
     held = whole(Embedder(dim=2, directed=True).fit(edges))
     assert held.directed
     assert named(held) == edges
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_weights_are_what_they_are_by_now(directed):
+    model = Embedder(dim=2, half_life=1.0, directed=directed)
+    model.fit(Batch.of(["a", "b", "c"], ["b", "c", "d"], time=[0.0, 10.0, 15.0]))
+    assert named(whole(model)) == [("a", "b", 2.0**-15), ("b", "c", 2.0**-5), ("c", "d", 1.0)]
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -18,7 +18,7 @@ except ImportError as error:
 
 
 class StreamEmbedder(Transformer):  # type: ignore[misc]
-    """Embeds the vertices of a stream of arrivals, `{"vertex": …, "neighbours": […]}`, perhaps with `"weights"`.
+    """Embeds the vertices of a stream of arrivals, `{"vertex": …, "neighbours": […]}`, with `"weights"` or a `"time"`.
 
     The parameters are those of `Embedder`; it is there as `model`, and may be replaced by one that has been fitted.
     Other features of an arrival are left alone: join them with `+`, as River does.
@@ -36,7 +36,7 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
 
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Let the vertex arrive with its edges; a known one gets them in addition."""
-        self.model.add_vertex(_vertex(x), x.get("neighbours", ()), x.get("weights"))
+        self.model.add_vertex(_vertex(x), x.get("neighbours", ()), x.get("weights"), x.get("time"))
 
     def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
         """The vector of the vertex, or the one it would get if it arrived now; nothing changes."""

@@ -28,10 +28,11 @@ def whole(model: Embedder) -> Whole:
         state = model.engine.whole()
         rows = state.in_order()
         ids, vectors = state.names(rows), state.serve(rows)
-        edges, size, directed = state.graph.adjacency.packed(rows), state.graph.rows, state.graph.directed
+        adjacency, size, directed = state.graph.adjacency, state.graph.rows, state.graph.directed
+        edges, unit = adjacency.packed(rows), adjacency.scale.unit
     place = np.empty(size, np.int64)
     place[rows] = np.arange(len(rows))
     src, dst = np.repeat(np.arange(len(rows)), edges["degree"]), place[edges["neighbour"]]
-    weight = edges["outgoing" if directed else "weight"]  # an edge is held at both of its ends
+    weight = (edges["outgoing" if directed else "weight"] / unit).astype(np.float32)  # an edge is held at both ends
     kept = weight > 0 if directed else src < dst
     return Whole(ids, vectors, src[kept], dst[kept], weight[kept], directed)
