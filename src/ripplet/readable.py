@@ -134,7 +134,7 @@ class Readable:
     def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
         adjacency = self.graph.adjacency
-        edges = as_stored(rows, weights * np.float32(adjacency.scale.unit), adjacency.duplicates)
+        edges = as_stored(rows, weights * np.float32(adjacency.scale.unit), adjacency.repeated)
         return self.rule.serve(self.rule.preview(self.field, *edges)[None])[0]
 
     def nearest(

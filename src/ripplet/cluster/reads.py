@@ -22,7 +22,7 @@ from ripplet.counts import Counts
 from ripplet.digest import digest
 from ripplet.errors import UnknownVertexError
 from ripplet.events import Id, IdColumn, as_list, id_column, take
-from ripplet.graph.adjacency import as_stored
+from ripplet.graph.adjacency import REPEATED, as_stored
 from ripplet.graph.graph import Graph
 from ripplet.parameters import Parameters
 from ripplet.readable import Standing
@@ -148,7 +148,7 @@ class Reads(Asking, Counts):
 
     def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
-        around, shares = as_stored(rows, weights, self.parameters.duplicates)
+        around, shares = as_stored(rows, weights, REPEATED[self.parameters.duplicates])
         graph, here = Graph(), np.arange(around.size)
         graph.adjacency.ensure_rows(around.size)
         field = Field(graph, self.parameters.dim, self.rule.precision)

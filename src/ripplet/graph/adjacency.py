@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import add
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -21,6 +23,12 @@ from ripplet.storage import Growing, more
 
 REPEATED = {"add": kernels.SUM, "ignore": kernels.IGNORE, "replace": kernels.REPLACE}
 FADING = REPEATED | {"ignore": kernels.HEAVIER}  # it counts once, and that as of its latest mention
+_TOGETHER: dict[int, Callable[[float, float], float]] = {
+    kernels.SUM: add,
+    kernels.IGNORE: lambda known, _: known,
+    kernels.REPLACE: lambda _, new: new,
+    kernels.HEAVIER: max,
+}
 MAX_ROWS = 2**31 - 1
 ROUNDING = 1e-6  # of a sum of float32 weights, ten times over
 
@@ -357,14 +365,12 @@ def _sums(rows: NDArray[Any], values: NDArray[np.float32], size: int) -> NDArray
 
 
 def as_stored(
-    rows: NDArray[np.int64], weight: NDArray[np.float32], duplicates: str
+    rows: NDArray[np.int64], weight: NDArray[np.float32], repeated: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Edges of one vertex to these rows as they would be stored: repeated ones made one."""
     kept: dict[int, float] = {}
     for row, share in zip(rows.tolist(), weight.tolist(), strict=True):
-        if row in kept and duplicates != "replace":
-            share = kept[row] + share if duplicates == "add" else kept[row]
-        kept[row] = share
+        kept[row] = _TOGETHER[repeated](kept[row], share) if row in kept else share
     return np.array(list(kept), np.int64), np.array(list(kept.values()), np.float32)
 
 
