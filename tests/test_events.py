@@ -292,6 +292,26 @@ def test_what_cannot_be_edges_is_named(bad: Any, said: str) -> None:
         Batch.from_any(bad)
 
 
+@pytest.mark.parametrize("time", [float("inf"), -1e300, np.finfo(float).max])
+def test_a_time_that_cannot_be_one_is_named(time: float) -> None:
+    with pytest.raises(InvalidValueError, match=r"time: expected finite numbers up to 1e\+100.* in row 1"):
+        Batch.of([1, 2], [3, 4], time=[0.0, time])
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_dates_become_seconds_whatever_their_unit(frame: Any, unit: str) -> None:
+    if frame is pl.DataFrame and unit == "s":
+        pytest.skip("polars has no dates in seconds")
+    moments = np.array(["1970-01-02", "NaT", "1969-12-31T23:59:58"], f"M8[{unit}]")
+    for batch in (
+        Batch.of([1, 2, 3], [2, 3, 1], time=moments),
+        Batch.from_any(frame({"src": [1, 2, 3], "dst": [2, 3, 1], "time": moments})),
+    ):
+        assert batch.time is not None
+        np.testing.assert_array_equal(batch.time, [86_400.0, np.nan, -2.0])
+
+
 def test_columns_of_different_length_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="dst: expected 2 ids, as many as src, got '1 ids'"):
         Batch.of([1, 2], [3])

@@ -38,8 +38,8 @@ BAD: dict[str, list[Any]] = {
     "reuse_influence": [1, None, True],  # with rule "ripple" there is nothing to reuse
     "threads": [0, -2, 1.5, "all"],
     "search": ["fast", None, 3],
-    "half_life": [0, -1.0, float("inf"), float("nan"), "day", True],
-    "expire_after": [0, -1.0, float("inf"), float("nan"), "day", True],
+    "half_life": [0, -1.0, 1e-200, float("inf"), 10**400, float("nan"), "day", True],
+    "expire_after": [0, -1.0, 1e-200, float("inf"), 10**400, float("nan"), "day", True],
 }
 
 

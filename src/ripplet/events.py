@@ -25,6 +25,7 @@ IdColumn: TypeAlias = "NDArray[np.int64] | pa.LargeStringArray | list[Id]"
 
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
+LARGEST_TIME = 1e100  # before or after zero: any two of them can be subtracted, and divided by a half-life
 """What a weight may be: sums of products with it must stay within single precision."""
 
 
@@ -223,12 +224,24 @@ def weight_column(values: Any, length: int) -> NDArray[np.float64]:
 
 
 def time_column(values: Any, length: int) -> NDArray[np.float64]:
-    """Times as a column, NaN where an event has none, or an error that names the first one that is infinite."""
-    column = _numbers("time", values, length)
-    if np.isinf(column).any():
-        row = int(np.isinf(column).argmax())
-        raise InvalidValueError.of("time", "finite numbers, or NaN for no time", f"{column[row]} in row {row}")
+    """Times as a column, NaN where an event has none, or an error that names the first one that is too far away."""
+    column = _numbers("time", _seconds(values), length)
+    far = np.abs(column) > LARGEST_TIME
+    if far.any():
+        row, expected = int(far.argmax()), f"finite numbers up to {LARGEST_TIME:g}, or NaN for no time"
+        raise InvalidValueError.of("time", expected, f"{column[row]} in row {row}")
     return column
+
+
+def _seconds(values: Any) -> Any:
+    """Dates as seconds, whatever they are counted in, as they are read from files; NaN for none. Others stay."""
+    try:
+        dates = np.asarray(values)
+    except ValueError:  # no column at all
+        return values
+    if dates.dtype.kind != "M":
+        return values
+    return np.where(np.isnat(dates), np.nan, dates.astype("M8[us]").astype(np.int64) / 1e6)
 
 
 def known_times(column: NDArray[np.float64]) -> list[float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ripplet.errors import InvalidValueError, one_of
+from ripplet.events import LARGEST_TIME
 from ripplet.forgetting.memory import Memory
 from ripplet.graph.adjacency import REPEATED
 from ripplet.graph.graph import Graph
@@ -85,8 +87,8 @@ class Parameters:
         self._check_paper()
 
     def _check_span(self, name: str, value: Any) -> None:
-        good = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < float("inf")
-        if value is not None and not good:
+        good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if value is not None and not (good and 1 / LARGEST_TIME <= value <= sys.float_info.max):
             raise InvalidValueError.of(name, "None, or a number > 0 in the unit of the times of events", value)
         if value is not None and self.rule != "ripple":
             raise InvalidValueError.of(name, f'None with rule "{self.rule}": only "ripple" forgets', value)

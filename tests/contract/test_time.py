@@ -13,6 +13,7 @@ import pytest
 from ripplet import Batch, Embedder, Op, SpectralView, UnknownVertexError, load
 from ripplet.datasets.synthetic import Drift, drifting_communities
 from ripplet.evaluation import classify
+from ripplet.events import LARGEST_TIME
 from ripplet.forgetting import decay
 from ripplet.rules import ripple
 from ripplet.session import Session
@@ -182,10 +183,19 @@ def test_a_preview_is_where_a_newcomer_comes_to(forgetful: dict[str, Any]) -> No
 
 
 def test_time_that_is_infinite_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"time: expected finite numbers, or NaN for no time, got .inf in row 1"):
+    with pytest.raises(ValueError, match=r"time: expected finite numbers .*, or NaN for no time, got .inf in row 1"):
         Batch.of([0, 1], [1, 2], time=[np.nan, np.inf])
     with pytest.raises(ValueError, match="time"):
         Embedder(dim=2).add_vertex("a", ["b"], time=-np.inf)
+
+
+def test_times_as_far_apart_as_can_be_are_still_times() -> None:
+    model = Embedder(dim=2, half_life=1e-100, expire_after=1.0, start_size=3)
+    for time in (-LARGEST_TIME, LARGEST_TIME, 0.0):
+        model.partial_fit(Batch.of([0, 1, 2, 0], [1, 2, 3, 3], time=np.full(4, time)))
+        model._engine.check()
+        assert np.isfinite(model.to_numpy()).all()
+    assert dict(model.neighbours(0)) == {1: 1.0, 3: 1.0}
 
 
 # ---------------------------------------------------------------------- keeping

@@ -50,6 +50,16 @@ def test_everything_is_halved_before_numbers_grow_too_large() -> None:
     assert decay.powers(np.array([1e300]))[0] < 2
 
 
+@settings(max_examples=200, deadline=None)
+@given(times=st.lists(st.floats(1.3, 100), min_size=1, max_size=4))
+def test_a_weight_that_comes_now_can_always_be_written_down(times: list[float]) -> None:
+    """Also where numbers are so large that there are gaps between them."""
+    decay, adjacency = Decay(1.0), Adjacency()
+    for now in sorted(10.0**time for time in times):
+        decay.make_room(now, adjacency)
+        assert 1 <= decay.powers(np.array([now]))[0] < 2.0**HEIGHT
+
+
 def test_live_edges_are_those_that_have_not_faded() -> None:
     decay = Decay(100.0)
     assert decay.scale(0.0, 0) == (1.0, np.inf)

@@ -144,6 +144,7 @@ def test_text_after_a_first_block_of_integers_is_an_error_with_the_line(monkeypa
         ('a,b\nc,"d\ne,f\n', "line 2: expected a closing quote"),
         ("a,b\nc,d\re,f\n", "line 2: expected fields"),
         ("src,dst,time\n1,2,soon\n", "line 2: expected a time"),
+        ("src,dst,time\n1,2,1e300\n", "line 2: expected a time"),
         ("a|b\n", "expected src in field 1, dst in field 2 between tabs, commas, semicolons or blanks, got 1"),
         ("1 2\n", None),
     ],

@@ -107,6 +107,7 @@ def test_an_empty_list_is_an_empty_batch():
         (b'{"edges": [[1, 2, "3"]]}', "positive finite"),
         (b'{"edges": [[1, 2, true]]}', "positive finite"),
         (b'{"edges": [[1, 2, 1, 1e999]]}', "a time"),
+        (b'{"edges": [[1, 2, 1, 1e300]]}', "a time"),
         (b'{"edges": [[1, 2, 1, true]]}', "a time"),
         (b'{"edges": [[1.5, 2]]}', "int or str"),
         (b'{"edges": [[true, 2]]}', "int or str"),

@@ -35,13 +35,15 @@ class Decay:
 
     def make_room(self, now: float, adjacency: Adjacency) -> None:
         """Halve everything if a weight that comes now would be written down as too large a number."""
-        height = now / self.half_life - self.halvings
-        if height < HEIGHT:
+        age = now / self.half_life
+        if age - self.halvings < HEIGHT:
             return
-        times = 2 * np.floor(height / 2)  # even: then roots of weights, which anchors work with, are exact too
-        factor = 0.5 ** min(float(times), -LOWEST)
+        # Even: then roots of weights, which anchors work with, are exact too. From the age itself: a sum of what has
+        # been halved so far would be off by more than a weight can take where numbers are so large that they have gaps.
+        halvings = float(2 * np.floor(age / 2))
+        factor = 0.5 ** min(halvings - self.halvings, -LOWEST)
         adjacency.fade(factor)
-        self.halvings += float(times)
+        self.halvings = halvings
         if self.squares:  # they fade no further than weights do
             self.mentions = max(self.mentions * factor, FAINTEST)
             self.squares = max(self.squares * factor**2, FAINTEST**2)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ripplet.errors import FormatError, InvalidValueError, one_of, shorten
-from ripplet.events import Batch, Id, Op
+from ripplet.events import LARGEST_TIME, Batch, Id, Op
 from ripplet.io.source import Source
 
 HEADERS = {
@@ -168,7 +168,7 @@ def to_time(value: object) -> float:
             pass
         else:
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if not math.isfinite(seconds):
+    if not abs(seconds) <= LARGEST_TIME:
         raise RowError(f"a time as a number or in ISO 8601, not {shorten(value)}")
     return seconds
 

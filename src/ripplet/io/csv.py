@@ -18,7 +18,7 @@ import pyarrow.csv as arrow_csv
 from numpy.typing import NDArray
 
 from ripplet.errors import FormatError, InvalidValueError, shorten
-from ripplet.events import Batch, IdColumn
+from ripplet.events import LARGEST_TIME, Batch, IdColumn
 from ripplet.io.base import (
     HEADERS,
     ROLES,
@@ -213,7 +213,7 @@ def _arrow_times(column: pa.Array) -> NDArray[np.float64]:
         except pa.ArrowInvalid:
             continue
         seconds = times.to_numpy() if kind == pa.float64() else times.cast(pa.int64()).to_numpy() / 1e6
-        if np.isfinite(seconds).all():
+        if (np.abs(seconds) <= LARGEST_TIME).all():
             return np.asarray(seconds, np.float64)
     raise _NotPlainError
 

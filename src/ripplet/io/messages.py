@@ -131,10 +131,7 @@ def _arrow_column(name: str, column: pa.ChunkedArray) -> Any:
     if name == "time":
         if not pa.types.is_temporal(kind) and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
             raise MessageError(f"time: expected numbers or timestamps, got a column of type {kind}")
-        times = np.asarray(seconds(column), np.float64)
-        if np.isinf(times).any():
-            raise MessageError("time: expected finite numbers, got infinity")
-        return times
+        return np.asarray(seconds(column), np.float64)
     if name in ("weight", "op") and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
         raise MessageError(f"{name}: expected numbers, got a column of type {kind}")
     return column
