@@ -55,6 +55,23 @@ def test_a_graph_that_becomes_dense_gets_its_views_then(two_kinds: bool) -> None
     assert len(rule_of(model).space.views) == (1 if two_kinds else 2)
 
 
+def test_a_graph_of_two_kinds_that_becomes_dense_keeps_its_view(tmp_path: Any) -> None:
+    """Seen at one anchor, it is not asked again: an edge between two of a kind changes nothing of it."""
+    model = Embedder(dim=8, anchor_growth=0).fit(dense(True)[::6])
+    views = rule_of(model).space.views
+    for edges in (dense(True), [(0, 2)]):
+        model.partial_fit(edges)
+        model.anchor()
+        assert rule_of(model).traits.bipartite
+        assert rule_of(model).space.views == views
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert rule_of(again).space.views == views
+    again.anchor()
+    model.anchor()
+    assert again.digest() == model.digest()
+
+
 def test_states_without_the_second_trait_are_read() -> None:
     assert Traits.of({"mean_degree": np.array(12.5)}) == Traits(12.5, False)
     for traits in (Traits(3.0), Traits(12.0, True)):

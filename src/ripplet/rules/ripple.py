@@ -166,7 +166,7 @@ class RippleRule:
             bases = from_others(space, adjacency, vectors, seed, self.threads, copy)
             return now, space, per_unit(adjacency, bases)
         bases = corrected(old, adjacency, vectors, seed, self.threads, copy)
-        return then, old.successor(), per_unit(adjacency, bases)
+        return then._replace(bipartite=now.bipartite), old.successor(), per_unit(adjacency, bases)
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""

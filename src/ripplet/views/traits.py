@@ -15,7 +15,7 @@ DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of th
 
 
 class Traits(NamedTuple):
-    """The mean degree, and whether a dense graph has edges between two kinds of vertices only."""
+    """The mean degree when views were chosen, and whether the graph, once dense, had edges between two kinds only."""
 
     mean_degree: float = 0.0
     bipartite: bool = False
@@ -26,7 +26,8 @@ class Traits(NamedTuple):
         A sparse graph is bipartite by chance: a tree is. One that lies elsewhere is taken for an ordinary one.
         """
         degree = max(self.mean_degree, adjacency.totals(rows).mean_degree)
-        if self.mean_degree >= DENSE_GRAPH or degree < DENSE_GRAPH or not isinstance(adjacency, Adjacency):
+        looked = self.bipartite or self.mean_degree >= DENSE_GRAPH
+        if looked or degree < DENSE_GRAPH or not isinstance(adjacency, Adjacency):
             return Traits(degree, self.bipartite)
         return Traits(degree, bool(two_sided(adjacency.links, rows)))
 
