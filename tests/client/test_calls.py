@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import json
 import sys
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from ripplet.client import calls
@@ -26,6 +28,23 @@ def test_times_go_along() -> None:
         {"id": "v", "neighbours": ["a"], "time": 3.0}
     ]
     assert calls.add_vertex("v", [], None, None).body["arrivals"] == [{"id": "v", "neighbours": []}]
+
+
+def test_ids_are_what_the_library_takes() -> None:
+    assert calls.add_vertex("v", np.array([1, 2]), None, None).body["arrivals"][0]["neighbours"] == [1, 2]
+    assert json.loads(calls.vectors(np.array([3])).arguments()["content"]) == {"ids": [3]}
+    for call in (lambda: calls.add_vertex("v", "ann", None, None), lambda: calls.preview("ann", None)):
+        with pytest.raises(InvalidValueError, match="neighbours: expected a list or column of ids, got 'ann'"):
+            call()
+    for call in (lambda: calls.vectors("ann"), lambda: calls.remove_vertices("ann", None)):
+        with pytest.raises(InvalidValueError, match="ids: expected a list or column of ids, got 'ann'"):
+            call()
+
+
+def test_a_time_is_what_the_library_takes() -> None:
+    assert calls.add_vertex("v", [], None, None, float("nan")).body["arrivals"][0]["time"] is None
+    with pytest.raises(InvalidValueError, match="time: expected numbers or datetimes"):
+        calls.add_vertex("v", [], None, None, "noon")  # type: ignore[arg-type]
 
 
 def test_removals_are_not_edges() -> None:

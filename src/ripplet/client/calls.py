@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.errors import InvalidValueError, RippletError, UnknownVertexError
-from ripplet.events import Batch, Id, as_list, known_times
+from ripplet.events import Batch, Id, as_list, id_column, known_times, time_column
 
 Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None
@@ -82,12 +82,17 @@ def add_vertex(
     vertex: Id, neighbours: Sequence[Id], weights: Weights, key: str | None, time: float | None = None
 ) -> Call:
     """A vertex arrives."""
-    arrival: dict[str, Any] = {"id": vertex, "neighbours": list(neighbours)}
+    arrival: dict[str, Any] = {"id": vertex, "neighbours": _ids(neighbours, "neighbours")}
     if weights is not None:
         arrival["weights"] = list(weights)
     if time is not None:
-        arrival["time"] = float(time)
+        (arrival["time"],) = known_times(time_column([time], 1))
     return Call("POST", "/v1/arrivals", {"key": key or new_key(), "arrivals": [arrival]})
+
+
+def _ids(values: Iterable[Id], name: str = "ids") -> list[Id]:
+    """Ids as JSON has them; a text is no list of its letters."""
+    return as_list(id_column(values, name))
 
 
 def add_edges(edges: Any, key: str | None) -> Call:
@@ -110,12 +115,12 @@ def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call:
 
 def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call:
     """Vertices go."""
-    return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": list(vertices)})
+    return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": _ids(vertices)})
 
 
 def vectors(ids: Iterable[Id]) -> Call:
     """The vectors of vertices are asked for."""
-    return Call("POST", "/v1/vectors", {"ids": list(ids)})
+    return Call("POST", "/v1/vectors", {"ids": _ids(ids)})
 
 
 def nearest(vertex: Id | Sequence[float] | Vector, k: int) -> Call:
@@ -133,9 +138,8 @@ def vertex(name: Id) -> Call:
 
 def preview(neighbours: Sequence[Id], weights: Weights) -> Call:
     """What a newcomer would get is asked for."""
-    return Call(
-        "POST", "/v1/preview", {"neighbours": list(neighbours), "weights": None if weights is None else [*weights]}
-    )
+    near = {"neighbours": _ids(neighbours, "neighbours"), "weights": None if weights is None else [*weights]}
+    return Call("POST", "/v1/preview", near)
 
 
 def put_labels(labels: Mapping[Id, str | None]) -> Call:
