@@ -277,7 +277,8 @@ def test_a_bad_weight_in_networkx_is_found() -> None:
         (["ab", "cd"], "'ab' in row 0"),
         ([1, 2], "1 in row 0"),
         ({1: 2}, "{1: 2}"),
-        ("ab", "'ab'"),
+        ("ab", "'ab'; a file is read with ripplet.io.open_edges"),
+        ([(1, 2, 1.0, 7.5)], r"in row 0'; times go with Batch.of\(src, dst, weight, time="),
         (None, "None"),
         (7, "7"),
         (sp.csr_array((2, 3)), r"a square sparse matrix, got 'shape \(2, 3\)'"),
@@ -317,6 +318,12 @@ def test_columns_of_different_length_are_refused() -> None:
         Batch.of([1, 2], [3])
     with pytest.raises(InvalidValueError, match="time: expected 1 values"):
         Batch.of([1], [3], time=[1.0, 2.0])
+
+
+@pytest.mark.parametrize("bad", [["noon"], [None, "noon"], ["2024-05-01"]])
+def test_what_is_no_time_is_named(bad: Any) -> None:
+    with pytest.raises(InvalidValueError, match="time: expected numbers, or dates as datetime64, got"):
+        Batch.of([1] * len(bad), [3] * len(bad), time=bad)
 
 
 @pytest.mark.parametrize("bad", [[7], [-1], [0.5], [np.nan]])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from os import PathLike
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -27,6 +28,8 @@ IdColumn: TypeAlias = "NDArray[np.int64] | pa.LargeStringArray | list[Id]"
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
 LARGEST_TIME = 1e100  # before or after zero: any two of them can be subtracted, and divided by a half-life
 """What a weight may be: sums of products with it must stay within single precision."""
+
+PAIRS = "pairs (src, dst) or triples (src, dst, weight)"
 
 
 class Op(IntEnum):
@@ -204,7 +207,8 @@ def _numbers(name: str, values: Any, length: int) -> NDArray[np.float64]:
     try:
         column = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidValueError.of(name, "numbers", values) from error
+        expected = "numbers, or dates as datetime64" if name == "time" else "numbers"
+        raise InvalidValueError.of(name, expected, values) from error
     if column.shape != (length,):
         raise InvalidValueError.of(name, f"{length:,} values, one per row", f"shape {column.shape}")
     return column
@@ -272,14 +276,16 @@ def _fill(op: Op, length: int) -> NDArray[np.int8] | None:
 
 def _from_rows(rows: Any, op: Op) -> Batch:
     if isinstance(rows, str | bytes | dict) or not isinstance(rows, Iterable):
-        raise InvalidValueError.of("edges", "pairs (src, dst) or triples (src, dst, weight)", rows)
+        file = "; a file is read with ripplet.io.open_edges" if isinstance(rows, str | PathLike) else ""
+        raise InvalidValueError(f"{InvalidValueError.of('edges', PAIRS, rows)}{file}")
     rows = list(rows)
     if not rows:
         return Batch.of([], [])
     for number, row in enumerate(rows):
         if isinstance(row, str | bytes) or not isinstance(row, Sequence | np.ndarray) or len(row) not in (2, 3):
-            got = f"{shorten(row)} in row {number}"
-            raise InvalidValueError.of("edges", "pairs (src, dst) or triples (src, dst, weight)", got)
+            timed = isinstance(row, list | tuple) and len(row) == 4
+            times = "; times go with Batch.of(src, dst, weight, time=…)" if timed else ""
+            raise InvalidValueError(f"{InvalidValueError.of('edges', PAIRS, f'{shorten(row)} in row {number}')}{times}")
     src, dst = [row[0] for row in rows], [row[1] for row in rows]
     weighted = op == Op.ADD and any(len(row) == 3 for row in rows)
     weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if weighted else None

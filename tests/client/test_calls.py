@@ -43,7 +43,7 @@ def test_ids_are_what_the_library_takes() -> None:
 
 def test_a_time_is_what_the_library_takes() -> None:
     assert calls.add_vertex("v", [], None, None, float("nan")).body["arrivals"][0]["time"] is None
-    with pytest.raises(InvalidValueError, match="time: expected numbers or datetimes"):
+    with pytest.raises(InvalidValueError, match="time: expected numbers, or dates as datetime64"):
         calls.add_vertex("v", [], None, None, "noon")  # type: ignore[arg-type]
 
 

@@ -36,7 +36,7 @@ AnchorGrowth = Annotated[float | None, _option(MODEL, "Growth between global cor
 Threads = Annotated[int | None, _option(MODEL, "Threads; the result does not depend on it.")]
 Directed = Annotated[bool | None, _option(MODEL, "Whether influence follows the direction of edges.")]
 Duplicates = Annotated[str | None, _option(MODEL, "What a repeated edge does.", metavar="add|ignore|replace")]
-HalfLife = Annotated[float | None, _option(MODEL, "Time after which an edge weighs half; times as in the file.")]
+HalfLife = Annotated[float | None, _option(MODEL, "Time after which an edge weighs half, in the unit of its times.")]
 ExpireAfter = Annotated[float | None, _option(MODEL, "Time after which an edge that is not mentioned again goes.")]
 MaxReads = Annotated[int | None, _option(MODEL, "Bound on the work per arrival.")]
 Settings = Annotated[list[str] | None, _option(MODEL, "Any other option of Embedder.", "--set", metavar="NAME=VALUE")]
