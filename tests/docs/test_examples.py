@@ -81,6 +81,7 @@ def at_home(request: pytest.FixtureRequest) -> Callable[[str], str]:
     return replaced
 
 
+@pytest.mark.usefixtures("contributing")  # what the examples register is forgotten again
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES if blocks(page)])
 def test_the_examples_of_a_page_run(
     page: str,
