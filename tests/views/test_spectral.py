@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ripplet.errors import InvalidValueError
 from ripplet.views import operators
+from ripplet.views.base import NOTHING
 from ripplet.views.operators import Operator
-from ripplet.views.spectral import NOTHING, STEEPEST, SpectralView, auto_views
+from ripplet.views.spectral import STEEPEST, SpectralView, auto_views
 from ripplet.views.traits import DENSE_GRAPH, Traits
 
 VIEW = SpectralView(tau=0.5, diffusion=2)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from ripplet.errors import InvalidValueError
 from ripplet.views.devices import Ground
 
+NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
+
 Progress = Callable[[str, float], None]
 """Called during long work with what is being done and the share done so far (0 to 1)."""
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ripplet.errors import FormatError
 from ripplet.views import _kernels as kernels
 from ripplet.views._kernels import Frame, Serving
-from ripplet.views.base import Basis, View, share_columns
+from ripplet.views.base import NOTHING, Basis, View, share_columns
 
 SMALLEST_MU = 0.02  # a refresh divides by μ/μ₁, but not by less than this
 _ARRAYS = ("tau", "mu", "centre")
@@ -57,7 +57,8 @@ class Space:
 
     def frame(self, kind: Any, unit: float = 1.0) -> Frame:
         """What a refresh needs, in the precision of the rows, where a weight of one is written down as this."""
-        top = np.array([max(self.mu[part].max(initial=0.0), 1e-12) for part in self.parts])
+        top = np.array([self.mu[part].max(initial=0.0) for part in self.parts])
+        top[top <= NOTHING] = 1.0  # all rows are zero: to divide faint weights by next to nothing makes them no number
         bounds, ridge = self.serving.bounds, [view.ridge for view in self.views]
         mu = np.maximum(self.mu / np.repeat(top, np.diff(bounds)), SMALLEST_MU)
         frame = Frame(bounds, np.stack([self.tau, top, ridge], axis=1), np.stack([mu, self.centre]).astype(kind))

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.errors import InvalidValueError, one_of
-from ripplet.views.base import Basis, Progress
+from ripplet.views.base import NOTHING, Basis, Progress
 from ripplet.views.devices import DEVICES, Ground, operator_on
 from ripplet.views.operators import Operator
 from ripplet.views.solvers import leading_eigenpairs
 from ripplet.views.subspace import chebyshev, rayleigh_ritz
 from ripplet.views.traits import DENSE_GRAPH, Traits
 
-NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
 FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no power would make one
 SHORTEST = 1e-3  # however few edges there are
 EXACT = 1e-6  # by how much the sum of the eigenvalues may still change when it is what others are measured by
