@@ -84,14 +84,13 @@ def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 2**40) | st.integers(0, 5), max_size=60))
 def test_numbers_in_the_order_of_first_mention(codes: list[int]) -> None:
-    (place, distinct), table = np.empty((2, len(codes)), np.int64), kernels.table_for(len(codes))
-    known = kernels.numbered(np.array(codes, np.int64), table, place, distinct)
+    place, distinct, table = kernels.numbered(np.array(codes, np.int64))
     first = list(dict.fromkeys(codes))
-    assert distinct[:known].tolist() == first
+    assert distinct.tolist() == first
     assert place.tolist() == [first.index(code) for code in codes]
     asked = np.array([*codes[::2], 2**41, -7, 3], np.int64)
     again = np.empty(asked.size, np.int64)
-    kernels.places_of(asked, table, distinct[:known], again)
+    kernels.places_of(asked, table, distinct, again)
     assert again.tolist() == [first.index(code) if code in first else -1 for code in asked.tolist()]
 
 

@@ -54,15 +54,6 @@ def slots_of(
     return found
 
 
-@njit(cache=True, nogil=True)
-def table_for(count: int) -> NDArray[np.int64]:
-    """An empty table for so many codes."""
-    size = 16
-    while size < 2 * count:
-        size *= 2
-    return np.full(size, -1, np.int64)
-
-
 @njit(cache=True, nogil=True, forceinline=True)
 def _spot(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> int:
     """Where a code stands in a table, or would."""
@@ -74,13 +65,16 @@ def _spot(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> i
 
 
 @njit(cache=True, nogil=True)
-def numbered(
-    codes: NDArray[np.int64], table: NDArray[np.int64], place: NDArray[np.int64], distinct: NDArray[np.int64]
-) -> int:
-    """Number codes in the order of their first mention: `place` of each, and the `distinct` ones; how many.
+def numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Number codes in the order of their first mention: the number of each, the distinct ones, and a table.
 
-    The table, empty before, then leads from a code to its number.
+    The table leads from a code to its number: see `places_of`.
     """
+    size = 16
+    while size < 2 * codes.size:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    place, distinct = np.empty(codes.size, np.int64), np.empty(codes.size, np.int64)
     known = 0
     for i in range(codes.size):
         at = _spot(table, distinct, codes[i])
@@ -89,7 +83,7 @@ def numbered(
             distinct[known] = codes[i]
             known += 1
         place[i] = table[at]
-    return known
+    return place, distinct[:known], table
 
 
 @njit(cache=True, nogil=True)

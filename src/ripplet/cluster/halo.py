@@ -26,9 +26,7 @@ class Halo:
         self._field, self._slots, self.shards, self.first = field, slots, shards, first
         self._kept = field.graph.adjacency.links.neighbour[slots]
         codes = -1 - self._kept.astype(np.int64)
-        self._table = kernels.table_for(codes.size)
-        place, distinct = np.empty((2, codes.size), np.int64)
-        self._distinct = distinct[: kernels.numbered(codes, self._table, place, distinct)]
+        place, self._distinct, self._table = kernels.numbered(codes)
         by_shard = shares(self._distinct % shards, shards)
         order = np.concatenate(by_shard)
         self.codes = self._distinct[order]

@@ -47,9 +47,7 @@ def interned(crew: Crew, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], nex
             there = where[end][shard], end
             codes[there], numbers[there] = answer[2 * end] * shards + shard, answer[2 * end + 1]
     new = np.flatnonzero(numbers.ravel() < 0)
-    mentioned = codes.ravel()[new]
-    place, arrived = np.empty_like(new), np.empty_like(new)
-    arrived = arrived[: kernels.numbered(mentioned, kernels.table_for(mentioned.size), place, arrived)]
+    place, arrived, _ = kernels.numbered(codes.ravel()[new])
     numbers.ravel()[new] = next_arrival + place
     return Ends(op, codes, numbers, arrived, next_arrival + np.arange(arrived.size))
 

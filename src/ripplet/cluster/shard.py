@@ -11,6 +11,7 @@ nothing is stored anywhere, so that all shards read what was there before the st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -61,25 +62,24 @@ class Shard(Entering):
         self.arrived, self.fronts, self.moved = np.array(arrived), dict[int, Rows](), [NO_ROWS]
         self.by_wave = np.split(self.arrived[order], np.searchsorted(wave[order], np.arange(1, waves)))
         self.turns = np.split(turn[order], np.searchsorted(wave[order], np.arange(1, waves)))
-        ends, numbers = np.concatenate(self.touched), np.concatenate(self.numbers)
-        new = numbers[:, 1] >= first_new
+        self.all_ends, self.all_numbers = np.concatenate(self.touched), np.concatenate(self.numbers)
+        new = self.all_numbers[:, 1] >= first_new
         if gone.size:
-            new &= ~np.isin(numbers, gone).any(axis=1)
-        self.new_ends, self.new_numbers = ends[new], numbers[new]
-        self._meet(ends, numbers)
+            new &= ~np.isin(self.all_numbers, gone).any(axis=1)
+        self.new_ends, self.new_numbers = self.all_ends[new], self.all_numbers[new]
+        self._meet()
         return [*self._after_wave(-1), counts]
 
-    def _meet(self, ends: Rows, numbers: Rows) -> None:
+    def _meet(self) -> None:
         """See whom newcomers here know elsewhere, and who is known here to newcomers elsewhere."""
         slots = [self._elsewhere(rows, UNLIMITED, 0)[0] for rows in self.by_wave]
         self.cuts = np.cumsum([0, *(part.size for part in slots)])
         self.company = Company(self.field, np.concatenate([NO_ROWS, *slots]), self.shards, self.graph.rows)
-        known = (numbers[:, 0] >= self.first_new) & (ends[:, 1] < 0)
-        self.company.know(-1 - ends[known, 1], numbers[known, 1])
+        known = (self.all_numbers[:, 0] >= self.first_new) & (self.all_ends[:, 1] < 0)
+        self.company.know(-1 - self.all_ends[known, 1], self.all_numbers[known, 1])
         row, other = self.new_ends[self.new_ends[:, 1] < 0].T
-        looked_at, place, distinct = row * self.shards + (-1 - other) % self.shards, *np.empty((2, row.size), np.int64)
-        count = own.numbered(looked_at, own.table_for(row.size), place, distinct)
-        self.waiting = rows_by_shard(distinct[:count], self.shards)  # to be shown as soon as they have a place
+        _, looked_at, _ = own.numbered(row * self.shards + (-1 - other) % self.shards)
+        self.waiting = rows_by_shard(looked_at, self.shards)  # to be shown as soon as they have a place
         self.shown: list[list[Rows]] = [[NO_ROWS] for _ in self.waiting]
 
     def admit(self, *shown: Shown, wave: int) -> list[Any]:
@@ -94,32 +94,25 @@ class Shard(Entering):
     def _after_wave(self, wave: int) -> list[Any]:
         return [*self._show(), self._settle() if wave + 1 == self.waves else 0]
 
-    def _show(self) -> list[Shown]:
-        """Whoever has come to have a place, to every shard whose newcomers look at it."""
+    def _show(self, again: Sequence[Rows] = ()) -> list[Shown]:
+        """Whoever has come to have a place, to every shard whose newcomers look at it; and some others once more."""
         answer = []
         for shard, rows in enumerate(self.waiting):
             there = self.field.placed[rows] == 1
             self.waiting[shard] = rows[~there]
             self.shown[shard].append(rows[there])
-            answer.append(self._send(show(self.field, rows[there])))
+            answer.append(show(self.field, np.concatenate([rows[there], again[shard]]) if again else rows[there]))
+        self.sent += sum(column.nbytes for shown in answer for column in shown)
+        self.needed += sum(vectors.nbytes for _, vectors in answer)
         return answer
-
-    def _send(self, shown: Shown) -> Shown:
-        self.sent += sum(column.nbytes for column in shown)
-        self.needed += shown[1].nbytes
-        return shown
 
     def show_again(self) -> list[Shown]:
         """Whoever was known and has moved, or has come to have a place, since it was shown."""
-        answer, marked = self._show(), self.field.seen
-        for shard, rows in enumerate(map(np.concatenate, self.shown)):
-            again = (marked[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
-            moved = self._send(show(self.field, rows[again]))
-            answer[shard] = (
-                np.concatenate([answer[shard][0], moved[0]]),
-                np.concatenate([answer[shard][1], moved[1]]),
-            )
-        return answer
+        before = [np.concatenate(rows) for rows in self.shown]
+        return self._show([rows[self._known_and_moved(rows)] for rows in before])
+
+    def _known_and_moved(self, rows: Rows) -> NDArray[np.bool_]:
+        return (self.field.seen[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
 
     def give(self, *asked: Rows, kind: str) -> list[NDArray[Any]]:
         """What the shards want of rows here."""
@@ -130,8 +123,8 @@ class Shard(Entering):
 
     def _settle(self) -> int:
         """All waves are admitted: see who else is to be placed; how many."""
-        world, touched = self._world, np.concatenate(self.touched)[:, 0]
-        self.unsettled = kernels.unsettled(world, touched)
+        world = self._world
+        self.unsettled = kernels.unsettled(world, self.all_ends[:, 0].copy())
         self.newcomers = self.arrived[world.placed[self.arrived] == 1]
         self.ring = self.unsettled[world.placed[self.unsettled] == 0]
         return int(self.ring.size)
@@ -173,9 +166,10 @@ class Shard(Entering):
         self.company.take_in(shown)
         world, seen = self._world, self.field.seen
         self.lost = kernels.release(world, self.unsettled)
-        ends, numbers, chance = (np.concatenate(part) for part in (self.touched, self.numbers, self.chance))
+        chance = np.concatenate(self.chance)
         shares_here = np.stack([chance, np.zeros_like(chance)], axis=1)  # the other end is looked at where it is
-        front = kernels.shaken(world, np.repeat(ends[:, :1], 2, axis=1), numbers, shares_here, self.turn)
+        pairs = np.repeat(self.all_ends[:, :1], 2, axis=1)
+        front = kernels.shaken(world, pairs, self.all_numbers, shares_here, self.turn)
         influence.mark_new(self.newcomers.copy(), seen, self.stamp)
         self.sources = self.newcomers[self.graph.arrival[self.newcomers] < self.first_new]
         if front.size or self.turn.depth == 0:

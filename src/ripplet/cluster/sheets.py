@@ -55,8 +55,7 @@ class Sheets:
         adjacency = self.field.graph.adjacency
         codes = np.empty(int(adjacency.links.count[: self.rows].sum()), np.int64)
         codes = codes[: kernels.codes_elsewhere(adjacency.links, self.rows, codes)]
-        place, distinct = np.empty_like(codes), np.empty_like(codes)
-        distinct = distinct[: kernels.numbered(codes, kernels.table_for(codes.size), place, distinct)]
+        place, distinct, _ = kernels.numbered(codes)
         order = np.lexsort((distinct // shards, distinct % shards))
         where = np.empty_like(order)
         where[order] = np.arange(order.size)
