@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-COUNTERS = ("sequence", "events", "changes", "anchors", "vertices_then", "edges_then", "edge_events")
+import logging
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet.rules.anchor import CorrectionError
+
+_log = logging.getLogger("ripplet.engine")
+
+COUNTERS = (
+    "sequence",
+    "events",
+    "changes",
+    "anchors",
+    "vertices_then",
+    "edges_then",
+    "edge_events",
+    "shortened",
+    "refused",
+)
 """The numbers an engine keeps, in the order in which they are saved."""
 
 
@@ -16,6 +35,8 @@ class Counts:
         """Nothing has happened yet."""
         self.sequence = self.events = self.changes = self.anchors = 0
         self.vertices_then = self.edges_then = self.edge_events = 0  # at and since the last anchor
+        self.shortened = 0  # rows scaled back to the bound since the last anchor
+        self.refused = 0  # anchors whose result could not be used
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -36,23 +57,33 @@ class Counts:
 
     @property
     def growth(self) -> float:
-        """By how much the graph has grown or changed since the last anchor: by vertices, or by half of its edges."""
-        vertices = len(self) / max(self.vertices_then, 1) - 1
+        """By how much the graph has grown or changed since the last anchor: by vertices, or by half of its edges.
+
+        A row that had to be shortened counts like a vertex that arrived: there the local steps have lost their way.
+        """
+        vertices = (len(self) + self.shortened) / max(self.vertices_then, 1) - 1
         return max(vertices, self.edge_events / (2 * max(self.edges_then, 1)))
 
     def counters(self) -> dict[str, int]:
         """All of them by name."""
         return {name: getattr(self, name) for name in COUNTERS}
 
-    def _count(self, events: int, edges: int, changes: int) -> bool:
+    def _count(self, events: int, edges: int, changes: int, shortened: int) -> bool:
         """Note that a batch has been applied; whether an anchor is due."""
         self.sequence += 1
         self.events += events
         self.edge_events += edges
         self.changes += changes
+        self.shortened += shortened
         if not self.ready:  # the start of a model that began empty comes whether or not there are anchors
             return 2 * self.edges >= self.start_size and self.with_edges() >= self.start_size
         return self.anchor_growth > 0 and self.growth >= self.anchor_growth
 
+    def _refuse(self, error: CorrectionError) -> NDArray[np.int64]:
+        """Go on with the vectors as they are, after an anchor that came to nothing; the rows that it moved: none."""
+        self.refused += 1
+        _log.error("correction refused, vectors kept: sequence=%d reason=%s", self.sequence, error)
+        return np.empty(0, np.int64)
+
     def _note_size(self) -> None:
-        self.vertices_then, self.edges_then, self.edge_events = len(self), self.edges, 0
+        self.vertices_then, self.edges_then, self.edge_events, self.shortened = len(self), self.edges, 0, 0

@@ -140,7 +140,7 @@ def _parts(
     for name in sorted(learned):
         if not name.startswith("cascade_"):
             yield _whole(learned[name])
-    then = (counters[name] for name in ("edge_events", "vertices_then", "edges_then"))
+    then = (counters[name] for name in ("edge_events", "vertices_then", "edges_then", "shortened"))
     yield _whole(np.array([counters["sequence"], held.next_arrival, *then]))
     if pending is not None:
         yield _whole(np.array([pending.since, pending.until]))

@@ -17,7 +17,7 @@ from ripplet.events import Batch, Id, arrival_columns, as_list
 from ripplet.forgetting.memory import Memory, hashed
 from ripplet.graph.graph import Delta, Graph, joined, under
 from ripplet.readable import Readable, Rows
-from ripplet.rules.anchor import Aside
+from ripplet.rules.anchor import Aside, CorrectionError
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
 from ripplet.rules.pending import Pending
@@ -66,10 +66,10 @@ class Engine(Readable, Counts):
 
     def apply(self, batch: Batch) -> Outcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
-        first_new = self.graph.next_arrival
+        first_new, anchors = self.graph.next_arrival, self.anchors
         self.field.expect(2 * len(batch))
         moved, removed, edges = self._move(self._steps(batch), first_new)
-        due = self._count(self._events(batch), edges, moved.size + len(removed))
+        due = self._count(self._events(batch), edges, moved.size + len(removed), self.rule.shortened)
         corrected = self._correct(due, moved)
         if corrected is not None:
             moved = _either(moved, corrected, self.graph.rows)
@@ -77,7 +77,7 @@ class Engine(Readable, Counts):
             self.rule.reset(self.field)
             self.pending = None
         self.graph.mention_loops()
-        return Outcome(moved, first_new, removed, corrected is not None)
+        return Outcome(moved, first_new, removed, self.anchors > anchors)
 
     def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
         """Apply one arrival, in one kernel call where the rule has one; its row."""
@@ -88,7 +88,7 @@ class Engine(Readable, Counts):
         if row < 0:
             self.apply(Batch.arrival(vertex, neighbours, weights))
             return self.graph.ids.find_one(as_list(column)[0])
-        if self._count(len(neighbours), edges, changed):
+        if self._count(len(neighbours), edges, changed, self.rule.shortened):
             self.anchor()
         self.graph.mention_loops()
         return row
@@ -127,20 +127,27 @@ class Engine(Readable, Counts):
 
     def _take_over(self, pending: Pending) -> Rows:
         """Correct all vectors by the anchor that was begun some batches ago; waits for it if need be."""
-        moved = pending.take_over(cast(RippleRule, self.rule), self.field, self.change_threshold, self.aside)
-        self.anchors += 1
         self.pending = None
+        try:
+            moved = pending.take_over(cast(RippleRule, self.rule), self.field, self.change_threshold, self.aside)
+        except CorrectionError as error:
+            return self._refuse(error)
+        self.anchors += 1
         return moved
 
     def anchor(self) -> Rows:
         """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
         self.pending = None  # what it would bring is brought now
-        if self.rule.ready:
-            moved = self.rule.anchor(self.field, self.sequence, self.change_threshold, self.aside)
+        try:
+            if self.rule.ready:
+                moved = self.rule.anchor(self.field, self.sequence, self.change_threshold, self.aside)
+            else:
+                self.rule.start(self.field, aside=self.aside)
+                moved = np.flatnonzero(self.field.placed)
+        except CorrectionError as error:
+            moved = self._refuse(error)
         else:
-            self.rule.start(self.field, aside=self.aside)
-            moved = np.flatnonzero(self.field.placed)
-        self.anchors += 1
+            self.anchors += 1
         self._note_size()
         return moved
 
@@ -190,6 +197,8 @@ class Engine(Readable, Counts):
             "orthogonality_error": self.rule.error(self.field),
             "growth_since_anchor": self.growth,
             "anchors": self.anchors,
+            "anchors_refused": self.refused,
+            "rows_shortened": self.shortened,
             "sequence": self.sequence,
             "events": self.events,
             "changes": self.changes,

@@ -40,12 +40,13 @@ class Reference:
         b = weights.sum() ** 2 / (weights**2).sum()
         mu, centre = self.frame.columns.astype(np.float64)
         row = np.empty_like(total)
-        for (tau, top, ridge), first, last in zip(
+        for (tau, top, ridge, longest, _), first, last in zip(
             self.frame.views, self.frame.bounds, self.frame.bounds[1:], strict=False
         ):
             part = slice(first, last)
             z = (total[part] - centre[part]) / ((d + tau) * top)
             row[part] = z * mu[part] * (1 + ridge / b) / (mu[part] ** 2 + ridge / b)
+            row[part] *= min(1.0, longest / max(np.linalg.norm(row[part]), 1e-300))
         return row
 
     def refreshed(self, row: int, limit: int, key: int) -> NDArray[np.float64]:

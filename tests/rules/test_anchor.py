@@ -34,7 +34,7 @@ def test_a_turn_undoes_a_known_rotation(engine_of: Any, edges_of: Any, normalize
     old.turn_by(np.linalg.qr(rng.standard_normal((4, 4)))[0])
     rotation = np.linalg.qr(rng.standard_normal((4, 4)))[0]
     before = old.serve(field.vectors[:rows])
-    basis = Basis(field.vectors[:rows] @ rotation.astype(np.float32), np.full(4, 0.5), 1.0, np.zeros(4))
+    basis = Basis(field.vectors[:rows] @ rotation.astype(np.float32), np.full(4, 0.5), 1.0, np.zeros(4), 8.0)
     new = old.successor()
     turn(old, new, [basis], field.vectors[:rows], threads=1)
     write(field, new, [basis])

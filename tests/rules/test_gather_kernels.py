@@ -76,3 +76,29 @@ def test_to_look_ahead_changes_nothing(world: kernels.World) -> None:
     for i in range(rows.size):
         kernels.look_ahead(world, rows, i, bool(i % 2))
     assert np.array_equal(world.vectors, before)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e30, 3e38])
+def test_step_that_makes_a_long_row_keeps_its_direction_and_the_bound(world: kernels.World, size: float) -> None:
+    """Also where squares, or the row itself, would not fit into single precision."""
+    frame = world.frame._replace(views=world.frame.views.copy())
+    frame.views[:, 3], frame.views[:, 4] = 2.0, 2.0 / np.sqrt(np.diff(frame.bounds))
+    total = (size * np.linspace(-1, 1, 8)).astype(np.float32)
+    out = np.zeros(8, world.vectors.dtype)
+    shortened = kernels.step(frame, total, 1e-30, 1e-60, out)
+    mu, centre = frame.columns.astype(np.float64)
+    views = np.repeat(frame.views, np.diff(frame.bounds), axis=0)
+    row = (total - centre) / ((1e-30 + views[:, 0]) * views[:, 1]) * mu * (1 + views[:, 2]) / (mu**2 + views[:, 2])
+    parts = [slice(first, last) for first, last in zip(frame.bounds, frame.bounds[1:], strict=False)]
+    lengths = [np.linalg.norm(row[part]) for part in parts]
+    for part, length in zip(parts, lengths, strict=True):
+        row[part] *= min(1.0, 2.0 / length)
+    got = out.view(np.float16).astype(np.float64) if out.dtype == np.uint16 else out
+    np.testing.assert_allclose(got, row, rtol=2e-3, atol=2e-3)
+    assert shortened == any(length > 2.0 for length in lengths)
+
+
+def test_step_from_a_sum_that_is_not_finite_is_zero(world: kernels.World) -> None:
+    out = np.ones(8, world.vectors.dtype)
+    assert kernels.step(world.frame, np.full(8, np.nan, np.float32), 1.0, 1.0, out) == 1
+    assert not out.any()

@@ -60,7 +60,7 @@ def test_a_batch_is_the_rule_in_plain_python(
     world, turn = engine.rule.world(engine.field), turn_for(engine, delta, depth, max_reads)
     plain = reference(world, turn)
     expected = plain.apply(delta)
-    moved = kernels.ripple(world, delta.arrived, delta.pairs, delta.numbers, delta.chance, engine.field.seen, turn)
+    moved, _ = kernels.ripple(world, delta.arrived, delta.pairs, delta.numbers, delta.chance, engine.field.seen, turn)
     assert sorted(moved.tolist()) == sorted(expected)
     assert np.array_equal(world.placed.astype(bool), plain.placed)
     scale = np.abs(plain.x).max(initial=1)
@@ -78,7 +78,7 @@ def test_the_work_is_bounded_whatever_the_graph(engine_of: Any, reference: Any, 
     world = engine.rule.world(engine.field)
     plain = reference(world, turn)
     expected = plain.apply(delta)
-    moved = kernels.ripple(world, delta.arrived, delta.pairs, delta.numbers, delta.chance, engine.field.seen, turn)
+    moved, _ = kernels.ripple(world, delta.arrived, delta.pairs, delta.numbers, delta.chance, engine.field.seen, turn)
     assert set(moved.tolist()) == expected
     assert 0 < plain.reads <= max_reads
     np.testing.assert_allclose(world.vectors, plain.x, atol=1e-3 * np.abs(plain.x).max())
@@ -124,7 +124,7 @@ def test_each_small_step_agrees_with_the_reference(engine_of: Any, edges_of: Any
     kernels.admit(world, delta.arrived)
     touched = delta.pairs.reshape(-1)
     assert kernels.unsettled(world, touched).tolist() == [row for row in touched.tolist() if not world.placed[row]]
-    newcomers = kernels.place(world, delta.arrived, delta.pairs.reshape(-1), engine.field.seen, 1)
+    newcomers, _ = kernels.place(world, delta.arrived, delta.pairs.reshape(-1), engine.field.seen, 1)
     assert newcomers.tolist() == plain.place(delta.arrived.tolist(), delta.pairs.ravel().tolist())
     np.testing.assert_allclose(world.vectors, plain.x, rtol=2e-3, atol=1e-4)
 

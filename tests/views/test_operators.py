@@ -135,3 +135,25 @@ def test_a_total_takes_every_row_once(rows: int, block: int, at_once: int, threa
 
 def test_a_product_over_no_rows_is_zero() -> None:
     assert cross(np.empty((0, 2)), np.empty((0, 3)), 1, np.empty(0)).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1e30])
+def test_rows_that_no_step_can_have_made_are_cleared(randomly: Any, bad: float) -> None:
+    sample = randomly(0)
+    operator = Operator(sample.adjacency, sample.rows, 0.5)
+    block = np.random.default_rng(0).standard_normal((sample.rows, 3)).astype(np.float32)
+    block[2, 1] = bad
+    cleared = block.copy()
+    operator.clear(cleared)
+    kept = operator.active.copy()
+    kept[2] = False
+    assert np.array_equal(cleared, np.where(kept[:, None], block, 0))
+
+
+def test_longest_row_is_the_largest_length_and_nan_where_an_entry_is(randomly: Any) -> None:
+    sample = randomly(0)
+    operator = Operator(sample.adjacency, sample.rows, 0.5, threads=2)
+    block = np.random.default_rng(0).standard_normal((sample.rows, 3)).astype(np.float32)
+    assert operator.longest(block) == pytest.approx(np.linalg.norm(block.astype(float), axis=1).max())
+    block[1, 1] = np.nan
+    assert np.isnan(operator.longest(block))

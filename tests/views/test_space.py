@@ -19,7 +19,7 @@ def settled(normalize: bool = True, turned: bool = True) -> Space:
     widths = [part.stop - part.start for part in space.parts]
     mus = [np.array([0.8, 0.4, 0.2, 0.1, 0.001, -0.1]), np.array([0.5, 0.3])]
     space.settle(
-        [Basis(np.empty((0, k)), mu, 0.5 + k, draw.standard_normal(k)) for k, mu in zip(widths, mus, strict=True)]
+        [Basis(np.empty((0, k)), mu, 0.5 + k, draw.standard_normal(k), 8.0) for k, mu in zip(widths, mus, strict=True)]
     )
     if turned:
         space.turn_by(np.linalg.qr(draw.standard_normal((8, 8)))[0])
@@ -33,7 +33,8 @@ def test_the_frame_has_the_values_of_every_view() -> None:
     assert space.ready
     frame = space.frame(np.float32)
     assert frame.bounds.tolist() == [0, 6, 8]
-    assert frame.views.tolist() == [[6.5, 0.8, 2.0], [2.5, 0.5, 1.0]]  # τ, μ₁, ρ
+    assert frame.views[:, :4].tolist() == [[6.5, 0.8, 2.0, 16.0], [2.5, 0.5, 1.0, 16.0]]  # τ, μ₁, ρ, the bound
+    np.testing.assert_allclose(frame.views[:, 4], [16 / 6**0.5, 16 / 2**0.5])
     mu, centre = frame.columns
     np.testing.assert_allclose(mu, [1, 0.5, 0.25, 0.125, SMALLEST_MU, SMALLEST_MU, 1, 0.6], rtol=1e-6)
     np.testing.assert_allclose(centre, space.centre, rtol=1e-6)
@@ -43,7 +44,7 @@ def test_the_frame_has_the_values_of_every_view() -> None:
 def test_what_a_frame_compares_weights_with_goes_with_their_unit() -> None:
     space = settled()
     one, four = space.frame(np.float32), space.frame(np.float32, 4.0)
-    assert np.array_equal(four.views, one.views * [4, 1, 1])
+    assert np.array_equal(four.views, one.views * [4, 1, 1, 1, 1])
     assert np.array_equal(four.columns, one.columns * np.array([[1], [4]], np.float32))
     space.set_unit(four, 1.0)
     assert np.array_equal(four.views, one.views)

@@ -27,7 +27,7 @@ from ripplet.events import Batch, Id, IdColumn, Op, arrival_columns, as_list, id
 from ripplet.graph.graph import ones, under
 from ripplet.graph.rehearsal import check_batch
 from ripplet.parameters import Parameters
-from ripplet.rules.anchor import Aside
+from ripplet.rules.anchor import Aside, CorrectionError
 from ripplet.rules.field import Field
 from ripplet.rules.ripple import RippleRule
 from ripplet.views.base import Progress
@@ -75,16 +75,16 @@ class ClusterEngine(Reads):
         return outcome
 
     def _apply(self, batch: Batch) -> Outcome:
-        first_new = self.next_arrival
+        first_new, anchors = self.next_arrival, self.anchors
         moved, removed, edges = self._move(batch, first_new)
-        due = self._count(len(batch), edges, moved.size + len(removed))
+        due = self._count(len(batch), edges, moved.size + len(removed), self.rule.shortened)
         corrected = self._anchor() if due else None
         if corrected is not None:
             moved = np.union1d(moved, corrected)
         if not self.edges:
             self.rule.reset(cast(Any, None))
             self._teach()
-        return Outcome(moved, first_new, removed, corrected is not None)
+        return Outcome(moved, first_new, removed, self.anchors > anchors)
 
     def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
         """Apply one arrival; its row."""
@@ -101,24 +101,31 @@ class ClusterEngine(Reads):
         return work(self)
 
     def _anchor(self) -> Rows:
+        try:
+            moved = self._corrected()
+        except CorrectionError as error:
+            moved = self._refuse(error)
+        else:
+            self.anchors += 1
+        self._note_size()
+        return moved
+
+    def _corrected(self) -> Rows:
         if self.ready:
             threshold, shards = self.parameters.change_threshold, self.crew.size
             parts = anchor.anchor(self.crew, self.rule, self.sequence, threshold, self.aside)
             self._teach()
-            moved = np.concatenate([rows * shards + shard for shard, rows in enumerate(parts)])
-        else:
-            self._start()
-            rows = self.in_order()
-            moved = rows[self.placed(rows)]
-        self.anchors += 1
-        self._note_size()
-        return moved
+            return np.concatenate([rows * shards + shard for shard, rows in enumerate(parts)])
+        self._start()
+        rows = self.in_order()
+        return rows[self.placed(rows)]
 
     def _move(self, batch: Batch, first_new: int) -> tuple[Rows, list[Id], int]:
         """Change the graph, then let the vectors follow: rows that may have moved, vertices gone, edges changed."""
         ends, gone = self._enter(batch)
         first = int(ends.arrived_as[0]) if ends.arrived.size else self.next_arrival  # who is new and has not gone again
         removed, numbers = self._still_gone(gone), np.array([number for _, number in gone], np.int64)
+        self.rule.shortened = 0
         if not self.ready:
             self._edges, changed, _ = map(sum, zip(*self.ask("entered", first_new=first), strict=True))
             return ends.arrived, removed, changed
@@ -126,7 +133,7 @@ class ClusterEngine(Reads):
         wave, turn = waves(ends, first_new, count, self.crew.size)
         steps = Steps(self.crew, self.rule, self.sequence + 1)
         taken = steps.take(ends.arrived, (wave[new], turn[new]), first, numbers)
-        self._edges, shards = taken.edges, self.crew.size
+        self._edges, shards, self.rule.shortened = taken.edges, self.crew.size, taken.shortened
         moved = np.concatenate([rows * shards + shard for shard, rows in enumerate(taken.moved)])
         return moved, removed, taken.changed
 

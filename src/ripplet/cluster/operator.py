@@ -61,7 +61,7 @@ class ClusterOperator(Operator):
         self.ground.ask("subtract", target=target.piece, value=value)
 
     def clear(self, target: Block) -> None:
-        """Make the rows without edges zero, in place."""
+        """Make the rows without edges zero, in place, and rows that no step of this package can have made."""
         self.ground.ask("clear", target=target.piece)
 
     def scale(self, target: Block, factors: NDArray[np.float64], how: np.ufunc = np.multiply) -> None:
@@ -79,6 +79,10 @@ class ClusterOperator(Operator):
     def squares(self, source: Block) -> NDArray[np.float64]:
         """Σ x², per column."""
         return self.ground.add_up("squares", source=source.piece)
+
+    def longest(self, source: Block) -> float:
+        """The length of the longest row; NaN where an entry is."""
+        return float(np.max(self.ground.crew.get(self.ground.ask("longest", source=source.piece))))
 
     def turn(self, target: Block, turn: NDArray[np.float64]) -> None:
         """target ← target · turn, in place."""

@@ -217,6 +217,8 @@ class Reads(Asking, Counts):
             "orthogonality_error": largest_cosine([np.sum(view, axis=0) for view in zip(*grams, strict=True)]),
             "growth_since_anchor": self.growth,
             "anchors": self.anchors,
+            "anchors_refused": self.refused,
+            "rows_shortened": self.shortened,
             "sequence": self.sequence,
             "events": self.events,
             "changes": self.changes,

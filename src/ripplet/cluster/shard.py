@@ -60,6 +60,7 @@ class Shard(Entering):
         self.turn = Turn(rule.seed, sequence, rule.depth, rule.max_reads, self.first_new)
         self.stamp, self.waves = 2 * sequence, waves
         self.arrived, self.fronts, self.moved = np.array(arrived), dict[int, Rows](), [NO_ROWS]
+        self.shortened = 0
         self.by_wave = np.split(self.arrived[order], np.searchsorted(wave[order], np.arange(1, waves)))
         self.turns = np.split(turn[order], np.searchsorted(wave[order], np.arange(1, waves)))
         self.all_ends, self.all_numbers = np.concatenate(self.touched), np.concatenate(self.numbers)
@@ -85,10 +86,11 @@ class Shard(Entering):
     def admit(self, *shown: Shown, wave: int) -> list[Any]:
         """Place newcomers, turn by turn; what is shown of them, and last, once all waves are admitted, who is left."""
         self.company.take_in(shown)
-        rows, turns = self.by_wave[wave], self.turns[wave]
+        rows, turns, shared = self.by_wave[wave], self.turns[wave], self._shared
         with self.company.here(slice(*self.cuts[wave : wave + 2])):
             for together in np.split(rows, np.flatnonzero(np.diff(turns)) + 1):
-                self._shared.admit_together(together)
+                shared.admit_together(together)
+        self.shortened += shared.shortened
         return self._after_wave(wave)
 
     def _after_wave(self, wave: int) -> list[Any]:
@@ -140,7 +142,7 @@ class Shard(Entering):
         with halo.here():
             world, seen = self._world, self.field.seen
             ring = kernels.unplaced_among(world, self.unsettled, seen, stamp) if first else self.ring
-            kernels.place_ring(world, ring)
+            self.shortened += kernels.place_ring(world, ring)
             around = kernels.unplaced_around(world, ring, seen, stamp)
         halo.close()
         self.newcomers = np.concatenate([self.newcomers, ring])
@@ -197,7 +199,9 @@ class Shard(Entering):
         front = self.fronts.get(depth, NO_ROWS)
         self._halo.receive(received)
         with self._halo.here():
-            self._shared.refresh(front, limit, depth)
+            shared = self._shared
+            shared.refresh(front, limit, depth)
+        self.shortened += shared.shortened
         self._halo.close()
         self.moved.append(front)
         shown = self.show_again() if last else [None] * self.shards
@@ -257,10 +261,11 @@ class Shard(Entering):
         """What those read who were known before and are placed now: nobody shows it to them."""
         return self._want(self.newcomers[self.graph.arrival[self.newcomers] < self.first_new], UNLIMITED, 0)
 
-    def finish(self, *received: Any) -> Rows:
-        """Refresh newcomers that read what has moved since they were admitted; all rows that may have moved, each once.
+    def finish(self, *received: Any) -> tuple[Rows, int]:
+        """Refresh newcomers that read what has moved since they were admitted.
 
-        Received is what is shown, and behind that, if anybody had wanted it, what was given.
+        Received is what is shown, and behind that, if anybody had wanted it, what was given. Returns all rows that may
+        have moved, each once, and how many were shortened.
         """
         shown, given = received[: self.shards], received[self.shards :]
         known = (
@@ -279,7 +284,7 @@ class Shard(Entering):
         unplaced = self.arrived[self.field.placed[self.arrived] == 0]
         moved = np.concatenate([self.newcomers, *self.moved, self.lost, unplaced])
         self.begin()
-        return moved
+        return moved, self.shortened
 
     # ------------------------------------------------------------------ all vectors are corrected
 

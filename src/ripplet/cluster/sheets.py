@@ -148,7 +148,7 @@ class Sheets:
         self.operator.subtract(self._of(target), own)
 
     def clear(self, target: Piece) -> None:
-        """Make the rows without edges zero."""
+        """Make the rows without edges zero, and rows that no step of this package can have made."""
         self.operator.clear(self._of(target))
 
     def scale(self, target: Piece, factors: NDArray[np.float64], how: np.ufunc) -> None:
@@ -172,6 +172,10 @@ class Sheets:
     def squares(self, source: Piece) -> NDArray[np.float64]:
         """Σ x²."""
         return self.operator.squares(self._of(source))
+
+    def longest(self, source: Piece) -> float:
+        """The length of the longest row here."""
+        return self.operator.longest(self._of(source)[: self.rows])
 
     def turn(self, target: Piece, turn: NDArray[np.float64]) -> None:
         """target ← target · turn."""
@@ -203,7 +207,7 @@ class Sheets:
     def _bases(self, pieces: list[Piece]) -> list[Basis]:
         """New rows as those functions know them that need nothing else of a basis."""
         nothing = np.empty(0)
-        return [Basis(self._of(piece)[: self.rows], nothing, 0.0, nothing) for piece in pieces]
+        return [Basis(self._of(piece)[: self.rows], nothing, 0.0, nothing, 0.0) for piece in pieces]
 
     def _of(self, piece: Piece) -> Matrix:
         whole = self._before() if piece.handle == VECTORS else self._matrices[piece.handle]

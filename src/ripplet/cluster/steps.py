@@ -27,6 +27,7 @@ class Taken(NamedTuple):
     moved: list[Rows]  # per shard, the rows that may have
     edges: int  # that there are,
     changed: int  # and that have changed
+    shortened: int  # rows that were made longer than they may be, and scaled back
 
 
 class Steps:
@@ -54,7 +55,8 @@ class Steps:
         edges, changed, known = map(sum, zip(*crew.get(counts), strict=True))
         shown = self._rounds(shown, self.rule.max_reads * max(arrived.size + known, 1))
         given = self._given(crew.call("want_for_ringed", parts=crew.size), "vectors") if self.ringed else []
-        return Taken(crew.get(crew.call("finish", *shown, *given)), edges, changed)
+        moved, shortened = zip(*crew.get(crew.call("finish", *shown, *given)), strict=True)
+        return Taken(list(moved), edges, changed, sum(shortened))
 
     def _told(self, method: str, *columns: Sequence[Any], notes: int = 1, **constants: Any) -> list[Any]:
         """What every shard has for each, and then a few notes of every shard."""

@@ -85,10 +85,11 @@ def _has_room(table: Table, names: Names, world: World, rows: NDArray[np.int64])
 @njit(cache=True, nogil=True)
 def arrive(
     stage: Stage, names: Names, weight: NDArray[np.float32], sequence: int, first_new: int
-) -> tuple[int, int, int, int]:
-    """Let the vertex named first arrive with edges to those named after it: its row, newcomers, edges and rows changed.
+) -> tuple[int, int, int, int, int]:
+    """Let the vertex named first arrive with edges to those named after it.
 
-    The row is −1, and nothing has happened, where there is not enough room.
+    Returns its row, and the numbers of newcomers, of edges and rows changed, and of rows shortened. The row is −1, and
+    nothing has happened, where there is not enough room.
     """
     table, world, seen = stage.table, stage.world, stage.seen
     turn = Turn(stage.turn.seed, sequence, stage.turn.depth, stage.turn.max_reads, first_new)
@@ -96,7 +97,7 @@ def arrive(
     rows, fresh = np.empty(count, np.int64), np.empty(count, np.int64)
     find_names(table, names, 0, count, rows)
     if not _has_room(table, names, world, rows):
-        return -1, 0, 0, 0
+        return -1, 0, 0, 0, 0
     new = 0
     for i in range(count):
         if rows[i] < 0:
@@ -110,5 +111,5 @@ def arrive(
         numbers[i, 0], numbers[i, 1] = world.arrival[rows[0]], world.arrival[rows[i + 1]]
     chance = np.empty((count - 1, 2))
     apply_edges(world.links, np.zeros(count - 1, np.int8), pairs, weight, chance, 0, stage.repeated, stage.directed)
-    moved = ripple(world, arrived, pairs, numbers, chance, seen, turn)
-    return rows[0], new, int(np.count_nonzero(chance[:, 0])), moved.size
+    moved, shortened = ripple(world, arrived, pairs, numbers, chance, seen, turn)
+    return rows[0], new, int(np.count_nonzero(chance[:, 0])), moved.size, shortened

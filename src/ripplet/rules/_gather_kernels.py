@@ -122,14 +122,51 @@ def gather_placed(world: World, row: int, before: int, total: NDArray[np.float32
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> None:
-    """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b)."""
+def step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> int:
+    """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b).
+
+    A view's part that comes out longer than the view's bound is shortened to it. Returns 1 where one was, else 0.
+    """
     one = total.dtype.type(1)
     mu, centre = frame.columns[0], frame.columns[1]  # unpacked together they would not be known to be contiguous
+    shortened = 0
     for g in range(len(frame.views)):
-        tau, top, ridge = frame.views[g]
+        tau, top, ridge, _, unremarkable = frame.views[g]
         over = total.dtype.type(1.0 / ((sum_a + tau) * top))
         r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
+        limit, large = total.dtype.type(unremarkable), False
         for j in range(np.uint64(frame.bounds[g]), np.uint64(frame.bounds[g + 1])):  # never negative: no check of that
             m = mu[j]
-            set_number(out, j, (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r)))
+            value = (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r))
+            set_number(out, j, value)
+            large |= not abs(value) <= limit  # cheaper than a sum of squares, and true for NaN
+        if large:
+            shortened |= _shorten(frame, g, total, sum_a, sum_aa, out)
+    return shortened
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shorten(
+    frame: Frame, g: int, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]
+) -> int:
+    """Work out the part of view g again, in double precision, and scale it to the bound if it is longer than that.
+
+    A part that is not finite even so, because the sum over neighbours is not, becomes zero. Returns 1 where the part
+    was changed, else 0.
+    """
+    tau, top, ridge, longest, _ = frame.views[g]
+    mu, centre = frame.columns[0], frame.columns[1]
+    over, r = 1.0 / ((sum_a + tau) * top), ridge * sum_aa / (sum_a * sum_a)
+    first, last = frame.bounds[g], frame.bounds[g + 1]
+    values = np.empty(last - first)
+    squared = 0.0
+    for j in range(first, last):
+        m = np.float64(mu[j])
+        values[j - first] = (np.float64(total[j]) - centre[j]) * over * (m * (1.0 + r) / (m * m + r))
+        squared += values[j - first] * values[j - first]
+    if squared <= longest * longest:
+        return 0
+    scale = longest / np.sqrt(squared) if np.isfinite(squared) else 0.0
+    for j in range(first, last):
+        set_number(out, j, np.float32(values[j - first] * scale) if scale > 0.0 else np.float32(0.0))
+    return 1

@@ -47,13 +47,18 @@ def preview(world: World, rows: NDArray[np.int64], weights: NDArray[np.float32],
 
 
 @njit(cache=True, nogil=True)
-def refresh(world: World, rows: NDArray[np.int64], limit: int, key: int, out: NDArray[np.float32]) -> None:
-    """What `rows` would be after one local step from the values as they are now; nothing is stored."""
+def refresh(world: World, rows: NDArray[np.int64], limit: int, key: int, out: NDArray[np.float32]) -> int:
+    """Write what `rows` would be after one local step from the values as they are now to `out`; nothing is stored.
+
+    Returns how many of them had to be shortened, as all kernels here do that make rows.
+    """
     total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
+    shortened = 0
     for i in range(rows.size):
         look_ahead(world, rows, i, False)
         sum_a, sum_aa = gather(world, rows[i], limit, key, total)
-        step(world.frame, total, sum_a, sum_aa, out[i])
+        shortened += step(world.frame, total, sum_a, sum_aa, out[i])
+    return shortened
 
 
 @njit(cache=True, nogil=True)
@@ -70,16 +75,18 @@ def store(world: World, rows: NDArray[np.int64], values: NDArray[np.float32]) ->
 
 
 @njit(cache=True, nogil=True)
-def admit(world: World, rows: NDArray[np.int64]) -> None:
+def admit(world: World, rows: NDArray[np.int64]) -> int:
     """Place new vertices one after the other, each from its placed neighbours that arrived before it."""
     total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
+    shortened = 0
     for i in range(rows.size):
         look_ahead(world, rows, i, True)
         row = rows[i]
         sum_a, sum_aa = gather_placed(world, row, world.arrival[row], total)
         if sum_a > 0:
-            step(world.frame, total, sum_a, sum_aa, world.vectors[row])
+            shortened += step(world.frame, total, sum_a, sum_aa, world.vectors[row])
             world.placed[row] = 1
+    return shortened
 
 
 @njit(cache=True, nogil=True)
@@ -145,31 +152,33 @@ def unplaced_around(world: World, rows: NDArray[np.int64], seen: NDArray[np.int6
 
 
 @njit(cache=True, nogil=True)
-def place_ring(world: World, ring: NDArray[np.int64]) -> None:
+def place_ring(world: World, ring: NDArray[np.int64]) -> int:
     """Place vertices together from the values before, so that their order does not matter."""
     total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     values = np.empty((ring.size, total.size), world.vectors.dtype)
+    shortened = 0
     for i in range(ring.size):
         sum_a, sum_aa = gather_placed(world, ring[i], UNLIMITED, total)
-        step(world.frame, total, sum_a, sum_aa, values[i])
+        shortened += step(world.frame, total, sum_a, sum_aa, values[i])
     store(world, ring, values)
+    return shortened
 
 
 @njit(cache=True, nogil=True)
 def place(
     world: World, arrived: NDArray[np.int64], touched: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], int]:
     """Place every vertex that now has a placed neighbour, ring by ring; returns all newcomers, those admitted included.
 
-    The first ring is among the `touched`, for edges have brought it there.
+    The first ring is among the `touched`, for edges have brought it there. Also returns how many were shortened.
     """
-    newcomers = arrived[world.placed[arrived] == 1]
+    newcomers, shortened = arrived[world.placed[arrived] == 1], 0
     ring = unplaced_among(world, touched, seen, stamp)
     while ring.size:
-        place_ring(world, ring)
+        shortened += place_ring(world, ring)
         newcomers = np.concatenate((newcomers, ring))
         ring = unplaced_around(world, ring, seen, stamp)
-    return newcomers
+    return newcomers, shortened
 
 
 @njit(cache=True, nogil=True)
@@ -250,10 +259,11 @@ def outdated(
 
 
 @njit(cache=True, nogil=True)
-def _refresh_now(world: World, rows: NDArray[np.int64], limit: int, key: int) -> None:
+def _refresh_now(world: World, rows: NDArray[np.int64], limit: int, key: int) -> int:
     values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)
-    refresh(world, rows, limit, uint64(key), values)
+    shortened = refresh(world, rows, limit, uint64(key), values)
     store(world, rows, values)
+    return shortened
 
 
 @njit(cache=True, nogil=True)
@@ -265,15 +275,17 @@ def ripple(
     chance: NDArray[np.float64],
     seen: NDArray[np.int64],
     turn: Turn,
-) -> NDArray[np.int64]:
-    """A whole batch on one thread; returns the rows whose vectors may have moved, each once.
+) -> tuple[NDArray[np.int64], int]:
+    """A whole batch on one thread; returns the rows whose vectors may have moved, each once, and how many it shortened.
 
-    `seen` holds two stamps per batch, the odd one for placing and the even one for influence.
+    `seen` holds two stamps per batch, the odd one for placing and the even one for influence. A newcomer is counted as
+    shortened when it is placed, not when it is refreshed once more.
     """
     stamp = 2 * turn.sequence
-    admit(world, arrived)
+    shortened = admit(world, arrived)
     touched = unsettled(world, pairs.reshape(-1))
-    newcomers = place(world, arrived, touched, seen, stamp - 1)
+    newcomers, more = place(world, arrived, touched, seen, stamp - 1)
+    shortened += more
     lost = release(world, touched)
     front = shaken(world, pairs, numbers, chance, turn)
     mark_new(newcomers.copy(), seen, stamp)
@@ -287,7 +299,7 @@ def ripple(
         if limit == 0:
             break
         if front.size:
-            _refresh_now(world, front, limit, key_of(turn.seed, turn.sequence, depth + RESAMPLE))
+            shortened += _refresh_now(world, front, limit, key_of(turn.seed, turn.sequence, depth + RESAMPLE))
             left -= room_for(world.links, front, limit)
             moved = np.concatenate((moved, front))
         if depth == turn.depth:
@@ -305,4 +317,4 @@ def ripple(
         if not front.size:
             break
     _refresh_now(world, outdated(world, newcomers, seen, stamp, turn.first_new), UNLIMITED, uint64(0))
-    return np.concatenate((newcomers, moved, lost, arrived[world.placed[arrived] == 0]))
+    return np.concatenate((newcomers, moved, lost, arrived[world.placed[arrived] == 0])), shortened

@@ -22,6 +22,7 @@ class Rule(Protocol):
     """How vectors move: at the start, with every step of the graph, and when all of them are corrected."""
 
     one_by_one: ClassVar[bool]  # whether a batch is a sequence of arrivals, each acting before the next is known
+    shortened: int  # rows that the last batch made longer than they may be, and that were therefore scaled back
 
     @property
     def precision(self) -> type[np.floating[Any]]:

@@ -26,6 +26,7 @@ class PlainRule:
     one_by_one: ClassVar[bool] = True
     precision: ClassVar[type[np.floating[Any]]] = np.float64
     ready = False
+    shortened = 0  # rows are not bounded
 
     def __init__(self, dim: int, *, normalization: str = "symmetric") -> None:
         self.dim, self.normalization = dim, normalization

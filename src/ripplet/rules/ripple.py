@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -25,6 +26,7 @@ from ripplet.rules.anchor import (
     Aside,
     Copier,
     Correction,
+    CorrectionError,
     Touched,
     apart,
     carried,
@@ -32,6 +34,9 @@ from ripplet.rules.anchor import (
     fill,
     from_nothing,
     from_others,
+    held,
+    holds_spectrum,
+    is_finite,
     orthogonality_error,
     per_unit,
     side_by_side,
@@ -45,6 +50,8 @@ from ripplet.views.blocks import copied
 from ripplet.views.devices import Ground
 from ripplet.views.space import Space, as_they_are
 from ripplet.views.traits import Traits
+
+_log = logging.getLogger("ripplet.rules")
 
 Rows = NDArray[np.int64]
 BLOCK = 512  # rows a thread takes at a time at least
@@ -79,6 +86,7 @@ class RippleRule:
         self.seed = seed
         self.max_reads = max_reads
         self.threads = threads
+        self.shortened = 0
         self._world: World | None = None
         self._unit = 1.0  # of the weights that its frame was made for
         self._staged = _NOTHING_STAGED
@@ -157,16 +165,27 @@ class RippleRule:
     ) -> tuple[Traits, Space, list[Basis]]:
         """What an anchor makes of these rows: the traits its views go by, coordinates with nothing learned yet, bases.
 
-        A graph that has become dense since its start gets the views of a dense graph now, once.
+        A graph that has become dense since its start gets the views of a dense graph now, once. A result that is not
+        finite, or that has lost much of the spectrum, is replaced by a solution from nothing; where that is no good
+        either, a CorrectionError says so, and the vectors are to stay as they are.
         """
         now, seed = then.now(adjacency, len(vectors)), self.seed + sequence
         copy = copy or partial(copied, directory=self.directory)
         if len(self.views(now)) > len(self.views(then)):
-            space = self._new_space(now)
+            traits, space = now, self._new_space(now)
             bases = from_others(space, adjacency, vectors, seed, self.threads, copy)
-            return now, space, per_unit(adjacency, bases)
-        bases = corrected(old, adjacency, vectors, seed, self.threads, copy)
-        return then._replace(bipartite=now.bipartite), old.successor(), per_unit(adjacency, bases)
+            good = all(map(is_finite, bases))
+        else:
+            traits, space = then._replace(bipartite=now.bipartite), old.successor()
+            bases = corrected(old, adjacency, vectors, seed, self.threads, copy)
+            good = holds_spectrum(old, bases)
+        if not good:
+            _log.warning("correction solved afresh, its result lost part of the spectrum: sequence=%d", sequence)
+            del bases  # so that there is memory for others
+            bases = from_nothing(space, adjacency, len(vectors), self.threads)
+        if not all(map(is_finite, bases)) or (held(old.mu) > 0 and not any(held(basis.mu) > 0 for basis in bases)):
+            raise CorrectionError(f"no usable vectors were found for the graph of batch {sequence}")
+        return traits, space, per_unit(adjacency, bases)
 
     def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
@@ -221,14 +240,20 @@ class RippleRule:
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
+        self.shortened = 0
         if not self.ready:
             return delta.arrived
         world = self.world(field)
         arrived, graph = delta.arrived, field.graph  # newcomers may have gone again, so that numbers are missing
         turn = self._turn(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
+        moved: Rows
         if self.threads > 1 and len(delta.pairs) >= WORTH_SHARING:
-            return Shared(world, field.seen, turn, self.threads).apply(delta)
-        moved: Rows = kernels.ripple(world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn)
+            shared = Shared(world, field.seen, turn, self.threads)
+            moved, self.shortened = shared.apply(delta)
+        else:
+            moved, self.shortened = kernels.ripple(
+                world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn
+            )
         return moved
 
     def arrive(
@@ -238,7 +263,7 @@ class RippleRule:
         graph, edges = field.graph, len(names) - 1
         if not self.ready or not edges:
             return -1, 0, 0
-        row, new, edges, moved = arrive(
+        row, new, edges, moved, self.shortened = arrive(
             self._stage(field),
             names_for_kernels(names),
             ones(edges) if weights is None else weights.astype(np.float32),
@@ -316,8 +341,8 @@ def learned(traits: Traits, space: Space) -> dict[str, NDArray[Any]]:
     return space.state() | traits.state()
 
 
-def _admit_part(world: World, rows: Rows, first: int, last: int) -> None:
-    kernels.admit(world, rows[first:last])
+def _admit_part(world: World, rows: Rows, first: int, last: int) -> int:
+    return int(kernels.admit(world, rows[first:last]))
 
 
 class Shared:
@@ -326,23 +351,26 @@ class Shared:
     def __init__(self, world: World, seen: Rows, turn: Turn, threads: int) -> None:
         self.world, self.seen, self.turn, self.threads = world, seen, turn, threads
         self.stamp = 2 * turn.sequence
+        self.shortened = 0  # rows so far
 
-    def apply(self, delta: Delta) -> Rows:
-        """A whole batch; the rows that may have moved, each once."""
+    def apply(self, delta: Delta) -> tuple[Rows, int]:
+        """A whole batch; the rows that may have moved, each once, and how many were shortened."""
         world, turn = self.world, self.turn
         self._admit(delta.arrived)
         touched = self._found(kernels.unsettled, delta.pairs.reshape(-1))
-        newcomers = kernels.place(world, delta.arrived, touched, self.seen, self.stamp - 1)
+        newcomers, shortened = kernels.place(world, delta.arrived, touched, self.seen, self.stamp - 1)
+        self.shortened += shortened
         lost = kernels.release(world, touched)
         front = kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, turn)
         influence.mark_new(newcomers.copy(), self.seen, self.stamp)
         front = front[: influence.mark_new(front, self.seen, self.stamp)]
         left = turn.max_reads * kernels.count_events(delta.arrived, delta.numbers, turn.first_new)
         moved = self._rounds(newcomers, front, left)
+        counted = self.shortened
         outdated = self._found(kernels.outdated, newcomers, self.seen, self.stamp, turn.first_new)
         self.refresh(outdated, UNLIMITED, 0)
         unplaced = delta.arrived[world.placed[delta.arrived] == 0]
-        return np.concatenate([newcomers, *moved, lost, unplaced])
+        return np.concatenate([newcomers, *moved, lost, unplaced]), counted
 
     def _rounds(self, sources: Rows, front: Rows, left: int) -> list[Rows]:
         rounds: list[Rows] = []
@@ -376,7 +404,13 @@ class Shared:
 
     def admit_together(self, rows: Rows) -> None:
         """Admit newcomers none of whom reads another."""
-        self._share(partial(_admit_part, self.world, rows), rows)
+        self._make(partial(_admit_part, self.world, rows), rows)
+
+    def _make(self, work: Callable[[int, int], int], rows: Rows) -> None:
+        """Share out work that makes rows, and count those that it shortened."""
+        shortened: list[int] = []
+        self._share(lambda first, last: shortened.append(work(first, last)), rows)
+        self.shortened += sum(shortened)
 
     def _share(self, work: Callable[[int, int], None], rows: Rows) -> None:
         """Share rows out, to each thread a few times: at once it would wait for the slowest."""
@@ -388,14 +422,14 @@ class Shared:
         key = draw_key(self.turn.seed, self.turn.sequence, depth + kernels.RESAMPLE)
         values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)
 
-        def refresh(first: int, last: int) -> None:
-            kernels.refresh(world, rows[first:last], limit, key, values[first:last])
+        def refresh(first: int, last: int) -> int:
+            return int(kernels.refresh(world, rows[first:last], limit, key, values[first:last]))
 
         def store(first: int, last: int) -> None:
             kernels.store(world, rows[first:last], values[first:last])
 
-        for work in (refresh, store):
-            self._share(work, rows)
+        self._make(refresh, rows)
+        self._share(store, rows)
 
     def _spread(self, sources: Rows, limit: int, depth: int) -> Rows:
         key = draw_key(self.turn.seed, self.turn.sequence, depth)

@@ -37,7 +37,9 @@ class Frame(NamedTuple):
     """What a refresh needs to know between anchors. Few arrays, because each costs time in every call of a kernel."""
 
     bounds: NDArray[np.int64]  # view g has the columns bounds[g] … bounds[g+1]−1
-    views: NDArray[np.float64]  # per view: the regularisation τ, the largest eigenvalue μ₁, the ridge ρ
+    views: NDArray[
+        np.float64
+    ]  # per view: τ, the largest eigenvalue μ₁, the ridge ρ, the length bound, and that / √columns
     columns: NDArray[np.float32]  # two rows: μ/μ₁ (not below a floor), and the centre c
 
 

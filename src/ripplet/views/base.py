@@ -26,6 +26,7 @@ class Basis:
     mu: NDArray[np.float64]  # per column: its eigenvalue
     tau: float
     centre: NDArray[np.float64]  # per column: (1/n) Σ d x
+    longest: float  # the length of the longest row; not finite where an entry is not
 
 
 class View(Protocol):

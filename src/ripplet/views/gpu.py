@@ -19,7 +19,7 @@ from ripplet.errors import MissingExtraError, RippletError
 from ripplet.graph._block_kernels import TOP
 from ripplet.graph.adjacency import Adjacency
 from ripplet.parallel import blocks
-from ripplet.views.operators import Matrix, Operator
+from ripplet.views.operators import BEYOND, Matrix, Operator
 
 AT_ONCE = 2**18  # rows turned into float64 together
 WARP, ROWS_OF_A_BLOCK, WARPS_OF_A_HUB = 32, 8, 32
@@ -72,8 +72,10 @@ class GpuOperator(Operator):
             target[first:last] -= self._here[first:last, None] * mean
 
     def clear(self, target: Matrix) -> None:
-        """Make the rows without edges zero, in place."""
-        target[~self._here] = 0
+        """Make the rows without edges zero, in place, and rows that no step of this package can have made."""
+        for first, last in blocks(self.rows, AT_ONCE):
+            usable = (abs(target[first:last]) <= BEYOND).all(axis=1)
+            target[first:last][~(self._here[first:last] & usable)] = 0
 
     def scale(self, target: Matrix, factors: NDArray[np.float64], how: np.ufunc = np.multiply) -> None:
         """Multiply (or divide) every column by its factor, in place."""
@@ -90,6 +92,11 @@ class GpuOperator(Operator):
     def squares(self, source: Matrix) -> NDArray[np.float64]:
         """Σ x², per column."""
         return self._total(lambda a, b: np.square(source[a:b], dtype=np.float64).sum(axis=0))
+
+    def longest(self, source: Matrix) -> float:
+        """The length of the longest row; NaN where an entry is."""
+        squares = (np.square(source[a:b], dtype=np.float64).sum(axis=1).max() for a, b in blocks(self.rows, AT_ONCE))
+        return float(np.sqrt(np.max([float(square) for square in squares], initial=0.0)))
 
     def turn(self, target: Matrix, turn: NDArray[np.float64]) -> None:
         """target ← target · turn, in place."""

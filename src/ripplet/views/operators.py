@@ -28,6 +28,7 @@ AT_ONCE = 1_024  # rows of a block turned into float64 together: they stay in th
 LANCZOS_STEPS = 16
 SPARE = 5 * 2**29  # bytes of memory beside a block: the whole of it up to here, some columns at a time beyond
 TOGETHER = 16  # columns that are never parted: a cache line of float32
+BEYOND = 2.0**16  # no entry of a row is larger: rows are bounded (see `views/space.py`)
 
 Matrix = NDArray[Any]
 
@@ -99,10 +100,15 @@ class Operator:
         self._each(lambda first, last: kernels.subtract(self.links, write, value, first, last))
 
     def clear(self, target: Matrix) -> None:
-        """Make the rows without edges zero, in place."""
+        """Make the rows without edges zero, in place, and rows that no step of this package can have made.
+
+        These are rows with an entry that is not finite or beyond `BEYOND`. One of them would spread to all others.
+        """
 
         def work(first: int, last: int) -> None:
-            target[first:last][~self.active[first:last]] = 0
+            rows = target[first:last]
+            usable = (np.abs(rows) <= BEYOND).all(axis=1)  # false for NaN, too
+            rows[~(self.active[first:last] & usable)] = 0
 
         self._each(work)
 
@@ -130,6 +136,20 @@ class Operator:
     def squares(self, source: Matrix) -> NDArray[np.float64]:
         """Σ x², per column."""
         return total(lambda a, b: np.square(source[a:b], dtype=np.float64).sum(axis=0), self.rows, self.threads)
+
+    def longest(self, source: Matrix) -> float:
+        """The length of the longest row; NaN where an entry is."""
+        longest: dict[int, float] = {}
+
+        def work(first: int, last: int) -> None:
+            squares = [
+                np.square(source[first + a : first + b], dtype=np.float64).sum(axis=1)
+                for a, b in blocks(last - first, AT_ONCE)
+            ]
+            longest[first] = float(np.max([part.max(initial=0.0) for part in squares]))
+
+        self._each(work)
+        return float(np.sqrt(np.max(list(longest.values()), initial=0.0)))
 
     def turn(self, target: Matrix, turn: NDArray[np.float64]) -> None:
         """target ← target · turn, in place, block by block."""

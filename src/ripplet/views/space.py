@@ -20,7 +20,9 @@ from ripplet.views._kernels import Frame, Serving
 from ripplet.views.base import NOTHING, Basis, View, share_columns
 
 SMALLEST_MU = 0.02  # a refresh divides by μ/μ₁, but not by less than this
-_ARRAYS = ("tau", "mu", "centre")
+HEADROOM = 2.0  # how much longer a refreshed row may be than the longest row at the last start or anchor
+LONGEST = 2.0**15  # the longest row in any case: half precision holds numbers up to twice this
+_ARRAYS = ("tau", "mu", "centre", "longest")
 
 
 class Space:
@@ -36,6 +38,7 @@ class Space:
         self.serving = Serving(bounds, np.array(weights, np.float64), np.array(flatten, np.float64))
         self.ready = False  # until a start or an anchor has set what follows
         self.tau = np.zeros(len(self.views))
+        self.longest = np.zeros(len(self.views))
         self.mu = np.zeros(dim)
         self.centre = np.zeros(dim)
         self.turn_by(None)  # until the first anchor
@@ -48,7 +51,13 @@ class Space:
         """Take over what new bases say."""
         for view, (part, basis) in enumerate(zip(self.parts, bases, strict=True)):
             self.tau[view], self.mu[part], self.centre[part] = basis.tau, basis.mu, basis.centre
+            self.longest[view] = basis.longest
         self.ready = True
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """The length that a refreshed row may have, per view; see "The bound" in docs/method.md."""
+        return np.clip(HEADROOM * self.longest, 1.0, LONGEST)
 
     def turn_by(self, turn: NDArray[np.float64] | None) -> None:
         """Serve in these coordinates from now on."""
@@ -61,7 +70,9 @@ class Space:
         top[top <= NOTHING] = 1.0  # all rows are zero: to divide faint weights by next to nothing makes them no number
         bounds, ridge = self.serving.bounds, [view.ridge for view in self.views]
         mu = np.maximum(self.mu / np.repeat(top, np.diff(bounds)), SMALLEST_MU)
-        frame = Frame(bounds, np.stack([self.tau, top, ridge], axis=1), np.stack([mu, self.centre]).astype(kind))
+        limits = self.bounds, self.bounds / np.sqrt(np.diff(bounds))
+        views = np.stack([self.tau, top, np.array(ridge, np.float64), *limits], axis=1)
+        frame = Frame(bounds, views, np.stack([mu, self.centre]).astype(kind))
         self.set_unit(frame, unit)
         return frame
 

@@ -139,7 +139,8 @@ class SpectralView:
         scale = ratio ** self._power(ratio[mu > NOTHING], operator.degree) * (mu > NOTHING) / norms
         lengths = float((operator.squares(vectors) * scale**2).sum())
         operator.scale(vectors, scale * np.sqrt(operator.size / max(lengths, 1e-300)))
-        return Basis(operator.give(vectors, rows), mu, operator.tau, operator.centre(vectors))
+        centre, longest = operator.centre(vectors), operator.longest(vectors)
+        return Basis(operator.give(vectors, rows), mu, operator.tau, centre, longest)
 
     def _power(self, ratio: NDArray[np.float64], mean_degree: float) -> float:
         """q: as given, or such that the smallest of these ratios becomes the tail."""
