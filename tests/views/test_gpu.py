@@ -36,6 +36,7 @@ def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int
     draw, factors = np.random.default_rng(columns), (0.7, -0.3, -1.0)
     source, target = draw.standard_normal((2, 1000, columns)).astype(np.float32)
     turn, scale = draw.standard_normal((columns, columns)), draw.uniform(1, 2, columns)
+    source[5], source[700] = np.nan, 1e30  # cleared
 
     def everything(operator: Operator) -> list[Any]:
         left, right = operator.take(source.copy()), operator.take(target.copy())
@@ -47,7 +48,7 @@ def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int
         operator.scale(left, scale)
         operator.scale(right, scale, np.divide)
         blocks = left, right, operator.step(right), operator.noise(3, columns, np.float32)
-        return [*numbers, np.array(operator.ends()), *map(operator.give, blocks)]
+        return [*numbers, np.array([*operator.ends(), operator.longest(left)]), *map(operator.give, blocks)]
 
     for here, there in zip(*map(everything, both), strict=True):
         assert isinstance(there, np.ndarray)
