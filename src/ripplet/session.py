@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
@@ -30,6 +31,9 @@ Listener: TypeAlias = Callable[[Entry, Changes], None]
 
 GROUP = 16
 """Reads of a source that may share a flush."""
+
+IDLE_FLUSH = 1.0
+"""Seconds between two flushes of the sinks while no input comes."""
 
 _PATIENCE = 0.1  # seconds that a source is waited for before `until` is asked again
 
@@ -144,19 +148,25 @@ class Session:
 
         Each read is one batch; those that are there already share a flush. A source may forget what is on disk and
         whose changes are with the sinks. What cannot be understood or applied goes to `dead_letters`; without those it
-        ends the loop, and the next one meets it again.
+        ends the loop, and the next one meets it again. While no input comes, the sinks are flushed every second: a
+        sink whose receiver is away ends the loop after its own patience, with or without input.
         """
         position = self.position(source.name)
         source.open(position)
         self._publish(source.name, sinks)
         if position is not None:
             source.acknowledge(position)
-        taken, over = 0, False
+        taken, over, flushed = 0, False, time.monotonic()
         while not over and not (until is not None and until()):
             reads, over = _ready(source)
             if reads:
                 self._take(source, reads, sinks, dead_letters)
                 taken += len(reads)
+            elif time.monotonic() - flushed < IDLE_FLUSH:
+                continue
+            else:
+                _flush(sinks)
+            flushed = time.monotonic()
         return taken
 
     def _take(
@@ -287,6 +297,12 @@ def _ready(source: EventSource) -> tuple[list[Read], bool]:
     except EOFError:
         return reads, True
     return reads, False
+
+
+def _flush(sinks: Sequence[ChangeSink]) -> None:
+    """Let the sinks deliver what they still hold, and notice receivers that have gone."""
+    for sink in sinks:
+        sink.flush()
 
 
 def _open_journal(

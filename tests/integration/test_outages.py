@@ -26,6 +26,7 @@ from ripplet.session import Session
 PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 2, "threads": 1}
 SIZE, BATCHES = 4, 24
 NOT_COMMITTED = "the offsets of the last reads were not committed"
+LONG = 120.0
 HASTY = {"socket.timeout.ms": 1200, "reconnect.backoff.max.ms": 200}
 
 CLUSTER = """
@@ -66,10 +67,10 @@ class KafkaAway:
         assert self._producer.flush(30) == 0
 
     def source(self):
-        config = {**HASTY, "fetch.wait.max.ms": 100}
-        return KafkaSource(self.servers, "edges", name="edges", batch_size=SIZE, fixed=True, patience=30, config=config)
+        options = {"batch_size": SIZE, "fixed": True, "patience": LONG, "config": {**HASTY, "fetch.wait.max.ms": 100}}
+        return KafkaSource(self.servers, "edges", name="edges", **options)
 
-    def sink(self, patience=60):
+    def sink(self, patience=LONG):
         return KafkaSink(self.servers, "changes", patience=patience, config=HASTY)
 
     def told(self):
@@ -116,9 +117,9 @@ class RedisAway:
                 client.xadd("edges", {"data": json.dumps([src, dst])})
 
     def source(self):
-        return RedisSource(self._server.url, stream="edges", batch_size=SIZE, fixed=True, patience=30)
+        return RedisSource(self._server.url, stream="edges", batch_size=SIZE, fixed=True, patience=LONG)
 
-    def sink(self, patience=60):
+    def sink(self, patience=LONG):
         return RedisSink(self._server.url, stream="changes", patience=patience)
 
     def told(self):
@@ -166,10 +167,16 @@ class Kept(list):
 
 
 def eventually(holds):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONG
     while not holds():
         assert time.monotonic() < deadline, "it has not come to that"
         time.sleep(0.02)
+
+
+def expired(seconds):
+    """Whether so many seconds have passed, for those who ask."""
+    deadline = time.monotonic() + seconds
+    return lambda: time.monotonic() > deadline
 
 
 @contextmanager
@@ -189,7 +196,8 @@ def running(session, source, sink):
         yield
     finally:
         over.set()
-        thread.join()
+        thread.join(LONG)
+        assert not thread.is_alive()
         assert failures == []
 
 
@@ -245,6 +253,23 @@ def test_a_run_that_lost_patience_with_its_sink_is_taken_up_again(broker, tmp_pa
     expected, changes = left_alone(tmp_path / "calm", broker)
     assert digest == expected
     assert without_repeats(broker.told()) == changes
+
+
+def test_run_whose_broker_leaves_while_nothing_is_to_be_sent_ends_with_the_error_of_its_sink(broker, tmp_path):
+    broker.send(0, 4 * SIZE)
+    source, sink, late = broker.source(), broker.sink(patience=1), expired(LONG)
+    left = threading.Event()
+
+    def leave_once_all_is_sent():
+        if session.model.sequence == 4 and not left.is_set():
+            broker.leave()
+            left.set()
+        return late()
+
+    with Session(tmp_path / "state", **PARAMETERS) as session, closing(source), closing(sink):
+        with pytest.raises(UnreachableError, match="changes has not answered for 1 s"):
+            session.run(source, [sink], until=leave_once_all_is_sent)
+        broker.come_back()
 
 
 def test_a_source_is_opened_while_its_broker_is_away(broker, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from ripplet.changes import Changes
 from ripplet.events import Batch
+from ripplet.io.backoff import Absence, UnreachableError
 from ripplet.io.stream import Read
 from ripplet.session import GROUP, Session
 
@@ -75,7 +76,8 @@ def running(session: Session, source: Fast, sink: Gated, over: threading.Event) 
     finally:
         over.set()
         sink.gate.set()
-        thread.join()
+        thread.join(LONG)
+        assert not thread.is_alive()
 
 
 def test_a_stuck_sink_holds_up_the_source_and_nothing_else(tmp_path: Path) -> None:
@@ -120,3 +122,62 @@ def test_a_sink_that_fails_after_a_long_time_is_told_again(tmp_path: Path, monke
         session.run(source, [sink], until=lambda: source.given >= 2 * GROUP)
     assert sink.sequences == list(range(1, 2 * GROUP + 1))
     assert first == sink.sequences[: len(first)]
+
+
+class Silent(Fast):
+    """A source that gives a few batches and then nothing, without an end."""
+
+    def read(self, timeout: float) -> Read | None:  # type: ignore[override]
+        return super().read(timeout) if self.given < 3 else None
+
+
+class Remote:
+    """A sink that keeps what it cannot deliver for its next flush; a minute passes with every flush."""
+
+    def __init__(self, answers: Callable[[int], bool]) -> None:
+        self._answers, self._now, self.flushes = answers, 0.0, 0
+        self._absence = Absence("the receiver", 600, clock=lambda: self._now)
+        self._held: list[int] = []
+        self.delivered: list[int] = []
+
+    def write(self, changes: Changes) -> None:
+        self._held.append(changes.sequence)
+
+    def flush(self) -> None:
+        self.flushes, self._now = self.flushes + 1, self._now + 60
+        if self._answers(self.flushes):
+            self.delivered, self._held = self.delivered + self._held, []
+        else:
+            self._absence.extend(OSError("no answer"))
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def run_until_flushed(folder: Path, sink: Remote, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run with a source that falls silent until the sink has been flushed so often."""
+    monkeypatch.setattr("ripplet.session.IDLE_FLUSH", 0.0)
+    waited, source = threading.Event(), Silent()
+    timer = threading.Timer(LONG, waited.set)
+    timer.start()
+    try:
+        with Session(folder / "state", **PARAMETERS) as session:
+            session.run(source, [sink], until=lambda: waited.is_set() or sink.flushes == times)
+    finally:
+        timer.cancel()
+    assert not waited.is_set(), "the sink was not flushed while no input came"
+
+
+def test_run_without_input_whose_sink_is_away_ends_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = Remote(lambda flush: False)
+    with pytest.raises(UnreachableError, match="the receiver has not answered for 600 s"):
+        run_until_flushed(tmp_path, sink, 100, monkeypatch)
+    assert sink.flushes == 11  # with the batches, and one in each of the ten minutes of its patience
+
+
+def test_run_without_input_whose_sink_comes_back_delivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = Remote(lambda flush: flush > 5)
+    run_until_flushed(tmp_path, sink, 6, monkeypatch)
+    assert sink.delivered == [1, 2, 3]

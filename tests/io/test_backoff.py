@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ripplet.io import backoff
-from ripplet.io.backoff import Backoff, UnreachableError, patiently
+from ripplet.io.backoff import Absence, Backoff, UnreachableError, patiently
 
 
 def test_pauses_grow_and_begin_anew():
@@ -34,3 +34,23 @@ def test_patience_ends():
         patiently(lambda: 1 / 0, (ZeroDivisionError,), 0, "the broker")
     with pytest.raises(TypeError):
         patiently(lambda: len(3), (OSError,), 60, "the broker")  # type: ignore[arg-type]
+
+
+def test_absence_of_a_broker_that_answers_in_between_begins_anew(caplog):
+    now = [0.0]
+    absence = Absence("the broker", 60, clock=lambda: now[0])
+    for now[0] in (0.0, 59.0):
+        absence.extend(OSError("no"))
+    absence.end()
+    for now[0] in (61.0, 120.0):
+        absence.extend(OSError("no"))
+    assert [record.getMessage() for record in caplog.records] == ["the broker is away, trying again: no"] * 2
+
+
+def test_absence_of_a_broker_that_outlasts_patience_raises_unreachable_error():
+    now = [5.0]
+    absence = Absence("the broker", 60, clock=lambda: now[0])
+    absence.extend(OSError("no"))
+    now[0] = 65.0
+    with pytest.raises(UnreachableError, match="the broker has not answered for 60 s: no"):
+        absence.extend(OSError("no"))

@@ -38,6 +38,27 @@ class Backoff:
         self._pause = FIRST
 
 
+class Absence:
+    """How long a broker has not answered between deliveries; an error once `patience` seconds have passed."""
+
+    def __init__(self, what: str, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._what, self._patience, self._clock = what, patience, clock
+        self._since: float | None = None
+
+    def end(self) -> None:
+        """Record an answer."""
+        self._since = None
+
+    def extend(self, error: Exception) -> None:
+        """Record a question without an answer; `UnreachableError` if the first of them was asked too long ago."""
+        now = self._clock()
+        if self._since is None:
+            self._since = now
+            log.warning("%s is away, trying again: %s", self._what, error)
+        if now - self._since >= self._patience:
+            raise UnreachableError(f"{self._what} has not answered for {self._patience:g} s: {error}") from error
+
+
 def patiently(action: Callable[[], T], failures: tuple[type[Exception], ...], patience: float, what: str) -> T:
     """Try until it works; `UnreachableError` once `patience` seconds have passed."""
     backoff, deadline, told = Backoff(), time.monotonic() + patience, False

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ripplet.changes import Changes
-from ripplet.io.backoff import PATIENCE, UnreachableError
+from ripplet.io.backoff import PATIENCE, Absence, UnreachableError
 from ripplet.io.change_messages import change_messages
 from ripplet.io.json_sinks import dead_letter
-from ripplet.io.kafka_client import client
+from ripplet.io.kafka_client import client, library
 from ripplet.io.stream import Poison
+
+CHECK = 1.0
+"""Seconds that Kafka has to answer while there is nothing to send."""
 
 
 class _Messages:
@@ -20,8 +23,11 @@ class _Messages:
         self._producer = client("Producer", servers, config, **ours)
         self._name, self._topic, self._patience = f"kafka://{servers}/{topic}", topic, patience
         self._failure: Any = None
+        self._sending = False  # whether messages were added since the last `send`
+        self._absence, self._unreachable = Absence(self._name, patience), library().KafkaException
 
     def add(self, message: bytes, key: bytes) -> None:
+        self._sending = True
         while True:
             try:
                 self._producer.produce(self._topic, message, key, on_delivery=self._delivered)
@@ -33,10 +39,21 @@ class _Messages:
     def send(self) -> None:
         """Return once Kafka has them all."""
         left = self._producer.flush(self._patience)
-        failure, self._failure = self._failure, None
+        failure, self._failure, self._sending = self._failure, None, False
         if left or failure is not None:
             reason = failure or f"{left:,} messages are still on their way"
             raise UnreachableError(f"{self._name} has not taken what was sent within {self._patience:g} s: {reason}")
+
+    def check(self) -> None:
+        """Ask Kafka for a sign of life, unless messages are on their way; an error once it has been away too long."""
+        if self._sending:
+            return
+        try:
+            self._producer.list_topics(self._topic, timeout=min(CHECK, self._patience))
+        except self._unreachable as error:
+            self._absence.extend(error)
+        else:
+            self._absence.end()
 
     def _delivered(self, error: Any, message: Any) -> None:
         self._failure = self._failure or error
@@ -59,12 +76,13 @@ class KafkaSink:
             self._messages.add(message, b"changes")
 
     def flush(self) -> None:
-        """Return once Kafka has all messages."""
+        """Return once Kafka has all messages; without any, see whether it is there."""
+        self._messages.check()
         self._messages.send()
 
     def close(self) -> None:
-        """Flush."""
-        self.flush()
+        """Send what is on its way."""
+        self._messages.send()
 
 
 class KafkaDeadLetters:

@@ -55,6 +55,8 @@ class LanceSink:
 
     def flush(self) -> None:
         """Return once the table has it all."""
+        if not self._waiting:
+            return
         kept = {name: found for name, found in self._waiting.items() if found is not None}
         gone = [name for name, found in self._waiting.items() if found is None]
         if kept:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ripplet.changes import Changes
-from ripplet.io.backoff import PATIENCE, patiently
+from ripplet.io.backoff import PATIENCE, Absence, patiently
 from ripplet.io.change_messages import change_messages
 from ripplet.io.redis_client import address, away, connected, no_entry, refused
 from ripplet.io.stream import Poison
@@ -19,7 +19,9 @@ class _Entries:
 
     def __init__(self, url: str, stream: str, maxlen: int | None, patience: float) -> None:
         self._client = connected(url)
+        self._name = f"{address(self._client)}/{stream}"
         self._stream, self._maxlen, self._patience = stream, maxlen, patience
+        self._absence = Absence(self._name, patience)
         self._waiting: list[dict[Any, Any]] = []
 
     def add(self, fields: dict[str, bytes | str | int]) -> None:
@@ -28,8 +30,20 @@ class _Entries:
     def send(self) -> None:
         """Return once Redis has them; those sent into a lost connection are sent again."""
         if self._waiting:
-            patiently(self._try, away(), self._patience, f"{address(self._client)}/{self._stream}")
+            patiently(self._try, away(), self._patience, self._name)
             self._waiting = []
+            self._absence.end()
+
+    def check(self) -> None:
+        """Ask Redis for a sign of life, unless entries wait for it; an error once it has been away for too long."""
+        if self._waiting:
+            return
+        try:
+            self._client.ping()
+        except away() as error:
+            self._absence.extend(error)
+        else:
+            self._absence.end()
 
     def _try(self) -> None:
         with self._client.pipeline(transaction=False) as pipe:
@@ -64,14 +78,15 @@ class RedisSink:
             self.flush()
 
     def flush(self) -> None:
-        """Return once Redis has all entries."""
+        """Return once Redis has all entries; without any, see whether it is there."""
+        self._entries.check()
         self._entries.send()
         self._size = 0
 
     def close(self) -> None:
-        """Flush, and let go of the connection."""
+        """Send what waits, and let go of the connection."""
         try:
-            self.flush()
+            self._entries.send()
         finally:
             self._entries.close()
 

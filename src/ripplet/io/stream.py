@@ -61,7 +61,11 @@ class ChangeSink(Protocol):
         ...
 
     def flush(self) -> None:
-        """Return once everything written so far is with the receiver."""
+        """Return once everything written so far is with the receiver.
+
+        A session also calls it about once per second while no input comes: raise here if the receiver has been away
+        for too long, and return soon if nothing waits for it.
+        """
         ...
 
     def close(self) -> None:
