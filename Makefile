@@ -45,8 +45,11 @@ LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.p
 bench: $(VENV)/.test
 	for file in $(filter-out $(LONG),$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
 
+# Adds so many kills to the record, which may be interrupted and continued.
+KILLS ?= 200
+
 crash: $(VENV)/.test
-	$(BIN)/python benchmarks/crash.py --kills 200 --json results/crash.json
+	$(BIN)/python benchmarks/crash.py --kills $(KILLS) --json results/crash.json
 
 soak: $(VENV)/.test
 	$(BIN)/python benchmarks/soak.py --json results/soak.json --picture results/figures/soak.svg

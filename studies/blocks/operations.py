@@ -31,11 +31,12 @@ def crashes() -> str:
     crash = content("crash.json")
     if crash is None:
         return NOTHING
-    sources = ", ".join(f"{count} {source}" for source, count in crash["by_source"].items())
+    sources = ", ".join(f"{count:,} {source}" for source, count in crash["by_source"].items())
     return fill(
-        f"`make crash` has killed sessions {crash['kills']:,} times ({sources}; at {len(crash['by_moment'])} kinds of "
-        f"moments) over {crash['batches']:,} batches, and compared each with one that was left alone: "
-        f"{len(crash['faults'])} differed.",
+        f"`make crash` has killed sessions {crash['kills']:,} times with SIGKILL ({sources}; at "
+        f"{len(crash['by_moment'])} kinds of moments) over {crash['batches']:,} batches, and compared the state that was "
+        f"found afterwards with one that was left alone {crash['openings_compared']:,} times: {len(crash['faults'])} "
+        "differed.",
         120,
     )
 
