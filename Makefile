@@ -1,6 +1,7 @@
 # make demo: see it work. make live: see it move, in a browser. make test: everything that must hold.
 # make docs: the documents as a site, in build/site. make reproduce: the paper's experiments, for hours.
-# make dist: what a package index gets, used in empty environments.
+# make dist: what a package index gets, used in empty environments. make audit: known vulnerabilities of what it needs.
+# make lock: the hashes in requirements/, for the versions in constraints.txt.
 # make tutorials: their pages, run again. Each sets up what it needs, once.
 PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto --dist loadfile
@@ -16,7 +17,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test lint docs tutorials bench crash soak reproduce dist clean
+.PHONY: demo live test lint docs tutorials bench crash soak reproduce dist audit lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
@@ -63,20 +64,41 @@ dist: $(VENV)/.dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python release/check_wheel.py dist/*.whl
 
+# Known vulnerabilities of everything that is installed; asks a public service.
+audit: $(VENV)/.audit
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes $(foreach file,test dist torch audit,-r requirements/$(file).txt)
+
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp per set of extras: installed again only when what is to be installed has changed.
-$(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[$*]'
+# One stamp per set of extras: installed again only when what is to be installed has changed. Everything that comes from
+# elsewhere is checked against the hashes in requirements/, the build backend included.
+$(VENV)/.%: requirements/%.txt pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r $<
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
 
-# PyTorch brings gigabytes of CUDA, but for its build for CPUs. Where pip finds none, the tests that want it are skipped.
-$(VENV)/.cpu-torch: $(VENV)/.test
-	$(BIN)/pip install --quiet -c constraints.txt "$$(sed -n 's/^torch==.*/&+cpu/p' constraints.txt)" torch_geometric || \
+# PyTorch brings gigabytes of CUDA, but for its build for CPUs, which the package index does not have: it alone is not
+# checked. Where pip finds none, the tests that want it are skipped.
+$(VENV)/.cpu-torch: requirements/torch.txt $(VENV)/.test
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r $< && \
+		$(BIN)/pip install --quiet --no-deps "$$(sed -n 's/^torch==.*/&+cpu/p' constraints.txt)" || \
 		echo "PyTorch for CPUs could not be installed: the tests that want it will be skipped" >&2
 	touch $@
+
+# The hashes of all files of the versions in constraints.txt, for every Python and platform.
+UV ?= uv
+LOCK := $(UV) pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
+	--constraint constraints.txt
+EXTRAS := demo serve test docs tutorials eval dist
+
+lock:
+	for extra in $(EXTRAS); do \
+		$(LOCK) pyproject.toml requirements/build.in --extra $$extra -o requirements/$$extra.txt || exit 1; \
+	done
+	$(LOCK) requirements/torch.in -o requirements/torch.txt
+	$(LOCK) requirements/build.in requirements/audit.in -o requirements/audit.txt
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -35,10 +35,7 @@ def test_every_file_is_there():
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def test_actions_are_held_to_a_major_version_and_get_no_secrets():
-    actions = [step["uses"] for step in STEPS if "uses" in step]
-    assert actions
-    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", action) for action in actions)
+def test_actions_get_no_secrets():
     assert "secrets" not in (ROOT / ".github/workflows/ci.yml").read_text()
     assert WORKFLOW["permissions"] == {"contents": "read"}
 
