@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import socket
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -141,14 +143,77 @@ def test_a_length_that_is_none_is_refused(service: Any, length: bytes) -> None:
     assert b" 400 " in answer or b" 413 " in answer
 
 
-def test_bodies_held_together_are_bounded(start: Any) -> None:
+def test_bodies_received_together_are_bounded(start: Any) -> None:
     service = start(limits=Limits(bodies_bytes=1500, body_bytes=1000))
-    parts = urlsplit(service.url)
-    with socket.create_connection((parts.hostname, parts.port)) as holding:
-        holding.sendall(HEAD + b"Content-Length: 900\r\n\r\n{")
-        while not service.runtime.bodies.held:
-            time.sleep(0.005)
+    with connected(service) as holding:
+        holding.sendall(HEAD + b"Content-Length: 901\r\n\r\n" + b" " * 900)
+        wait_until(lambda: service.runtime.bodies.held == 900)
         answer = service.edges(["a", "x" * 800])
         assert answer.status_code == 429
         assert answer.headers["retry-after"] == "1"
         assert service.edges(["a", "b"]).status_code == 200
+    wait_until(lambda: service.runtime.bodies.held == 0)
+
+
+READ_HEAD = HEAD.replace(b"/v1/edges", b"/v1/vectors")
+
+
+def test_bodies_that_are_announced_and_do_not_come_block_no_writer(start: Any) -> None:
+    service = start(limits=Limits(bodies_bytes=4000, read_bodies_bytes=4000, body_bytes=1000))
+    with ExitStack() as stack:
+        for head in (HEAD, READ_HEAD) * 9:
+            stack.enter_context(connected(service)).sendall(head + b"Content-Length: 1000\r\n\r\n{")
+        wait_until(lambda: service.runtime.bodies.held == service.runtime.read_bodies.held == 9)
+        assert service.edges(["a", "b"]).status_code == 200
+        assert service.http.post("/v1/vectors", json={"ids": ["a"]}).status_code == 200
+
+
+def test_bodies_of_readers_take_nothing_of_the_budget_of_writers(start: Any) -> None:
+    service = start(limits=Limits(bodies_bytes=1000, read_bodies_bytes=2500, body_bytes=1000))
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(connected(service)).sendall(READ_HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 999)
+        wait_until(lambda: service.runtime.read_bodies.held == 1998)
+        for path, body in {
+            "/v1/vectors": {"ids": ["x" * 600]},
+            "/v1/nearest": {"vector": [1.0] * 200},
+            "/v1/preview": {"neighbours": ["x" * 600]},
+        }.items():
+            answer = service.http.post(path, json=body)
+            assert (answer.status_code, answer.headers["retry-after"]) == (429, "1"), path
+        assert service.edges(["a", "x" * 800]).status_code == 200
+        assert service.http.put("/v1/labels", json={"labels": [["a", "x" * 200]]}).status_code == 200
+
+
+def test_body_slower_than_the_least_rate_is_cut_off_with_408(start: Any) -> None:
+    service = start(limits=Limits(body_grace=0.1, body_rate=1000))
+    with connected(service) as connection:
+        connection.sendall(HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 100)
+        answer = b""
+        while part := connection.recv(65536):  # until it is hung up on: what came later would be another request
+            answer += part
+        assert answer.startswith(b"HTTP/1.1 408 ")
+    assert service.runtime.bodies.held == 0
+
+
+def test_body_in_slow_pieces_at_the_least_rate_is_taken(start: Any) -> None:
+    service = start(limits=Limits(body_grace=0.05, body_rate=100))
+    body = b'{"edges": [["a", "b"]]}' + b" " * 177
+    with connected(service) as connection:
+        connection.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body))
+        for first in range(0, 200, 40):
+            connection.sendall(body[first : first + 40])
+            time.sleep(0.1)
+        assert b" 200 " in connection.recv(65536)
+
+
+def connected(service: Any) -> socket.socket:
+    parts = urlsplit(service.url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=30)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    latest = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < latest
+        time.sleep(0.005)

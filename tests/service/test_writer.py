@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,6 +53,7 @@ def writer(session: Any, **options: Any) -> Writer:
         "max_batch": 100,
         "queue_requests": 5,
         "queue_events": 1000,
+        "queue_seconds": 30.0,
         "newest": 0,
     }
     defaults["broken"] = lambda error: None
@@ -109,6 +111,44 @@ def test_a_full_queue_refuses_with_when_to_try_again() -> None:
     session.go_on.set()
     busy.close()
     assert sum(map(len, session.groups)) == 4
+
+
+def test_writer_stalled_longer_than_a_batch_may_wait_refuses_before_it_is_taken() -> None:
+    session = Held()
+    busy = writer(session, queue_seconds=0.05)
+    first = busy.submit(entry())
+    session.began.wait(30)
+    time.sleep(0.1)
+    for refuse in (busy.check_room, lambda: busy.submit(entry())):
+        with pytest.raises(Refused) as refused:
+            refuse()
+        assert refused.value.status == 503
+        assert refused.value.headers["Retry-After"] == "1"
+    assert (busy.requests, busy.events) == (0, 0)
+    session.go_on.set()
+    assert first.result(30)
+    busy.close()
+    assert sum(map(len, session.groups)) == 1
+
+
+def test_writer_with_more_queued_than_it_writes_in_time_refuses_and_recovers() -> None:
+    session = Held(lambda one, number: time.sleep(0.02 * len(one.batch)) or session.applied(one, number))
+    busy = writer(session, queue_seconds=1.0, max_batch=1000)
+    session.go_on.set()
+    busy.submit(entry(2)).result(30)  # 0.02 s an event
+    session.go_on.clear()
+    session.began.clear()
+    running = busy.submit(entry())
+    session.began.wait(30)
+    waiting = busy.submit(entry(60))
+    with pytest.raises(Refused) as refused:
+        busy.submit(entry())
+    assert refused.value.status == 503
+    session.go_on.set()
+    assert running.result(30)
+    assert waiting.result(30)
+    assert busy.submit(entry()).result(30)
+    busy.close()
 
 
 def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_core import to_json
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from ripplet.errors import (
     FormatError,
@@ -18,6 +19,9 @@ from ripplet.errors import (
     UnknownVertexError,
 )
 from ripplet.io.messages import MessageError
+
+PIECE = 1 << 16
+"""Bytes of a large answer that are handed to a connection at a time."""
 
 _LONGEST_REASON = 500
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
@@ -54,6 +58,53 @@ def refusal_of(error: RippletError) -> Response:
     return refusal(status, str(error), {"Retry-After": "1"} if status == 503 else None)
 
 
+class NotFiniteError(RippletError):
+    """A number to be answered is infinite or none at all, which JSON cannot hold: a fault of the service."""
+
+    def __init__(self) -> None:
+        super().__init__("expected finite numbers, got NaN or infinity: the vectors are damaged; see the log")
+
+
 def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A value as compact JSON."""
-    return Response(to_json(value), status, {**_HEADERS, **(headers or {})}, media_type="application/json")
+    """A value as compact JSON; NotFiniteError where it holds a number that is none."""
+    body = to_json(value)
+    if b"NaN" in body or b"Infinity" in body:  # perhaps in a text
+        json.loads(body, parse_constant=_refuse_constant)
+    return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
+
+
+def _refuse_constant(name: str) -> None:
+    raise NotFiniteError
+
+
+class AnswerBytes:
+    """The bytes of large answers that clients have not taken yet, and the most there may be."""
+
+    def __init__(self, limit: int) -> None:
+        self.held, self._limit = 0, limit
+
+    def check_room(self) -> None:
+        """Refuse to make another large answer while too much of others is held."""
+        if self.held >= self._limit:
+            raise Refused(503, "too many large answers are on their way; try again", {"Retry-After": "1"})
+
+    def counted(self, answer: Response) -> Response:
+        """The same answer, sent in pieces as the client takes them, and counted until then."""
+        return _InPieces(answer, self)
+
+
+class _InPieces(Response):
+    def __init__(self, answer: Response, count: AnswerBytes) -> None:
+        super().__init__(None, answer.status_code)
+        self.body, self.raw_headers, self._count = answer.body, answer.raw_headers, count
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size = len(self.body)
+        self._count.held += size
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            for first in range(0, size, PIECE):
+                await send({"type": "http.response.body", "body": self.body[first : first + PIECE], "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._count.held -= size

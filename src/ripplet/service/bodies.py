@@ -23,56 +23,66 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Bodies:
-    """Reads the bodies of requests, and keeps count of the bytes that are held for all of them."""
+    """Reads the bodies of requests within a budget of bytes: received and still held, not announced."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits, budget: int) -> None:
+        self.limits, self.budget = limits, budget
         self.held = 0
 
     @asynccontextmanager
     async def of(self, request: Request, kinds: tuple[str, ...] = (JSON,)) -> AsyncIterator[tuple[str, bytes]]:
         """The kind and the bytes of a body, counted as long as they are held."""
         kind = kind_of(request, kinds)
-        size = self._announced(request)
-        if self.held + size > self.limits.bodies_bytes:
-            raise Refused(429, "too many large requests at once; try again", {"Retry-After": "1"})
-        self.held += size
+        self._check_announced(request)
+        parts: list[bytes] = []
         try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                data = await self._read(request)
-        except TimeoutError:
-            self.held -= size
-            raise Refused(408, f"expected the whole body within {self.limits.body_seconds:g} s") from None
-        except BaseException:
-            self.held -= size
-            raise
-        self.held += len(data) - size
-        try:
-            yield kind, data
+            await self._receive(request, parts)
+            parts[:] = [b"".join(parts)]
+            yield kind, parts[0]
         finally:
-            self.held -= len(data)
+            self.held -= sum(map(len, parts))
 
-    def _announced(self, request: Request) -> int:
-        """The size a request says it has; the most it may have where it does not say."""
-        text = request.headers.get("content-length")
-        if text is None:
-            return self.limits.body_bytes
-        size = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
-        if size < 0:
+    def _check_announced(self, request: Request) -> None:
+        """Refuse a size that is too large before anything is read."""
+        text = request.headers.get("content-length", "0")
+        if not (text.isascii() and text.isdigit() and len(text) < 20):
             raise Refused(400, "Content-Length: expected a number of bytes")
-        self._check(size)
-        return size
+        self._check(int(text))
 
-    async def _read(self, request: Request) -> bytes:
-        parts, size = [], 0
-        try:
-            async for part in request.stream():
-                size += len(part)
-                self._check(size)
-                parts.append(part)
-        except ClientDisconnect:
-            raise Refused(400, "the body was cut off") from None
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+    async def _receive(self, request: Request, parts: list[bytes]) -> None:
+        """Collect the parts of a body as they come, each within its time."""
+        stream = request.stream()
+        began, size = asyncio.get_running_loop().time(), 0
+        while True:
+            try:
+                async with asyncio.timeout_at(began + self._seconds(size)):
+                    part = await anext(stream, None)
+            except TimeoutError:
+                raise self._too_slow() from None
+            except ClientDisconnect:
+                raise Refused(400, "the body was cut off") from None
+            if part is None:
+                return
+            size += len(part)
+            self._check(size)
+            if self.held + len(part) > self.budget:
+                raise Refused(429, "too many large requests at once; try again", {"Retry-After": "1"})
+            self.held += len(part)
+            parts.append(part)
+
+    def _seconds(self, size: int) -> float:
+        """How long after its beginning a body of which so much is there has to go on."""
+        limits = self.limits
+        return min(limits.body_seconds, limits.body_grace + size / limits.body_rate)
+
+    def _too_slow(self) -> Refused:
+        """A connection that is cut off: whatever came later would be taken for another request."""
+        limits = self.limits
+        reason = (
+            f"expected the whole body within {limits.body_seconds:g} s, and {limits.body_rate:,} bytes a second "
+            f"after the first {limits.body_grace:g} s"
+        )
+        return Refused(408, reason, {"Connection": "close"})
 
     def _check(self, size: int) -> None:
         if size > self.limits.body_bytes:

@@ -28,7 +28,7 @@ class Express:
             if path.startswith(_BEFORE) and not path.endswith(_NOT_BEHIND):
                 found: dict[str, Any] | None = None
                 with suppress(RippletError):  # which the route will meet as well, and say
-                    found = await vertex(self.runtime, path[len(_BEFORE) :], "auto")
+                    found = await vertex(self.runtime, path[len(_BEFORE) :], "auto", receive)
                 if found is not None:
                     scope["route"] = self.route  # by which requests are counted
                     await json_answer(found)(scope, receive, send)
@@ -36,8 +36,8 @@ class Express:
         await self.app(scope, receive, send)
 
 
-async def vertex(runtime: Runtime, text: str, kind: reads.Kind) -> dict[str, Any]:
+async def vertex(runtime: Runtime, text: str, kind: reads.Kind, receive: Receive) -> dict[str, Any]:
     """All about a vertex, with its label."""
     engine, labels = runtime.model.engine, runtime.labels
-    found = await runtime.read_shortly(lambda: reads.vertex(engine, text, kind))
+    found = await runtime.read_shortly(lambda: reads.vertex(engine, text, kind), receive)
     return found | {"label": labels.get(found["id"])}

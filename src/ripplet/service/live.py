@@ -20,6 +20,7 @@ from ripplet.service import reads, window
 from ripplet.service.answers import Refused, json_answer
 from ripplet.service.metrics import Metrics
 from ripplet.service.pulse import Pulse
+from ripplet.service.runtime import Runtime
 from ripplet.service.shown import LabelStore, Shown, Told, shown_id
 
 MOST_AROUND = 100
@@ -102,26 +103,32 @@ Count = Annotated[int | None, Query(ge=0)]
 
 
 @router.get("/v1/map")
-def read_map(page: Page, epoch: Count = None, tick: Count = None) -> Response:
+async def read_map(request: Request, page: Page, epoch: Count = None, tick: Count = None) -> Response:
     """The points of the map: all of them, or those touched since a tick of this epoch."""
-    return json_answer(page.map(epoch, tick))
+    runtime: Runtime = request.app.state.runtime
+    runtime.answers.check_room()
+    answer = await runtime.draw(lambda: json_answer(page.map(epoch, tick)), receive=request.receive)
+    return runtime.answers.counted(answer)
 
 
 @router.get("/v1/map/pulse")
-def read_pulse(page: Page) -> Response:
+async def read_pulse(request: Request, page: Page) -> Response:
     """The last two minutes of the stream, second by second."""
-    return json_answer(page.pulse.read())
+    runtime: Runtime = request.app.state.runtime
+    return json_answer(await runtime.read(page.pulse.read, receive=request.receive))
 
 
 @router.get("/v1/map/around")
-def read_around(
+async def read_around(
+    request: Request,
     page: Page,
     id: Annotated[str, Query(min_length=1, max_length=1024)],
     kind: reads.Kind = "auto",
     k: Annotated[int, Query(ge=1, le=MOST_AROUND)] = 12,
 ) -> Response:
     """A vertex, its neighbours, and the vertices near it."""
-    return json_answer(page.around(id, kind, k))
+    runtime: Runtime = request.app.state.runtime
+    return json_answer(await runtime.draw(page.around, id, kind, k, receive=request.receive))
 
 
 @router.get("/")

@@ -9,14 +9,15 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from starlette.types import Receive
 
 from ripplet.changes import Changes
 from ripplet.engine import Engine
 from ripplet.events import Batch
 from ripplet.io.connect import dead_letters_to
-from ripplet.service.answers import Refused
+from ripplet.service.answers import AnswerBytes, Refused
 from ripplet.service.bodies import Bodies
 from ripplet.service.drift import Drift
 from ripplet.service.feed import Feed
@@ -27,13 +28,16 @@ from ripplet.service.mirror import Mirror
 from ripplet.service.reading import Reading
 from ripplet.service.settings import Settings
 from ripplet.service.sources import Stream
+from ripplet.service.thread_queue import ThreadQueue
 from ripplet.service.warm import warm_up
 from ripplet.service.writer import Writer, Written
 from ripplet.session import Entry, Session
 from ripplet.state.model import KeptModel, Maker
 from ripplet.state.snapshot import Snapshots
 
-READERS, SEARCHERS = 8, 2
+READERS, SEARCHERS, PREPARERS = 8, 2, 4
+"""Threads for reads, for reads that look at everything, and for bodies of writes before they are written."""
+
 T = TypeVar("T")
 
 
@@ -49,10 +53,18 @@ class Runtime:
         self.settings = settings
         self.status = "recovering"
         self.failure: BaseException | None = None
-        self.bodies = Bodies(settings.limits)
+        limits = settings.limits
+        self.bodies = Bodies(limits, limits.bodies_bytes)
+        self.read_bodies = Bodies(limits, limits.read_bodies_bytes)
+        self.answers = AnswerBytes(limits.answers_bytes)
         self.metrics = Metrics()
-        self._readers = ThreadPoolExecutor(READERS, "ripplet-reader")
-        self._searchers = ThreadPoolExecutor(SEARCHERS, "ripplet-searcher")
+        self._readers = self._queue("reader", READERS)
+        self._searchers = self._queue("searcher", SEARCHERS)
+        self._mapper = self._queue("mapper", 1)
+        self._operator = self._queue("operator", 1)
+        self._preparers = ThreadQueue(
+            "ripplet-preparer", threads=PREPARERS, waiting=limits.queue_requests, seconds=limits.write_seconds
+        )
         self._failed, self._ready = failed, ready
         self._session: Session | None = None
         self._writer: Writer | None = None
@@ -101,23 +113,45 @@ class Runtime:
             raise Refused(503, reason, {"Retry-After": "5"})
         return writing.result()
 
-    async def read_shortly(self, function: Callable[[], T]) -> T:
+    async def prepare(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run what a write needs before it is written, on threads that no reader occupies."""
+        return await self._preparers.run(function, *arguments)
+
+    async def read_shortly(self, function: Callable[[], T], receive: Receive | None = None) -> T:
         """Read the engine of the model here, while nobody writes: for what takes microseconds, where it is here."""
         if self.settings.shards is not None:
-            return await self.read(self._read_in_turn, function)
+            return await self.read(self._read_in_turn, function, receive=receive)
         return await self._there(self._reading)(function)
 
-    async def read(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def read(self, function: Callable[..., T], *arguments: Any, receive: Receive | None = None) -> T:
         """Run a read of the model aside: it may wait for one batch, and nobody should wait for that."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *arguments)
+        return await self._readers.run(function, *arguments, receive=receive)
 
     def _read_in_turn(self, function: Callable[[], T]) -> T:
         with self.model.lock.reading():
             return function()
 
-    async def search(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def search(
+        self,
+        function: Callable[..., T],
+        *arguments: Any,
+        receive: Receive | None = None,
+        seconds: float | None = None,
+    ) -> T:
         """Run a read that looks at everything there is: few at a time, so that short ones find a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._searchers, function, *arguments)
+        return await self._searchers.run(function, *arguments, receive=receive, seconds=seconds)
+
+    async def draw(self, function: Callable[..., T], *arguments: Any, receive: Receive | None = None) -> T:
+        """Run a read of the map: one at a time, as each brings the same map up to date."""
+        return await self._mapper.run(function, *arguments, receive=receive)
+
+    async def operate(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run what whoever watches the service asks for: on a thread that no other request occupies."""
+        return await self._operator.run(function, *arguments)
+
+    def _queue(self, name: str, threads: int) -> ThreadQueue:
+        limits = self.settings.limits
+        return ThreadQueue(f"ripplet-{name}", threads=threads, waiting=limits.queue_reads, seconds=limits.read_seconds)
 
     # ------------------------------------------------------------------ its life
 
@@ -148,8 +182,8 @@ class Runtime:
             self._session.close()
         if self._labels is not None:
             self._labels.close()
-        self._readers.shutdown()
-        self._searchers.shutdown()
+        for queue in (self._readers, self._searchers, self._mapper, self._operator, self._preparers):
+            queue.close()
         say("closed")
 
     def _open(self) -> None:
@@ -202,6 +236,7 @@ class Runtime:
             max_batch=settings.max_batch,
             queue_requests=limits.queue_requests,
             queue_events=limits.queue_events,
+            queue_seconds=limits.queue_seconds,
             newest=newest,
             broken=self._fail,
         )
@@ -247,6 +282,10 @@ class Runtime:
         return 0, math.nan
 
     @property
+    def _reads_waiting(self) -> int:
+        return sum(queue.waiting for queue in (self._readers, self._searchers, self._mapper))
+
+    @property
     def snapshot_failed(self) -> bool:
         """Whether the last snapshot could not be written; the batches are safe without it."""
         return self.session.snapshot_failure is not None
@@ -265,7 +304,9 @@ class Runtime:
         gauge("drift_degrees", "Mean turn of a sample of vectors since the last anchor that was seen.", _turned(model))
         gauge("queue_requests", "Requests that wait for the writer.", lambda: self.writer.requests)
         gauge("queue_events", "Events in them.", lambda: self.writer.events)
-        gauge("body_bytes", "Bytes of requests that are held.", lambda: self.bodies.held)
+        gauge("queue_reads", "Reads that wait for a thread.", lambda: self._reads_waiting)
+        gauge("body_bytes", "Bytes of requests that are held.", lambda: self.bodies.held + self.read_bodies.held)
+        gauge("answer_bytes", "Bytes of large answers that clients have not taken yet.", lambda: self.answers.held)
         gauge("followers", "Open streams of changes.", lambda: self.feed.followers)
         gauge("feed_batches", "Batches whose changes are kept.", lambda: self.feed.newest - self.feed.oldest)
         gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])

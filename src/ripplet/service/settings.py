@@ -17,13 +17,20 @@ class Limits:
     """How much one request, and all of them together, may take."""
 
     body_bytes: int = 16 << 20
-    bodies_bytes: int = 256 << 20  # of all requests that are being read or wait for the writer
+    bodies_bytes: int = 256 << 20  # received of all requests that write, until they are written
+    read_bodies_bytes: int = 64 << 20  # received of all requests that read, until they are answered
+    answers_bytes: int = 256 << 20  # of large answers that clients have not taken yet
     events: int = 100_000  # in one request
     ids: int = 10_000  # in one request for vectors
     neighbours: int = 1_000  # in one answer of nearest
     queue_requests: int = 1_024
     queue_events: int = 1_000_000
+    queue_seconds: float = 30.0  # that a batch may be expected to wait for the writer
+    queue_reads: int = 256  # that wait for a thread, of each kind
+    read_seconds: float = 10.0  # from a request that reads to its answer
     body_seconds: float = 30.0
+    body_grace: float = 5.0  # seconds from which on a body has to keep its rate
+    body_rate: int = 16 << 10  # bytes a second
     write_seconds: float = 60.0
     poll_seconds: float = 60.0  # the longest a long poll may wait
     followers: int = 256

@@ -37,6 +37,10 @@ class Written:
     repeated: bool
 
 
+RATE_GROUPS = 64
+"""Groups of batches by which the rate of the writer is known."""
+
+
 @dataclass(slots=True)
 class _Waiting:
     entry: Entry
@@ -56,12 +60,16 @@ class Writer:
         max_batch: int,
         queue_requests: int,
         queue_events: int,
+        queue_seconds: float,
         newest: int,
         broken: Callable[[BaseException], None],
     ) -> None:
         self._session, self._metrics = session, metrics
         self._max_delay, self._max_batch = max_delay, max_batch
         self._queue_requests, self._queue_events = queue_requests, queue_events
+        self._queue_seconds = queue_seconds
+        self._written: deque[tuple[int, float]] = deque(maxlen=RATE_GROUPS)  # events of a group, and its seconds
+        self._since: float | None = None  # when the group that is being written was begun
         self._newest, self._broken = newest, broken
         self._queue: deque[_Waiting] = deque()
         self.events = 0  # that wait
@@ -81,6 +89,19 @@ class Writer:
             raise Refused(503, "the service is closing", {"Retry-After": "5"})
         if len(self._queue) >= self._queue_requests or (self.events and self.events + events > self._queue_events):
             raise Refused(429, "too many batches wait to be written; try again", {"Retry-After": "1"})
+        if (wait := self.expected_wait()) > self._queue_seconds:
+            reason = f"a batch would wait more than {self._queue_seconds:g} s to be written; try again"
+            raise Refused(503, reason, {"Retry-After": str(min(max(1, round(wait - self._queue_seconds)), 30))})
+
+    def expected_wait(self) -> float:
+        """Seconds that a batch would wait, by what waits and by the last groups; at least as long as others do."""
+        since = self._since
+        if not self._queue and since is None:
+            return 0.0
+        waited = 0.0 if since is None else time.perf_counter() - since
+        written = list(self._written)
+        events, seconds = sum(events for events, _ in written), sum(seconds for _, seconds in written)
+        return waited + (self.events * seconds / events if events else 0.0)
 
     def submit(self, entry: Entry) -> Future[Written]:
         """Queue a batch; its future is done once the batch is on disk and applied."""
@@ -102,7 +123,10 @@ class Writer:
 
     def _run(self) -> None:
         while group := self._next():
+            began = self._since = time.perf_counter()
             self._write(group)
+            self._since = None
+            self._written.append((sum(len(waiting.entry.batch) for waiting in group), time.perf_counter() - began))
 
     def _next(self) -> list[_Waiting]:
         """The batches to be flushed together: those that wait, after a moment for more; none once it is closed."""

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pyarrow as pa
 import pytest
+
+from ripplet.service.runtime import SEARCHERS
+from ripplet.service.settings import Limits
 
 
 def test_a_vertex_has_vector_degree_and_age(start: Any) -> None:
@@ -117,3 +125,101 @@ def test_a_body_that_is_no_json_is_refused(service: Any, path: str, body: bytes)
     answer = service.http.post(path, content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert answer.json()["error"]
+
+
+class Blocked:
+    """`nearest` of a model, held until it is released, and how often it was called."""
+
+    def __init__(self, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.release, self.calls, self._nearest = threading.Event(), 0, service.runtime.model.nearest
+        monkeypatch.setattr(service.runtime.model, "nearest", self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.calls += 1
+        self.release.wait(30)
+        return self._nearest(*arguments)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    latest = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < latest
+        time.sleep(0.005)
+
+
+def waiting(service: Any) -> int:
+    return int(service.runtime._searchers.waiting)
+
+
+def test_nearest_of_abandoned_requests_is_not_worked_out(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    blocked = Blocked(service, monkeypatch)
+    address = urlsplit(service.url)
+    body = b'{"vector": [1, 1, 1, 1, 1, 1, 1, 1]}'
+    head = (
+        b"POST /v1/nearest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
+    asked = [b"GET /v1/vertices/a/nearest HTTP/1.1\r\nHost: localhost\r\n\r\n", head % len(body) + body]
+    connections = []
+    for number in range(SEARCHERS + 40):
+        connections.append(socket.create_connection((address.hostname, address.port)))
+        connections[-1].sendall(asked[number % 2])
+    wait_until(lambda: waiting(service) == 40)
+    for connection in connections:
+        connection.close()
+    wait_until(lambda: waiting(service) == 0)  # while nothing was worked out
+    blocked.release.set()
+    assert service.http.get("/v1/vertices/a/nearest").status_code == 200
+    assert blocked.calls == SEARCHERS + 1
+
+
+def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start(limits=Limits(queue_reads=3))
+    service.edges(["a", "b"])
+    blocked = Blocked(service, monkeypatch)
+    with ThreadPoolExecutor(SEARCHERS + 3) as pool:
+        answers = [pool.submit(service.http.get, "/v1/vertices/a/nearest") for _ in range(SEARCHERS + 3)]
+        wait_until(lambda: waiting(service) == 3)
+        refused = service.http.get("/v1/vertices/a/nearest")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert service.http.get("/v1/vertices/a").status_code == 200
+        assert service.http.post("/v1/vectors", json={"ids": ["a"]}).status_code == 200
+        assert "ripplet_queue_reads 3.0" in service.http.get("/metrics").text
+        assert service.edges(["a", "c"]).status_code == 200
+        blocked.release.set()
+        assert [answer.result(30).status_code for answer in answers] == [200] * (SEARCHERS + 3)
+
+
+def test_nearest_past_its_deadline_is_refused(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = start(limits=Limits(read_seconds=0.1))
+    service.edges(["a", "b"])
+    blocked = Blocked(service, monkeypatch)
+    for _ in range(SEARCHERS + 2):
+        refused = service.http.get("/v1/vertices/a/nearest")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert blocked.calls == SEARCHERS
+    blocked.release.set()
+    wait_until(lambda: service.http.get("/v1/vertices/a/nearest").status_code == 200)
+
+
+def test_answers_that_are_not_taken_are_bounded(start: Any) -> None:
+    service = start(limits=Limits(answers_bytes=1 << 20, ids=50_000), parameters={"dim": 64, "threads": 1})
+    service.edges(*[[number, number + 1] for number in range(2000)])
+    body = b'{"ids": [%s]}' % b",".join(b"%d" % (number % 2000) for number in range(40_000))
+    head = (
+        b"POST /v1/vectors HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
+    address = urlsplit(service.url)
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect((address.hostname, address.port))
+        connection.sendall(head % len(body) + body)
+        wait_until(lambda: service.runtime.answers.held > 1 << 20)
+        refused = service.http.post("/v1/vectors", json={"ids": [1]})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert service.http.get("/v1/vertices/1").status_code == 200
+    wait_until(lambda: service.runtime.answers.held == 0)
+    assert service.http.post("/v1/vectors", json={"ids": [1]}).status_code == 200

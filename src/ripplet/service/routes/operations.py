@@ -14,6 +14,8 @@ from ripplet.service.runtime import Runtime
 
 router = APIRouter(tags=["operations"])
 
+_LONG = 60.0  # seconds for what reads everything there is
+
 
 @router.get("/v1/stats", responses=schemas.refusals(422), response_model=dict[str, Any])
 async def stats(request: Request, digest: bool = False, full: bool = False) -> Response:
@@ -39,9 +41,10 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
         "labels": len(runtime.labels),
     }
     if full:
-        report["diagnostics"] = await runtime.search(model.diagnostics)
+        report["diagnostics"] = await runtime.search(model.diagnostics, receive=request.receive, seconds=_LONG)
     if digest:
-        report["sequence"], report["digest"] = await runtime.search(reads.digest, model)
+        found = await runtime.search(reads.digest, model, receive=request.receive, seconds=_LONG)
+        report["sequence"], report["digest"] = found
     return json_answer(report)
 
 
@@ -49,7 +52,7 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
 async def metrics(request: Request) -> Response:
     """Everything that is counted, as Prometheus reads it."""
     runtime: Runtime = request.app.state.runtime
-    return Response(await runtime.read(runtime.metrics.text), media_type=CONTENT_TYPE)
+    return Response(await runtime.operate(runtime.metrics.text), media_type=CONTENT_TYPE)
 
 
 @router.get("/healthz", response_model=dict[str, str])

@@ -31,7 +31,7 @@ async def nearest(
         return runtime.model.nearest(reads.known(runtime.model, id, kind), k)
 
     sequence = runtime.model.sequence
-    return json_answer({"sequence": sequence, "nearest": await runtime.search(found)})
+    return json_answer({"sequence": sequence, "nearest": await runtime.search(found, receive=request.receive)})
 
 
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -51,7 +51,7 @@ async def vertex(request: Request) -> Response:
     """
     runtime: Runtime = request.app.state.runtime
     kind = reads.checked_kind(request.query_params.get("kind", "auto"))
-    return json_answer(await express.vertex(runtime, request.path_params["id"], kind))
+    return json_answer(await express.vertex(runtime, request.path_params["id"], kind, request.receive))
 
 
 VERTEX = router.routes[-1]
@@ -65,12 +65,14 @@ async def vectors(request: Request) -> Response:
     """The vectors of many vertices, as JSON, or as an Arrow stream where `Accept` asks for one."""
     runtime: Runtime = request.app.state.runtime
     limit = runtime.settings.limits.ids
-    async with runtime.bodies.of(request) as (_, data):
+    runtime.answers.check_room()
+    async with runtime.read_bodies.of(request) as (_, data):
         ids = model_of(schemas.Ids, data).ids
         if len(ids) > limit:
             raise Refused(413, f"expected at most {limit:,} ids in one request, got {len(ids):,}")
         encode = _as_arrow if request.headers.get("accept") == ARROW else _as_json
-        return await runtime.read(lambda: encode(ids, *reads.vectors(runtime.model, ids)))
+        answer = await runtime.read(lambda: encode(ids, *reads.vectors(runtime.model, ids)), receive=request.receive)
+    return runtime.answers.counted(answer)
 
 
 def _as_json(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
@@ -93,11 +95,11 @@ def _as_arrow(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
 async def nearest_to_vector(request: Request) -> Response:
     """The vertices of highest cosine with a vector, best first."""
     runtime: Runtime = request.app.state.runtime
-    async with runtime.bodies.of(request) as (_, data):
+    async with runtime.read_bodies.of(request) as (_, data):
         asked = model_of(schemas.Near, data)
         _check_count(runtime, asked.k)
         sequence = runtime.model.sequence
-        found = await runtime.search(runtime.model.nearest, asked.vector, asked.k)
+        found = await runtime.search(runtime.model.nearest, asked.vector, asked.k, receive=request.receive)
     return json_answer({"sequence": sequence, "nearest": found})
 
 
@@ -107,10 +109,10 @@ async def nearest_to_vector(request: Request) -> Response:
 async def preview(request: Request) -> Response:
     """The vector a vertex with these neighbours would get; nothing is added."""
     runtime: Runtime = request.app.state.runtime
-    async with runtime.bodies.of(request) as (_, data):
+    async with runtime.read_bodies.of(request) as (_, data):
         asked = model_of(schemas.Preview, data)
         sequence = runtime.model.sequence
-        vector = await runtime.read(runtime.model.preview, asked.neighbours, asked.weights)
+        vector = await runtime.read(runtime.model.preview, asked.neighbours, asked.weights, receive=request.receive)
     return json_answer({"sequence": sequence, "vector": vector.tolist()})
 
 
@@ -122,7 +124,7 @@ async def put_labels(request: Request) -> Response:
     runtime: Runtime = request.app.state.runtime
     async with runtime.bodies.of(request) as (_, data):
         pairs = model_of(schemas.LabelPairs, data).labels
-        return json_answer({"labels": await runtime.read(runtime.labels.put, pairs)})
+        return json_answer({"labels": await runtime.prepare(runtime.labels.put, pairs)})
 
 
 def _check_count(runtime: Runtime, k: int) -> None:

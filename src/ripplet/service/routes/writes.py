@@ -57,9 +57,9 @@ async def remove_vertex(request: Request, id: str, kind: reads.Kind = "auto") ->
     """Remove one vertex with all its edges."""
     runtime: Runtime = request.app.state.runtime
     key = checked_key(request.headers.get(KEY_HEADER))
-    if key is not None and (number := await runtime.read(runtime.session.known, key)) is not None:
+    if key is not None and (number := await runtime.prepare(runtime.session.known, key)) is not None:
         return _receipt(Written(runtime.model.unchanged(number), True), 1)
-    vertex = await runtime.read(reads.known, runtime.model, id, kind)
+    vertex = await runtime.prepare(reads.known, runtime.model, id, kind)
     batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
     return _receipt(await runtime.write(batch, key), len(batch))
 
@@ -77,12 +77,12 @@ async def _remove(
     runtime: Runtime = request.app.state.runtime
     runtime.writer.check_room()
     async with runtime.bodies.of(request) as (_, data):
-        return await _apply(request, runtime, JSON, await runtime.read(removals_of, form, data, to, field))
+        return await _apply(request, runtime, JSON, await runtime.prepare(removals_of, form, data, to, field))
 
 
 async def _apply(request: Request, runtime: Runtime, kind: str, data: bytes) -> Response:
     arguments = kind, data, request.headers.get(KEY_HEADER), runtime.settings.limits
-    message: Message = events_of(*arguments) if len(data) <= INLINE else await runtime.read(events_of, *arguments)
+    message: Message = events_of(*arguments) if len(data) <= INLINE else await runtime.prepare(events_of, *arguments)
     written = await runtime.write(message.batch, message.key)
     return _receipt(written, len(message.batch))
 
