@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.events import Id, IdColumn, as_list
+from ripplet.events import Id, IdColumn, as_list, take
 
 
 class Outcome(NamedTuple):
@@ -60,6 +60,10 @@ class Changes:
     def ids(self) -> list[Id]:
         """The vertices that changed, in order of arrival."""
         return as_list(self._column)
+
+    def some_ids(self, rows: slice) -> list[Id]:
+        """The ids of some of them."""
+        return as_list(take(self._column, rows))
 
     @property
     def vectors(self) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ import pytest
 
 from ripplet.changes import Changes
 from ripplet.service.answers import Refused
-from ripplet.service.feed import Feed
+from ripplet.service.feed import Feed, Gone
 
 
 def changes(sequence: int, rows: int = 1) -> Changes:
@@ -86,10 +86,20 @@ def test_those_who_wait_are_let_go_when_it_closes() -> None:
 
 def test_no_more_followers_than_there_may_be() -> None:
     kept = feed(followers=1)
-    kept.check_room()
     with kept.following():
-        with pytest.raises(Refused) as refused:
-            kept.check_room()
+        with pytest.raises(Refused) as refused, kept.following():
+            pass
         assert refused.value.status == 503
-    kept.check_room()
+        assert refused.value.headers["Retry-After"] == "10"
+    with kept.following():
+        assert kept.followers == 1
     assert kept.followers == 0
+
+
+def test_one_batch_by_its_number() -> None:
+    kept = feed(batches=2)
+    for number in range(1, 5):
+        kept.append(changes(number))
+    assert kept.get(4).sequence == 4
+    with pytest.raises(Gone):
+        kept.get(2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 from ripplet.changes import Changes
@@ -19,14 +18,14 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 def change_message(changes: Changes) -> dict[str, Any]:
     """The changes of a batch as JSON holds them."""
-    return _part(changes, changes.ids, 0, len(changes) + len(changes.removed))
+    return _part(changes, 0, len(changes) + len(changes.removed))
 
 
-def _part(changes: Changes, ids: list[Id], first: int, last: int) -> dict[str, Any]:
+def _part(changes: Changes, first: int, last: int) -> dict[str, Any]:
     """Some of what a batch did: its changes, and behind them what it removed."""
-    kept = slice(first, last)
-    rows = zip(ids[kept], changes.vectors[kept].tolist(), changes.arrived[kept].tolist(), strict=True)
-    gone = slice(max(first - len(ids), 0), max(last - len(ids), 0))
+    kept, moved = slice(first, last), len(changes)
+    rows = zip(changes.some_ids(kept), changes.vectors[kept].tolist(), changes.arrived[kept].tolist(), strict=True)
+    gone = slice(max(first - moved, 0), max(last - moved, 0))
     return {
         "sequence": int(changes.sequence),
         "anchored": bool(changes.anchored),
@@ -37,15 +36,23 @@ def _part(changes: Changes, ids: list[Id], first: int, last: int) -> dict[str, A
 
 def change_messages(changes: Changes, size: int = MESSAGE_BYTES) -> Iterator[bytes]:
     """The changes of a batch as JSON in messages of bounded size; several say which of how many parts they are."""
-    ids, row = changes.ids, _ROW + _NUMBER * changes.vectors.shape[1]
-    lengths = [row + _length(name) for name in ids] + [_length(name) for name in changes.removed]
-    bounds = _bounds(lengths, size - _AROUND)
-    parts = len(bounds) - 1
-    for part, (first, last) in enumerate(pairwise(bounds)):
-        message = _part(changes, ids, first, last)
-        if parts > 1:
-            message |= {"part": part, "parts": parts}
-        yield _JSON.encode(message).encode()
+    bounds = part_bounds(changes, size)
+    return (encode_part(changes, bounds, part) for part in range(len(bounds) - 1))
+
+
+def part_bounds(changes: Changes, size: int) -> list[int]:
+    """Where the changes of a batch, and behind them what it removed, are cut into messages of bounded size."""
+    row = _ROW + _NUMBER * changes.vectors.shape[1]
+    lengths = [row + _length(name) for name in changes.ids] + [_length(name) for name in changes.removed]
+    return _bounds(lengths, size - _AROUND)
+
+
+def encode_part(changes: Changes, bounds: list[int], part: int) -> bytes:
+    """One of the messages of a batch, as JSON."""
+    message, parts = _part(changes, bounds[part], bounds[part + 1]), len(bounds) - 1
+    if parts > 1:
+        message |= {"part": part, "parts": parts}
+    return _JSON.encode(message).encode()
 
 
 def _length(name: Id) -> int:

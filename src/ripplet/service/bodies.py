@@ -26,7 +26,7 @@ class Bodies:
     """Reads the bodies of requests within a budget of bytes: received and still held, not announced."""
 
     def __init__(self, limits: Limits, budget: int) -> None:
-        self.limits, self.budget = limits, budget
+        self.limits, self.budget = limits, max(budget, limits.body_bytes)
         self.held = 0
 
     @asynccontextmanager

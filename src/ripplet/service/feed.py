@@ -15,6 +15,10 @@ from ripplet.service.answers import Refused
 _AROUND = 128  # bytes for an id and what is kept beside its vector
 
 
+class Gone(Refused):
+    """Changes that are asked for are no longer kept."""
+
+
 class Feed:
     """The changes of the last batches. Whoever applies them appends, in order; any number follow from an event loop."""
 
@@ -44,13 +48,18 @@ class Feed:
         """Up to `limit` batches behind `since`; refused with 410 where some of them are no longer kept."""
         with self._lock:
             if not self.oldest <= since <= self.newest:
-                raise Refused(
+                raise Gone(
                     410,
                     f"since: expected {self.oldest} to {self.newest}, which are kept, got {since}; read the vectors "
                     "anew and follow from the sequence that comes with them",
                 )
             first = since - self.oldest  # numbers have no gaps
             return list(islice(self._kept, first, first + limit))
+
+    def get(self, sequence: int) -> Changes:
+        """The changes of one batch; refused with 410 where they are no longer kept."""
+        (found,) = self.after(sequence - 1, 1)
+        return found
 
     async def wait(self, since: int, seconds: float) -> None:
         """Return when something came behind `since`, when the feed closes, or when the time is over."""
@@ -66,14 +75,11 @@ class Feed:
             with self._lock:
                 self._waiting.discard(waiter)
 
-    def check_room(self) -> None:
-        """Refuse another follower where there are too many: before an answer is begun."""
-        if self.followers >= self._most_followers:
-            raise Refused(503, f"there are {self.followers} followers already", {"Retry-After": "10"})
-
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Count a follower meanwhile."""
+        """Count a follower meanwhile; refused where there are too many, so before an answer is begun."""
+        if self.followers >= self._most_followers:
+            raise Refused(503, f"there are {self.followers} followers already", {"Retry-After": "10"})
         self.followers += 1
         try:
             yield

@@ -20,6 +20,7 @@ from ripplet.io.connect import dead_letters_to
 from ripplet.service.answers import AnswerBytes, Refused
 from ripplet.service.bodies import Bodies
 from ripplet.service.drift import Drift
+from ripplet.service.encoded_feed import EncodedFeed
 from ripplet.service.feed import Feed
 from ripplet.service.labels import Labels
 from ripplet.service.logs import say
@@ -69,6 +70,7 @@ class Runtime:
         self._session: Session | None = None
         self._writer: Writer | None = None
         self._feed: Feed | None = None
+        self._encoded_feed: EncodedFeed | None = None
         self._labels: Labels | None = None
         self._reading: Reading | None = None
         self._stream: Stream | None = None
@@ -97,6 +99,11 @@ class Runtime:
     def feed(self) -> Feed:
         """What the last batches changed."""
         return self._there(self._feed)
+
+    @property
+    def encoded_feed(self) -> EncodedFeed:
+        """The same as messages."""
+        return self._there(self._encoded_feed)
 
     @property
     def labels(self) -> Labels:
@@ -184,6 +191,8 @@ class Runtime:
             self._labels.close()
         for queue in (self._readers, self._searchers, self._mapper, self._operator, self._preparers):
             queue.close()
+        if self._encoded_feed is not None:
+            self._encoded_feed.close()
         say("closed")
 
     def _open(self) -> None:
@@ -228,6 +237,7 @@ class Runtime:
             size=limits.retained_bytes,
             followers=limits.followers,
         )
+        self._encoded_feed = EncodedFeed(feed, waiting=limits.followers, seconds=limits.read_seconds)
         session.listen(lambda entry, changes: self._applied(feed, entry, changes))
         self._writer = Writer(
             session,
@@ -307,7 +317,7 @@ class Runtime:
         gauge("queue_reads", "Reads that wait for a thread.", lambda: self._reads_waiting)
         gauge("body_bytes", "Bytes of requests that are held.", lambda: self.bodies.held + self.read_bodies.held)
         gauge("answer_bytes", "Bytes of large answers that clients have not taken yet.", lambda: self.answers.held)
-        gauge("followers", "Open streams of changes.", lambda: self.feed.followers)
+        gauge("followers", "Open streams of changes, and plain requests for them.", lambda: self.feed.followers)
         gauge("feed_batches", "Batches whose changes are kept.", lambda: self.feed.newest - self.feed.oldest)
         gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])
         gauge("snapshot_failed", "1 where the last could not be written.", lambda: float(self.snapshot_failed))

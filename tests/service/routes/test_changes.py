@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import gc
+import http.client
 import json
+import socket
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
+from ripplet.changes import Changes
 from ripplet.service.settings import Limits
 
 STREAM = {"Accept": "text/event-stream"}
@@ -147,6 +154,75 @@ def test_too_many_followers_are_refused(start: Any) -> None:
             answer = service.http.get("/v1/changes?since=1&wait=5", headers=headers)
             assert answer.status_code == 503
             assert answer.headers["retry-after"]
+
+
+def silent_follower(service: Any, path: str, **headers: str) -> socket.socket:
+    """A connection that asks for changes and reads nothing."""
+    address = urlsplit(service.url)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.connect((address.hostname, address.port))
+    lines = [f"GET {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers.items())]
+    connection.sendall("\r\n".join([*lines, "", ""]).encode())
+    return connection
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    latest = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < latest
+        time.sleep(0.005)
+
+
+def test_followers_that_do_not_read_are_all_counted(start: Any) -> None:
+    service = start(limits=Limits(followers=2), parameters={"dim": 64, "threads": 1})
+    service.edges(*[[number, number + 1] for number in range(5000)])
+    with ExitStack() as stack:
+        for headers in ({}, STREAM):
+            stack.enter_context(silent_follower(service, "/v1/changes?since=0", **headers))
+        wait_until(lambda: service.runtime.feed.followers == 2)
+        refused = service.http.get("/v1/changes?since=0")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "10")
+    wait_until(lambda: service.runtime.feed.followers == 0)
+    assert service.http.get("/v1/changes?since=0").json()["next"] == 1
+
+
+def test_followers_that_do_not_read_hold_no_batches_that_the_feed_let_go(start: Any) -> None:
+    service = start(limits=Limits(retained_batches=2), parameters={"dim": 64, "threads": 1})
+    service.edges(["a", "b"])
+    with ExitStack() as stack:
+        for batch in range(3):
+            service.edges(*[[10_000 * batch + number, "a"] for number in range(8000)])
+            for headers in ({}, STREAM):
+                stack.enter_context(silent_follower(service, f"/v1/changes?since={batch}", **headers))
+            wait_until(lambda: service.runtime.feed.followers > batch)  # noqa: B023
+        for number in range(2):
+            service.edges([f"late{number}", "a"])
+        wait_until(lambda: not large_batches_held())
+        assert service.runtime.feed.followers
+
+
+def large_batches_held() -> int:
+    """The large batches whose changes anything in this process holds."""
+    gc.collect()
+    return sum(isinstance(found, Changes) and len(found) >= 8000 for found in gc.get_objects())
+
+
+def test_plain_answer_that_is_overtaken_says_up_to_where_it_is_whole(start: Any) -> None:
+    service = start(limits=Limits(retained_batches=2), parameters={"dim": 64, "threads": 1})
+    service.edges(*[[number, "a"] for number in range(100)])
+    service.edges(*[[number, "b"] for number in range(100, 6000)])
+    with silent_follower(service, "/v1/changes?since=0", Connection="close") as connection:
+        wait_until(lambda: service.runtime.feed.followers == 1)
+        for number in range(3):
+            service.edges([f"late{number}", "a"])
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        answer = json.loads(response.read())
+    assert answer["next"] == 1
+    assert {batch["sequence"] for batch in answer["batches"]} == {1, 2}
+    last = answer["batches"][-1]
+    assert last["part"] + 1 < last["parts"]
 
 
 def test_nonsense_is_refused(service: Any) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from ripplet.changes import Changes
-from ripplet.io.change_messages import change_messages
 from ripplet.service import schemas
 from ripplet.service.answers import Refused
-from ripplet.service.feed import Feed
+from ripplet.service.encoded_feed import EncodedFeed, EncodedPart
+from ripplet.service.feed import Feed, Gone
 from ripplet.service.runtime import Runtime
 
 router = APIRouter(prefix="/v1", tags=["changes"])
@@ -21,7 +22,6 @@ EVENTS = "text/event-stream"
 PULSE = 15.0
 """Seconds after which a quiet stream says that it is still there."""
 
-_AT_ONCE = 64  # batches taken from the feed at a time
 _DESCRIBED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Batches behind `since`, in order: what moved, arrived or was removed, and whether it anchored.",
@@ -44,21 +44,30 @@ async def changes(
     says which of how many it is.
     """
     runtime: Runtime = request.app.state.runtime
-    feed = runtime.feed
+    feed, encoded = runtime.feed, runtime.encoded_feed
     begin = _begin(since, last_event_id, feed.newest)
+    feed.after(begin, 1)  # refused now, not in the middle of a stream
     if EVENTS in request.headers.get("accept", ""):
-        feed.after(begin, 1)  # refused now, not in the middle of a stream
-        feed.check_room()
-        return StreamingResponse(
-            _stream(runtime, feed, begin), media_type=EVENTS, headers={"Cache-Control": "no-store"}
-        )
-    found = feed.after(begin, limit)
-    if not found and wait:
-        feed.check_room()
+        return _Following(feed, _stream(feed, encoded, begin), EVENTS)
+    if feed.newest == begin and wait:
         with feed.following():
             await feed.wait(begin, min(wait, runtime.settings.limits.poll_seconds))
-        found = feed.after(begin, limit)
-    return StreamingResponse(_document(begin, found), media_type="application/json")
+    last = min(feed.newest, begin + limit)
+    if last > begin:
+        await encoded.part(begin + 1, 0)  # where it fails, it does so before the answer is begun
+    return _Following(feed, _document(encoded, begin, last), "application/json")
+
+
+class _Following(StreamingResponse):
+    """An answer whose reader counts as a follower until it has all of it."""
+
+    def __init__(self, feed: Feed, content: AsyncIterator[bytes], kind: str) -> None:
+        super().__init__(content, media_type=kind, headers={"Cache-Control": "no-store"})
+        self._feed = feed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._feed.following():
+            await super().__call__(scope, receive, send)
 
 
 def _begin(since: int | None, last_event_id: str | None, newest: int) -> int:
@@ -69,49 +78,48 @@ def _begin(since: int | None, last_event_id: str | None, newest: int) -> int:
     return newest if since is None else since
 
 
-def _document(since: int, found: list[Changes]) -> Iterator[bytes]:
-    """The answer piece by piece: the changes of an anchor may be more than should be held at once."""
-    yield b'{"since":%d,"next":%d,"batches":[' % (since, found[-1].sequence if found else since)
-    comma = b""
-    for batch in found:
-        for message in change_messages(batch):
-            yield comma + message
-            comma = b","
-    yield b"]}"
+async def _document(encoded: EncodedFeed, since: int, last: int) -> AsyncIterator[bytes]:
+    """The answer piece by piece: the changes of an anchor may be more than should be held at once.
 
-
-async def _stream(runtime: Runtime, feed: Feed, since: int) -> AsyncIterator[bytes]:
-    """Batches as they come, each with its number, by which the stream can be resumed."""
-    with feed.following():
-        yield b"retry: 1000\n\n"
-        while not feed.closed:
-            try:
-                found = feed.after(since, _AT_ONCE)
-            except Refused:  # a reader so slow that it was overtaken
-                yield b"event: gone\ndata: {}\n\n"
-                return
-            for batch in found:
-                async for event in _events(runtime, batch):
-                    yield event
-                since = int(batch.sequence)
-            if not found:
-                await feed.wait(since, PULSE)
-                if feed.newest == since:
-                    yield b": still here\n\n"
-
-
-async def _events(runtime: Runtime, batch: Changes) -> AsyncIterator[bytes]:
-    """The parts of a batch, one at a time as an anchor may have many; only the last has the number.
-
-    So a stream that is cut off within a batch begins it again.
+    A reader so slow that it is overtaken gets what there was; `next` says up to where that is whole.
     """
-    parts = change_messages(batch)
-    message = await runtime.read(next, parts, None)
-    while message is not None:
-        later = await runtime.read(next, parts, None)
-        yield (b"id: %d\n" % batch.sequence if later is None else b"") + _event(message)
-        message = later
+    yield b'{"since":%d,"batches":[' % since
+    reached, comma = since, b""
+    with suppress(Gone):
+        for sequence in range(since + 1, last + 1):
+            async for message, _ in _parts(encoded, sequence):
+                yield comma + message
+                comma = b","
+            reached = sequence
+    yield b'],"next":%d}' % reached
 
 
-def _event(message: bytes) -> bytes:
-    return b"event: changes\ndata: " + message + b"\n\n"
+async def _stream(feed: Feed, encoded: EncodedFeed, since: int) -> AsyncIterator[bytes]:
+    """Batches as they come, each with its number, by which the stream can be resumed.
+
+    Only the last part of a batch has the number, so that a stream that is cut off within a batch begins it again.
+    """
+    yield b"retry: 1000\n\n"
+    while not feed.closed:
+        if feed.newest == since:
+            await feed.wait(since, PULSE)
+            if feed.newest == since:
+                yield b": still here\n\n"
+            continue
+        try:
+            async for message, final in _parts(encoded, since + 1):
+                number = b"id: %d\n" % (since + 1) if final else b""
+                yield number + b"event: changes\ndata: " + message + b"\n\n"
+        except Gone:  # a reader so slow that it was overtaken
+            yield b"event: gone\ndata: {}\n\n"
+            return
+        since += 1
+
+
+async def _parts(encoded: EncodedFeed, sequence: int) -> AsyncIterator[EncodedPart]:
+    """The parts of a batch, each asked for when the one before it was taken."""
+    part, final = 0, False
+    while not final:
+        found = await encoded.part(sequence, part)
+        yield found
+        part, final = part + 1, found.last
