@@ -43,3 +43,16 @@ def test_a_gauge_is_asked_when_somebody_looks() -> None:
     metrics.gauge("level", "Of the water.", lambda: value[0])
     value[0] = 7.0
     assert "ripplet_level 7.0" in metrics.text().decode()
+
+
+def test_gauge_that_fails_is_nan_and_the_others_are_shown(caplog: pytest.LogCaptureFixture) -> None:
+    def failing() -> float:
+        raise OSError(24, "Too many open files")
+
+    metrics = Metrics()
+    metrics.gauge("broken", "Cannot be read.", failing)
+    metrics.gauge("level", "Of the water.", lambda: 3.0)
+    text = metrics.text().decode()
+    assert "ripplet_broken NaN" in text
+    assert "ripplet_level 3.0" in text
+    assert "metric failed" in caplog.text

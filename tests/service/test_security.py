@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import io
 import logging
+import socket
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -119,6 +121,36 @@ def test_names_of_this_machine_are_answered_to(service: Any, host: str) -> None:
 def test_a_name_that_was_given_is_answered_to(start: Any) -> None:
     service = start(hosts=frozenset({"graph.internal"}))
     assert service.http.get("/healthz", headers={"Host": "graph.internal:80"}).status_code == 200
+
+
+def test_second_host_header_is_refused(service: Any) -> None:
+    address = urlsplit(service.url)
+    for first, second in ((b"localhost", b"evil.example"), (b"evil.example", b"localhost"), (b"localhost",) * 2):
+        with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: %s\r\nHost: %s\r\n\r\n" % (first, second))
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "other"])
+def test_other_sites_by_sec_fetch_site_are_refused(service: Any, site: str) -> None:
+    header = {"Sec-Fetch-Site": site}
+    opened = header | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    for path in ("/", "/docs", "/v1/stats", "/static/live.js", "/healthz", "/metrics"):
+        answer = service.http.get(path, headers=header)
+        assert (answer.status_code, list(answer.json())) == (403, ["error"]), path
+    for path, status in {"/": 200, "/docs": 200, "/v1/stats": 403, "/metrics": 403}.items():
+        assert service.http.get(path, headers=opened).status_code == status, path
+    framed = opened | {"Sec-Fetch-Dest": "iframe"}
+    assert service.http.get("/", headers=framed).status_code == 403
+    before = service.runtime.model.sequence
+    assert service.http.post("/v1/edges", json={"edges": [["a", "b"]]}, headers=opened).status_code == 403
+    assert service.runtime.model.sequence == before
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_own_page_and_typed_addresses_by_sec_fetch_site_are_answered(service: Any, site: str) -> None:
+    for path in ("/", "/docs", "/v1/stats", "/static/live.js"):
+        assert service.http.get(path, headers={"Sec-Fetch-Site": site}).status_code == 200, path
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1"])

@@ -154,7 +154,10 @@ def stats(digest: bool, full: bool) -> Call:
 
 def address(vertex: Id) -> str:
     """Where a vertex is."""
-    return f"/v1/vertices/{quote(str(vertex), safe='')}"
+    part = quote(str(vertex), safe="")
+    if part in (".", ".."):  # which would be taken for a way through the address
+        part = part.replace(".", "%2E")
+    return f"/v1/vertices/{part}"
 
 
 def new_key() -> str:

@@ -65,10 +65,12 @@ class NotFiniteError(RippletError):
         super().__init__("expected finite numbers, got NaN or infinity: the vectors are damaged; see the log")
 
 
-def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A value as compact JSON; NotFiniteError where it holds a number that is none."""
-    body = to_json(value)
-    if b"NaN" in body or b"Infinity" in body:  # perhaps in a text
+def json_answer(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None, *, finite: bool = True
+) -> Response:
+    """A value as compact JSON; where a number is not finite NotFiniteError, or null where it need not be."""
+    body = to_json(value, inf_nan_mode="constants" if finite else "null")
+    if finite and (b"NaN" in body or b"Infinity" in body):  # perhaps in a text
         json.loads(body, parse_constant=_refuse_constant)
     return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from ripplet.changes import Changes
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _RECENT = 60.0
+_log = logging.getLogger("ripplet.service")
 
 
 class Metrics:
@@ -45,8 +48,16 @@ class Metrics:
         self._recent: deque[tuple[float, int, int, int, float]] = deque(maxlen=8192)
 
     def gauge(self, name: str, help: str, value: Callable[[], float]) -> None:
-        """A figure that is asked for when somebody looks."""
-        Gauge(f"ripplet_{name}", help, registry=self.registry).set_function(value)
+        """A figure that is asked for when somebody looks; NaN where it cannot be had, and the others are shown."""
+
+        def known() -> float:
+            try:
+                return value()
+            except Exception as error:
+                _log.warning("metric failed", extra={"fields": {"metric": name, "reason": str(error)}})
+                return math.nan
+
+        Gauge(f"ripplet_{name}", help, registry=self.registry).set_function(known)
 
     def applied(self, events: int, changes: Changes, seconds: float | None) -> None:
         """Count a batch; how long it took from the queue, if it came that way."""

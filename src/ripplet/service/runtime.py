@@ -8,7 +8,8 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from starlette.types import Receive
@@ -67,6 +68,7 @@ class Runtime:
             "ripplet-preparer", threads=PREPARERS, waiting=limits.queue_requests, seconds=limits.write_seconds
         )
         self._failed, self._ready = failed, ready
+        self._snapshot = (0, math.nan)  # the newest that was seen, and when it was written
         self._session: Session | None = None
         self._writer: Writer | None = None
         self._feed: Feed | None = None
@@ -282,14 +284,15 @@ class Runtime:
             say("no last snapshot", logging.WARNING, reason=str(error))
 
     def snapshot_state(self) -> tuple[int, float]:
-        """The sequence number of the newest snapshot and its age in seconds; 0 and NaN where there is none."""
+        """The sequence number of the newest snapshot and its age in seconds; 0 and NaN where there is none.
+
+        As it was last seen where the directory cannot be read now: whoever watches needs no file handle.
+        """
         snapshots = Snapshots(self.settings.state / "snapshots")
-        for sequence in snapshots.sequences:
-            try:
-                return sequence, max(0.0, time.time() - snapshots.path(sequence).stat().st_mtime)
-            except OSError:  # replaced meanwhile
-                continue
-        return 0, math.nan
+        with suppress(OSError):
+            self._snapshot = next(_written(snapshots), (0, math.nan))
+        sequence, written = self._snapshot
+        return sequence, max(0.0, time.time() - written) if sequence else math.nan
 
     @property
     def _reads_waiting(self) -> int:
@@ -322,6 +325,13 @@ class Runtime:
         gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])
         gauge("snapshot_failed", "1 where the last could not be written.", lambda: float(self.snapshot_failed))
         gauge("snapshot_age_seconds", "Since the newest snapshot.", lambda: self.snapshot_state()[1])
+
+
+def _written(snapshots: Snapshots) -> Iterator[tuple[int, float]]:
+    """The snapshots with the time each was written at, the newest first."""
+    for sequence in snapshots.sequences:
+        with suppress(FileNotFoundError):  # replaced meanwhile
+            yield sequence, snapshots.path(sequence).stat().st_mtime
 
 
 def _turned(model: KeptModel) -> Callable[[], float]:

@@ -22,6 +22,9 @@ OPEN = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
 OPEN_BELOW = ("/static/",)
 """What needs no token: whether the service lives, and the page, which holds no data of its own."""
 
+_PAGES = frozenset({"/", "/docs"})
+_OWN_SITES = frozenset({"same-origin", "none"})  # and not same-site, which is another port of this machine, too
+
 _READING_POSTS = frozenset({"/v1/vectors", "/v1/nearest", "/v1/preview"})
 
 
@@ -110,6 +113,8 @@ class Guard:
             await refused(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        if len(headers.getlist("host")) > 1:
+            return refusal(400, "Host: expected one header, got several")
         host = headers.get("host", "")
         if self.names is not None and _name(host) not in self.names:
             return refusal(421, "this service does not answer to the name in the Host header; see --allow-host")
@@ -117,6 +122,8 @@ class Guard:
         if origin is not None and origin.partition("://")[2] != host:
             return refusal(403, "requests from other sites are refused")
         path, method = scope["path"], scope["method"]
+        if headers.get("sec-fetch-site", "none") not in _OWN_SITES and not _opens_page(method, path, headers):
+            return refusal(403, "requests from other sites are refused")
         if not self.tokens or path in OPEN or path.startswith(OPEN_BELOW):
             return None
         allowed = self.tokens.allow(_bearer(headers), writing=_writes(method, path))
@@ -127,6 +134,12 @@ class Guard:
 
 def _writes(method: str, path: str) -> bool:
     return method not in ("GET", "HEAD", "OPTIONS") and path not in _READING_POSTS
+
+
+def _opens_page(method: str, path: str, headers: Headers) -> bool:
+    """Whether a browser opens a page in a window of its own: by a link on another site, say."""
+    top_level = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return top_level and method == "GET" and path in _PAGES
 
 
 def _bearer(headers: Headers) -> str | None:

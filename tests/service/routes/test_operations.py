@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import re
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,3 +87,20 @@ def test_it_lives_but_is_not_ready_while_it_recovers(start: Any, monkeypatch: py
     while service.http.get("/readyz").status_code != 200:
         time.sleep(0.005)
     assert service.edges(["a", "b"]).status_code == 200
+
+
+def test_metrics_and_stats_without_a_free_file_handle_are_answered(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    service.runtime.session.snapshot()
+    assert "ripplet_snapshot_sequence 1.0" in service.http.get("/metrics").text
+
+    def no_handle(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Path, "iterdir", no_handle)
+    text = service.http.get("/metrics")
+    assert text.status_code == 200
+    assert "ripplet_snapshot_sequence 1.0" in text.text
+    assert "ripplet_vertices 2.0" in text.text
+    assert service.http.get("/v1/stats").json()["snapshot"]["sequence"] == 1

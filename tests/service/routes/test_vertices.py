@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ripplet.client import Client, calls
 from ripplet.service.runtime import SEARCHERS
 from ripplet.service.settings import Limits
 
@@ -223,3 +225,61 @@ def test_answers_that_are_not_taken_are_bounded(start: Any) -> None:
         assert service.http.get("/v1/vertices/1").status_code == 200
     wait_until(lambda: service.runtime.answers.held == 0)
     assert service.http.post("/v1/vectors", json={"ids": [1]}).status_code == 200
+
+
+ODD = (
+    "line\nend", "a\r\nb", "\n", "a/b", "/", "//", "/a", "a/", "a//b", "a/nearest", "/nearest", "nearest", "a/../b",
+    " ", "\t", "%", "%2F", "%0A", "100%", "a?b", "a#b", "a&b=c", "a+b", "a;b", ";", "\x00", "\x7f", "é", "日本", "🙂",
+    "\ufffd", "-1", "007", "+1", "\\", "[::1]", "...", "x" * 1024,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*ODD, ".", "..", 7, -7, 10**30])
+def test_every_id_that_can_be_inserted_can_be_read_and_deleted_by_its_address(service: Any, name: Any) -> None:
+    assert service.edges([name, "r0"], [name, "r1"]).status_code == 200
+    with Client(service.url) as client:
+        assert client.vertex(name)["id"] == name
+        assert client.nearest(name, k=2)
+    kind = "text" if isinstance(name, str) else "integer"
+    address = calls.address(name)
+    if isinstance(name, str) and name not in (".", ".."):
+        assert service.http.get(address).json()["id"] == name
+        assert service.http.get(f"{address}/nearest").status_code == 200
+    assert service.http.delete(address, params={"kind": kind}).status_code == 200
+    assert name not in service.runtime.model
+    assert service.http.get(address, params={"kind": kind}).status_code == 404
+
+
+def test_address_with_escapes_that_are_not_utf8_is_refused(service: Any) -> None:
+    service.edges(["\ufffd", "r0"])
+    for path in ("/v1/vertices/%FF", "/v1/vertices/%FF?kind=text", "/v1/vertices/%FF/nearest"):
+        assert service.http.get(path).status_code == 422, path
+    assert service.http.delete("/v1/vertices/%FF").status_code == 422
+    assert "\ufffd" in service.runtime.model
+
+
+def test_vectors_that_are_not_finite_are_a_fault_and_never_in_an_answer(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start(parameters={"dim": 8, "threads": 1, "normalize": False})
+    service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
+    service.runtime.model.engine.field.vectors[:] = np.inf
+    service.edges(["new", "r0"])
+    kind = "application/vnd.apache.arrow.stream"
+    ids = {"ids": ["r0", "r1"]}
+    answers = [
+        service.http.get("/v1/vertices/r0"),
+        service.http.get("/v1/vertices/r0?kind=text"),
+        service.http.post("/v1/vectors", json=ids),
+        service.http.post("/v1/vectors", json=ids, headers={"Accept": kind}),
+        service.http.post("/v1/preview", json={"neighbours": ["r0", "r1"]}),
+        service.http.get("/v1/changes?since=1"),
+    ]
+    for answer in answers:
+        assert answer.status_code == 500, answer.request.url
+        assert "finite" in answer.json()["error"]
+    for path in ("/v1/vertices/r0/nearest", "/v1/stats", "/v1/stats?full=true", "/v1/map"):
+        answer = service.http.get(path)
+        assert answer.status_code in (200, 500), path
+        json.loads(answer.text, parse_constant=pytest.fail)
+    assert service.http.get("/v1/stats").status_code == 200

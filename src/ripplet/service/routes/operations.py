@@ -45,7 +45,7 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
     if digest:
         found = await runtime.search(reads.digest, model, receive=request.receive, seconds=_LONG)
         report["sequence"], report["digest"] = found
-    return json_answer(report)
+    return json_answer(report, finite=False)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

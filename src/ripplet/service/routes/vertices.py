@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from ripplet.events import Id
 from ripplet.io.arrow import stream_bytes
 from ripplet.service import express, reads, schemas
-from ripplet.service.answers import Refused, json_answer
+from ripplet.service.answers import NotFiniteError, Refused, json_answer
 from ripplet.service.bodies import ARROW, model_of
 from ripplet.service.runtime import Runtime
 
@@ -26,9 +26,10 @@ async def nearest(
     """The vertices of highest cosine with a vertex, best first, itself left out."""
     runtime: Runtime = request.app.state.runtime
     _check_count(runtime, k)
+    name = reads.id_in_address(id)
 
     def found() -> list[tuple[Id, float]]:
-        return runtime.model.nearest(reads.known(runtime.model, id, kind), k)
+        return runtime.model.nearest(reads.known(runtime.model, name, kind), k)
 
     sequence = runtime.model.sequence
     return json_answer({"sequence": sequence, "nearest": await runtime.search(found, receive=request.receive)})
@@ -83,6 +84,8 @@ def _as_json(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
 
 def _as_arrow(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
     """The rows of the request that are known, by number, with their vectors: ids of both kinds fit no one column."""
+    if not np.isfinite(found).all():
+        raise NotFiniteError
     rows = pa.array(np.flatnonzero(there))
     flat = pa.FixedSizeListArray.from_arrays(pa.array(found.ravel()), found.shape[1])
     table = pa.table({"row": rows, "vector": flat}).replace_schema_metadata({"sequence": str(sequence)})

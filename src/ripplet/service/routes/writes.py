@@ -56,10 +56,10 @@ async def remove_vertices(request: Request) -> Response:
 async def remove_vertex(request: Request, id: str, kind: reads.Kind = "auto") -> Response:
     """Remove one vertex with all its edges."""
     runtime: Runtime = request.app.state.runtime
-    key = checked_key(request.headers.get(KEY_HEADER))
+    name, key = reads.id_in_address(id), checked_key(request.headers.get(KEY_HEADER))
     if key is not None and (number := await runtime.prepare(runtime.session.known, key)) is not None:
         return _receipt(Written(runtime.model.unchanged(number), True), 1)
-    vertex = await runtime.prepare(reads.known, runtime.model, id, kind)
+    vertex = await runtime.prepare(reads.known, runtime.model, name, kind)
     batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
     return _receipt(await runtime.write(batch, key), len(batch))
 
