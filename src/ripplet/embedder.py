@@ -18,9 +18,10 @@ from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, plain_id
 from ripplet.graph.graph import ones
 from ripplet.locks import ReadWriteLock
 from ripplet.optimality import gaps, losses
-from ripplet.parameters import Parameters
+from ripplet.parameters import Parameters, check_storage_dir
+from ripplet.saved_state import NOT_SAVED_BY_US, check_dim
 from ripplet.search.search import Search
-from ripplet.state.files import read_arrays, write_arrays
+from ripplet.state.files import RESTORE, read_arrays, write_arrays
 from ripplet.views.base import Progress, View
 
 if TYPE_CHECKING:
@@ -303,12 +304,14 @@ class Embedder:
     @classmethod
     def load(cls, directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | None = None) -> Embedder:
         """The model that `save` wrote; it goes on exactly as the saved one would have."""
+        check_storage_dir(storage_dir)
         arrays, meta = read_arrays(directory)
         try:
+            check_dim(meta["parameters"], arrays)
             model = cls(**Parameters.from_json(meta["parameters"]), storage_dir=storage_dir)
             model._engine.restore(arrays)
-        except (KeyError, TypeError, IndexError) as error:
-            raise FormatError(f"{directory}: not a saved model of this version ({error!r})") from error
+        except NOT_SAVED_BY_US as error:
+            raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE}") from error
         return model
 
     # ------------------------------------------------------------------ as scikit-learn wants it

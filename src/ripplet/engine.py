@@ -22,6 +22,7 @@ from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
 from ripplet.rules.pending import Pending
 from ripplet.rules.ripple import RippleRule
+from ripplet.saved_state import check_state
 from ripplet.views.base import Progress
 
 LATEST = 2.0  # an anchor on its way is taken over at the latest when the graph has grown by this many times the growth
@@ -237,8 +238,10 @@ class Engine(Readable, Counts):
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Take over what `state` gave, once it is known to be sound."""
         adjacency = self.graph.adjacency
+        dim = self.field.vectors.shape[1]
+        check_state(state, dim=dim, directed=adjacency.directed, rule=self.rule, memory=self.memory)
         self.graph = Graph.from_state(
             under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
         )

@@ -28,6 +28,7 @@ from ripplet.views.spectral import SpectralView, auto_views
 
 STORAGES: dict[str, type[np.floating[Any]]] = {"auto": np.float32, "float32": np.float32, "float16": np.float16}
 AUTO_GROWTH = 0.05
+MOST_COLUMNS = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class Parameters:
         one_of("normalization", self.normalization, NORMALIZATIONS)
         check_search(self.search)
         one_of("storage", self.storage, STORAGES)
-        _whole("dim", self.dim, 1)
+        _whole("dim", self.dim, 1, MOST_COLUMNS)
         _whole("max_reads", self.max_reads, 1, 2**31 - 1)
         _whole("seed", self.seed, 0, 2**63 - 1)
         if self.depth is not None:
@@ -79,8 +80,7 @@ class Parameters:
             _flag(name, getattr(self, name))
         if self.normalize != "auto":
             _flag("normalize", self.normalize)
-        if self.storage_dir is not None and not Path(self.storage_dir).is_dir():
-            raise InvalidValueError.of("storage_dir", "a directory that exists", self.storage_dir)
+        check_storage_dir(self.storage_dir)
         for name in ("half_life", "expire_after"):
             self._check_span(name, getattr(self, name))
         self._check_views()
@@ -186,6 +186,12 @@ def _paper(given: Parameters) -> Rule:
 
 RULES: dict[str, Callable[[Parameters], Rule]] = {"ripple": _ripple, "paper": _paper}
 """Every rule by its name: how it is made of the parameters it heeds."""
+
+
+def check_storage_dir(value: str | PathLike[str] | None) -> None:
+    """Refuse a place for vectors that is not there."""
+    if value is not None and not Path(value).is_dir():
+        raise InvalidValueError.of("storage_dir", "a directory that exists", value)
 
 
 def _plain(value: Any) -> Any:

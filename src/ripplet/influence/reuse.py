@@ -72,7 +72,8 @@ class ReusedCascade(Cascade):
 
     def _drop_stale(self, graph: Graph) -> None:
         """Keep only the sets of vertices that are still there, without gaps."""
-        live = np.flatnonzero((self.owner >= 0) & (self.owner == graph.arrival[: self.owner.size]))
+        rows = min(self.owner.size, graph.arrival.size)  # a restored graph may have less room than this was saved with
+        live = np.flatnonzero((self.owner[:rows] >= 0) & (self.owner[:rows] == graph.arrival[:rows]))
         first, size = self.begin[live, 0], self.begin[live, -1] - self.begin[live, 0]
         moved = np.cumsum(size) - size
         kept = self.members[np.repeat(first - moved, size) + np.arange(int(size.sum()))]

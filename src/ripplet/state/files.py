@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +46,7 @@ def write_arrays(
     target = Path(directory).resolve()
     plain = _plain(meta)
     _check_replaceable(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(target.parent)
     _settle(target)
     fresh = _beside(target, "new")
     try:
@@ -147,8 +149,15 @@ def _settle(target: Path) -> None:
     if aside.exists() and not target.exists():
         os.replace(aside, target)
     for leftover in (fresh, aside):
-        if leftover.exists():
-            shutil.rmtree(leftover)
+        remove(leftover)
+
+
+def remove(path: Path) -> None:
+    """Remove a directory tree, a file or a link, whichever is there; a link is not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:
@@ -156,6 +165,15 @@ def _put_in_place(fresh: Path, target: Path) -> None:
         os.replace(target, _beside(target, "old"))
     os.replace(fresh, target)
     flush_directory(target.parent)
+
+
+def make_directory(directory: Path) -> None:
+    """Create a directory and its missing parents, each with a durable entry in its own parent."""
+    if directory.is_dir():
+        return
+    make_directory(directory.parent)
+    directory.mkdir(exist_ok=True)
+    flush_directory(directory.parent)
 
 
 def flush_directory(directory: Path) -> None:
@@ -191,24 +209,68 @@ def _write_array(directory: Path, name: str, array: NDArray[Any]) -> dict[str, A
 
 
 def _read_array(directory: Path, entry: dict[str, Any], mapped: bool) -> NDArray[Any]:
-    """Load one array after its size, its checksum and its manifest line agree."""
-    if not _SAFE_NAME.fullmatch(entry["file"]):
-        raise _fault(directory / MANIFEST, "plain file names", shorten(entry["file"]), RESTORE)
+    """Load one array after its size, its checksum, its header and its manifest line agree."""
     path = directory / entry["file"]
-    if not path.is_file():
-        raise _fault(path, "the array the manifest names", "no such file", RESTORE)
-    size = path.stat().st_size
+    size = _size_of_plain_file(path)
     if size != entry["bytes"]:
         raise _fault(path, f"{entry['bytes']:,} bytes", f"{size:,}", RESTORE)
     checksum = _checksum(path)
     if checksum != entry["checksum"]:
         raise _fault(path, f"checksum {entry['checksum']}", checksum, f"the file is damaged: {RESTORE}")
-    mode: Any = "r" if mapped and np.prod(entry["shape"]) else None  # nothing cannot be mapped
-    array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
-    if [array.dtype.str, list(array.shape)] != [entry["dtype"], entry["shape"]]:
+    header = _read_header(path)
+    if [header.dtype.str, list(header.shape)] != [entry["dtype"], entry["shape"]]:
         expected = f"dtype {entry['dtype']} and shape {tuple(entry['shape'])}"
-        raise _fault(path, expected, f"dtype {array.dtype.str} and shape {array.shape}", RESTORE)
+        raise _fault(path, expected, f"dtype {header.dtype.str} and shape {header.shape}", RESTORE)
+    if header.data_bytes != size - header.offset:
+        raise _fault(path, f"{header.data_bytes:,} bytes after its header", f"{size - header.offset:,}", RESTORE)
+    mode: Any = "r" if mapped and header.data_bytes else None  # an empty array cannot be mapped
+    array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
     return array
+
+
+class _Header(NamedTuple):
+    """What the header of a .npy file claims."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int  # where the data begin
+
+    @property
+    def data_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def _read_header(path: Path) -> _Header:
+    """The header of a .npy file, read by itself: what it claims is compared with the file before memory is taken."""
+    try:
+        with open(path, "rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version not in _HEADER_READERS:
+                raise ValueError(f"version {version}")
+            shape, _, dtype = _HEADER_READERS[version](file)
+            offset = file.tell()
+    except (ValueError, TypeError, SyntaxError, EOFError, RecursionError, MemoryError) as error:
+        raise _fault(path, "a .npy file", f"another ({shorten(error)})", RESTORE) from error
+    if dtype.hasobject:
+        raise _fault(path, "numbers, flags or fixed-width text", f"dtype {dtype}", RESTORE)
+    return _Header(shape, dtype, offset)
+
+
+_HEADER_READERS: dict[tuple[int, int], Callable[[BinaryIO], Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def _size_of_plain_file(path: Path) -> int:
+    """The size of a file that lies where it says; a link could lead anywhere."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        raise _fault(path, "the array the manifest names", "no such file", RESTORE) from None
+    if not stat.S_ISREG(found.st_mode):
+        raise _fault(path, "a plain file", "a link or a special file", RESTORE)
+    return found.st_size
 
 
 def _checksum(path: Path) -> str:
@@ -233,12 +295,12 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
         found = "a file" if directory.exists() else "nothing there"
         raise _fault(directory, "a directory written by Ripplet", found, "check the path")
     path = directory / MANIFEST
-    if not path.is_file():
+    if not path.is_file() or path.is_symlink():
         raise _fault(directory, f"a directory with a {MANIFEST}", "none", "check the path: Ripplet did not write this")
     text = path.read_bytes()
     try:
         manifest = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _fault(path, "JSON", f"text that is not ({error})", f"the file is damaged: {RESTORE}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _fault(path, f"the manifest of a {FORMAT} directory", shorten(manifest), "check the path")
@@ -251,4 +313,29 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
     manifest.pop("checksum", None)
     if _manifest_bytes(manifest) != text:
         raise _fault(path, "the text its checksum was made of", "another", f"the file is damaged: {RESTORE}")
+    _check_manifest(path, manifest)
     return manifest
+
+
+def _check_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    """Refuse a manifest whose checksum is right but whose values are of the wrong kind."""
+    version, meta, arrays = (manifest.get(name) for name in ("version", "meta", "arrays"))
+    whole = isinstance(version, int) and not isinstance(version, bool) and version >= 1
+    if not (whole and isinstance(manifest.get("kind"), str) and isinstance(meta, dict) and isinstance(arrays, dict)):
+        raise _fault(path, "a version, a kind, values and arrays", "others", RESTORE)
+    for name, entry in arrays.items():
+        if not isinstance(entry, dict) or not _is_entry(entry):
+            raise _fault(path, "arrays with a file, dtype, shape, bytes and checksum each", shorten(name), RESTORE)
+        if not _SAFE_NAME.fullmatch(entry["file"]):
+            raise _fault(path, "plain file names", shorten(entry["file"]), RESTORE)
+
+
+def _is_entry(entry: dict[str, Any]) -> bool:
+    """Whether a line of the manifest has all its values, each of the right kind."""
+    shape = entry.get("shape")
+    if not isinstance(shape, list) or not all(
+        isinstance(entry.get(name), str) for name in ("file", "dtype", "checksum")
+    ):
+        return False
+    numbers = (entry.get("bytes"), *shape)
+    return all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)

@@ -1,0 +1,328 @@
+"""Tamper with saved models and snapshots, checksums included, and load them: a FormatError, or a model that works.
+
+    python benchmarks/load_fuzz.py [--cases 500] [--seed 0] [--json FILE]
+
+A stranger's directory may hold anything, with checksums that fit. Each case changes some values, shapes, types or
+entries of the manifest of a small saved model. Whatever is loaded all the same must pass its own check and take
+arrivals, removals, corrections and questions. A crash ends the process; the case before it is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _fuzz_models import SESSION, save_all
+from numpy.typing import NDArray
+
+from ripplet import Embedder
+from ripplet.errors import FormatError
+from ripplet.state.files import MANIFEST, _checksum, _manifest_bytes
+from ripplet.state.model import kept_parameters, new_model
+from ripplet.state.recovery import loaded
+from ripplet.state.snapshot import Snapshots
+
+WHOLE = [-(2**63), -(2**31), -2, -1, 0, 1, 2, 7, 255, 2**15, 2**31 - 1, 2**31, 2**53, 2**62, 2**63 - 1]
+REAL = [np.nan, np.inf, -np.inf, -1.0, -0.0, 0.0, 1e-45, 1e-30, 0.5, 1.0, 1e30, 3e38, 1e300]
+ODD: list[Any] = [None, True, -1, 0, 1, 3, 2**31, 2**70, 1e308, -0.5, "", "x", "auto", "paper", "ripple", [], {}, [1]]
+DTYPES = ["<i4", "<i8", "<u8", "<f4", "<f8", "<f2", "|b1", "|u1", "<U3", ">i4", "<c16", "|O", "|V5", "<M8[s]"]
+Arrays = dict[str, NDArray[Any]]
+
+
+def strange_values(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Some cells with values that no sound state has, or that belong elsewhere."""
+    changed = array.copy()
+    flat = changed.reshape(-1)
+    for cell in random.integers(0, flat.size, int(random.choice([1, 1, 1, 2, 5]))) if flat.size else ():
+        if flat.dtype.kind == "f":
+            value = random.choice([*REAL, float(random.choice(flat))])
+        elif flat.dtype.kind == "b":
+            value = not flat[cell]
+        else:
+            near = [flat.size, flat.size - 1, int(random.choice(flat)), int(flat[cell]) + 1, int(flat[cell]) - 1]
+            limits = np.iinfo(flat.dtype)
+            value = np.clip(int(random.choice(np.array(WHOLE + near, dtype=object))), limits.min, limits.max)
+        with np.errstate(all="ignore"):
+            flat[cell] = value
+    return changed
+
+
+def flipped_bits(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Bits flipped anywhere in the values."""
+    data = bytearray(array.tobytes())
+    for _ in range(int(random.choice([1, 2, 20])) if data else 0):
+        data[random.integers(len(data))] ^= 1 << int(random.integers(8))
+    return np.frombuffer(bytes(data), array.dtype).reshape(array.shape).copy()
+
+
+def another_shape(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Fewer or more rows, none at all, other dimensions."""
+    kind = random.integers(6)
+    if kind == 0 or array.ndim == 0:
+        return array.reshape(-1)[: int(random.integers(2))].copy()
+    if kind == 1:
+        return array[: int(random.integers(len(array) + 1))].copy()
+    if kind == 2:
+        return np.concatenate([array, array[-int(random.integers(1, 4)) :]])
+    if kind == 3:
+        return array.reshape(1, *array.shape)
+    if kind == 4:
+        return array.T.copy()
+    return array.reshape(-1).copy()
+
+
+def another_type(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """The same values in another type, or with their bytes swapped."""
+    if random.integers(2):
+        return array.astype(array.dtype.newbyteorder())
+    with np.errstate(all="ignore"):
+        return array.astype(str(random.choice(["i1", "i4", "i8", "u8", "f2", "f4", "f8", "?", "U6", "c16"])))
+
+
+def another_order(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """The same values in another order, or two of them swapped."""
+    changed = array.copy()
+    if array.ndim and len(array) > 1:
+        if random.integers(2):
+            random.shuffle(changed)
+        else:
+            first, second = random.integers(0, len(array), 2)
+            changed[[first, second]] = changed[[second, first]]
+    return changed
+
+
+CHANGES = [strange_values, strange_values, strange_values, flipped_bits, another_shape, another_type, another_order]
+
+
+def tamper_with_arrays(random: np.random.Generator, directory: Path) -> str:
+    """Change one or two arrays, drop one, or exchange two; the manifest fits them again."""
+    manifest = json.loads((directory / MANIFEST).read_bytes())
+    names, done = sorted(manifest["arrays"]), []
+    arrays = {name: np.load(directory / f"{name}.npy") for name in names}
+    for _ in range(int(random.choice([1, 1, 2]))):
+        name = str(random.choice(names))
+        way = random.integers(20)
+        if way == 0:
+            arrays.pop(name, None)
+            done.append(f"drop {name}")
+        elif way == 1 and name in arrays:
+            other = str(random.choice(names))
+            arrays[name] = arrays.get(other, arrays[name])
+            done.append(f"{name} = {other}")
+        elif name in arrays:
+            change: Callable[..., NDArray[Any]] = CHANGES[random.integers(len(CHANGES))]
+            arrays[name] = change(random, arrays[name])
+            done.append(f"{change.__name__} {name}")
+    write(directory, manifest, arrays)
+    return ", ".join(done)
+
+
+def tamper_with_parameters(random: np.random.Generator, directory: Path) -> str:
+    """Give a parameter, or what lies around the parameters, another value."""
+    manifest = json.loads((directory / MANIFEST).read_bytes())
+    place = manifest["meta"]
+    if "parameters" in place and random.integers(8):
+        place = place["parameters"]
+    name = str(random.choice(sorted(place)))
+    value = ODD[random.integers(len(ODD))]
+    if random.integers(10) == 0:
+        del place[name]
+    else:
+        place[name] = value
+    (directory / MANIFEST).write_bytes(_manifest_bytes({n: v for n, v in manifest.items() if n != "checksum"}))
+    return f"parameter {name} = {value!r}"
+
+
+def tamper_with_manifest(random: np.random.Generator, directory: Path) -> str:
+    """Give an entry of the manifest another value: a name, a type, a shape, a size."""
+    manifest = json.loads((directory / MANIFEST).read_bytes())
+    del manifest["checksum"]
+    where = random.integers(3)
+    if where == 0:
+        name = str(random.choice(["format", "kind", "version", "meta", "arrays", "ripplet"]))
+        manifest[name] = ODD[random.integers(len(ODD))]
+    else:
+        array = str(random.choice(sorted(manifest["arrays"])))
+        entry = manifest["arrays"][array]
+        name = str(random.choice(sorted(entry)))
+        strange: list[Any] = [
+            *ODD,
+            "../../etc/passwd",
+            "/etc/passwd",
+            "manifest.json",
+            *DTYPES,
+            [2**62],
+            [2**40, 2**40],
+        ]
+        entry[name] = strange[random.integers(len(strange))]
+        name = f"{array}.{name}"
+    (directory / MANIFEST).write_bytes(_manifest_bytes(manifest))
+    return f"manifest {name}"
+
+
+def tamper_with_files(random: np.random.Generator, directory: Path) -> str:
+    """Give a file another header, put a link or an archive in its place, with the right size and checksum."""
+    manifest = json.loads((directory / MANIFEST).read_bytes())
+    del manifest["checksum"]
+    name = str(random.choice(sorted(manifest["arrays"])))
+    entry, path = manifest["arrays"][name], directory / f"{name}.npy"
+    kind = random.integers(4)
+    if kind == 0:
+        shape, dtype = [[2**50], [2**31, 2**31], [-1], [3]][random.integers(4)], str(random.choice(DTYPES))
+        header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+        text = header.encode().ljust(117) + b"\n"
+        path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + path.read_bytes()[128:])
+        entry["shape"], entry["dtype"] = shape, dtype
+    elif kind == 1:
+        path.unlink()
+        with open(path, "wb") as file:
+            np.savez(file, a=np.arange(3))
+    elif kind == 2:
+        path.rename(directory / "elsewhere.npy")
+        path.symlink_to(directory / "elsewhere.npy")
+    else:
+        path.unlink()
+        with open(path, "wb") as file:
+            np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+        entry["dtype"], entry["shape"] = "|O", [1]
+    entry["bytes"], entry["checksum"] = path.stat().st_size, _checksum(path)
+    (directory / MANIFEST).write_bytes(_manifest_bytes(manifest))
+    return f"file {kind} of {name}"
+
+
+WAYS = [tamper_with_arrays] * 7 + [tamper_with_parameters, tamper_with_manifest, tamper_with_files]
+
+
+def write(directory: Path, manifest: dict[str, Any], arrays: Arrays) -> None:
+    """Write arrays and a manifest that fits them, as if they had been saved so."""
+    lines = {}
+    for name, array in arrays.items():
+        path = directory / f"{name}.npy"
+        with open(path, "wb") as file:
+            np.save(file, array, allow_pickle=False)
+        lines[name] = {
+            "file": path.name,
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+            "bytes": path.stat().st_size,
+            "checksum": _checksum(path),
+        }
+    content = {name: value for name, value in manifest.items() if name != "checksum"} | {"arrays": lines}
+    (directory / MANIFEST).write_bytes(_manifest_bytes(content))
+
+
+def open_it(directory: Path) -> Embedder:
+    """The model of a directory, saved or a snapshot; of a snapshot the digest is not compared: it may be forged too."""
+    if directory.parent.name != "snapshots":
+        return Embedder.load(directory)
+    meta = kept_parameters(
+        {n: v for n, v in SESSION.items() if n not in ("threads", "anchor_lag")}, SESSION["anchor_lag"]
+    )
+    made = new_model(meta, threads=1)
+    snapshots = Snapshots(directory.parent)
+    try:
+        return loaded(snapshots, int(directory.name), lambda: made)
+    except FormatError as error:
+        if "expected digest" not in str(error):
+            raise
+    return made
+
+
+def use(model: Embedder) -> None:
+    """What anybody may do with a model that was loaded."""
+    model.check()
+    model.digest()
+    ids = model.ids
+    model.vectors(ids)
+    model.diagnostics()
+    for vertex in ids[:3]:
+        model.nearest(vertex, 5)
+        model.neighbours(vertex)
+    engine = model.engine
+    from ripplet import Batch
+    from ripplet.events import Op
+
+    time_now = engine.memory.time if engine.memory is not None else None
+    later = None if time_now is None else [time_now + 1.0] * 2
+    for number in range(8):
+        engine.apply(Batch.of(["new", f"newer{number}"], [ids[0] if ids else "old", "new"], time=later))
+    for vertex in ids[:2]:
+        engine.apply(Batch.vertices([vertex], Op.REMOVE_VERTEX))
+    if model.rule != "paper" and engine.edges:
+        engine.anchor()
+    model.check()
+    model.digest()
+
+
+def run(cases: int, seed: int, log: Callable[[str], None]) -> dict[str, Any]:
+    """Try so many cases; what came of them."""
+    outcomes: Counter[str] = Counter()
+    faults: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        saved = save_all(place)
+        for case in range(cases):
+            random = np.random.default_rng([seed, case])
+            source = saved[random.integers(len(saved))]
+            target = place / "case" / ("snapshots" if source.parent.name == "snapshots" else "models") / source.name
+            shutil.copytree(source, target, symlinks=True)
+            what = f"case {case}, {source.name}: {WAYS[random.integers(len(WAYS))](random, target)}"
+            log(what)
+            try:
+                model = open_it(target)
+            except FormatError:
+                outcomes["refused"] += 1
+            except BaseException as error:
+                faults.append(f"{what}: loading: {error!r}")
+            else:
+                try:
+                    use(model)
+                    outcomes["loaded and used"] += 1
+                except BaseException as error:
+                    faults.append(f"{what}: using: {error!r}")
+            shutil.rmtree(place / "case")
+    return {"cases": cases, "seed": seed, "outcomes": dict(outcomes), "faults": faults}
+
+
+def main() -> None:
+    """Run the cases that are asked for, and write down what came of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    began = time.monotonic()
+    with open(os.devnull if options.json is None else options.json.with_suffix(".last"), "w") as trace:
+
+        def log(what: str) -> None:  # the last line tells the case that crashed
+            trace.seek(0)
+            trace.truncate()
+            trace.write(what)
+            trace.flush()
+
+        record = run(options.cases, options.seed, log) | {"seconds": round(time.monotonic() - began, 1)}
+    if options.json is not None:
+        options.json.with_suffix(".last").unlink()
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+    for fault in record["faults"][:40]:
+        print(fault)
+    print({name: record[name] for name in ("cases", "outcomes", "seconds")}, len(record["faults"]), "faults")
+    if record["faults"]:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
