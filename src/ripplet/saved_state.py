@@ -196,9 +196,12 @@ def _check_rule(learned: Arrays, rule: Rule, rows: int, next_arrival: int) -> No
 
 def _check_coordinates(learned: Arrays, dim: int) -> None:
     """Check what a rule has learned of its views; that it fits them is checked by `Space`."""
-    for name, limit in (("tau", LARGEST_SUM), ("mu", LARGEST_COORDINATE), ("centre", LARGEST_SUM)):
+    sums, coordinates = ("tau", "centre"), ("mu", "longest")
+    for name in sums + coordinates:
+        limit = LARGEST_SUM if name in sums else LARGEST_COORDINATE
         _bounded(_column(learned, name, np.float64), name, limit)
-    _refuse((learned["tau"] < 0).any(), "tau is negative")
+    for name in ("tau", "longest"):
+        _refuse((learned[name] < 0).any(), f"{name} is negative")
     mean_degree = _scalar(learned, "mean_degree", np.float64)
     _refuse(not (np.isfinite(mean_degree) and mean_degree >= 0), "mean_degree is not a finite number")
     for name in ("ready", *(("bipartite",) if "bipartite" in learned else ())):

@@ -25,7 +25,7 @@ from ripplet._version import __version__
 from ripplet.errors import FormatError, InvalidValueError, shorten
 
 FORMAT = "ripplet"
-FORMAT_VERSION = 2  # 1: without what a model remembers of time
+FORMAT_VERSION = 3  # 1: without what a model remembers of time; 2: without the longest row of each view
 MANIFEST = "manifest.json"
 RESTORE = "restore it from a copy, or build and save it again"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
