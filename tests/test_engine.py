@@ -83,7 +83,7 @@ def test_the_counters_add_up() -> None:
     started = one.diagnostics()
     assert (started["events"], started["sequence"], started["changes"], started["anchors"]) == (len(EDGES), 0, 0, 0)
     assert (started["vertices"], started["edges"], started["unplaced"]) == (40, one.graph.adjacency.edges, 0)
-    one.arrive("new", [0, 1], None)
+    one.apply(Batch.arrival("new", [0, 1]))
     one.apply(Batch.vertices(["lonely"]))
     now = one.diagnostics()
     assert (now["events"], now["sequence"], now["unplaced"]) == (len(EDGES) + 3, 2, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ class Counts:
         self.vertices_then = self.edges_then = self.edge_events = 0  # at and since the last anchor
         self.shortened = 0  # rows scaled back to the bound since the last anchor
         self.refused = 0  # anchors whose result could not be used
+        self.spare = 0.0  # fewer vertices and edges than this surely make no anchor due; 0 where that is not known
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -61,8 +63,19 @@ class Counts:
 
         A row that had to be shortened counts like a vertex that arrived: there the local steps have lost their way.
         """
-        vertices = (len(self) + self.shortened) / max(self.vertices_then, 1) - 1
-        return max(vertices, self.edge_events / (2 * max(self.edges_then, 1)))
+        return self._growth(len(self), self.edge_events)
+
+    def _growth(self, vertices: int, edges: int) -> float:
+        by_vertices = (vertices + self.shortened) / max(self.vertices_then, 1) - 1
+        return max(by_vertices, edges / (2 * max(self.edges_then, 1)))
+
+    def may_be_due(self, vertices: int, edges: int) -> bool:
+        """Whether an anchor, or the start, may be due after at most so many vertices and changes of edges."""
+        if not self.ready:
+            enough = 2 * (self.edges + edges) >= self.start_size
+            return enough and self.with_edges() + 2 * edges >= self.start_size
+        growth = self._growth(len(self) + vertices, self.edge_events + edges)
+        return self.anchor_growth > 0 and growth >= self.anchor_growth
 
     def counters(self) -> dict[str, int]:
         """All of them by name."""
@@ -74,10 +87,13 @@ class Counts:
         self.events += events
         self.edge_events += edges
         self.changes += changes
-        self.shortened += shortened
         if not self.ready:  # the start of a model that began empty comes whether or not there are anchors
             return 2 * self.edges >= self.start_size and self.with_edges() >= self.start_size
-        return self.anchor_growth > 0 and self.growth >= self.anchor_growth
+        due = self.anchor_growth > 0 and self.growth >= self.anchor_growth
+        self.shortened += shortened  # counts from the next batch on: before a batch nobody knows how many there will be
+        room = self.anchor_growth - self.growth
+        self.spare = room * min(self.vertices_then, 2 * self.edges_then) if self.anchor_growth else inf
+        return due
 
     def _refuse(self, error: CorrectionError) -> NDArray[np.int64]:
         """Go on with the vectors as they are, after an anchor that came to nothing; the rows that it moved: none."""
@@ -87,3 +103,4 @@ class Counts:
 
     def _note_size(self) -> None:
         self.vertices_then, self.edges_then, self.edge_events, self.shortened = len(self), self.edges, 0, 0
+        self.spare = 0.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from ripplet.changes import Changes, Outcome
 from ripplet.engine import Engine
-from ripplet.errors import FormatError, InvalidValueError, UnknownVertexError
-from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, plain_id, weight_column
+from ripplet.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
+from ripplet.events import Batch, Id, IdColumn, Op, arrival_columns, as_list, id_column, plain_id, weight_column
 from ripplet.graph.graph import ones
 from ripplet.locks import ReadWriteLock
 from ripplet.optimality import gaps, losses
@@ -27,6 +28,8 @@ from ripplet.views.base import Progress, View
 if TYPE_CHECKING:
     import pandas as pd
 
+Result = TypeVar("Result")
+
 
 class Embedder:
     """Keeps a vector for every vertex of a growing graph. One writer and many readers may share it.
@@ -35,6 +38,8 @@ class Embedder:
     >>> model.add_vertex("e", ["a", "b"]).shape
     (4,)
     """
+
+    _remedy = "Load a saved model, or begin again with fit"  # once a change was interrupted
 
     def __init__(
         self,
@@ -95,8 +100,9 @@ class Embedder:
         parameters = self._parameters()
         engine = self._new_engine(parameters)
         engine.start(batch, progress)
-        with self._lock.writing():
-            self._made_with, self._engine = parameters, engine
+        with self._lock.still():
+            self._put_in_place(_made_with=parameters, _engine=engine)
+        engine.mention_loops()
         return self
 
     def partial_fit(self, edges: Any) -> Changes:
@@ -111,11 +117,15 @@ class Embedder:
 
         Without a `time` it happens at the latest time that an event had.
         """
-        with self._lock.writing():
-            if time is None:
-                return self._engine.serve_one(self._engine.arrive(vertex, neighbours, weights))
-            self._engine.apply(Batch.arrival(vertex, neighbours, weights, time))
-            return self._engine.serve_one(self._row(vertex))
+        neighbours, column, shares = arrival_columns(vertex, neighbours, weights)
+        with self._lock.still():
+            row = self._arrive(column, shares) if time is None else -1
+            if row < 0:
+                self._write(Batch.arrival(vertex, neighbours, shares, time))
+                row = self._row(vertex)
+            vector = self._engine.serve_one(row)
+            self._engine.mention_loops()
+            return vector
 
     def add_edges(self, edges: Any) -> Changes:
         """Apply edges as a batch: `partial_fit` by another name."""
@@ -138,15 +148,14 @@ class Embedder:
 
         With `gap` the changes say how much of its spectrum each view held before and after: `changes.spectrum`.
         """
-        with self._lock.writing():
-            engine = self._engine
-            possible = self.rule != "paper" and engine.edges > 0
+        with self._lock.still():
+            possible = self.rule != "paper" and self._engine.edges > 0
             best: dict[Any, float] = {}  # of the graph, which an anchor leaves alone
-            before = gaps(engine, best) if gap else []
-            moved = engine.anchor() if possible else np.empty(0, np.int64)
-            changes = engine.changed(Outcome(moved, engine.next_arrival, [], possible))
+            before = gaps(self._engine, best) if gap else []
+            moved = self._change(Engine.anchor) if possible else np.empty(0, np.int64)
+            changes = self._engine.changed(Outcome(moved, self._engine.next_arrival, [], possible))
             if gap:
-                changes.spectrum = [[found.share for found in state] for state in (before, gaps(engine, best))]
+                changes.spectrum = [[found.share for found in state] for state in (before, gaps(self._engine, best))]
             return changes
 
     # ------------------------------------------------------------------ what comes out
@@ -286,6 +295,8 @@ class Embedder:
 
     def __repr__(self) -> str:
         engine = self._engine
+        if isinstance(engine, Unusable):
+            return f"Embedder(dim={self.dim}, rule={self.rule!r}): unusable"
         return f"Embedder(dim={self.dim}, rule={self.rule!r}): {len(engine):,} vertices, {engine.edges:,} edges"
 
     def _repr_html_(self) -> str:
@@ -330,11 +341,9 @@ class Embedder:
                 raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
         parameters = Parameters(**(known | params))
         engine = self._new_engine(parameters)
-        with self._lock.writing():
-            for name, value in params.items():
-                setattr(self, name, value)
-            self._made_with, self._engine = parameters, engine
-            self._search = Search(self.search, self.threads)
+        search = Search(parameters.search, parameters.threads)
+        with self._lock.still():
+            self._put_in_place(**params, _made_with=parameters, _engine=engine, _search=search)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -354,7 +363,7 @@ class Embedder:
 
     def _new_engine(self, parameters: Parameters) -> Engine:
         """An empty engine. A subclass may make one of another kind: all that is asked of it are its methods."""
-        engine = Engine(
+        return Engine(
             parameters.new_graph(),
             parameters.new_rule(),
             parameters.dim,
@@ -364,12 +373,56 @@ class Embedder:
             directory=parameters.storage_dir,
             memory=parameters.new_memory(),
         )
-        engine.aside = self._lock.aside
-        return engine
+
+    def _put_in_place(self, **parts: Any) -> None:
+        """Have another engine and what belongs to it, all at once, as the one who writes."""
+        self._lock.run_exclusively(lambda: vars(self).update(parts))
 
     def _apply(self, batch: Batch) -> Changes:
-        with self._lock.writing():
-            return self._engine.changed(self._engine.apply(batch))
+        with self._lock.still():
+            outcome = self._write(batch)  # which may put another engine in place
+            changes = self._engine.changed(outcome)
+            self._engine.mention_loops()
+            return changes
+
+    def _write(self, batch: Batch) -> Outcome:
+        """Apply a batch, as the one who writes. Readers see the state before it until it is complete."""
+        engine = self._engine
+        if engine.may_anchor(batch):
+            return self._change(lambda copy: copy.apply(batch))
+        try:
+            prepared = engine.prepare(batch)
+            outcome = self._lock.run_exclusively(partial(self._complete, engine, engine.step, batch, prepared))
+            engine.follow_up()
+        except BaseException as error:
+            self._give_up(engine, error)
+            raise
+        return outcome
+
+    def _arrive(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
+        """Apply an arrival the short way, as the one who writes; its row, −1 where there is none."""
+        engine = self._engine
+        return self._lock.run_exclusively(partial(self._complete, engine, engine.arrive, names, weights))
+
+    def _complete(self, engine: Engine, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Do a step of an engine that readers are kept from; where it is left incomplete, nobody gets to see that."""
+        try:
+            return work(*arguments)
+        except BaseException as error:
+            self._give_up(engine, error)
+            raise
+
+    def _change(self, work: Callable[[Engine], Result]) -> Result:
+        """Have a copy of the state changed, which takes long, as the one who writes; then put it in its place."""
+        engine = self._engine.clone()
+        result = work(engine)
+        self._put_in_place(_engine=engine)
+        return result
+
+    def _give_up(self, engine: Engine, error: BaseException) -> None:
+        """Refuse every further use if a change has been left incomplete."""
+        if engine.changing:
+            self._engine = cast(Engine, Unusable(error, self._remedy))
 
     def _all(self) -> tuple[IdColumn, NDArray[np.float32]]:
         """All names and their vectors, in order of arrival."""
@@ -394,6 +447,20 @@ class Embedder:
         if vector.shape != (self.dim,) or not np.isfinite(vector).all():
             raise InvalidValueError.of("vertex", f"an id or a vector of {self.dim} finite numbers", vertex)
         return vector
+
+
+class Unusable:
+    """Stands in the place of an engine whose last change was interrupted: whatever is asked of it is refused."""
+
+    def __init__(self, reason: BaseException, remedy: str) -> None:
+        self._reason, self._remedy = reason, remedy
+
+    def __getattr__(self, name: str) -> NoReturn:
+        message = f"the model is unusable: a change was interrupted ({self._reason!r}) and left it incomplete"
+        raise StateError(f"{message}. {self._remedy}.") from self._reason
+
+    def __len__(self) -> NoReturn:
+        self.__getattr__("__len__")
 
 
 def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | None = None) -> Embedder:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable
+from copy import copy, deepcopy
 from os import PathLike
 from typing import Any, cast
 
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from ripplet.changes import Outcome
 from ripplet.counts import COUNTERS, Counts
 from ripplet.digest import Copy, Held, digest
-from ripplet.events import Batch, Id, arrival_columns, as_list
+from ripplet.events import Batch, Id, IdColumn
 from ripplet.forgetting.memory import Memory, hashed
+from ripplet.graph.foresight import growth_by
 from ripplet.graph.graph import Delta, Graph, joined, under
+from ripplet.graph.rehearsal import check_batch
 from ripplet.readable import Readable, Rows
-from ripplet.rules.anchor import Aside, CorrectionError
+from ripplet.rules.anchor import CorrectionError, TakeOver
 from ripplet.rules.base import Rule
 from ripplet.rules.field import Field
 from ripplet.rules.pending import Pending
@@ -46,7 +48,7 @@ class Engine(Readable, Counts):
     ) -> None:
         self.graph, self.rule, self.memory = graph, rule, memory
         self.field = Field(graph, dim, rule.precision, directory)
-        self.aside: Aside = nullcontext  # set by whoever keeps readers out while a batch is applied
+        self.changing = False  # whether a change has been begun and is not complete: what there is must not be used
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
         self.anchor_lag = anchor_lag  # batches between the one that makes an anchor due and the one that takes it over
         self.pending: Pending | None = None
@@ -63,36 +65,96 @@ class Engine(Readable, Counts):
         if self.graph.adjacency.edges:
             self.rule.start(self.field, progress)
         self._note_size()
-        self.graph.mention_loops()
 
     def apply(self, batch: Batch) -> Outcome:
-        """Apply a batch: all of it, or, where it is refused, nothing of it."""
-        first_new, anchors = self.graph.next_arrival, self.anchors
+        """Apply a batch: all of it, or, where it is refused, nothing of it. Nobody may read meanwhile."""
+        outcome = self.step(batch, self.prepare(batch))
+        self.follow_up()
+        return outcome
+
+    def prepare(self, batch: Batch) -> TakeOver | CorrectionError | None:
+        """Work out, if a batch is to take over an anchor, what all vectors will be before it. Readers may go on.
+
+        The error, where the anchor came to nothing.
+        """
+        pending = self.pending
+        if pending is None or not self._takes_over(pending):
+            return None
+        check_batch(self.graph, batch)
+        self.changing = True  # the correction is used up: there is no second time
+        try:
+            prepared = pending.prepare(cast(RippleRule, self.rule), self.field, self.change_threshold)
+        except CorrectionError as error:
+            return error
+        self.field.expect(2 * len(batch), prepared.rows)
+        return prepared
+
+    def step(self, batch: Batch, prepared: TakeOver | CorrectionError | None = None) -> Outcome:
+        """Apply a batch in the coordinates prepared for it. Nobody may read meanwhile; then `follow_up` is to come."""
+        first_new, steps = self.graph.next_arrival, self._steps(batch)
         self.field.expect(2 * len(batch))
-        moved, removed, edges = self._move(self._steps(batch), first_new)
+        self.changing = True
+        anchors = self.anchors
+        if prepared is not None:
+            self.pending = None
+        if isinstance(prepared, CorrectionError):
+            self._refuse(prepared)
+        elif prepared is not None:
+            cast(RippleRule, self.rule).adopt(self.field, prepared)
+            self.anchors += 1
+        moved, removed, edges = self._move(steps, first_new)
         due = self._count(self._events(batch), edges, moved.size + len(removed), self.rule.shortened)
-        corrected = self._correct(due, moved)
-        if corrected is not None:
-            moved = _either(moved, corrected, self.graph.rows)
+        if self.pending is not None:
+            self.pending.note(moved, self.field)
+        corrected = self._correct() if due and self.pending is None else None
+        for rows in (corrected, prepared.moved if isinstance(prepared, TakeOver) else None):
+            moved = moved if rows is None else _either(moved, rows, self.graph)
         if not self.graph.adjacency.edges:
             self.rule.reset(self.field)
-            self.pending = None
-        self.graph.mention_loops()
+            self.pending, self.spare = None, 0.0
+        self.changing = self.pending is not None and self.pending.correction is None
         return Outcome(moved, first_new, removed, self.anchors > anchors)
 
-    def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
-        """Apply one arrival, in one kernel call where the rule has one; its row."""
-        neighbours, column, shares = arrival_columns(vertex, neighbours, weights)
-        row, edges, changed = -1, 0, 0
-        if self.memory is None and self.pending is None and not self.anchor_lag:  # they have to know what it did
-            row, edges, changed = self.rule.arrive(self.field, column, shares, self.sequence + 1)
-        if row < 0:
-            self.apply(Batch.arrival(vertex, neighbours, weights))
-            return self.graph.ids.find_one(as_list(column)[0])
-        if self._count(len(neighbours), edges, changed, self.rule.shortened):
+    def follow_up(self) -> None:
+        """Begin the anchor that the last batch made due, in the background. Readers may go on."""
+        if self.changing and self.pending is not None:
+            self.pending.begin(cast(RippleRule, self.rule), self.field)
+            self.changing = False
+
+    def arrive(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
+        """Let the first of `names` arrive with edges to the others, in one kernel call; its row.
+
+        −1, with nothing done, where it has to be applied as a batch. Nobody may read meanwhile.
+        """
+        if self.memory is not None or self.pending is not None or self.anchor_lag or len(names) >= self.spare:
+            return -1
+        self.changing = True
+        row, edges, changed = self.rule.arrive(self.field, names, weights, self.sequence + 1)
+        if row >= 0 and self._count(len(names) - 1, edges, changed, self.rule.shortened):
             self.anchor()
-        self.graph.mention_loops()
+        self.changing = False
         return row
+
+    def may_anchor(self, batch: Batch) -> bool:
+        """Whether a batch may make an anchor due that is worked out before the batch is complete."""
+        if (self.ready and self._in_background()) or (self.pending is not None and not self._takes_over(self.pending)):
+            return False
+        if 2 * len(batch) < self.spare and batch.op is None and self.memory is None:
+            return False
+        vertices, edges = growth_by(self.graph, batch)
+        return self.may_be_due(vertices, edges + (0 if self.memory is None else self.memory.expiring(batch)))
+
+    def clone(self) -> Engine:
+        """An engine in the same state, which shares nothing with this one that either changes."""
+        other = copy(self)
+        other.graph, other.rule, other.memory = self.graph.copy(), self.rule.copy(), deepcopy(self.memory)
+        other.field = self.field.copy(other.graph)
+        other.pending = None if self.pending is None else self.pending.copy()
+        return other
+
+    def mention_loops(self) -> None:
+        """Warn of self-loops, once. For the caller, when all is done: a warning may be made an error."""
+        self.graph.mention_loops()
 
     def _steps(self, batch: Batch) -> Iterable[Delta]:
         """What a batch does to the graph; where edges grow old, the last step is the removal of those that did."""
@@ -110,40 +172,29 @@ class Engine(Readable, Counts):
             min(self.edges_then, self.graph.adjacency.scale.live)
         )  # what has faded is no graph to grow
 
-    def _correct(self, due: bool, moved: Rows) -> Rows | None:
-        """Correct all vectors if it is time, or begin to in the background; the rows that moved, None if none could."""
-        corrected = None
-        if self.pending is not None:
-            self.pending.note(moved, self.field)
-            if self.sequence >= self.pending.until or self.growth >= LATEST * self.anchor_growth:
-                corrected = self._take_over(self.pending)
-        if not due or self.pending is not None:
-            return corrected
-        if not (self.anchor_lag and self.rule.ready and isinstance(self.rule, RippleRule)):
-            return self.anchor()
-        with self.aside():
-            self.pending = Pending.begin(self.rule, self.field, self.sequence, self.anchor_lag)
-        self._note_size()
-        return corrected
+    def _takes_over(self, pending: Pending) -> bool:
+        """Whether the next batch takes over an anchor on its way."""
+        return self.sequence + 1 >= pending.until or self.growth >= LATEST * self.anchor_growth
 
-    def _take_over(self, pending: Pending) -> Rows:
-        """Correct all vectors by the anchor that was begun some batches ago; waits for it if need be."""
-        self.pending = None
-        try:
-            moved = pending.take_over(cast(RippleRule, self.rule), self.field, self.change_threshold, self.aside)
-        except CorrectionError as error:
-            return self._refuse(error)
-        self.anchors += 1
-        return moved
+    def _in_background(self) -> bool:
+        return self.anchor_lag > 0 and isinstance(self.rule, RippleRule)
+
+    def _correct(self) -> Rows | None:
+        """Correct all vectors, or note that this is to be begun in the background; the rows that moved, if they did."""
+        if not (self.rule.ready and self._in_background()):
+            return self.anchor()
+        self.pending = Pending(self.sequence, self.sequence + self.anchor_lag)
+        self._note_size()
+        return None
 
     def anchor(self) -> Rows:
         """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
         self.pending = None  # what it would bring is brought now
         try:
             if self.rule.ready:
-                moved = self.rule.anchor(self.field, self.sequence, self.change_threshold, self.aside)
+                moved = self.rule.anchor(self.field, self.sequence, self.change_threshold)
             else:
-                self.rule.start(self.field, aside=self.aside)
+                self.rule.start(self.field)
                 moved = np.flatnonzero(self.field.placed)
         except CorrectionError as error:
             moved = self._refuse(error)
@@ -256,13 +307,14 @@ class Engine(Readable, Counts):
             setattr(self, name, value)
         pending = under("pending_", state)
         self.pending = Pending.from_state(pending, cast(RippleRule, self.rule), self.field) if pending else None
+        self.spare = 0.0
 
 
-def _either(some: Rows, others: Rows, rows: int) -> Rows:
-    """The rows in one list or the other; by marking them, because sorting or hashing so many keeps readers waiting."""
-    marked = np.zeros(rows, bool)
+def _either(some: Rows, others: Rows, graph: Graph) -> Rows:
+    """The rows in use in one list or the other; marked, because sorting or hashing so many keeps readers waiting."""
+    marked = np.zeros(graph.rows, bool)
     marked[some] = marked[others] = True
-    return np.flatnonzero(marked)
+    return np.flatnonzero(marked & (graph.arrival[: graph.rows] >= 0))
 
 
 def _edges_changed(delta: Delta) -> int:

@@ -1,11 +1,24 @@
-"""One writer, many readers."""
+"""One writer, many readers, and nothing stays held when somebody is interrupted.
+
+Python may raise KeyboardInterrupt between any two steps, so that code in Python cannot be sure to release what it has
+acquired. A `with` statement over a lock that is written in C can. Everything here that keeps others waiting is such a
+lock, held by such a statement:
+
+- Every thread that reads has a lock of its own, `inside`, which it holds while it reads.
+- A writer holds `_gate`, then takes each reader's `inside` once: the readers that were there have gone.
+- A reader that finds the gate closed waits for it, and holds its `queued` meanwhile. The next writer takes each
+  reader's `queued` once before it closes the gate: the readers that waited go first.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar, cast
+from weakref import ref
+
+Result = TypeVar("Result")
 
 
 class ReadWriteLock:
@@ -17,155 +30,84 @@ class ReadWriteLock:
 
     def __init__(self) -> None:
         self._one_writer = threading.Lock()
-        self._state = threading.Lock()
-        self._changed = threading.Condition(self._state)
-        self._readers = 0
-        self._writing = False
-        self._writers_waiting = 0
-        self._readers_waiting = 0
-        self._passes = 0  # readers that may go before the next writer
-        self._asking: list[Callable[[], None]] = []  # readers that are told when it is their turn
-        self._reader, self._writer = _Reader(self), _Writer(self)
+        self._gate = threading.Lock()
+        self._registering = threading.Lock()
+        self._readers: tuple[ref[_Reader], ...] = ()  # of threads that have read and still live
+        self._mine = threading.local()
 
-    def reading(self) -> AbstractContextManager[None]:
-        """Hold off writers meanwhile."""
-        return self._reader
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Be alone meanwhile."""
-        return self._writer
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Within `writing`: let readers in, but no other writer, around long work that changes nothing yet."""
-        if not self._writing:
-            yield
-            return
-        self.end_writing()
-        try:
-            yield
-        finally:
-            self.begin_writing()
-
-    def still(self) -> AbstractContextManager[bool]:
-        """Have nobody write, nor be aside in the middle of it, meanwhile: for what is looked at as a whole."""
+    def still(self) -> AbstractContextManager[Any]:
+        """Keep other writers out meanwhile: what is looked at stays as it is, and readers go on."""
         return self._one_writer
 
-    def begin_reading(self) -> None:
-        """Wait until nobody writes, and until it is a reader's turn."""
-        with self._state:
-            if self._writing or self._writers_waiting:
-                self._wait_to_read()
-            self._readers += 1
+    def run_exclusively(self, work: Callable[[], Result]) -> Result:
+        """Do something while nobody reads. For the one who writes: within `still`."""
+        for known in self._readers:
+            if (reader := known()) is not None:
+                with reader.queued:
+                    pass
+        with self._gate:
+            for known in self._readers:
+                if (reader := known()) is not None:
+                    with reader.inside:
+                        pass
+            return work()
+
+    def reading(self) -> AbstractContextManager[Any]:
+        """Keep writers from changing anything meanwhile. Within another of the same thread it does nothing."""
+        reader = self._reader()
+        return threading.Lock() if reader.is_inside() else reader.entry
 
     def try_reading(self) -> bool:
-        """Begin to read if nobody writes or waits to; else leave it, and say so."""
-        with self._state:
-            free = not (self._writing or self._writers_waiting)
-            self._readers += free
-            return free
-
-    def ask_to_read(self, granted: Callable[[], None]) -> None:
-        """Have `granted` called, by whatever thread, once it is a reader's turn; the reading has begun for it then."""
-        with self._state:
-            if self._writing or self._writers_waiting:
-                self._asking.append(granted)
-                return
-            self._readers += 1
-        granted()
-
-    def _wait_to_read(self) -> None:
-        self._readers_waiting += 1
-        try:
-            while self._writing or (self._writers_waiting and not self._passes):
-                self._changed.wait()
-        finally:  # also when interrupted: a pass that nobody takes would keep writers out for ever
-            self._readers_waiting -= 1
-            self._passes = min(max(self._passes - 1, 0), self._readers_waiting)
-            self._wake()
+        """Begin to read if nobody writes or waits to, until `end_reading` by the same thread; whether it has begun."""
+        reader = self._reader()
+        reader.inside.acquire()
+        if not self._gate.locked():
+            return True
+        reader.inside.release()
+        return False
 
     def end_reading(self) -> None:
-        """Let a writer in behind the last reader."""
-        with self._state:
-            self._readers -= 1
-            if not self._readers:
-                self._wake()
+        """Let writers in again, after `try_reading`."""
+        self._reader().inside.release()
 
-    def begin_writing(self) -> None:
-        """Wait until nobody reads or writes, and until the readers whose turn it is have had it."""
+    def _reader(self) -> _Reader:
+        """What this thread reads with."""
         try:
-            with self._state:
-                self._wait_to_write()
-        except BaseException:  # interrupted: readers may have been waiting for this writer
-            with self._state:
-                asking = self._admit()
-            _tell(asking)
-            raise
+            return cast(_Reader, self._mine.reader)
+        except AttributeError:
+            return self._register()
 
-    def _wait_to_write(self) -> None:
-        self._writers_waiting += 1
+    def _register(self) -> _Reader:
+        reader = _Reader(self._gate)
+        with self._registering:
+            living = (known for known in self._readers if known() is not None)
+            self._readers = (*living, ref(reader))
+        self._mine.reader = reader
+        return reader
+
+
+class _Reader:
+    """What one thread reads with."""
+
+    def __init__(self, gate: threading.Lock) -> None:
+        self.inside, self.queued = threading.RLock(), threading.Lock()
+        self.is_inside: Callable[[], bool] = cast(Any, self.inside)._is_owned
+        self.entry = _entry(gate, self.inside, self.queued)
+
+
+def _entry(gate: Any, inside: Any, queued: Any) -> AbstractContextManager[Any]:
+    """A context manager that is left by a function in C, which no interrupt comes before."""
+
+    def enter(_: object) -> None:
         try:
-            while self._writing or self._readers or self._passes:
-                self._changed.wait()
-            self._writing = True
-        finally:
-            self._writers_waiting -= 1
-
-    def end_writing(self) -> None:
-        """Let everybody in, those who waited to read first."""
-        with self._state:
-            self._writing = False
-            self._passes = self._readers_waiting
-            asking = self._admit()
-        _tell(asking)
-
-    def _admit(self) -> list[Callable[[], None]]:
-        """Wake those who wait and, unless somebody writes, begin to read for those who asked: they are to be told."""
-        asking: list[Callable[[], None]] = []
-        if not self._writing:
-            asking, self._asking = self._asking, asking
-        self._readers += len(asking)
-        self._wake()
-        return asking
-
-    def _wake(self) -> None:
-        if self._readers_waiting or self._writers_waiting:
-            self._changed.notify_all()
-
-
-def _tell(asking: list[Callable[[], None]]) -> None:
-    for granted in asking:
-        granted()
-
-
-class _Held(AbstractContextManager[None]):
-    def __init__(self, lock: ReadWriteLock) -> None:
-        self.lock = lock
-
-
-class _Reader(_Held):
-    def __enter__(self) -> None:
-        self.lock.begin_reading()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.lock.end_reading()
-
-
-class _Writer(_Held):
-    def __enter__(self) -> None:
-        self.lock._one_writer.acquire()
-        try:
-            self.lock.begin_writing()
+            inside.acquire()
+            if gate.locked():
+                inside.release()
+                with queued, gate:
+                    inside.acquire()
         except BaseException:
-            self.lock._one_writer.release()
+            if inside._is_owned():
+                inside.release()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.lock.end_writing()
-        finally:
-            self.lock._one_writer.release()
+    return cast(AbstractContextManager[Any], type("_Entry", (), {"__enter__": enter, "__exit__": inside.__exit__})())

@@ -112,7 +112,9 @@ class Session:
             group = Group(self.model, self._journal)
             for entry in entries:
                 group.consider(entry if isinstance(entry, Entry) else Entry(entry))
-            return self._commit(group)
+            answers = self._commit(group)
+            self.model.mention_loops()  # last: a warning may be made an error
+            return answers
 
     def known(self, key: str) -> int | None:
         """The sequence number that the batch with this key got; None where there was none of late."""
@@ -182,14 +184,13 @@ class Session:
             else:  # nobody waits for its changes
                 self._unpublished.pop(source.name, None)
                 self._published[source.name] = self._journal.last + len(reads)
-            done = [changes for changes in self._commit(group) if isinstance(changes, Changes)]
-            if sinks:
-                self._unpublished.setdefault(source.name, []).extend(done)
+            done = self._commit(group, source.name if sinks else None)
         if done:
             self._publish(source.name, sinks)
             source.acknowledge(reads[len(done) - 1].position)
         if failure is not None:
             raise failure
+        self.model.mention_loops()
 
     def _publish(self, source: str, sinks: Sequence[ChangeSink]) -> None:
         """Hand over what the sinks have not got; what they do not take is kept for the next time."""
@@ -233,7 +234,7 @@ class Session:
             self._closed = True
             try:
                 self._writer.close()
-                if self._published and not self._journal.doubtful:
+                if self._published and self._failure is None and not self._journal.doubtful:
                     self._journal.append([], self._published)
             finally:
                 self._journal.close()
@@ -249,25 +250,45 @@ class Session:
 
     # ------------------------------------------------------------------ inside
 
-    def _commit(self, group: Group) -> list[Changes | RippletError]:
+    def _commit(self, group: Group, source: str | None = None) -> list[Changes | RippletError]:
+        """Put a group on disk, apply it and tell of it; the changes of a source are kept for its sinks.
+
+        Whatever is raised on the way ends the session, unless nothing has got to the disk: memory, disk and those who
+        were told may no longer agree.
+        """
+        before, failures = self._journal.last, list[Exception]()
+
+        def tell(entry: Entry, changes: Changes) -> None:
+            if source is not None:
+                self._unpublished.setdefault(source, []).append(changes)
+            failures.extend(self._tell(entry, changes))
+
         try:
-            answers = group.commit(dict(self._published))
+            answers = group.commit(dict(self._published), tell)
         except BaseException as error:
-            if self._journal.doubtful or self._journal.last != self.model.sequence:
+            refused = isinstance(error, StateError) and self._journal.last == before
+            if self._journal.doubtful or not refused:
                 self._failure = error
             raise
-        finally:
-            self._tell(group.applied)
+        if failures:
+            raise failures[0]
         events, edges = self.model.engine.events, self.model.engine.edges
         if events - self._kept_events >= max(self.snapshot_every, edges // 10) and not self._writer.busy:
             with suppress(MemoryError):  # the batch is safe; there will be another occasion
                 self._begin_snapshot()
         return answers
 
-    def _tell(self, applied: list[tuple[Entry, Changes]]) -> None:
-        for entry, changes in applied:
-            for listener in self._listeners:
+    def _tell(self, entry: Entry, changes: Changes) -> list[Exception]:
+        """Tell every listener of a batch; what listeners raised."""
+        failures: list[Exception] = []
+        for listener in self._listeners:
+            try:
                 listener(entry, changes)
+            except MemoryError:
+                raise
+            except Exception as error:
+                failures.append(error)
+        return failures
 
     def _begin_snapshot(self) -> Any:
         self._kept_events = self.model.engine.events

@@ -94,7 +94,6 @@ class OnShards(Embedder):
     def _new_engine(self, parameters: Parameters) -> Engine:
         crew = LocalCrew(self.shards, lambda number: Shard(number, self.shards, parameters))
         engine = ClusterEngine(crew, parameters)
-        engine.aside = self._lock.aside
         return cast(Engine, engine)
 
 

@@ -52,7 +52,6 @@ class FrailCrew(LocalCrew):
 class OnFrailShards(Embedder):
     def _new_engine(self, parameters: Parameters) -> Engine:
         engine = LastingEngine(FrailCrew(2, lambda number: Shard(number, 2, parameters)), parameters)
-        engine.aside = self._lock.aside
         return cast(Engine, engine)
 
     @property

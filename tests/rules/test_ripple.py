@@ -169,6 +169,7 @@ def test_a_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch
     anchors = 0
     for _ in range(12):
         anchors += model.partial_fit(edges(100)).anchored
+    rule = model._engine.rule
     assert rule.traits.mean_degree >= DENSE_GRAPH
     assert len(rule.space.views) == min(dim, 2)
     assert len(calls) == 1 < anchors

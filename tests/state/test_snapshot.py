@@ -51,7 +51,7 @@ def test_a_copy_does_not_see_what_comes_later(tmp_path: Path) -> None:
     model = Embedder(dim=3, start_size=6, threads=1)
     model._engine = one
     model.partial_fit([(50, 1), (51, 2)])
-    assert copy.digest() == digest != one.digest()
+    assert copy.digest() == digest != model.digest()
     assert copy.sequence == 6
 
 

@@ -9,36 +9,34 @@ from numpy.typing import NDArray
 
 from ripplet.cluster.crew import Crew
 from ripplet.cluster.ground import Ground, copied
-from ripplet.rules.anchor import Aside, settle
+from ripplet.rules.anchor import settle
 from ripplet.rules.ripple import RippleRule, learned
 from ripplet.views.base import Basis, Progress
 
 Rows = NDArray[np.int64]
 
 
-def anchor(crew: Crew, rule: RippleRule, sequence: int, threshold: float, aside: Aside) -> list[Rows]:
+def anchor(crew: Crew, rule: RippleRule, sequence: int, threshold: float) -> list[Rows]:
     """Correct all vectors, turned so that on the whole they are served as before; by shard, which rows moved further.
 
     The coordinates that the rule has then are to be told to the shards.
     """
     with Ground(crew, rule.dim, rule.precision) as ground:
-        with aside():
-            vectors: Any = ground.vectors
-            traits, space, bases = rule.next_bases(ground, vectors, sequence, copied)
-            pieces = _pieces(bases)
-            settle(space, bases, ground.add_up("agreement", pieces=pieces, learned=learned(traits, space)))
-            new: dict[str, Any] = {"pieces": pieces, "learned": learned(traits, space)}
-            moved = crew.get(ground.ask("apart", **new, threshold=threshold))
+        vectors: Any = ground.vectors
+        traits, space, bases = rule.next_bases(ground, vectors, sequence, copied)
+        pieces = _pieces(bases)
+        settle(space, bases, ground.add_up("agreement", pieces=pieces, learned=learned(traits, space)))
+        new: dict[str, Any] = {"pieces": pieces, "learned": learned(traits, space)}
+        moved = crew.get(ground.ask("apart", **new, threshold=threshold))
         crew.get(ground.ask("keep", **new))
     rule.take(traits, space)
     return moved
 
 
-def start(crew: Crew, rule: RippleRule, progress: Progress | None, aside: Aside) -> None:
+def start(crew: Crew, rule: RippleRule, progress: Progress | None) -> None:
     """Embed the graph from nothing; the coordinates that the rule has then are to be told to the shards."""
     with Ground(crew, rule.dim, rule.precision) as ground:
-        with aside():
-            traits, space, bases = rule.first_bases(ground, ground.rows, progress)
+        traits, space, bases = rule.first_bases(ground, ground.rows, progress)
         crew.get(ground.ask("keep", pieces=_pieces(bases), learned=learned(traits, space)))
     rule.take(traits, space)
 

@@ -6,8 +6,7 @@ The driver knows how many vertices and edges there are, the coordinates, and who
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -23,11 +22,11 @@ from ripplet.cluster.reads import Reads
 from ripplet.cluster.routing import Ends, enter, interned, waves
 from ripplet.cluster.steps import Steps
 from ripplet.errors import SelfLoopWarning
-from ripplet.events import Batch, Id, IdColumn, Op, arrival_columns, as_list, id_column, take
+from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, take
 from ripplet.graph.graph import ones, under
 from ripplet.graph.rehearsal import check_batch
 from ripplet.parameters import Parameters
-from ripplet.rules.anchor import Aside, CorrectionError
+from ripplet.rules.anchor import CorrectionError
 from ripplet.rules.field import Field
 from ripplet.rules.ripple import RippleRule
 from ripplet.views.base import Progress
@@ -45,8 +44,8 @@ class ClusterEngine(Reads):
     def __init__(self, crew: Crew, parameters: Parameters) -> None:
         self.crew, self.parameters = crew, parameters
         self.anchor_growth, self.start_size = parameters.growth, parameters.first_start
-        self.aside: Aside = nullcontext
         self.anchor_lag = 0
+        self.changing = False  # a change that fails is undone by whoever outlives shards
         self._warned = False
         self.rule = cast(RippleRule, self.parameters.new_rule())  # for its coordinates: the rows are elsewhere
         self.next_arrival = self.loops = self._vertices = self._edges = 0
@@ -58,7 +57,6 @@ class ClusterEngine(Reads):
         """Take in a batch as the initial graph and embed it from nothing."""
         check_batch(self.known, batch)
         self.surely(partial(ClusterEngine._take_in, batch=batch, progress=progress))
-        self._mention_loops()
 
     def _take_in(self, batch: Batch, progress: Progress | None) -> None:
         self._move(batch, self.next_arrival)
@@ -70,9 +68,21 @@ class ClusterEngine(Reads):
     def apply(self, batch: Batch) -> Outcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
         check_batch(self.known, batch)
-        outcome = self.surely(partial(ClusterEngine._apply, batch=batch))
-        self._mention_loops()
-        return outcome
+        return self.surely(partial(ClusterEngine._apply, batch=batch))
+
+    def prepare(self, batch: Batch) -> None:
+        """Nothing is worked out before a batch: anchors are not worked out in the background here."""
+
+    def step(self, batch: Batch, prepared: None = None) -> Outcome:
+        """Apply a batch. Nobody may read meanwhile."""
+        return self.apply(batch)
+
+    def follow_up(self) -> None:
+        """Nothing is begun after a batch."""
+
+    def may_anchor(self, batch: Batch) -> bool:
+        """Whether a batch may make an anchor due."""
+        return False
 
     def _apply(self, batch: Batch) -> Outcome:
         first_new, anchors = self.next_arrival, self.anchors
@@ -86,11 +96,9 @@ class ClusterEngine(Reads):
             self._teach()
         return Outcome(moved, first_new, removed, self.anchors > anchors)
 
-    def arrive(self, vertex: Id, neighbours: Sequence[Id], weights: Any) -> int:
-        """Apply one arrival; its row."""
-        neighbours, column, _ = arrival_columns(vertex, neighbours, weights)
-        self.apply(Batch.arrival(vertex, neighbours, weights))
-        return int(self.find_all(take(column, slice(1)))[0])
+    def arrive(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
+        """There is no short way for one arrival: it has to be applied as a batch."""
+        return -1
 
     def anchor(self) -> Rows:
         """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
@@ -113,7 +121,7 @@ class ClusterEngine(Reads):
     def _corrected(self) -> Rows:
         if self.ready:
             threshold, shards = self.parameters.change_threshold, self.crew.size
-            parts = anchor.anchor(self.crew, self.rule, self.sequence, threshold, self.aside)
+            parts = anchor.anchor(self.crew, self.rule, self.sequence, threshold)
             self._teach()
             return np.concatenate([rows * shards + shard for shard, rows in enumerate(parts)])
         self._start()
@@ -176,7 +184,7 @@ class ClusterEngine(Reads):
         rows = self.find_all(id_column(names)).tolist() if names else []
         return [name for name, row in zip(names, rows, strict=True) if row < 0]
 
-    def _mention_loops(self) -> None:
+    def mention_loops(self) -> None:
         """Warn of self-loops, once, when all is done: a warning may be made an error."""
         if self.loops and not self._warned:
             self._warned = True
@@ -187,13 +195,12 @@ class ClusterEngine(Reads):
     def _start(self, progress: Progress | None = None) -> None:
         """Embed the graph from nothing: a small one is brought here, so that it gets the start of one machine."""
         if self.edges > START_HERE and self.with_edges() > 2 * self.rule.dim + DENSE:
-            anchor.start(self.crew, self.rule, progress, self.aside)
+            anchor.start(self.crew, self.rule, progress)
             self._teach()
             return
         graph, rows = whole_graph(self)
         field = Field(graph, self.parameters.dim, self.rule.precision)
-        with self.aside():
-            self.rule.start(field, progress)
+        self.rule.start(field, progress)
         self._teach()
         self._tell("have", rows, field.vectors[: rows.size])
 

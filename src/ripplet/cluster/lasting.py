@@ -33,7 +33,7 @@ ATTEMPTS = 5
 """How often in a row shards may be lost at the same batch before it is given up."""
 
 _KIND = "shards"
-_OWN = ("crew", "parameters", "aside", "anchor_lag", "_warned")  # what is not part of the state
+_OWN = ("crew", "parameters", "anchor_lag", "_warned")  # what is not part of the state
 _log = logging.getLogger("ripplet.cluster")
 
 
@@ -179,17 +179,20 @@ class LastingEngine(ClusterEngine):
 
     def _mend(self, seen: int) -> None:
         """Bring all shards back to where the model stands; once, for however many have noticed."""
-        with self._asking.writing():
-            if self.mended != seen:
-                return
-            if not self._changing.acquire(blocking=False):  # a change may wait for this reader: it cannot be waited for
-                raise Lost("a shard is lost, and comes back with the batch that is on its way: ask again")
-            try:
-                self._broken = True
-                self._begin_again()
-                self._broken, self.mended = False, self.mended + 1
-            finally:
-                self._changing.release()
+        with self._asking.still():
+            self._asking.run_exclusively(partial(self._mend_alone, seen))
+
+    def _mend_alone(self, seen: int) -> None:
+        if self.mended != seen:
+            return
+        if not self._changing.acquire(blocking=False):  # a change may wait for this reader: it cannot be waited for
+            raise Lost("a shard is lost, and comes back with the batch that is on its way: ask again")
+        try:
+            self._broken = True
+            self._begin_again()
+            self._broken, self.mended = False, self.mended + 1
+        finally:
+            self._changing.release()
 
     def _begin_again(self) -> None:
         _log.warning("all shards begin again, with the last %d batches to take", len(self._since))

@@ -86,9 +86,7 @@ class ShardedEmbedder(Embedder):
         return Parameters(**{name: value for name, value in self.get_params().items() if name not in own})
 
     def _new_engine(self, parameters: Parameters) -> Any:
-        engine = LastingEngine(RayCrew(self._actors, parameters), parameters)
-        engine.aside = self._lock.aside
-        return engine
+        return LastingEngine(RayCrew(self._actors, parameters), parameters)
 
 
 class KeptShards(KeptModel, ShardedEmbedder):

@@ -134,6 +134,23 @@ def is_due(held: Held, before: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def count_due(held: Held, before: float) -> int:
+    """How many edges have to be woken, those that were mentioned again included."""
+    count, waiting = 0, held.sizes[WAITING]
+    stack = np.zeros(128, np.int64)  # a heap is less deep than half of that
+    depth = 1 if waiting else 0
+    while depth:
+        depth -= 1
+        at = stack[depth]
+        if held.wake[at] < before:
+            count += 1
+            for below in range(2 * at + 1, min(2 * at + 3, waiting)):
+                stack[depth] = below
+                depth += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
 def expire(held: Held, before: float, out: NDArray[np.int64], when: NDArray[np.float64]) -> int:
     """Take out edges whose latest mention lies before a time, as many as there is room for; returns how many."""
     found = 0

@@ -26,6 +26,13 @@ class Clock:
         """The first time seen and the latest; nothing where there was none."""
         return np.array([] if np.isnan(self.first) else [self.first, self.latest])
 
+    def after(self, time: Times | None) -> float:
+        """What `now` will be once these times have been read."""
+        if time is None or np.isnan(time).all():
+            return self.now
+        first = time[np.flatnonzero(~np.isnan(time))[0]] if np.isnan(self.first) else self.first
+        return float(np.fmax(np.nanmax(time), self.latest) - first)
+
     def read(self, time: Times | None, events: int) -> Times:
         """When events happened, counted from the first time seen; one that does not say, with the latest before it."""
         if time is None or np.isnan(time).all():

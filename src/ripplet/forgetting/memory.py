@@ -45,9 +45,16 @@ class Memory:
             adjacency.repeated = FADING[adjacency.duplicates]
             adjacency.scale = self.decay.scale(self.clock.now, adjacency.edges)
 
+    def expiring(self, batch: Batch) -> int:
+        """At most how many edges expire with a batch."""
+        return 0 if self.window is None else self.window.count_due(self.clock.after(batch.time))
+
     def steps(self, graph: Graph, batch: Batch) -> Iterator[Delta]:
-        """Apply a batch step by step, the last step being the removal of what has expired by then."""
-        check_batch(graph, batch)  # before the clock moves
+        """Check a batch, then apply it step by step, the last step being the removal of what has expired by then."""
+        check_batch(graph, batch)
+        return self._steps(graph, batch)
+
+    def _steps(self, graph: Graph, batch: Batch) -> Iterator[Delta]:
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         times = self.clock.read(batch.time, len(batch))
         steps = []

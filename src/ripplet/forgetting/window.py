@@ -63,6 +63,10 @@ class Window:
         gone = gone[np.lexsort((gone[:, 1], gone[:, 0], np.concatenate(times)))]
         return gone[:, 2:].copy(), gone[:, :2].copy()
 
+    def count_due(self, now: float) -> int:
+        """At most how many edges `expired` would find."""
+        return int(kernels.count_due(self._held, now - self.expire_after))
+
     def _make_room(self, more: int) -> None:
         """Keep a third of the table free, and room in the heap, for so many edges more."""
         held = self._held

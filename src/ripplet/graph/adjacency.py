@@ -209,13 +209,12 @@ class Adjacency:
         """The same edges in arrays of their own."""
         copy = Adjacency(directed=self.directed, duplicates=self.duplicates)
         copy._vertices.grow(self.rows)[:] = self._vertices.array
-        used = int(self._heads[blocks.TOP])
-        copy._slots.grow(used)[:] = self._slots.array[:used]
-        copy._heads[: blocks.INDEX_TOP] = self._heads[: blocks.INDEX_TOP]
-        copy._heads[blocks.WIDEST] = self._heads[blocks.WIDEST]
-        copy._vertices.array["index_at"] = blocks.NO_INDEX  # which it makes for itself if it has to
+        for own, arena, top in ((copy._slots, self._slots, blocks.TOP), (copy._places, self._places, blocks.INDEX_TOP)):
+            used = int(self._heads[top])
+            own.grow(used)[:] = arena.array[:used]
+        copy._heads[:] = self._heads
         copy._look()
-        copy.scale = self.scale
+        copy.scale, copy.repeated = self.scale, self.repeated
         return copy
 
     def reordered(self, rows: NDArray[np.int64]) -> Adjacency:

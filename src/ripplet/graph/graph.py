@@ -118,7 +118,7 @@ class Graph:
         weight = ones(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         if batch.op is None:
             edges = batch.src, batch.dst, _no_ops(len(batch)), weight
-            return self._arrivals(*edges) if one_by_one else (self._apply_edges(*edges),)
+            return self._arrivals(*edges) if one_by_one else self._together(*edges)
         check_batch(self, batch)
         return self._steps(batch, batch.op, weight, one_by_one)
 
@@ -137,6 +137,11 @@ class Graph:
             if cut < len(batch):
                 yield self._remove_vertex(take(batch.src, slice(cut, cut + 1)))
             first = cut + 1
+
+    def _together(
+        self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
+    ) -> Iterator[Delta]:
+        yield self._apply_edges(src, dst, op, weight)
 
     def _apply_edges(self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]) -> Delta:
         """Apply edge operations together."""
@@ -185,7 +190,7 @@ class Graph:
         """Warn of self-loops, once. For the caller, when all is done: a warning may be made an error."""
         if self.adjacency.loops and not self._warned:
             self._warned = True
-            warnings.warn("self-loops are left out (said once)", SelfLoopWarning, stacklevel=2)
+            warnings.warn("self-loops are left out (said once)", SelfLoopWarning, stacklevel=4)
 
     def _remove_vertex(self, name: IdColumn) -> Delta:
         rows = self.ids.find(name)
@@ -215,6 +220,13 @@ class Graph:
             raise RippletError("the graph is damaged: names and rows do not match")
         if (self.arrival[np.flatnonzero(self.adjacency.links.count)] < 0).any():
             raise RippletError("the graph is damaged: a free row has edges")
+
+    def copy(self) -> Graph:
+        """The same graph in arrays of its own."""
+        other = Graph(directed=self.adjacency.directed, duplicates=self.adjacency.duplicates)
+        other.ids, other.adjacency = self.ids.copy(), self.adjacency.copy()
+        other.next_arrival, other.forgets, other._warned = self.next_arrival, self.forgets, self._warned
+        return other
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays; restored by `from_state`, it goes on exactly as this one would."""

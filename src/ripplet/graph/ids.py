@@ -104,6 +104,13 @@ class Ids:
         bounds = np.concatenate([[0], ends])
         return pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(bounds), pa.py_buffer(data))
 
+    def copy(self) -> Ids:
+        """The same names in arrays of their own."""
+        other = Ids()
+        slots, spans, arena, meta = self._table
+        other._table = slots.copy(), spans.copy(), arena.copy(), meta.copy()
+        return other
+
     def state(self) -> dict[str, NDArray[Any]]:
         """All names and the order in which free rows will be reused, as plain arrays."""
         keys, ends, text = kernels.names_of(self._table, _fixed(np.arange(self.capacity)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,8 +21,6 @@ from ripplet.views.space import Space
 from ripplet.views.traits import Traits
 
 Rows = NDArray[np.int64]
-Aside = Callable[[], AbstractContextManager[None]]
-"""Around work that takes long and changes nothing yet: readers may go on meanwhile."""
 LEAST_HELD = 0.9  # of the spectrum held before, by a correction that is taken over
 Copier = Callable[[NDArray[Any], int], NDArray[Any]]
 """What gives a view a matrix of its own to use up: `views.blocks.copied`, where the rows are here."""
@@ -47,6 +44,16 @@ class Correction(NamedTuple):
 
 class CorrectionError(RippletError):
     """A correction came to nothing that could be served; the vectors are as they were."""
+
+
+class TakeOver(NamedTuple):
+    """A correction carried over to the graph as it is: what all vectors are to be, beside those there are."""
+
+    space: Space
+    traits: Traits
+    rows: Growing
+    placed: NDArray[np.uint8]
+    moved: Rows  # by more than the threshold
 
 
 class Touched(NamedTuple):

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ripplet.events import IdColumn
 from ripplet.graph.graph import Delta
-from ripplet.rules.anchor import Aside
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
 from ripplet.views.base import Progress
@@ -36,7 +35,7 @@ class Rule(Protocol):
     def serving(self) -> Serving:
         """How rows are scaled before they are compared."""
 
-    def start(self, field: Field, progress: Progress | None = None, aside: Aside = ...) -> None:
+    def start(self, field: Field, progress: Progress | None = None) -> None:
         """Embed the graph as it is from nothing."""
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
@@ -50,7 +49,7 @@ class Rule(Protocol):
         −1, with nothing done, where the rule has no quick way for it: then the graph is to be changed first.
         """
 
-    def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = ...) -> Rows:
+    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
         """Correct all vectors; the rows that moved more than the threshold."""
 
     def reset(self, field: Field) -> None:
@@ -70,6 +69,9 @@ class Rule(Protocol):
 
     def error(self, field: Field) -> float:
         """How far the columns are from the inner products they should have."""
+
+    def copy(self) -> Rule:
+        """A rule that has learned the same; what either learns from now on, the other does not."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What the rule has learned, as arrays."""

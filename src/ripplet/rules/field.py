@@ -12,6 +12,10 @@ from ripplet.graph.graph import Delta, Graph
 from ripplet.storage import Growing
 
 
+class Lineage:
+    """What a field and its copies have in common: an index of one is an index of the other."""
+
+
 class Field:
     """Vectors by row; which of them have been placed is noted beside what else is known of a vertex.
 
@@ -20,6 +24,7 @@ class Field:
 
     def __init__(self, graph: Graph, dim: int, kind: Any, directory: str | PathLike[str] | None = None) -> None:
         self.graph, self._dim, self._kind, self._directory = graph, dim, kind, directory
+        self.lineage = Lineage()
         self.take(self.empty())
 
     def empty(self) -> Growing:
@@ -37,10 +42,10 @@ class Field:
         if len(self.vectors) < self.graph.adjacency.rows:
             self.take(self._rows)
 
-    def expect(self, newcomers: int) -> None:
+    def expect(self, newcomers: int, rows: Growing | None = None) -> None:
         """Have room on the disk, where rows lie there, before a batch is applied: afterwards it would be too late."""
         if self._directory is not None:
-            self._rows.grow(self.graph.adjacency.rows + newcomers)
+            (self._rows if rows is None else rows).grow(self.graph.adjacency.rows + newcomers)
 
     def take(self, rows: Growing) -> None:
         """Have these rows from now on."""
@@ -56,6 +61,13 @@ class Field:
     def on(self, graph: Graph) -> Field:
         """Vectors of the same kind for another graph, all zero."""
         return Field(graph, self._dim, self._kind, self._directory)
+
+    def copy(self, graph: Graph) -> Field:
+        """The same vectors for a copy of the graph, in an array of their own."""
+        other = self.on(graph)
+        other.vectors[: graph.rows] = self.vectors[: graph.rows]
+        other.lineage = self.lineage
+        return other
 
     @property
     def placed(self) -> NDArray[np.uint8]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from ripplet.influence.cascade import Cascade, Rows
 from ripplet.influence.reuse import ReusedCascade
 from ripplet.parallel import one_blas_thread
 from ripplet.rules import _paper_kernels as kernels
-from ripplet.rules.anchor import Aside
 from ripplet.rules.field import Field
 from ripplet.rules.plain import PlainRule
 from ripplet.views.base import Progress
@@ -37,9 +35,9 @@ class PaperRule(PlainRule):
         self.began_empty = True
         self.initial_gram = np.zeros((dim, dim))
 
-    def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
+    def start(self, field: Field, progress: Progress | None = None) -> None:
         """Plain Laplacian eigenvectors; without an edge there is nothing to say and the first arrivals begin."""
-        super().start(field, progress, aside)
+        super().start(field, progress)
         self.began_empty = field.graph.adjacency.edges == 0
         self.units = 0
         rows = field.vectors[: field.graph.rows]

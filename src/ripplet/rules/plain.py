@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any, ClassVar
+from copy import deepcopy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplet.events import IdColumn
 from ripplet.parallel import one_blas_thread
-from ripplet.rules.anchor import Aside
 from ripplet.rules.base import Rows
 from ripplet.rules.field import Field
 from ripplet.views._kernels import Serving
@@ -36,7 +35,7 @@ class PlainRule:
         """Rows are compared as they are."""
         return as_they_are(self.dim)
 
-    def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
+    def start(self, field: Field, progress: Progress | None = None) -> None:
         """Eigenvectors of the graph as it is; vertices without edges have none."""
         rows = field.graph.rows
         with one_blas_thread():  # the same bits however many threads there are
@@ -52,7 +51,7 @@ class PlainRule:
         """No quick way."""
         return -1, 0, 0
 
-    def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = nullcontext) -> Rows:
+    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
         """Nothing: there is no global correction."""
         return np.empty(0, np.int64)
 
@@ -82,6 +81,10 @@ class PlainRule:
         """How far FᵀF is from one on the diagonal and nothing beside it."""
         vectors = field.vectors[: field.graph.rows]
         return float(np.abs(vectors.T @ vectors - np.eye(self.dim)).max(initial=0.0))
+
+    def copy(self) -> Self:
+        """A rule that has learned the same."""
+        return deepcopy(self)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Whether there has been a start: there is nothing else to remember."""

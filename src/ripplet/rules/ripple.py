@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from copy import copy
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,10 @@ from ripplet.rules._arrival_kernel import Stage, arrive, set_stage
 from ripplet.rules._gather_kernels import World
 from ripplet.rules._kernels import UNLIMITED, Turn
 from ripplet.rules.anchor import (
-    Aside,
     Copier,
     Correction,
     CorrectionError,
+    TakeOver,
     Touched,
     apart,
     carried,
@@ -113,12 +113,11 @@ class RippleRule:
             self.space.set_unit(world.frame, self._unit)
         return world
 
-    def start(self, field: Field, progress: Progress | None = None, aside: Aside = nullcontext) -> None:
+    def start(self, field: Field, progress: Progress | None = None) -> None:
         """Embed the graph as it is from nothing, with the views that suit it."""
-        with aside():
-            adjacency, order = field.graph.edges_in_order()
-            rows = field.graph.rows if order is None else order.size
-            traits, space, bases = self.first_bases(adjacency, rows, progress)
+        adjacency, order = field.graph.edges_in_order()
+        rows = field.graph.rows if order is None else order.size
+        traits, space, bases = self.first_bases(adjacency, rows, progress)
         write(field, space, bases, order)
         self.take(traits, space)
 
@@ -136,14 +135,13 @@ class RippleRule:
         """Have these coordinates from now on, and the traits that their views were chosen by."""
         self.traits, self.space, self._world = traits, space, None
 
-    def anchor(self, field: Field, sequence: int, threshold: float, aside: Aside = nullcontext) -> Rows:
+    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
         """Correct all vectors, turned so that on the whole they are served as before; the rows that moved further."""
         before = field.vectors[: field.graph.rows]
-        with aside():
-            traits, space, bases = self._bases(self.space, self.traits, field.graph.adjacency, before, sequence)
-            turn(self.space, space, bases, before, self.threads)
-            after = partial(side_by_side, bases)
-            moved = apart(self.space, before, space, after, threshold, self.threads)
+        traits, space, bases = self._bases(self.space, self.traits, field.graph.adjacency, before, sequence)
+        turn(self.space, space, bases, before, self.threads)
+        after = partial(side_by_side, bases)
+        moved = apart(self.space, before, space, after, threshold, self.threads)
         write(field, space, bases)
         self.take(traits, space)
         return moved
@@ -208,35 +206,32 @@ class RippleRule:
             self.space_from(state), traits, rows, state["arrival"], state["edged"], int(state["next_arrival"])
         )
 
-    def take_over(
-        self,
-        field: Field,
-        correction: Correction,
-        touched: Sequence[Touched],
-        sequence: int,
-        threshold: float,
-        aside: Aside = nullcontext,
-    ) -> Rows:
-        """Correct all vectors by what was worked out for an earlier state; the rows that moved more than the threshold.
+    def prepare(
+        self, field: Field, correction: Correction, touched: Sequence[Touched], sequence: int, threshold: float
+    ) -> TakeOver:
+        """Carry over what was worked out for an earlier state to the state as it is, which is only read.
 
-        Whoever has come since is placed in the new coordinates, and whatever was touched since is refreshed in them,
-        batch by batch. All of that happens beside the vectors that are read meanwhile.
+        Vertices that have come since are placed in the new coordinates, and rows that were touched since are refreshed
+        in them, batch by batch. The rows of the correction are used up.
         """
         size, space = field.graph.rows, correction.space
-        with aside():
-            placed, waiting = carried(field, correction)
-            after = correction.rows.array
-            world = _world(field, space, placed, field.as_cells(after))
-            shared = Shared(world, field.seen, self._turn(sequence, correction.next_arrival), self.threads)
-            kernels.place(world, waiting[:0], waiting, field.seen, -sequence)  # a stamp that no batch has
-            for number, (rows, arrival) in enumerate(touched):
-                kept = rows[(field.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
-                shared.refresh(kept, self.max_reads, number)
-            moved = apart(self.space, field.vectors[:size], space, lambda a, b: after[a:b], threshold, self.threads)
-        field.take(correction.rows)
-        field.placed[:] = placed
-        self.take(correction.traits, space)
-        return moved
+        placed, waiting = carried(field, correction)
+        after = correction.rows.array
+        world = _world(field, space, placed, field.as_cells(after))
+        seen = np.zeros((placed.size, 2), np.int64)[:, 0]  # a column, as the kernels know it
+        shared = Shared(world, seen, self._turn(sequence, correction.next_arrival), self.threads)
+        kernels.place(world, waiting[:0], waiting, seen, -1)
+        for number, (rows, arrival) in enumerate(touched):
+            kept = rows[(field.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
+            shared.refresh(kept, self.max_reads, number)
+        moved = apart(self.space, field.vectors[:size], space, lambda a, b: after[a:b], threshold, self.threads)
+        return TakeOver(space, correction.traits, correction.rows, placed, moved)
+
+    def adopt(self, field: Field, prepared: TakeOver) -> None:
+        """Correct all vectors by what was prepared for the state as it is."""
+        field.take(prepared.rows)
+        field.placed[:] = prepared.placed
+        self.take(prepared.traits, prepared.space)
 
     def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
         """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
@@ -311,6 +306,12 @@ class RippleRule:
     def error(self, field: Field) -> float:
         """The largest cosine between two columns of a view, in its own inner product; zero right after an anchor."""
         return orthogonality_error(self.space, field, self.threads)
+
+    def copy(self) -> Self:
+        """A rule with the same coordinates, which are replaced, never altered."""
+        other = copy(self)
+        other._world, other._staged = None, _NOTHING_STAGED
+        return other
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The coordinates, and what the views were chosen by."""

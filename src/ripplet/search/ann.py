@@ -56,7 +56,7 @@ class AnnIndex:
     """The served directions of placed rows. One thread tends it at a time, any number may ask meanwhile."""
 
     def __init__(self, field: Field, threads: int) -> None:
-        self.of = ref(field)  # whose rows these are: a model that begins anew has another
+        self.of = ref(field.lineage)  # whose rows these are: a model that begins anew has another
         self.dim, self.threads = field.vectors.shape[1], threads
         self.held = np.zeros(0, np.uint8)  # rows that the index has an entry for
         self.waiting = np.zeros(0, np.uint8)  # rows that it has no entry for, or one in the wrong place

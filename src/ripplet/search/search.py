@@ -64,7 +64,7 @@ class Search:
 
     def _answer(self, index: AnnIndex | None, present: Present, query: Query, count: int) -> Answers:
         field = present.field
-        if index is not None and index.of() is field:
+        if index is not None and index.of() is field.lineage:
             found = index.nearest(present, query, count)
             if found[0].min() >= 0:  # else there may be more than were proposed
                 return found
@@ -81,7 +81,7 @@ class Search:
     def _index_of(self, field: Field) -> AnnIndex | None:
         if not self.wants_index(len(field.graph)):
             self.index = None
-        elif self.index is None or self.index.of() is not field:
+        elif self.index is None or self.index.of() is not field.lineage:
             from ripplet.search.ann import AnnIndex
 
             self.index = AnnIndex(field, resolve_threads(self.threads))

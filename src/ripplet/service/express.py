@@ -48,6 +48,6 @@ def _as_sent(scope: Scope) -> str:
 
 async def vertex(runtime: Runtime, text: str, kind: reads.Kind, receive: Receive) -> dict[str, Any]:
     """All about the vertex that an address names, with its label."""
-    engine, labels, name = runtime.model.engine, runtime.labels, reads.id_in_address(text)
-    found = await runtime.read_shortly(lambda: reads.vertex(engine, name, kind), receive)
+    model, labels, name = runtime.model, runtime.labels, reads.id_in_address(text)
+    found = await runtime.read_shortly(lambda: reads.vertex(model.engine, name, kind), receive)
     return found | {"label": labels.get(found["id"])}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from ripplet.locks import ReadWriteLock
@@ -17,9 +20,11 @@ class Reading:
     def __init__(self, lock: ReadWriteLock) -> None:
         self._lock = lock
         self._waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+        self._adding = threading.Lock()
+        self._waiter = ThreadPoolExecutor(1, "ripplet-waiting-reader")
 
     async def __call__(self, read: Callable[[], T]) -> T:
-        """What `read` returns; it is called by this event loop while nobody writes."""
+        """What `read` returns; it is called while nobody writes, by this event loop or by the thread that waited."""
         if self._lock.try_reading():
             try:
                 return read()
@@ -27,29 +32,34 @@ class Reading:
                 self._lock.end_reading()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        self._waiting.append((read, done))
-        if len(self._waiting) == 1:
-            self._lock.ask_to_read(lambda: self._granted(loop))
+        with self._adding:
+            self._waiting.append((read, done))
+            first = len(self._waiting) == 1
+        if first:
+            self._waiter.submit(self._read_all, loop)
         return await done
 
-    def _granted(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            loop.call_soon_threadsafe(self._read_all)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            self._lock.end_reading()
-
-    def _read_all(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        try:
-            for read, done in waiting:
-                if not done.done():
-                    _settle(read, done)
-        finally:
-            self._lock.end_reading()
+    def _read_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock.reading():
+            with self._adding:
+                waiting, self._waiting = self._waiting, []
+            found = [(done, _outcome(read)) for read, done in waiting if not done.done()]
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, found)
 
 
-def _settle(read: Callable[[], Any], done: asyncio.Future[Any]) -> None:
+def _outcome(read: Callable[[], Any]) -> tuple[Any, Exception | None]:
     try:
-        done.set_result(read())
+        return read(), None
     except Exception as error:
-        done.set_exception(error)
+        return None, error
+
+
+def _settle(found: list[tuple[asyncio.Future[Any], tuple[Any, Exception | None]]]) -> None:
+    for done, (value, error) in found:
+        if done.done():
+            continue
+        if error is None:
+            done.set_result(value)
+        else:
+            done.set_exception(error)

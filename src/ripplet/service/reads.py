@@ -81,19 +81,20 @@ def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_],
 
 def figures(model: Embedder) -> dict[str, Any]:
     """How the model stands, as far as that takes no time."""
-    engine = model.engine
-    return {
-        "sequence": engine.sequence,
-        "vertices": len(engine),
-        "edges": engine.edges,
-        "dim": model.dim,
-        "rule": model.rule,
-        "ready": engine.ready,
-        "anchors": engine.anchors,
-        "growth_since_anchor": float(engine.growth),
-        "events": engine.events,
-        "changes": engine.changes,
-    }
+    with model.lock.reading():
+        engine = model.engine
+        return {
+            "sequence": engine.sequence,
+            "vertices": len(engine),
+            "edges": engine.edges,
+            "dim": model.dim,
+            "rule": model.rule,
+            "ready": engine.ready,
+            "anchors": engine.anchors,
+            "growth_since_anchor": float(engine.growth),
+            "events": engine.events,
+            "changes": engine.changes,
+        }
 
 
 def digest(model: Embedder) -> tuple[int, str]:

@@ -49,8 +49,10 @@ def around(model: Embedder, vertex: Id, most: int) -> Surroundings:
     """Who a vertex is connected to: `most` of its neighbours, the latest edges first."""
     with model.lock.reading():
         engine = model.engine
-        arrival = int(engine.arrival_of(engine.rows_of(id_column([vertex])))[0])
-    return Surroundings(arrival, int(model.degree([vertex])[0]), model.neighbours(vertex, most))
+        row = int(engine.rows_of(id_column([vertex]))[0])
+        standing, (rows, weights) = engine.standing(row), engine.neighbours(row, most)
+        neighbours = list(zip(engine.names(rows), weights.tolist(), strict=True))
+    return Surroundings(standing.arrival, standing.degree, neighbours)
 
 
 def anchors(model: Embedder) -> int:

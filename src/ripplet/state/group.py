@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ripplet.changes import Changes
 from ripplet.errors import RippletError, StateError
@@ -23,7 +23,6 @@ class Group:
         self._entries: list[Entry] = []
         self._numbers: dict[str, int] = {}  # of keys within this group
         self._answers: list[int | RippletError] = []  # per batch: the number it has or will have, or its refusal
-        self.applied: list[tuple[Entry, Changes]] = []  # in order, once they are
 
     def consider(self, entry: Entry) -> None:
         """Take a batch into the group, unless it was applied before or cannot be applied."""
@@ -50,21 +49,17 @@ class Group:
             self._answers.append(self._add(Entry(batch, None, source, read.position)))
         return None
 
-    def commit(self, published: Mapping[str, int]) -> list[Changes | RippletError]:
-        """Put the group on disk, then apply it; per batch, its changes or its refusal."""
-        first, warning = self._journal.last + 1, None
+    def commit(
+        self, published: Mapping[str, int], tell: Callable[[Entry, Changes], None] = lambda *_: None
+    ) -> list[Changes | RippletError]:
+        """Put the group on disk, then apply it, and tell of each batch as it is applied; its changes or its refusal."""
+        first = self._journal.last + 1
         if self._entries:
             self._journal.append(self._entries, published)
         done: dict[int, Changes] = {}
         for number, entry in enumerate(self._entries, first):
-            try:
-                done[number] = self._model.take_in(entry.batch)
-                self.applied.append((entry, done[number]))
-            except Warning as raised:  # made an error by the caller, when all is done: the others still have their turn
-                warning = raised
-                self.applied.append((entry, self._model.unchanged(number)))  # in its place: numbers have no gaps
-        if warning is not None:
-            raise warning
+            done[number] = self._model.take_in(entry.batch)
+            tell(entry, done[number])
         return [self._answer(answer, done) for answer in self._answers]
 
     def _answer(self, answer: int | RippletError, done: dict[int, Changes]) -> Changes | RippletError:

@@ -33,12 +33,17 @@ class KeptModel(Embedder):
     """An embedder that the session alone changes: whatever else did would be gone after a crash."""
 
     kept: ClassVar[Mapping[str, Any]] = {}
+    _remedy = "Open the directory again: everything that was acknowledged is in it"
 
     def take_in(self, batch: Batch) -> Changes:
-        """Apply a batch that is on disk. Only one thread at a time may: what it changed is collected beside readers."""
-        with self._lock.writing():
-            outcome = self._engine.apply(batch)
-        return self._engine.changed(outcome)
+        """Apply a batch that is on disk; what it changed is collected beside readers."""
+        with self._lock.still():
+            outcome = self._write(batch)  # which may put another engine in place
+            return self._engine.changed(outcome)
+
+    def mention_loops(self) -> None:
+        """Warn of self-loops, once."""
+        self._engine.mention_loops()
 
     def unchanged(self, sequence: int) -> Changes:
         """The answer to a batch that had been applied before, under this number."""

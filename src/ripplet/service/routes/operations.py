@@ -27,7 +27,7 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
     model, feed, writer = runtime.model, runtime.feed, runtime.writer
     snapshot, age = runtime.snapshot_state()
     report: dict[str, Any] = {
-        **reads.figures(model),
+        **await runtime.read_shortly(lambda: reads.figures(model)),
         "version": __version__,
         "status": runtime.status,
         "queue": {"requests": writer.requests, "events": writer.events},
