@@ -152,7 +152,7 @@ class Embedder:
             possible = self.rule != "paper" and self._engine.edges > 0
             best: dict[Any, float] = {}  # of the graph, which an anchor leaves alone
             before = gaps(self._engine, best) if gap else []
-            moved = self._change(Engine.anchor) if possible else np.empty(0, np.int64)
+            moved = self._change(lambda engine: engine.anchor()) if possible else np.empty(0, np.int64)
             changes = self._engine.changed(Outcome(moved, self._engine.next_arrival, [], possible))
             if gap:
                 changes.spectrum = [[found.share for found in state] for state in (before, gaps(self._engine, best))]
@@ -413,10 +413,16 @@ class Embedder:
             raise
 
     def _change(self, work: Callable[[Engine], Result]) -> Result:
-        """Have a copy of the state changed, which takes long, as the one who writes; then put it in its place."""
-        engine = self._engine.clone()
-        result = work(engine)
-        self._put_in_place(_engine=engine)
+        """Change the state by work that takes long, as the one who writes; readers see a copy from before meanwhile."""
+        before = self._engine
+        try:
+            shown, engine = before.for_change()
+            self._put_in_place(_engine=shown)
+            result = work(engine)
+            self._put_in_place(_engine=engine)
+        except BaseException:  # with nothing changed
+            self._put_in_place(_engine=before)
+            raise
         return result
 
     def _give_up(self, engine: Engine, error: BaseException) -> None:

@@ -15,6 +15,7 @@ from ripplet.counts import COUNTERS, Counts
 from ripplet.digest import Copy, Held, digest
 from ripplet.events import Batch, Id, IdColumn
 from ripplet.forgetting.memory import Memory, hashed
+from ripplet.graph.adjacency import REPEATED
 from ripplet.graph.foresight import growth_by
 from ripplet.graph.graph import Delta, Graph, joined, under
 from ripplet.graph.rehearsal import check_batch
@@ -141,8 +142,14 @@ class Engine(Readable, Counts):
             return False
         if 2 * len(batch) < self.spare and batch.op is None and self.memory is None:
             return False
-        vertices, edges = growth_by(self.graph, batch)
+        adjacency = self.graph.adjacency
+        known_edges = adjacency.has_edges if adjacency.repeated == REPEATED["ignore"] else None
+        vertices, edges = growth_by(batch, self.find_all, self.degrees, known_edges)
         return self.may_be_due(vertices, edges + (0 if self.memory is None else self.memory.expiring(batch)))
+
+    def for_change(self) -> tuple[Engine, Engine]:
+        """What readers are to see during a change that takes long, and what is to be changed."""
+        return self, self.clone()
 
     def clone(self) -> Engine:
         """An engine in the same state, which shares nothing with this one that either changes."""

@@ -169,7 +169,7 @@ def test_whoever_reads_beside_an_anchor_that_is_interrupted_is_told_to_ask_again
         told.append(True)
 
     def deadly(method: str, *columns: Any, **constants: Any) -> Any:
-        if method == "on_sheets" and not model.lock._writing and not told:  # the anchor has stepped aside
+        if method == "on_sheets" and not model.lock._gate.locked() and not told:  # readers see the copies
             crew.down = True
             reader = threading.Thread(target=read)
             reader.start()

@@ -21,10 +21,9 @@ def test_a_read_is_done_at_once_where_nobody_writes() -> None:
 
 
 def test_those_that_waited_are_read_together_and_in_order() -> None:
-    lock, order, here = ReadWriteLock(), list[str](), threading.get_ident()
+    lock, order, go_on = ReadWriteLock(), list[str](), threading.Event()
 
     def read(name: str) -> str:
-        assert threading.get_ident() == here
         order.append(name)
         if name == "fails":
             raise KeyError(name)
@@ -32,12 +31,13 @@ def test_those_that_waited_are_read_together_and_in_order() -> None:
 
     async def live() -> list[object]:
         reading = Reading(lock)
-        lock.begin_writing()
+        written = _write_until(lock, go_on)
         waiting = [asyncio.ensure_future(reading(lambda name=name: read(name))) for name in ("a", "gone", "fails", "b")]
         await asyncio.sleep(0)
         assert order == []
         waiting[1].cancel()
-        await asyncio.to_thread(lock.end_writing)
+        go_on.set()
+        await asyncio.to_thread(written.join)
         return await asyncio.gather(*waiting, return_exceptions=True)
 
     a, gone, fails, b = asyncio.run(live())
@@ -49,16 +49,16 @@ def test_those_that_waited_are_read_together_and_in_order() -> None:
 
 
 def test_an_event_loop_that_has_ended_keeps_no_writer_out() -> None:
-    lock = ReadWriteLock()
+    lock, go_on = ReadWriteLock(), threading.Event()
 
     async def leave() -> None:
-        lock.begin_writing()
+        _write_until(lock, go_on)
         waiting = asyncio.ensure_future(Reading(lock)(lambda: 1))
         await asyncio.sleep(0)
         waiting.cancel()
 
     asyncio.run(leave())
-    lock.end_writing()
+    go_on.set()
     assert _can_write(lock)
 
 
@@ -67,6 +67,27 @@ def test_an_error_of_a_read_is_the_readers() -> None:
         asyncio.run(Reading(ReadWriteLock())(lambda: 1 // 0))
 
 
-def _can_write(lock: ReadWriteLock) -> bool:
-    """Whether nobody reads."""
-    return lock._readers == 0
+def _write_until(lock: ReadWriteLock, go_on: threading.Event) -> threading.Thread:
+    """Have another thread write; return once it does."""
+    inside = threading.Event()
+
+    def write() -> None:
+        with lock.still():
+            lock.run_exclusively(lambda: (inside.set(), go_on.wait(10)))
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    assert inside.wait(10)
+    return writer
+
+
+def _can_write(lock: ReadWriteLock, seconds: float = 0.2) -> bool:
+    """Whether nobody reads, or will have read by then."""
+    written = threading.Event()
+
+    def write() -> None:
+        with lock.still():
+            lock.run_exclusively(written.set)
+
+    threading.Thread(target=write, daemon=True).start()
+    return written.wait(seconds)

@@ -17,12 +17,14 @@ from ripplet.changes import Outcome
 from ripplet.cluster import anchor
 from ripplet.cluster.crew import Crew
 from ripplet.cluster.gathered import whole_graph
+from ripplet.cluster.held import HeldState
 from ripplet.cluster.kept import ClusterCopy, counters_of, shards_of, state_of
 from ripplet.cluster.reads import Reads
 from ripplet.cluster.routing import Ends, enter, interned, waves
 from ripplet.cluster.steps import Steps
 from ripplet.errors import SelfLoopWarning
 from ripplet.events import Batch, Id, IdColumn, Op, as_list, id_column, take
+from ripplet.graph.foresight import growth_by
 from ripplet.graph.graph import ones, under
 from ripplet.graph.rehearsal import check_batch
 from ripplet.parameters import Parameters
@@ -82,7 +84,14 @@ class ClusterEngine(Reads):
 
     def may_anchor(self, batch: Batch) -> bool:
         """Whether a batch may make an anchor due."""
-        return False
+        if 2 * len(batch) < self.spare and batch.op is None:
+            return False
+        ignoring = self.parameters.duplicates == "ignore"
+        return self.may_be_due(*growth_by(batch, self.find_all, self.degrees, self.has_edges if ignoring else None))
+
+    def for_change(self) -> tuple[HeldState, ClusterEngine]:
+        """What readers are to see during a change that takes long, and what is to be changed."""
+        return HeldState(self), self
 
     def _apply(self, batch: Batch) -> Outcome:
         first_new, anchors = self.next_arrival, self.anchors

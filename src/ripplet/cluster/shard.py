@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from copy import copy as shallow_copy
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from ripplet.rules._kernels import RESAMPLE, UNLIMITED, Turn
 from ripplet.rules.ripple import Shared
 
 Rows = NDArray[np.int64]
+NOT_HELD = "not held"  # answered where a copy is asked for that has gone: to fail would be to give up the shard
 CHANCE = np.dtype([("row", np.int32), ("number", np.int64), ("weight", np.float32)])  # what influence is sent as
 
 
@@ -44,6 +46,7 @@ class Shard(Entering):
         super().__init__(number, shards, parameters)
         self.sent = self.needed = 0  # bytes that other shards were sent; of these, vectors that they had to read
         self.sheets: Sheets | None = None  # while an anchor is worked out
+        self.held: dict[int, Shard] = {}  # copies of what was here before a change, by number
 
     # ------------------------------------------------------------------ vectors move
 
@@ -320,6 +323,22 @@ class Shard(Entering):
         if self.sheets is None:
             return super()._codes(slots)
         return self._codes_of(self.sheets.as_before(self._links.neighbour[slots].astype(np.int64)))
+
+    def hold(self, copy: int) -> None:
+        """Keep a copy of what is here, under a number, for readers."""
+        held = shallow_copy(self)
+        held.graph, held.rule, held.held = self.graph.copy(), self.rule.copy(), {}
+        held.field = self.field.copy(held.graph)
+        self.held[copy] = held
+
+    def of_held(self, *columns: Any, copy: int, question: str, constants: dict[str, Any]) -> Any:
+        """Ask a copy."""
+        held = self.held.get(copy)
+        return NOT_HELD if held is None else getattr(held, question)(*columns, **constants)
+
+    def release(self, copy: int) -> None:
+        """Drop a copy."""
+        self.held.pop(copy, None)
 
     # ------------------------------------------------------------------ what it is told
 
