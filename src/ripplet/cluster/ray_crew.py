@@ -16,6 +16,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ripplet.cluster.crew import Lost
 from ripplet.cluster.shard import Shard
+from ripplet.cluster.unread import UnreadAnswers
 from ripplet.errors import StateError
 from ripplet.parameters import Parameters
 
@@ -92,6 +93,7 @@ class RayCrew:
     def __init__(self, actors: Actors, parameters: Parameters) -> None:
         self.size, self._actors, self._model = actors.size, actors, next(_models)
         self._parameters = replace(parameters, threads=parameters.threads or actors.threads)
+        self._unread = UnreadAnswers(self.size)
         self.open()
         weakref.finalize(self, partial(_close, actors, self._model))
 
@@ -104,12 +106,15 @@ class RayCrew:
                 opened = [
                     actor.open.remote(self._model, number, self.size, self._parameters) for number, actor in asked
                 ]
-                self.get(opened, timeout=PATIENCE)
+                self._unread.add(opened)
+                _fetch(opened, PATIENCE)
                 return
             except Lost as error:
                 if time.monotonic() > until:
                     raise StateError(f"no {self.size:,} shards on Ray within {PATIENCE:g} s: {error}") from error
                 time.sleep(0.1)
+            finally:
+                self._unread.read_all()
 
     def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
         """Ask all at once. What goes from shard to shard stays in the object store."""
@@ -117,20 +122,14 @@ class RayCrew:
             do.remote(self._model, method, parts, constants, *(column[number] for column in columns))
             for number, do in enumerate(self._actors.doing(max(parts, 1)))
         ]
+        self._unread.add(answers if parts <= 1 else [part for answer in answers for part in answer])
         return [[answer] for answer in answers] if parts == 1 else answers
 
-    def get(self, answers: Sequence[Any], timeout: float | None = None) -> list[Any]:
+    def get(self, answers: Sequence[Any]) -> list[Any]:
         """Wait for answers; Lost where a shard has gone, with its process, its machine or its state."""
-        try:
-            return ray.get(list(answers), timeout=timeout)
-        except Lost:
-            raise
-        except RayTaskError as error:
-            if isinstance(error.cause, RayError):
-                raise Lost(f"a shard is lost: {error.cause}") from error
-            raise
-        except RayError as error:
-            raise Lost(f"a shard is lost: {error}") from error
+        found = _fetch(answers)
+        self._unread.release(answers)
+        return found
 
 
 def spread(size: int, machines: Mapping[str, float]) -> list[str]:
@@ -142,6 +141,19 @@ def spread(size: int, machines: Mapping[str, float]) -> list[str]:
     return [machine for machine, count in taken.items() for _ in range(count)]
 
 
+def _fetch(answers: Sequence[Any], timeout: float | None = None) -> list[Any]:
+    try:
+        return ray.get(list(answers), timeout=timeout)
+    except Lost:
+        raise
+    except RayTaskError as error:
+        if isinstance(error.cause, RayError):
+            raise Lost(f"a shard is lost: {error.cause}") from error
+        raise
+    except RayError as error:
+        raise Lost(f"a shard is lost: {error}") from error
+
+
 def _processors(node: Mapping[str, Any]) -> float:
     return float(node["Resources"].get("CPU", 0)) if node["Alive"] else 0.0
 
@@ -149,4 +161,4 @@ def _processors(node: Mapping[str, Any]) -> float:
 def _close(actors: Actors, model: int) -> None:
     if ray.is_initialized():
         for handle in actors.handles:
-            handle.close.remote(model)
+            handle.close.options(num_returns=0).remote(model)  # without an answer, which nobody would read

@@ -35,7 +35,7 @@ def program() -> Callable[..., Any]:
 
     def run(name: str) -> Any:
         command = [sys.executable, str(Path(__file__).parent / "programs" / f"{name}.py")]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,3 +100,11 @@ def test_a_step_that_fails_changes_nothing_and_says_why(
     model.partial_fit(edges(1))
     alone.partial_fit(edges(1))
     assert model.digest() == alone.digest()
+
+
+def test_program_whose_actors_are_killed_prints_no_unhandled_errors() -> None:
+    command = [sys.executable, str(Path(__file__).parent / "programs" / "losses.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == '{"recovered": 3}'
+    assert "Unhandled error" not in done.stdout + done.stderr

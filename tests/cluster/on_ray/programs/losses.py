@@ -1,0 +1,42 @@
+"""Kill an actor in the middle of several batches, then drop every reference: Ray prints here what nobody has read."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import Any
+
+import numpy as np
+import ray
+
+from ripplet.cluster import ShardedEmbedder
+
+
+def edges(seed: int) -> list[tuple[int, int]]:
+    drawn = np.random.default_rng(seed).integers(0, 80, (60, 2))
+    return [(u, v) for u, v in drawn.tolist() if u != v]
+
+
+if __name__ == "__main__":
+    ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=200_000_000, log_to_driver=False)
+    model = ShardedEmbedder(shards=2, dim=8, anchor_growth=0, threads=1).fit(edges(0))
+    crew: Any = model.engine.crew
+    call, deadly = crew.call, ["enter", "refresh", "finish"]
+
+    def kill_after(asked: str, *columns: Any, **constants: Any) -> Any:
+        answers = call(asked, *columns, **constants)
+        if deadly and asked == deadly[0]:
+            deadly.pop(0)
+            ray.kill(model._actors.handles[1], no_restart=False)
+        return answers
+
+    crew.call = kill_after
+    for turn in range(1, 4):
+        model.partial_fit(edges(turn))
+        gc.collect()
+    recovered = model.engine.mended  # type: ignore[attr-defined]
+    model.close()
+    del model, crew, call, kill_after
+    gc.collect()
+    ray.shutdown()
+    print(json.dumps({"recovered": recovered}))
