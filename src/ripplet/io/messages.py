@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripplet.errors import InvalidValueError, RippletError, shorten
-from ripplet.events import Batch, IdColumn, Op
+from ripplet.events import LARGEST_WEIGHT, SMALLEST_WEIGHT, Batch, IdColumn, Op
 from ripplet.io.base import ReadOptions, RowError, to_id, to_op, to_time, to_weight
 from ripplet.io.jsonl import EdgeValues
 from ripplet.io.keys import check_key
@@ -333,7 +333,12 @@ def _weights(values: list[Any]) -> list[float] | None:
     if not kinds <= {int, float, type(None)}:
         wrong = next(value for value in values if type(value) not in (int, float, type(None)))
         raise MessageError(f"weight: expected positive finite numbers, got {shorten(wrong)}")
-    return [1.0 if value is None else value for value in values] if type(None) in kinds else values
+    weights = [1.0 if value is None else value for value in values] if type(None) in kinds else values
+    if min(weights) < SMALLEST_WEIGHT or max(weights) > LARGEST_WEIGHT:  # before they are rounded to what is held
+        wrong = next(value for value in weights if not SMALLEST_WEIGHT <= value <= LARGEST_WEIGHT)
+        limits = f"from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+        raise MessageError(f"weight: expected positive finite numbers {limits}, got {shorten(wrong)}")
+    return weights
 
 
 def _times(values: list[Any]) -> list[float] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI, Request, Response
@@ -11,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import Match, Route
 
 from ripplet._version import __version__
 from ripplet.errors import RippletError
@@ -21,8 +23,10 @@ from ripplet.service.logs import Observer, log
 from ripplet.service.reference import POLICY, reference
 from ripplet.service.routes import changes, operations, vertices, writes
 from ripplet.service.runtime import Runtime
-from ripplet.service.security import Guard
+from ripplet.service.security import OPEN, Guard
 from ripplet.service.settings import Settings
+
+_ROUTERS = (vertices.router, writes.router, changes.router, operations.router, live.router)  # often asked: first
 
 
 def create_app(
@@ -56,14 +60,9 @@ def create_app(
         ],
     )
     app.state.runtime = runtime
-    for router in (
-        vertices.router,
-        writes.router,
-        changes.router,
-        operations.router,
-        live.router,
-    ):  # often asked: first
+    for router in _ROUTERS:
         app.include_router(router)
+    _complete_description(app, runtime)
     _add_reference(app)
     _add_handlers(app)
     return app
@@ -92,4 +91,37 @@ def _add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_http(request: Request, error: HTTPException) -> Response:
-        return refusal(error.status_code, str(error.detail), error.headers)
+        headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+        return refusal(error.status_code, str(error.detail), headers)
+
+
+def _allowed(request: Request) -> str:
+    """All methods of an address: several routes may have the same one, of which the error names the first."""
+    routes = [route for router in _ROUTERS for route in router.routes if isinstance(route, Route)]
+    found = {
+        method
+        for route in routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
+    return ", ".join(sorted(found)) or "GET"
+
+
+def _complete_description(app: FastAPI, runtime: Runtime) -> None:
+    """Add to the description of all endpoints what depends on this service: its tokens, the size of its vectors."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        described = describe()
+        if runtime.settings.tokens:
+            described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            described["security"] = [{"token": []}]
+            for path in OPEN & described["paths"].keys():
+                described["paths"][path]["get"]["security"] = []
+        if runtime.status == "ready":
+            body = described["paths"]["/v1/nearest"]["post"]["requestBody"]["content"]["application/json"]
+            vector = body["schema"]["properties"]["vector"]
+            vector["minItems"] = vector["maxItems"] = runtime.model.dim
+        return described
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -108,7 +108,7 @@ def events_of(kind: str, data: bytes, key: str | None, limits: Limits) -> Messag
     if len(message.batch) > limits.events:
         raise Refused(413, f"expected at most {limits.events:,} events in one request, got {len(message.batch):,}")
     if message.key is not None and key is not None and message.key != key:
-        raise MessageError("key: expected the same in the body and in Idempotency-Key, got two")
+        raise Refused(409, "key: expected the same in the body and in Idempotency-Key, got two")
     return Message(message.batch, checked_key(message.key if key is None else key))
 
 

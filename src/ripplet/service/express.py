@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ripplet.errors import RippletError
 from ripplet.service import reads
+from ripplet.service.addresses import NEAREST, VERTICES, as_sent, id_of
 from ripplet.service.answers import json_answer
 from ripplet.service.runtime import Runtime
 
-_BEFORE, _NOT_BEHIND = "/v1/vertices/", "/nearest"
-
 
 class Express:
-    """Answers `GET /v1/vertices/{id}` where nothing is special about it; all else, refusals too, goes to the routes.
-
-    Routes of vertices are found by the address as it was sent, escapes and all: an id may hold slashes and line ends.
-    """
+    """Answers `GET /v1/vertices/{id}` where nothing is special about it; all else, refusals too, goes to the routes."""
 
     def __init__(self, app: ASGIApp, runtime: Runtime, route: Any) -> None:
         self.app, self.runtime, self.route = app, runtime, route
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
-        if scope["type"] == "http" and scope["path"].startswith(_BEFORE):
-            path = scope["path"] = _as_sent(scope)
-            if scope["method"] == "GET" and not scope["query_string"] and not path.endswith(_NOT_BEHIND):
+        if scope["type"] == "http" and scope["path"].startswith(VERTICES):
+            path = scope["path"] = as_sent(scope)
+            if scope["method"] == "GET" and not scope["query_string"] and not path.endswith(NEAREST):
                 answer: Response | None = None
                 with suppress(RippletError):  # which the route will meet as well, and say
-                    answer = json_answer(await vertex(self.runtime, path[len(_BEFORE) :], "auto", receive))
+                    answer = json_answer(await vertex(self.runtime, path[len(VERTICES) :], "auto", receive))
                 if answer is not None:
                     scope["route"] = self.route  # by which requests are counted
                     await answer(scope, receive, send)
@@ -41,13 +36,8 @@ class Express:
         await self.app(scope, receive, send)
 
 
-def _as_sent(scope: Scope) -> str:
-    sent = scope.get("raw_path", b"").decode("ascii", "replace")
-    return sent if sent.startswith(_BEFORE) else _BEFORE + quote(scope["path"].removeprefix(_BEFORE))
-
-
 async def vertex(runtime: Runtime, text: str, kind: reads.Kind, receive: Receive) -> dict[str, Any]:
     """All about the vertex that an address names, with its label."""
-    model, labels, name = runtime.model, runtime.labels, reads.id_in_address(text)
+    model, labels, name = runtime.model, runtime.labels, id_of(text)
     found = await runtime.read_shortly(lambda: reads.vertex(model.engine, name, kind), receive)
     return found | {"label": labels.get(found["id"])}

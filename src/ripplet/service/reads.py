@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal, cast, get_args
-from urllib.parse import unquote_to_bytes
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +21,6 @@ def checked_kind(text: str) -> Kind:
     if text not in get_args(Kind):
         raise InvalidValueError.of("kind", "auto, text or integer", text)
     return cast(Kind, text)
-
-
-def id_in_address(text: str) -> str:
-    """The id that a part of an address stands for, without its escapes."""
-    try:
-        return unquote_to_bytes(text).decode()
-    except UnicodeDecodeError:
-        raise InvalidValueError("id: expected UTF-8 in the escapes of the address, got other bytes") from None
 
 
 def candidates(text: str, kind: Kind) -> list[Id]:

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, StrictStr, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    WithJsonSchema,
+)
 
+from ripplet.events import LARGEST_TIME, LARGEST_WEIGHT, SMALLEST_WEIGHT
 from ripplet.io.messages import MAX_ID_BYTES
+from ripplet.service.settings import Limits
 
 TextId = Annotated[StrictStr, StringConstraints(min_length=1, max_length=MAX_ID_BYTES)]
 VertexId = StrictInt | TextId
-Weight = Annotated[FiniteFloat, Field(gt=0)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Weight = Annotated[Number, Field(ge=SMALLEST_WEIGHT, le=LARGEST_WEIGHT)]
+Whole = Annotated[StrictInt, BeforeValidator(lambda given: _whole(given))]  # JSON knows no difference from 10.0
+COUNT: dict[str, Any] = {"minimum": 1, "maximum": Limits().neighbours}  # as described; settings may say otherwise
 Key = Annotated[StrictStr, StringConstraints(min_length=1, max_length=256)]
+
+
+def _whole(given: Any) -> Any:
+    return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 class _Form(BaseModel):
@@ -41,8 +59,8 @@ class Ids(_Form):
 class Near(_Form):
     """A vector whose neighbours are asked for."""
 
-    vector: list[FiniteFloat]
-    k: Annotated[StrictInt, Field(ge=1)] = 10
+    vector: list[Number]
+    k: Annotated[Whole, Field(ge=1, json_schema_extra=COUNT)] = 10
 
 
 class Preview(_Form):
@@ -101,11 +119,20 @@ class Vectors(BaseModel):
     missing: list[int | str]
 
 
+_NEAR: dict[str, Any] = {
+    "type": "array",
+    "items": {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "number"}]},
+    "minItems": 2,
+    "maxItems": 2,
+    "description": "an id and its cosine",
+}  # and no tuple, which many tools that read descriptions do not know
+
+
 class Neighbours(BaseModel):
     """The nearest vertices with their cosines, best first."""
 
     sequence: int
-    nearest: list[tuple[int | str, float]]
+    nearest: list[Annotated[tuple[int | str, float], WithJsonSchema(_NEAR)]]
 
 
 class Previewed(BaseModel):
@@ -116,10 +143,17 @@ class Previewed(BaseModel):
 
 
 _ID: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": MAX_ID_BYTES}]}
-_WEIGHT: dict[str, Any] = {"type": "number", "minimum": 1e-30, "maximum": 1e30}
+_WEIGHT: dict[str, Any] = {
+    "anyOf": [{"type": "number", "minimum": SMALLEST_WEIGHT, "maximum": LARGEST_WEIGHT}, {"type": "null"}],
+    "description": "null for 1",
+}
 _TIME: dict[str, Any] = {
-    "anyOf": [{"type": kind} for kind in ("number", "string", "null")],
-    "description": "a number, or ISO 8601; null for none",
+    "anyOf": [
+        {"type": "number", "minimum": -LARGEST_TIME, "maximum": LARGEST_TIME},
+        {"type": "string", "format": "date-time"},
+        {"type": "null"},
+    ],
+    "description": "a number, or a date or time in ISO 8601; null for none",
 }
 _EDGE = {"type": "array", "prefixItems": [_ID, _ID, _WEIGHT, _TIME], "items": False, "minItems": 2, "maxItems": 4}
 _PAIR = {"type": "array", "prefixItems": [_ID, _ID], "items": False, "minItems": 2, "maxItems": 2}
@@ -128,14 +162,14 @@ _ARRIVAL = {
     "properties": {
         "id": _ID,
         "neighbours": {"type": "array", "items": _ID},
-        "weights": {"type": "array", "items": _WEIGHT, "description": "one per neighbour"},
+        "weights": {"type": ["array", "null"], "items": _WEIGHT, "description": "one per neighbour"},
         "time": _TIME,
     },
     "required": ["id"],
     "additionalProperties": False,
 }
 _KEY = {
-    "type": "string",
+    "type": ["string", "null"],
     "minLength": 1,
     "maxLength": 256,
     "description": "a batch with a known key is not applied again",
@@ -174,4 +208,4 @@ def json_body(kind: type[BaseModel]) -> dict[str, Any]:
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """How the refusals of an endpoint are described; some may come from any of them."""
-    return {status: {"model": Error} for status in (*statuses, 401, 403, 421, 503)}
+    return {status: {"model": Error} for status in (400, 401, 403, *statuses, 421, 503)}

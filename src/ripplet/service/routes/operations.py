@@ -14,6 +14,7 @@ from ripplet.service.runtime import Runtime
 
 router = APIRouter(tags=["operations"])
 
+_OPEN = {status: answer for status, answer in schemas.refusals().items() if status not in (401, 503)}  # to everybody
 _LONG = 60.0  # seconds for what reads everything there is
 
 
@@ -48,20 +49,20 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
     return json_answer(report, finite=False)
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **schemas.refusals()})
 async def metrics(request: Request) -> Response:
     """Everything that is counted, as Prometheus reads it."""
     runtime: Runtime = request.app.state.runtime
     return Response(await runtime.operate(runtime.metrics.text), media_type=CONTENT_TYPE)
 
 
-@router.get("/healthz", response_model=dict[str, str])
+@router.get("/healthz", response_model=dict[str, str], responses=_OPEN)
 async def healthz(request: Request) -> Response:
     """Whether the process lives; also while it recovers."""
     return json_answer({"status": request.app.state.runtime.status})
 
 
-@router.get("/readyz", response_model=dict[str, str], responses={503: {"model": dict[str, str]}})
+@router.get("/readyz", response_model=dict[str, str], responses={**_OPEN, 503: {"model": dict[str, str]}})
 async def readyz(request: Request) -> Response:
     """Whether requests are taken: not while the state is being recovered, nor when the service is closing."""
     status = request.app.state.runtime.status

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from ripplet.events import Id
 from ripplet.io.arrow import stream_bytes
 from ripplet.service import express, reads, schemas
+from ripplet.service.addresses import id_of
 from ripplet.service.answers import NotFiniteError, Refused, json_answer
 from ripplet.service.bodies import ARROW, model_of
 from ripplet.service.runtime import Runtime
@@ -21,12 +22,15 @@ _REFUSED = schemas.refusals(404, 408, 413, 415, 422, 429)
 
 @router.get("/vertices/{id:path}/nearest", response_model=schemas.Neighbours, responses=_REFUSED)
 async def nearest(
-    request: Request, id: str, k: Annotated[int, Query(ge=1)] = 10, kind: reads.Kind = "auto"
+    request: Request,
+    id: str,
+    k: Annotated[int, Query(ge=1, json_schema_extra=schemas.COUNT)] = 10,
+    kind: reads.Kind = "auto",
 ) -> Response:
     """The vertices of highest cosine with a vertex, best first, itself left out."""
     runtime: Runtime = request.app.state.runtime
     _check_count(runtime, k)
-    name = reads.id_in_address(id)
+    name = id_of(id)
 
     def found() -> list[tuple[Id, float]]:
         return runtime.model.nearest(reads.known(runtime.model, name, kind), k)
@@ -40,7 +44,7 @@ _KIND = {"name": "kind", "in": "query", "schema": {"type": "string", "enum": ["a
 
 
 @router.get(
-    "/vertices/{id:path}",
+    "/vertices/{id:vertex}",
     response_model=schemas.Vertex,
     responses=_REFUSED,
     openapi_extra={"parameters": [_ID, _KIND]},

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from ripplet.events import Batch, Op
 from ripplet.io.messages import Message, checked_key
 from ripplet.service import reads, schemas
+from ripplet.service.addresses import id_of
 from ripplet.service.answers import json_answer
 from ripplet.service.bodies import EVENTS, JSON, KEY_HEADER, events_of, removals_of
 from ripplet.service.runtime import Runtime
@@ -18,7 +19,7 @@ INLINE = 1 << 16
 """Bytes of a body that are understood at once; a longer one is handed to a thread, so that others are answered."""
 
 router = APIRouter(prefix="/v1", tags=["writes"])
-_REFUSED = schemas.refusals(400, 404, 408, 413, 415, 422, 429)
+_REFUSED = schemas.refusals(404, 408, 409, 413, 415, 422, 429)
 
 
 def _described(body: dict[str, object]) -> dict[str, Any]:
@@ -52,11 +53,11 @@ async def remove_vertices(request: Request) -> Response:
     return await _remove(request, schemas.RemoveVertices, "remove_vertices", "ids")
 
 
-@router.delete("/vertices/{id:path}", **_described({}))
+@router.delete("/vertices/{id:vertex}", **_described({}))
 async def remove_vertex(request: Request, id: str, kind: reads.Kind = "auto") -> Response:
     """Remove one vertex with all its edges."""
     runtime: Runtime = request.app.state.runtime
-    name, key = reads.id_in_address(id), checked_key(request.headers.get(KEY_HEADER))
+    name, key = id_of(id), checked_key(request.headers.get(KEY_HEADER))
     if key is not None and (number := await runtime.prepare(runtime.session.known, key)) is not None:
         return _receipt(Written(runtime.model.unchanged(number), True), 1)
     vertex = await runtime.prepare(reads.known, runtime.model, name, kind)
