@@ -206,12 +206,19 @@ class Embedder:
         Above 200,000 vertices, with `ripplet[ann]`, through an index: the cosines are exact, but now and then a vertex
         is missed; `search="exact"` misses none.
         """
+        return self.nearest_at(vertex, k)[1]
+
+    def nearest_at(
+        self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10
+    ) -> tuple[int, list[tuple[Id, float]]]:
+        """What `nearest` answers, behind the sequence number of the state that it was found in."""
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InvalidValueError.of("k", "a whole number ≥ 1", k)
         with self._search.asking() as ask, self._lock.reading():
+            sequence = self._engine.sequence
             rows, cosines = self._engine.nearest(ask, self._asked(vertex), int(k))
             names = self._engine.names(rows)
-        return list(zip(names, cosines.tolist(), strict=True))
+        return sequence, list(zip(names, cosines.tolist(), strict=True))
 
     def degree(self, ids: Any) -> NDArray[np.int64]:
         """How many edges vertices have, in any direction."""

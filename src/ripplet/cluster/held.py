@@ -38,7 +38,9 @@ class HeldCrew:
 
     def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
         """Ask every copy."""
-        return self._crew.call("of_held", *columns, parts=parts, copy=self._number, question=method, constants=constants)
+        return self._crew.call(
+            "of_held", *columns, parts=parts, copy=self._number, question=method, constants=constants
+        )
 
     def get(self, answers: Sequence[Any]) -> list[Any]:
         """Answers to look at; Lost where a shard has gone with its copy."""

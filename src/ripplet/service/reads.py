@@ -70,6 +70,12 @@ def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_],
         return engine.sequence, there, engine.serve(rows[there])
 
 
+def preview(model: Embedder, neighbours: Sequence[Id], weights: Any) -> tuple[int, NDArray[np.float32]]:
+    """The sequence number, and the vector that a vertex with these neighbours would get."""
+    with model.lock.reading():
+        return model.engine.sequence, model.preview(neighbours, weights)
+
+
 def figures(model: Embedder) -> dict[str, Any]:
     """How the model stands, as far as that takes no time."""
     with model.lock.reading():

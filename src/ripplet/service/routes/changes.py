@@ -21,6 +21,7 @@ EVENTS = "text/event-stream"
 PULSE = 15.0
 """Seconds after which a quiet stream says that it is still there."""
 
+_ABOUT = 5.0  # seconds that a batch which readers see already may take to be in the feed
 _DESCRIBED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Batches behind `since`, in order: what moved, arrived or was removed, and whether it anchored.",
@@ -47,6 +48,8 @@ async def changes(
     runtime: Runtime = request.app.state.runtime
     feed, encoded = runtime.feed, runtime.encoded_feed
     begin = int(last_event_id) if last_event_id else feed.newest if since is None else since
+    if feed.newest < begin <= runtime.model.sequence:  # applied, and about to be told
+        await feed.wait(begin - 1, _ABOUT)
     feed.after(begin, 1)  # refused now, not in the middle of a stream
     if EVENTS in request.headers.get("accept", ""):
         return _Following(feed, _stream(feed, encoded, begin), EVENTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -32,11 +33,11 @@ async def nearest(
     _check_count(runtime, k)
     name = id_of(id)
 
-    def found() -> list[tuple[Id, float]]:
-        return runtime.model.nearest(reads.known(runtime.model, name, kind), k)
+    def found() -> tuple[int, list[tuple[Id, float]]]:
+        return runtime.model.nearest_at(reads.known(runtime.model, name, kind), k)
 
-    sequence = runtime.model.sequence
-    return json_answer({"sequence": sequence, "nearest": await runtime.search(found, receive=request.receive)})
+    sequence, near = await runtime.search(found, receive=request.receive)
+    return json_answer({"sequence": sequence, "nearest": near})
 
 
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -105,8 +106,8 @@ async def nearest_to_vector(request: Request) -> Response:
     async with runtime.read_bodies.of(request) as (_, data):
         asked = model_of(schemas.Near, data)
         _check_count(runtime, asked.k)
-        sequence = runtime.model.sequence
-        found = await runtime.search(runtime.model.nearest, asked.vector, asked.k, receive=request.receive)
+        asking = runtime.search(runtime.model.nearest_at, asked.vector, asked.k, receive=request.receive)
+        sequence, found = await asking
     return json_answer({"sequence": sequence, "nearest": found})
 
 
@@ -118,8 +119,8 @@ async def preview(request: Request) -> Response:
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.of(request) as (_, data):
         asked = model_of(schemas.Preview, data)
-        sequence = runtime.model.sequence
-        vector = await runtime.read(runtime.model.preview, asked.neighbours, asked.weights, receive=request.receive)
+        work = partial(reads.preview, runtime.model, asked.neighbours, asked.weights)
+        sequence, vector = await runtime.read(work, receive=request.receive)
     return json_answer({"sequence": sequence, "vector": vector.tolist()})
 
 

@@ -1,0 +1,104 @@
+"""What readers and followers were told, compared with a model that is given the same batches and is read by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplet import Batch, Changes, Embedder, Op
+from ripplet.datasets.synthetic import planted_partition
+from ripplet.events import Id
+
+DATA = planted_partition(communities=4, size=30, inside=8, elsewhere=2, seed=5)
+START, SIZE = 200, 12
+
+
+def stream(batches: int = 40) -> list[Batch]:
+    """A start, then edges with vertices that come, and go again."""
+    given = [Batch.from_any(DATA.edges[:START])]
+    for number, first in enumerate(range(START, START + SIZE * batches, SIZE)):
+        src, dst = DATA.edges[first : first + SIZE].T.tolist()
+        op = [Op.ADD] * len(src)
+        src, dst, op = [*src, f"new {number}"], [*dst, number], [*op, Op.ADD]
+        if number % 4 == 3:
+            gone = f"new {number - 2}"
+            src, dst, op = [*src, gone], [*dst, gone], [*op, Op.REMOVE_VERTEX]
+        given.append(Batch.of(src, dst, op=op))
+    return given
+
+
+class State(NamedTuple):
+    """All that a reader can see of a state."""
+
+    sequence: int
+    ids: list[Id]
+    vectors: NDArray[np.float32]
+    edges: int
+    anchors: int
+    growth: float
+    next_arrival: int
+
+    def same_as(self, other: State) -> bool:
+        """Whether two are the same, to the bit."""
+        mine, theirs = (state._replace(vectors=state.vectors.tobytes()) for state in (self, other))  # type: ignore[arg-type]
+        return bool(mine == theirs)
+
+
+def seen(model: Embedder) -> State:
+    """What a reader sees now."""
+    with model.lock.reading():
+        engine = model.engine
+        sequence, rows = engine.sequence, engine.in_order()
+        numbers = engine.edges, engine.anchors, engine.growth, engine.next_arrival
+        return State(sequence, engine.names(rows), engine.serve(rows), *numbers)
+
+
+@dataclass
+class Reference:
+    """The state after every batch, by its number."""
+
+    states: list[State] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, model: Embedder, apply: Any, batches: Iterable[Batch]) -> Reference:
+        """Apply batches one by one, looking at the model after each."""
+        found = cls([seen(model)])
+        for batch in batches:
+            apply(batch)
+            found.states.append(seen(model))
+        return found
+
+    def check(self, state: State) -> None:
+        """Fail where what was read under a number is not the state of that number."""
+        expected = self.states[state.sequence]
+        assert state.same_as(expected), f"what was read as batch {state.sequence} is another state"
+
+
+class Follower:
+    """Begins with what it reads, and goes on with what it is told."""
+
+    def __init__(self, state: State) -> None:
+        self.sequence = state.sequence
+        self.vectors = dict(zip(state.ids, state.vectors, strict=True))
+
+    def follow(self, batches: Sequence[Changes]) -> None:
+        """Take over what batches changed, but for those that are in what was read."""
+        for changes in batches:
+            if changes.sequence <= self.sequence:
+                continue
+            assert changes.sequence == self.sequence + 1
+            self.sequence = changes.sequence
+            for name in changes.removed:
+                self.vectors.pop(name, None)
+            self.vectors.update(zip(changes.ids, changes.vectors, strict=True))
+
+    def check(self, reference: Reference) -> None:
+        """Fail where the follower has come to other vectors than the model has."""
+        expected = reference.states[self.sequence]
+        assert set(self.vectors) == set(expected.ids)
+        for name, vector in zip(expected.ids, expected.vectors, strict=True):
+            assert self.vectors[name].tobytes() == vector.tobytes(), f"{name} after batch {self.sequence}"
