@@ -52,8 +52,14 @@ KILLS ?= 200
 crash: $(VENV)/.test
 	$(BIN)/python benchmarks/crash.py --kills $(KILLS) --json results/crash.json
 
+# One part of a soak, which goes on with the state of the part before it: eight hours are sixteen parts of thirty minutes.
+MINUTES ?= 30
+SOAK_STATE ?= build/soak
+
 soak: $(VENV)/.test
-	$(BIN)/python benchmarks/soak.py --json results/soak.json --picture results/figures/soak.svg
+	# The fuzzer of random streams belongs here, with a time of its own (pytest tests/stream_fuzzer.py …).
+	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --kills $$(( ($(MINUTES) + 2) / 3 )) --state $(SOAK_STATE) \
+		--json results/soak.json --picture results/figures/soak.svg
 
 reproduce: $(VENV)/.eval
 	$(BIN)/ripplet reproduce

@@ -27,12 +27,13 @@ Log = list[tuple[float, float]]
 """When requests were answered, and the seconds each took."""
 
 
-def sliding(vertices: int, size: int, seed: int) -> Iterator[Batch]:
+def sliding(vertices: int, size: int, seed: int, first: int = 0) -> Iterator[Batch]:
     """Batches without end, of `size` arrivals each; from `vertices` on, as many of the oldest go with each.
 
-    Every vertex comes with five edges to earlier ones that are still there, most of them of its own community.
+    Every vertex comes with five edges to earlier ones that are still there, most of them of its own community. The
+    first batch may be a later one of the same stream.
     """
-    for number in count():
+    for number in count(first):
         yield _step(number * size, size, vertices, np.random.default_rng([seed, number]))
 
 
@@ -63,10 +64,11 @@ class Sender(Client):
 class Stream:
     """The sending side: batches in order, each until it is acknowledged, each in its place or a fault."""
 
-    def __init__(self, url: str, faults: list[str]) -> None:
+    def __init__(self, url: str, faults: list[str], sent: int) -> None:
         self._client, self._faults = Sender(url, retries=0), faults
         self.log: Log = []
-        self.sent = self.retried = self.repeated = self.anchors = 0
+        self.sent = sent
+        self.retried = self.repeated = self.anchors = 0
 
     def send(self, batch: Batch) -> None:
         """Return once the batch is acknowledged; one that was already there has been applied once all the same."""

@@ -1,12 +1,16 @@
-"""A service under traffic for half an hour, killed again and again: does it stay as it was, in memory and in speed?
+"""A service under traffic for hours, killed again and again: does it stay as it was, in memory and in speed?
 
-    python benchmarks/soak.py [--minutes 30] [--kills 10] [--vertices 20000] [--json FILE] [--picture FILE]
+    python benchmarks/soak.py [--minutes 30] [--kills 10] [--vertices 20000] [--state DIR] [--json FILE]
+
+One run is one part, added to the record; eight hours are as many parts as it takes. A part goes on with the state that
+the one before left in the directory, and begins a new one where there is none; the record says which it was.
 
 A graph grows to its size and then keeps it: with every batch of arrivals as many of the oldest vertices go. First as
 fast as the service takes it, which gives the greatest rate; then for so many minutes at half of that, over HTTP, with
 anchors, snapshots and compaction as they come by default, with reads of vectors, of the nearest and of the changes.
 Now and then the service is killed with SIGKILL and started again on the same directory; what was not acknowledged is
-sent again under the same key. In the end its digest has to be that of a model that took in the same batches in peace.
+sent again under the same key. In the end its digest has to be that of a model that took in the same batches in peace,
+which is kept beside the state for the next part.
 
 Flat is judged without the first sixth of the time, and without what comes right after a kill: until the stream is on
 time again, and what the service keeps for those who follow changes is full again. That is said apart.
@@ -28,13 +32,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 from _served import Served
+from _soak_parts import Parts, bins, slope, thinned
 from _soak_record import ON_TIME, Course, Kill, Sample, draw, sample
 from _soak_traffic import Readers, Stream, sliding
 
-from ripplet import Batch
+from ripplet import Session
 from ripplet.replay.pacing import Beat, Report, play
-from ripplet.state.model import kept_parameters, new_model
+
+GROUP = 64  # batches that the reference takes in with one flush
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,7 @@ class Plan:
     dim: int
     snapshot_every: int | None
     seed: int
+    part: int  # how many there have been before
 
     @property
     def seconds(self) -> float:
@@ -71,15 +79,16 @@ class Plan:
 
     def moments(self) -> list[float]:
         """When to kill, in seconds: at random, but each in its own part of the time."""
-        part, chooser = self.seconds / max(self.kills, 1), random.Random(self.seed)
-        return [part * (number + chooser.uniform(0.1, 0.7)) for number in range(self.kills)]
+        share, chooser = self.seconds / max(self.kills, 1), random.Random(self.seed + self.part)
+        return [share * (number + chooser.uniform(0.1, 0.7)) for number in range(self.kills)]
 
 
 class Soak:
     """One run: the service, those who send and read, whoever kills, whoever looks on."""
 
     def __init__(self, plan: Plan, folder: Path) -> None:
-        self.plan, self.state = plan, folder / "state"
+        self.plan, self.state, self.reference = plan, folder / "state", folder / "reference"
+        self.continued = self.state.exists()
         self.options = ["--dim", str(plan.dim), "--seed", str(plan.seed)]
         if plan.snapshot_every is not None:
             self.options += ["--set", f"snapshot_every={plan.snapshot_every}"]
@@ -90,8 +99,9 @@ class Soak:
         self.snapshots: set[str] = set()
         self.behind = 0.0
         self.url = f"http://127.0.0.1:{self.service.port}"
-        self.stream = Stream(self.url, self.faults)
-        self.batches = sliding(plan.vertices, plan.arrivals, plan.seed)
+        self.before = self.service.get("/v1/stats")[1]["sequence"]
+        self.stream = Stream(self.url, self.faults, self.before)
+        self.batches = sliding(plan.vertices, plan.arrivals, plan.seed, self.before)
         self._over = threading.Event()
 
     def known(self) -> range:
@@ -102,7 +112,8 @@ class Soak:
     def run(self) -> dict[str, Any]:
         """All of it; the record."""
         plan = self.plan
-        for batch in islice(self.batches, plan.vertices // plan.arrivals):
+        load = os.getloadavg()[0]
+        for batch in islice(self.batches, max(0, plan.vertices // plan.arrivals - self.before)):
             self.stream.send(batch)
         readers = Readers(self.url, self.known, self.faults)
         most = self.greatest_rate()
@@ -128,7 +139,8 @@ class Soak:
         logs = {"write": self.stream.log, "read": readers.reads, "nearest": readers.searches}
         since = {name: [(at - self.began, took) for at, took in log] for name, log in logs.items()}
         course = Course(self.samples, since, plan.warming)
-        return self.record(most, report, first, stats, readers, course) | {"course": course}
+        loads = {"load_average": [round(each, 1) for each in (load, os.getloadavg()[0])]}
+        return self.record(most, report, first, stats, readers, course) | loads | {"course": course}
 
     def greatest_rate(self) -> float:
         """Arrivals per second, one request after the other, anchors and reads included; of three tries the best."""
@@ -189,8 +201,8 @@ class Soak:
     def compare(self, stats: dict[str, Any]) -> None:
         """The state has to be that of a model that took in the same batches and was left alone."""
         plan, sent = self.plan, self.stream.sent
-        said(f"{sent:,} batches over HTTP; the same once more, without any of it")
-        alone = in_peace(plan, sent)
+        said(f"{sent - self.before:,} batches over HTTP; the same once more, without any of it")
+        alone = in_peace(plan, self.reference, sent)
         for name, expected in {"sequence": sent, "vertices": plan.vertices, "digest": alone}.items():
             if stats[name] != expected:
                 self.faults.append(f"{name}: expected {expected}, got {stats[name]}")
@@ -200,14 +212,17 @@ class Soak:
     ) -> dict[str, Any]:
         """Everything that is written down."""
         sent, arrivals = self.stream.sent, self.plan.arrivals
+        rows = thinned(course.rows())
         return {
             **asdict(self.plan),
+            "continued": self.continued,
+            "batches_before": self.before,
             "faults": self.faults,
             "greatest_arrivals_per_second": round(most, 1),
             "arrivals_per_second": round((sent - first) * arrivals / report.seconds, 1),
-            "batches": sent,
+            "batches": sent - self.before,
             "edges": stats["edges"],
-            "anchors": stats["anchors"],
+            "anchors": self.stream.anchors,
             "snapshots": len(self.snapshots),
             "reads": len(readers.reads),
             "searches": len(readers.searches),
@@ -222,17 +237,21 @@ class Soak:
             "latest_seconds": round(report.behind, 2),
             "settled": round(float(course.settled.mean()), 3),
             "flatness": course.flatness(),
+            "memory_mb_per_hour": slope([{"minutes": self.plan.minutes, "samples": rows}]),
             "after_kills": course.after_kills(),
             "kills_at": [asdict(kill) for kill in self.kills],
+            "latency_bins": {name: bins(np.concatenate(parts)) for name, parts in course.latencies.items()},
+            "samples": rows,
         }
 
 
-def in_peace(plan: Plan, batches: int) -> str:
-    """The digest of a model in memory after so many batches."""
-    model = new_model(kept_parameters({"dim": plan.dim, "seed": plan.seed}, None))
-    for batch in islice(sliding(plan.vertices, plan.arrivals, plan.seed), batches):
-        model.take_in(Batch.from_any(batch))
-    return model.digest()
+def in_peace(plan: Plan, directory: Path, batches: int) -> str:
+    """The digest of a session that has taken in so many batches and was never killed; it goes on with every part."""
+    with Session(directory, dim=plan.dim, seed=plan.seed) as session:
+        stream = sliding(plan.vertices, plan.arrivals, plan.seed, session.model.sequence)
+        while left := min(GROUP, batches - session.model.sequence):
+            session.apply_many(islice(stream, left))
+        return session.model.digest()
 
 
 def said(line: str) -> None:
@@ -250,29 +269,36 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--snapshot-every", type=int, help="events; the default of the service, if left out")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--picture", type=Path)
+    parser.add_argument("--state", type=Path, help="of all parts; one for this part alone, if left out")
+    parser.add_argument("--json", type=Path, help="the record, to which this part is added")
+    parser.add_argument("--picture", type=Path, help="of this part")
     given = vars(parser.parse_args())
-    record, picture = given.pop("json"), given.pop("picture")
+    state, record, picture = given.pop("state"), given.pop("json"), given.pop("picture")
+    parts = Parts(record, given)
+    plan = Plan(**given, part=len(parts.found["parts"]))
     with tempfile.TemporaryDirectory(dir=os.environ.get("RIPPLET_BENCH_DIR")) as folder:
-        soak = Soak(Plan(**given), Path(folder))
+        soak = Soak(plan, made(state or Path(folder)))
         try:
             found = soak.run()
         finally:
             soak.service.kill()
     course: Course = found.pop("course")
-    print(json.dumps(found, indent=1))
-    if record:
-        record.write_text(written(found, course))
+    parts.add(found)
+    hidden = ("samples", "latency_bins", "kills_at")
+    print(json.dumps({name: value for name, value in found.items() if name not in hidden}, indent=1))
+    said(f"{parts.found['hours']:.2f} hours in {len(parts.found['parts'])} parts")
+    print(json.dumps(parts.found["overall"], indent=1))
     if picture:
         draw(course, soak.kills, picture)
+    if found["faults"] and state:
+        said(f"state kept: directory={state}")
     raise SystemExit(1 if found["faults"] else 0)
 
 
-def written(found: dict[str, Any], course: Course) -> str:
-    """The record with its samples, one to a line."""
-    samples = ",\n".join(f"  {json.dumps(row)}" for row in course.rows())
-    return f'{json.dumps(found, indent=1)[:-2]},\n "samples": [\n{samples}\n ]\n}}\n'
+def made(folder: Path) -> Path:
+    """A folder that is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 if __name__ == "__main__":
