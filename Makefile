@@ -56,8 +56,8 @@ crash: $(VENV)/.test
 MINUTES ?= 30
 SOAK_STATE ?= build/soak
 
+# (A longer run of the fuzzer of random streams belongs here, before the service.)
 soak: $(VENV)/.test
-	# The fuzzer of random streams belongs here, with a time of its own (pytest tests/stream_fuzzer.py …).
 	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --kills $$(( ($(MINUTES) + 2) / 3 )) --state $(SOAK_STATE) \
 		--json results/soak.json --picture results/figures/soak.svg
 

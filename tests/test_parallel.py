@@ -36,7 +36,7 @@ def test_every_block_is_worked_on_once_for_any_number_of_threads(threads: int) -
 
 def test_two_blocks_run_side_by_side() -> None:
     together = threading.Barrier(2)
-    for_blocks(lambda first, last: together.wait(10) and None, 2, size=1, threads=2)
+    for_blocks(lambda first, last: together.wait(60) and None, 2, size=1, threads=2)
     assert not together.broken  # both got there
 
 
@@ -47,7 +47,7 @@ def test_an_error_is_raised_when_all_the_others_are_done(threads: int) -> None:
 
     def work(first: int, last: int) -> None:
         if first == 0:
-            assert begun.wait(10), "another thread is at work"
+            assert begun.wait(60), "another thread is at work"
             raise ZeroDivisionError
         begun.set()
         done.append(first)
@@ -64,7 +64,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     run()
     child = multiprocessing.get_context("fork").Process(target=run)
     child.start()
-    child.join(20)
+    child.join(120)
     alive = child.is_alive()
     child.kill()
     assert not alive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from textwrap import fill
+from typing import Any
 
 from blocks.records import NOTHING, content, plain, table
 
@@ -34,44 +35,50 @@ def crashes() -> str:
     sources = ", ".join(f"{count:,} {source}" for source, count in crash["by_source"].items())
     return fill(
         f"`make crash` has killed sessions {crash['kills']:,} times with SIGKILL ({sources}; at "
-        f"{len(crash['by_moment'])} kinds of moments) over {crash['batches']:,} batches, and compared the state that was "
-        f"found afterwards with one that was left alone {crash['openings_compared']:,} times: {len(crash['faults'])} "
-        "differed.",
+        f"{len(crash['by_moment'])} kinds of moments) over {crash['batches']:,} batches. The state found afterwards was "
+        f"compared with one that was left alone {crash['openings_compared']:,} times: {len(crash['faults'])} differed.",
         120,
     )
 
 
 def soak() -> str:
-    """How a service was after half an hour of traffic and kills, over how it was before."""
+    """How a service was after hours of traffic and kills, over how it was before."""
     found = content("soak.json")
     if found is None:
         return NOTHING
-    exact = "every acknowledged batch was there, once, and the digest in the end was that of a model left alone"
+    parts, whole = found["parts"], found["overall"]
+    exact = "every acknowledged batch was there, once, and the digests in the end were those of a model left alone"
+    rates = [part["arrivals_per_second"] for part in parts]
     said = fill(
-        f"{found['minutes']:g} minutes at {found['arrivals_per_second']:,.0f} arrivals a second, half of the "
-        f"{found['greatest_arrivals_per_second']:,.0f} that the machine takes, into {found['vertices']:,} vertices: "
-        f"{found['batches']:,} batches, {found['anchors']:,} anchors, {found['snapshots']:,} snapshots, "
-        f"{found['reads'] + found['searches']:,} reads, {found['killed']} kills; "
-        f"{'; '.join(found['faults']) or exact}. Back after a kill in {found['away_seconds_median']:.1f} s, "
-        f"{found['away_seconds_longest']:.1f} s at most.",
+        f"{found['hours']:.2f} hours in {len(parts)} parts ({whole['continued_parts']} of them with the state of the "
+        f"one before) at {min(rates):,.0f} to {max(rates):,.0f} arrivals a second, half of what the machine took, into "
+        f"{found['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} anchors, "
+        f"{whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
+        f"{'; '.join(whole['faults']) or exact}. Back after a kill in {whole['away_seconds_median']:.1f} s, "
+        f"{whole['away_seconds_longest']:.1f} s at most. Memory: {whole['memory_mb_per_hour']:+.1f} MB an hour, by a "
+        "line through all parts.",
         120,
     )
-    rows = {
-        "memory of the service": ("resident_mb", "MB"),
-        "open files": ("handles", ""),
-        "a batch, p50": ("write_p50_ms", "ms"),
-        "a batch, p99": ("write_p99_ms", "ms"),
-        "a vector, p50": ("read_p50_ms", "ms"),
-        "a vector, p99": ("read_p99_ms", "ms"),
+    rows: dict[str, Iterable[str]] = {
+        what: [f"{plain(whole['latency_ms'][name][share])} ms" for share in ("p50", "p99", "p99.9")]
+        for what, name in (("a batch", "write"), ("a vector", "read"), ("the nearest", "nearest"))
     }
-    cells: dict[str, Iterable[str]] = {
-        what: _flat(found["flatness"][name], unit) for what, (name, unit) in rows.items()
+    memory: dict[str, Iterable[str]] = {
+        f"part {number}": _flat(part["flatness"]["resident_mb"], "MB") for number, part in _first_and_last(parts)
     }
-    picture = "![Memory and latency over time](../results/figures/soak.svg)"
-    return "\n\n".join([said, table(["first third", "last third", "last over first"], cells), picture])
+    picture = "![Memory and latency over the last part](../results/figures/soak.svg)"
+    tables = table(["p50", "p99", "p99.9"], rows), table(["first third", "last third", "last over first"], memory)
+    return "\n\n".join([said, *tables, picture])
 
 
-def _flat(figure: dict[str, float], unit: str) -> list[str]:
+def _first_and_last(parts: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+    numbered = list(enumerate(parts, 1))
+    return [numbered[0], *numbered[1:][-1:]]
+
+
+def _flat(figure: dict[str, float | None], unit: str) -> list[str]:
+    if figure["last_over_first"] is None:
+        return ["–", "–", "–"]
     thirds = [f"{plain(figure[third])} {unit}".strip() for third in ("first_third", "last_third")]
     return [*thirds, f"{figure['last_over_first']:.2f} ×"]
 

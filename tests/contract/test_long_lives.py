@@ -139,10 +139,12 @@ def test_one_reader_and_one_writer_both_get_on() -> None:
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    for number in range(300):
+    for number in range(100_000):
         model.add_vertex(f"new {number}", [number % 40])
+        if number >= 300 and len(reads) > 10:
+            break
     stop.set()
-    reader.join(10)
+    reader.join(60)
     assert not reader.is_alive()
     assert len(reads) > 10
 

@@ -33,7 +33,7 @@ class RedisServer:
         settings["appendfsync"] = "always"
         arguments = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         self._process = subprocess.Popen(["redis-server", *arguments], stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
                 self.client().ping()
@@ -81,6 +81,6 @@ def kafka_servers():
     kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplet[kafka]'")
     quiet = logging.getLogger("tests.kafka")
     cluster = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "logger": quiet})
-    (broker,) = cluster.list_topics(timeout=30).brokers.values()
+    (broker,) = cluster.list_topics(timeout=120).brokers.values()
     yield f"{broker.host}:{broker.port}"
     cluster.flush()

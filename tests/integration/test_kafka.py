@@ -51,7 +51,7 @@ def begun(kafka_servers, topic):
     with ExitStack() as sources:
 
         def make(position=None, **options):
-            options = {"batch_size": 4, "patience": 10, **options}
+            options = {"batch_size": 4, "patience": 120, **options}
             source = sources.enter_context(closing(KafkaSource(kafka_servers, topic, **options)))
             source.open(json.loads(json.dumps(position)))
             return source
@@ -66,7 +66,7 @@ def edges(first, last):
 def some(source, count):
     """Reads until so many edges have come."""
     reads, got = [], 0
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while got < count and time.monotonic() < deadline:
         if read := source.read(1):
             reads.append(read)
@@ -189,7 +189,7 @@ def changed(sequence):
 def received(servers, topic, count):
     consumer = kafka.Consumer({"bootstrap.servers": servers, "group.id": "test"})
     consumer.assign([kafka.TopicPartition(topic, number, kafka.OFFSET_BEGINNING) for number in range(PARTITIONS)])
-    messages, deadline = [], time.monotonic() + 30
+    messages, deadline = [], time.monotonic() + 120
     while len(messages) < count and time.monotonic() < deadline:
         messages += [message for message in consumer.consume(count, 0.5) if message.error() is None]
     consumer.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from contextlib import ExitStack, closing
 
 import numpy as np
@@ -31,7 +30,7 @@ def begun(redis_server):
     with ExitStack() as sources:
 
         def make(position=None, **options):
-            options = {"stream": "edges", "batch_size": 4, "patience": 1, **options}
+            options = {"stream": "edges", "batch_size": 4, "patience": 60, **options}
             source = sources.enter_context(closing(RedisSource(redis_server.url, **options)))
             source.open(json.loads(json.dumps(position)))
             return source
@@ -46,6 +45,13 @@ def fill(client, first, last):
 
 def numbers(*reads):
     return [int(name[1:]) for read in reads for name in as_list(read.batch.src)]
+
+
+def leave_for_long(client, source):
+    """Have everything that is pending look as if nobody had touched it for an hour, and the source look at it now."""
+    for entry in client.xpending_range("edges", "ripplet", "-", "+", 1000):
+        client.xclaim("edges", "ripplet", entry["consumer"], 0, [entry["message_id"]], idle=3_600_000, justid=True)
+    source._next_claim = 0.0
 
 
 def drain(source, acknowledge=True):
@@ -110,7 +116,7 @@ def test_waiting_for_entries(redis_client, begun):
     later.start()
     got = []
     while len(got) < 2:
-        got += numbers(source.read(10))
+        got += numbers(source.read(60))
     later.join()
     assert got == [0, 1]
     assert source.read(0.01) is None
@@ -125,23 +131,23 @@ def test_what_a_dead_consumer_took_is_taken_over_in_order(redis_client, begun):
 
 
 def test_what_another_consumer_left_is_claimed_and_applied_once(redis_client, begun):
-    source = begun(claim_idle=0.05)
+    source = begun()
     fill(redis_client, 0, 3)
     redis_client.xreadgroup("ripplet", "other", {"edges": ">"}, count=2)
     redis_client.xdel("edges", redis_client.xrange("edges")[0][0])
     before = source.read(0)
     assert numbers(before) == [2]
-    time.sleep(0.06)
+    leave_for_long(redis_client, source)
     claimed = source.read(0)
     assert numbers(claimed) == [1]  # the other was deleted
     assert claimed.position["last"] == before.position["last"]
     assert drain(source) == []
-    again = begun(before.position, claim_idle=0.05)  # a crash before the durable point: it comes again
-    time.sleep(0.06)
+    again = begun(before.position)  # a crash before the durable point: it comes again
+    leave_for_long(redis_client, again)
     assert numbers(*drain(again, acknowledge=False)) == [1]
     assert pending(redis_client) == 1
-    once = begun(claimed.position, claim_idle=0.05)  # a crash behind it: it does not
-    time.sleep(0.06)
+    once = begun(claimed.position)  # a crash behind it: it does not
+    leave_for_long(redis_client, once)
     assert drain(once) == []
     assert pending(redis_client) == 0
     fill(redis_client, 3, 4)
@@ -152,10 +158,10 @@ def test_what_another_consumer_left_is_claimed_and_applied_once(redis_client, be
 
 
 def test_what_was_claimed_ahead_is_not_delivered_again(redis_client, begun):
-    source = begun(claim_idle=0.05)
+    source = begun()
     fill(redis_client, 0, 2)
     redis_client.xreadgroup("ripplet", "other", {"edges": ">"}, count=2)
-    time.sleep(0.06)
+    leave_for_long(redis_client, source)
     claimed = source.read(0)
     assert (numbers(claimed), claimed.position["last"]) == ([0, 1], "0-0")
     source.acknowledge(claimed.position)
@@ -179,7 +185,7 @@ def test_the_broker_goes_away_and_comes_back(redis_server, redis_client, begun, 
     finally:
         redis_server.start()
     fill(redis_client, 6, 12)
-    got = [source.read(10), source.read(10)]
+    got = [source.read(60), source.read(60)]
     assert numbers(first, *got) == list(range(12))
     assert caplog.text.count("is away") == 1
     source.acknowledge(got[-1].position)

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from time import perf_counter
 
 HEAVY = ("numpy", "scipy", "numba", "pyarrow", "typer", "rich", "ray")
-MOST = 5  # times what Python itself needs to begin and to end
-
-
-def seconds(code: str) -> float:
-    began = perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True)
-    return perf_counter() - began
+MOST = 60  # modules, those of Python itself included
 
 
 def test_nothing_heavy_is_imported():
@@ -22,8 +15,7 @@ def test_nothing_heavy_is_imported():
     assert done.stdout.strip() == "[]"
 
 
-def test_it_takes_hardly_longer_than_python():
-    """The best of three, side by side: what else the machine does counts for both."""
-    pairs = [(seconds("import ripplet"), seconds("pass")) for _ in range(3)]
-    ours, bare = map(min, zip(*pairs, strict=True))
-    assert ours < MOST * bare
+def test_import_of_the_package_loads_few_modules():
+    code = "import sys; before = set(sys.modules); import ripplet; print(len(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < MOST

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,10 @@ def test_a_writer_that_takes_too_long_is_not_waited_for(tmp_path: Path, monkeypa
         assert refused.value.status == 503
         release.set()
         monkeypatch.undo()
-        again = await runtime.write(Batch.of(["a"], ["b"]), "k")
+        again = None
+        while again is None:  # on a busy machine the first one may still be on its way
+            with suppress(Refused):
+                again = await runtime.write(Batch.of(["a"], ["b"]), "k")
         assert again.repeated
         assert runtime.model.sequence == 1
 

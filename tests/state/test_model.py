@@ -85,6 +85,6 @@ def test_readers_do_not_wait_for_an_anchor_that_is_not_ready() -> None:
     assert model.vectors(["a"]).shape == (1, 3)  # would hang here
     assert model.sequence == 3
     pending.correction.set_result(ready)
-    taking.join(10)
+    taking.join(60)
     assert "c" in model
     assert model.engine.pending is not pending
