@@ -20,6 +20,7 @@ from ripplet.io.stream import Poison, Read
 from ripplet.session import Entry, Session
 from ripplet.state.journal import Journal
 from ripplet.state.model import KeptModel
+from ripplet.state.snapshot import Snapshots, SnapshotWriter
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.2, "anchor_lag": 3, "threads": 1}
 NAMES: list[Any] = [0, 1, 2, 3, "0", "a", "é", 10**30, -(2**70), -5]
@@ -36,7 +37,7 @@ def abandon(session: Session) -> None:
     """As a crash does: the lock goes, and nothing is written any more."""
     session._writer.close()
     session._lock.release()
-    session._closed = True
+    session._closed = session._let_go = True
 
 
 def a_stream(batches: int = 20, size: int = 12, seed: int = 0) -> list[Batch]:
@@ -586,3 +587,33 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert names["changes"].ids == ["alice", "bob", "carol"]
     with Session("state") as session:
         assert (session.model.sequence, session.known("order-17")) == (1, 1)
+
+
+def test_close_after_an_interrupted_close_waits_for_the_snapshot(tmp_path: Path, monkeypatch: Any) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    write = Snapshots.write
+
+    def slow(self: Snapshots, copy: Any) -> None:
+        begun.set()
+        assert go_on.wait(20)
+        write(self, copy)
+
+    def interrupt(self: SnapshotWriter) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Snapshots, "write", slow)
+    session = Session(tmp_path, dim=3, snapshot_every=1)
+    session.apply([("a", "b")])
+    assert begun.wait(20)
+    with monkeypatch.context() as patch:
+        patch.setattr(SnapshotWriter, "close", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            session.close()
+    with pytest.raises(StateError, match="in use"):  # the snapshot is still being written
+        Session(tmp_path)
+    go_on.set()
+    for _ in range(2):
+        session.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ripplet-snapshot")]
+    with Session(tmp_path) as again:
+        assert again.recovery.snapshot == 1

@@ -71,7 +71,7 @@ class Session:
         self._published: dict[str, int] = {}  # per source whose changes go to sinks: the last batch that got there
         self._listeners: list[Listener] = []
         self._failure: BaseException | None = None
-        self._closed = False
+        self._closed = self._let_go = False  # nothing is applied any more; the directory is free
         self._lock = DirectoryLock(self.directory)
         try:
             self._journal = _open_journal(self.directory, parameters, anchor_lag, model.kept)
@@ -229,11 +229,12 @@ class Session:
     def close(self) -> None:
         """Let go of the directory. Nothing has to be saved; a snapshot that is being written is waited for."""
         with self._writing:
-            if self._closed:
-                return
             self._closed = True
+            self._writer.close()  # again, where an earlier wait was interrupted
+            if self._let_go:
+                return
+            self._let_go = True
             try:
-                self._writer.close()
                 if self._published and self._failure is None and not self._journal.doubtful:
                     self._journal.append([], self._published)
             finally:

@@ -72,21 +72,22 @@ def test_older_versions_are_brought_up_to_date(journal_at: Any, monkeypatch: pyt
         db.execute("DELETE FROM batches")
         raise RuntimeError("interrupted")
 
-    monkeypatch.setattr(database, "VERSION", 3)
-    monkeypatch.setattr(database, "MIGRATIONS", {1: add_colour, 2: fail})
+    monkeypatch.setattr(database, "check_schema", lambda db: None)
+    monkeypatch.setattr(database, "VERSION", 4)
+    monkeypatch.setattr(database, "MIGRATIONS", {2: add_colour, 3: fail})
     with pytest.raises(RuntimeError):
         journal_at()
-    monkeypatch.setitem(database.MIGRATIONS, 2, lambda db: None)
+    monkeypatch.setitem(database.MIGRATIONS, 3, lambda db: None)
     again = journal_at()
-    assert again.meta["version"] == 3
+    assert again.meta["version"] == 4
     assert again._db.execute("SELECT colour FROM batches").fetchall() == [("blue",)]
 
 
 def test_a_newer_version_is_refused(journal_at: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as future:
-        future.setattr(database, "VERSION", 2)
+        future.setattr(database, "VERSION", 3)
         journal_at().close()
-    with pytest.raises(FormatError, match=r"newer Ripplet \(journal 2; this one reads up to 1\).*upgrade"):
+    with pytest.raises(FormatError, match=r"newer Ripplet \(journal 3; this one reads up to 2\).*upgrade"):
         journal_at()
 
 

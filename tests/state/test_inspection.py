@@ -37,7 +37,7 @@ def files(place: Path) -> dict[str, bytes]:
 def test_a_directory_is_described(place: Path) -> None:
     found = inspect(place)
     assert found["in_use_by"] is None
-    assert (found["parameters"]["dim"], found["anchor_lag"], found["version"]) == (3, 2, 1)
+    assert (found["parameters"]["dim"], found["anchor_lag"], found["version"]) == (3, 2, 2)
     assert (found["journal"]["first"], found["journal"]["last"]) == (4, 8) or found["journal"]["first"] == 1
     assert [snapshot["sequence"] for snapshot in found["snapshots"]] == [6, 3]
     assert found["sources"] == {"s": [8]}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,19 @@ from ripplet.errors import FormatError, StateError
 from ripplet.events import as_list
 from ripplet.state import database, journal
 from ripplet.state.journal import Entry, Journal
+
+VERSION_1 = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE batches (
+    sequence INTEGER PRIMARY KEY, checksum BLOB NOT NULL, key TEXT, source TEXT, position TEXT, payload BLOB NOT NULL
+);
+CREATE TABLE keys (key TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX keys_by_age ON keys (sequence);
+CREATE TABLE sources (
+    source TEXT PRIMARY KEY, sequence INTEGER NOT NULL, position TEXT NOT NULL, checksum BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE published (source TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
+"""
 
 
 def entry(number: int, **beside: Any) -> Entry:
@@ -145,7 +159,7 @@ def test_changes_that_may_not_have_been_passed_on_are_known(journal_at: Any) -> 
         ("UPDATE batches SET payload = zeroblob(length(payload)) WHERE sequence = 2", "does not fit its checksum"),
         ("UPDATE batches SET position = '17' WHERE sequence = 2", "does not fit its checksum"),
         ("UPDATE batches SET key = 'other' WHERE sequence = 2", "does not fit its checksum"),
-        ("UPDATE batches SET payload = 3 WHERE sequence = 2", "cannot be understood"),
+        ("UPDATE batches SET payload = 3 WHERE sequence = 2", "does not fit its checksum"),
         ("DELETE FROM batches WHERE sequence = 2", "is missing"),
     ],
 )
@@ -250,27 +264,195 @@ def test_a_damaged_log_is_not_read_in_silence(journal_at: Any, tmp_path: Path) -
         assert seen(forgiven) == [(number + 1, number) for number in range(forgiven.last)]
 
 
-def test_a_damaged_position_is_not_believed(journal_at: Any) -> None:
+def test_position_of_a_damaged_batch_is_known_all_the_same(journal_at: Any) -> None:
     one = journal_at()
     one.append([entry(1, source="s", position="here"), entry(2, source="t", position=3), entry(3)])
     one.close()
-    tamper(one.path, "UPDATE batches SET position = '\"there\"' WHERE sequence = 1")
+    tamper(one.path, "UPDATE batches SET position = '\"there\"', source = 't' WHERE sequence = 1")
     again = journal_at()
-    assert again.position("t") == 3
-    with pytest.raises(FormatError, match=r"batch 1 .* where 's' stands"):
-        again.position("s")
-    again.compact(3, now=True)
-    assert again.first == 1
+    assert again.sources == {"s": "here", "t": 3}
     again.append([entry(4, source="s", position="now")])
     assert again.position("s") == "now"
 
 
-@pytest.mark.parametrize("table", ["meta", "sources"])
-def test_a_damaged_value_beside_the_batches_is_told(journal_at: Any, table: str) -> None:
+def test_compaction_behind_a_damaged_position_waits(journal_at: Any) -> None:
     one = journal_at()
-    one.append([entry(1, source="s", position=1)])
+    one.append([entry(1, source="s", position="early"), entry(2, source="s", position="late")])
+    tamper(one.path, "UPDATE batches SET position = '7' WHERE sequence = 1")
+    one.compact(1, now=True)
+    assert (one.first, one.position("s")) == (1, "late")
+    one.compact(2, now=True)
+    assert (one.first, one.position("s")) == (3, "late")
+
+
+@pytest.mark.parametrize("name", ["last", "first", "keys", "sources", "sources_before", "published", "version"])
+def test_journal_with_a_damaged_value_beside_the_batches_is_refused(journal_at: Any, name: str) -> None:
+    one = journal_at()
+    one.append([entry(1, source="s", position=1, key="k")], {"s": 1})
     one.compact(1, now=True)
     one.close()
-    tamper(one.path, f"UPDATE {table} SET {'value' if table == 'meta' else 'position'} = '7'")
-    with pytest.raises(FormatError, match=r"does not fit its checksum.*restore"):
+    with closing(sqlite3.connect(one.path)) as db:
+        (good,) = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    tamper(one.path, f"UPDATE meta SET value = '7' WHERE name = '{name}'")
+    with pytest.raises(FormatError, match=r"does not fit its checksum.*ripplet state cut"):
         journal_at()
+    tamper(one.path, f"UPDATE meta SET value = '{good}' WHERE name = '{name}'")
+    journal_at().close()
+    tamper(one.path, f"DELETE FROM meta WHERE name = '{name}'")
+    with pytest.raises(FormatError, match="journal is damaged"):
+        journal_at()
+
+
+def test_key_that_was_changed_is_brought_back_from_its_batch(journal_at: Any) -> None:
+    one = journal_at()
+    one.append([entry(number, key=f"k{number}") for number in range(1, 6)])
+    one.close()
+    for damage in ("SET key = 'other'", "SET sequence = 9", "SET checksum = x'00'"):
+        tamper(one.path, f"UPDATE keys {damage} WHERE key = 'k3'")
+        again = journal_at()
+        assert [again.find(f"k{number}") for number in range(1, 6)] == [1, 2, 3, 4, 5]
+        assert (again.find("other"), len(again.notes)) == (None, 1)
+        again.close()
+        assert journal_at().notes == []
+    tamper(one.path, "DELETE FROM keys WHERE key = 'k4'")
+    assert journal_at().find("k4") == 4
+
+
+def test_key_of_a_dropped_batch_that_was_changed_is_refused(journal_at: Any) -> None:
+    one = journal_at()
+    one.append([entry(number, key=f"k{number}") for number in range(1, 6)])
+    one.compact(4, now=True)
+    one.close()
+    tamper(one.path, "UPDATE keys SET key = 'other' WHERE key = 'k3'")
+    with pytest.raises(FormatError, match=r"4 of 5 keys.*applied twice.*ripplet state cut"):
+        journal_at()
+    with closing(Journal(one.path, forgiving=True)) as forgiven:
+        assert [forgiven.find(f"k{number}") for number in range(1, 6)] == [1, 2, None, 4, 5]
+    assert journal_at().notes == []
+
+
+def test_journal_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in VERSION_1.split(";\n"):
+            db.execute(statement)
+        for name, value in {"version": 1, "last": 4, "made": "long ago"}.items():
+            database.set_meta(db, name, value)
+        for number in (3, 4):
+            row = journal._as_row(number, entry(number, key=f"k{number}", source="s", position=number))
+            db.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", row)
+        db.executemany("INSERT INTO keys VALUES (?, ?)", [(f"k{number}", number) for number in (1, 2, 3)])
+        for source, number in (("s", 2), ("t", 1)):
+            kept = source, number, json.dumps(number)
+            db.execute("INSERT INTO sources VALUES (?, ?, ?, ?)", (*kept, database.checksum(*kept)))
+        db.execute("INSERT INTO published VALUES ('s', 3)")
+    with closing(Journal(path, read_only=True)) as read:
+        assert (read.first, read.last, read.sources) == (3, 4, {"s": 4, "t": 1})
+    with closing(sqlite3.connect(path)) as db:
+        assert len(db.execute("SELECT * FROM published").fetchall()) == 1  # a look changes nothing
+    with closing(Journal(path)) as one:
+        assert (one.first, one.last, one.meta["version"], one.sources) == (3, 4, 2, {"s": 4, "t": 1})
+        assert [one.find(f"k{number}") for number in range(1, 6)] == [1, 2, 3, 4, None]
+        assert (one.unpublished(), one.verify(), seen(one, 2)) == ({"s": 4}, [], [(3, 3), (4, 4)])
+        one.append([entry(5, key="k5", source="t", position=9)])
+    with closing(Journal(path)) as again:
+        assert (again.find("k5"), again.position("t"), again.notes) == (5, 9, [])
+
+
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("beside", ["snapshots", "marker", "log"])
+def test_journal_that_is_gone_is_not_begun_anew(journal_at: Any, beside: str, empty: bool, tmp_path: Path) -> None:
+    one = journal_at()
+    one.append([entry(1)])
+    if beside == "log" and not empty:
+        Path(f"{one.path}-wal").rename(tmp_path / "log")
+    one.close()
+    one.path.unlink()
+    if beside != "marker":
+        (tmp_path / journal.MARKER).unlink()
+    if beside == "log":
+        if empty:
+            return
+        (tmp_path / "log").rename(f"{one.path}-wal")
+    if beside == "snapshots":
+        (tmp_path / "snapshots" / "000000000001").mkdir(parents=True)
+    if empty:
+        one.path.touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(FormatError, match=r"expected a journal beside .*ripplet state cut"):
+        journal_at()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_journal_whose_log_was_left_behind_says_how_many_batches_are_missing(journal_at: Any, tmp_path: Path) -> None:
+    one = journal_at()
+    one.append([entry(1)])
+    one._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for number in range(2, 6):
+        one.append([entry(number)])
+    (tmp_path / "copy").mkdir()
+    for name in ("journal.sqlite", journal.MARKER):
+        (tmp_path / "copy" / name).write_bytes((tmp_path / name).read_bytes())
+    with pytest.raises(FormatError, match=r"up to 5, got 1: the last 4 are missing.*ripplet state cut"):
+        Journal(tmp_path / "copy" / "journal.sqlite")
+    with closing(Journal(tmp_path / "copy" / "journal.sqlite", read_only=True)) as read:
+        assert "the last 4 batches are missing" in read.verify()[0]
+
+
+def test_log_that_was_cut_between_two_transactions_is_noticed(journal_at: Any, tmp_path: Path) -> None:
+    one = journal_at()
+    for number in range(1, 7):
+        one.append([entry(number)])
+    (tmp_path / "copy").mkdir()
+    for name in ("journal.sqlite", "journal.sqlite-wal", journal.MARKER):
+        (tmp_path / "copy" / name).write_bytes((tmp_path / name).read_bytes())
+    log = tmp_path / "copy" / "journal.sqlite-wal"
+    data, size = log.read_bytes(), 4096 + 24
+    ends = [at for at in range(32, len(data), size) if int.from_bytes(data[at + 4 : at + 8], "big")]
+    log.write_bytes(data[: ends[-3] + size])
+    with pytest.raises(FormatError, match="the last 2 are missing"):
+        Journal(tmp_path / "copy" / "journal.sqlite")
+
+
+def opened_rows(path: Path, **options: Any) -> list[Any] | str:
+    """What the rows of a journal say, or why it cannot be opened."""
+    try:
+        with closing(Journal(path, **options)) as opened:
+            return [found for _, found in seen(opened)]
+    except FormatError as error:
+        return str(error)
+
+
+def test_bit_flips_in_the_schema_are_refused_and_can_be_mended(journal_at: Any) -> None:
+    one = journal_at()
+    one.append([entry(number, key=f"k{number}") for number in range(1, 4)])
+    one.close()
+    good, refused, mended = one.path.read_bytes(), 0, 0
+    for at in [at for at in range(100, 4096) if good[at]][::17]:
+        bad = bytearray(good)
+        bad[at] ^= 1 << at % 8
+        one.path.write_bytes(bad)
+        found = opened_rows(one.path)
+        if found != [1, 2, 3]:
+            assert "ripplet state cut" in found
+            assert one.path.read_bytes() == bytes(bad)
+            refused += 1
+            mended += opened_rows(one.path, forgiving=True) == [1, 2, 3]
+    assert refused > 20
+    assert mended > refused // 2
+
+
+@pytest.mark.parametrize("damage", ["UPDATE meta SET checksum = 3", "UPDATE meta SET value = x'ff'"])
+def test_value_of_another_type_is_refused(journal_at: Any, damage: str) -> None:
+    journal_at().close()
+    tamper(journal_at().path, damage)
+    with pytest.raises(FormatError, match="journal is damaged"):
+        journal_at()
+
+
+def test_journal_that_is_a_link_is_refused(journal_at: Any, tmp_path: Path) -> None:
+    journal_at().close()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "journal.sqlite").symlink_to(tmp_path / "journal.sqlite")
+    with pytest.raises(FormatError, match="expected a file, got a link"):
+        Journal(tmp_path / "other" / "journal.sqlite")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ from ripplet import Batch
 from ripplet.digest import Copy
 from ripplet.errors import FormatError
 from ripplet.state import database, recovery
+from ripplet.state.files import read_arrays, write_arrays
 from ripplet.state.journal import Entry, Journal
 from ripplet.state.model import KeptModel, kept_parameters, new_model
 from ripplet.state.recovery import Recovery, recover
@@ -51,12 +53,18 @@ class Place:
                 db.execute(statement)
             db.commit()
 
+    def note(self, **meta: Any) -> None:
+        """Have other values beside the batches."""
+        with closing(sqlite3.connect(self.path)) as db:
+            for name, value in meta.items():
+                database.set_meta(db, name, value)
+            db.commit()
+
     def shorten(self, last: int) -> None:
         """As if it had never been longer."""
-        self.spoil(f"DELETE FROM batches WHERE sequence > {last}")
-        with closing(sqlite3.connect(self.path)) as db:
-            database.set_meta(db, "last", last)
-            db.commit()
+        self.spoil(f"DELETE FROM batches WHERE sequence > {last}", f"DELETE FROM keys WHERE sequence > {last}")
+        self.note(last=last, keys=last, sources={"s": [last, last]})
+        (self.path.parent / "journal.last").unlink()
 
     def spoil_snapshot(self, sequence: int, name: str = "vectors.npy") -> None:
         path = self.snapshots.path(sequence) / name
@@ -134,13 +142,40 @@ def test_a_damaged_end_is_cut_and_told(tmp_path: Path, first_bad: int, caplog: p
     assert place.recover()[1].notes == []
 
 
-def test_rows_that_are_gone_are_missed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gone", [11, 1])
+def test_rows_that_are_gone_are_refused_and_counted(tmp_path: Path, gone: int) -> None:
     place = Place(tmp_path)
-    place.spoil("DELETE FROM batches WHERE sequence > 10")
+    place.spoil(f"DELETE FROM batches WHERE sequence >= {gone}")
+    first = max(gone, 10)
+    with pytest.raises(FormatError, match=rf"batch {first} is missing, {13 - first} batches from the end.*state cut"):
+        place.recover()
+    digest, found = place.recover(forgiving=True)
+    assert (digest, found.lost) == (place.digests[first - 1], 13 - first)
+
+
+def test_damage_of_all_rows_is_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path, ())
+    place.spoil("UPDATE batches SET payload = x'00'")
+    with pytest.raises(FormatError, match=r"batch 1 .*12 batches from the end.*ripplet state cut"):
+        place.recover()
+
+
+def test_batch_that_cannot_be_applied_is_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    with closing(Journal(place.path)) as journal:
+        journal.append([Entry(Batch.of(["nobody"], ["else"], op=[1]))])
+    with pytest.raises(FormatError, match=r"batch 13 cannot be applied .*unknown vertex"):
+        place.recover()
+
+
+def test_snapshot_of_another_batch_is_put_aside(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    arrays, meta = read_arrays(place.snapshots.path(4), kind="snapshot")
+    shutil.rmtree(place.snapshots.path(9))
+    write_arrays(place.snapshots.path(9), arrays, meta | {"sequence": 9}, kind="snapshot")
     digest, found = place.recover()
-    assert digest == place.digests[10]
-    assert found.lost == 2
-    assert "batch 11 is missing" in found.notes[0]
+    assert (digest, found.snapshot) == (place.digests[12], 4)
+    assert "expected the state after batch 9, got that after batch 4" in found.notes[0]
 
 
 def test_damage_before_good_batches_is_refused(tmp_path: Path) -> None:
@@ -167,12 +202,15 @@ def test_a_cut_leaves_out_damage_that_a_snapshot_covers(tmp_path: Path) -> None:
     assert place.recover()[0] == place.digests[11]
 
 
-def test_a_snapshot_beyond_the_journal_is_not_used(tmp_path: Path) -> None:
+def test_snapshot_beyond_the_journal_is_refused_until_the_batches_are_given_up(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.shorten(7)
-    digest, found = place.recover()
+    with pytest.raises(FormatError, match=r"up to 9 .*got 7; 2 batches or more are missing.*ripplet state cut"):
+        place.recover()
+    assert place.snapshots.sequences == [9, 4]
+    digest, found = place.recover(forgiving=True)
     assert digest == place.digests[7]
-    assert found.snapshot == 4
+    assert (found.snapshot, found.lost) == (4, 2)
     assert "the journal ends with batch 7" in found.notes[0]
     assert place.snapshots.sequences == [4]  # or it would pass for the state after another batch 9
 
@@ -211,7 +249,7 @@ def test_a_self_loop_is_not_mentioned_again(tmp_path: Path) -> None:
 
 def test_what_may_not_have_been_passed_on_is_worked_out_again(tmp_path: Path) -> None:
     place = Place(tmp_path, (4, 12))
-    place.spoil("INSERT INTO published VALUES ('s', 10)")
+    place.note(published={"s": 10})
     digest, found = place.recover()
     assert digest == place.digests[12]
     assert found.snapshot == 4  # the newer one is too new to tell what batch 11 changed
@@ -222,7 +260,8 @@ def test_what_may_not_have_been_passed_on_is_worked_out_again(tmp_path: Path) ->
 def test_what_was_not_passed_on_is_less_than_what_is_lost(tmp_path: Path) -> None:
     """Batch 8 is damaged, and only the newer snapshot knows what it did."""
     place = Place(tmp_path, (4, 10))
-    place.spoil("INSERT INTO published VALUES ('s', 6)", "UPDATE batches SET payload = x'00' WHERE sequence = 8")
+    place.note(published={"s": 6})
+    place.spoil("UPDATE batches SET payload = x'00' WHERE sequence = 8")
     digest, found = place.recover()
     assert digest == place.digests[12]
     assert (found.snapshot, found.replayed, found.lost) == (10, 2, 0)
@@ -233,7 +272,7 @@ def test_what_can_no_longer_be_worked_out_is_let_go(tmp_path: Path) -> None:
     place = Place(tmp_path, (6, 12))
     with closing(Journal(place.path)) as journal:
         journal.compact(6, now=True)
-    place.spoil("INSERT INTO published VALUES ('s', 3)")
+    place.note(published={"s": 3})
     digest, found = place.recover()
     assert digest == place.digests[12]
     assert found.snapshot == 6

@@ -138,3 +138,36 @@ def test_a_snapshot_stands_back_behind_other_threads(tmp_path: Path, monkeypatch
     writer.close()
     assert seen[0] > own
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+
+
+def test_odd_names_and_links_among_snapshots_are_left_alone(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path / "snapshots")
+    for name in ("7", "²", "٣٣٣٣٣٣٣٣٣٣٣٣", "0000000000001", "notes", "000000000005.damaged"):
+        (tmp_path / "snapshots" / name).mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "snapshots" / "000000000001").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "snapshots" / "000000000002").write_text("a file")
+    assert snapshots.sequences == []
+    (tmp_path / "snapshots" / ".000000000003.ripplet-new").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "snapshots" / ".000000000003.ripplet-old").write_text("a file")
+    snapshots.tidy()
+    for batches in (1, 2, 3, 4):
+        snapshots.write(engine(batches).copy())
+    assert snapshots.sequences == [4, 3]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (tmp_path / "snapshots" / "000000000001.damaged").is_symlink()
+
+
+def test_snapshots_that_are_a_link_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "snapshots").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FormatError, match="expected a directory, got a link"):
+        assert Snapshots(tmp_path / "snapshots").sequences
+
+
+def test_write_of_a_snapshot_makes_its_folders_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr("ripplet.state.files.flush_directory", flushed.append)
+    Snapshots(tmp_path / "snapshots").write(engine(1).copy())
+    assert flushed[0] == tmp_path
+    assert flushed[-1] == tmp_path / "snapshots"

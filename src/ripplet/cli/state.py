@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,19 +73,17 @@ def compact(directory: Directory, json: Json = False) -> None:
 
 @state.command()
 def cut(directory: Directory, json: Json = False) -> None:
-    """Give up what follows a damaged batch. For when there is no copy to restore; the damaged journal is kept."""
-    from ripplet.state.journal import JOURNAL, Journal
-    from ripplet.state.model import new_model
-    from ripplet.state.recovery import recover
-    from ripplet.state.snapshot import SNAPSHOTS, Snapshots
+    """Give up what follows a damaged batch. For when there is no copy to restore; the damaged files are kept.
 
-    with _alone(directory), closing(Journal(directory / JOURNAL, forgiving=True)) as journal:
-        snapshots, meta = Snapshots(directory / SNAPSHOTS), journal.meta
-        _, recovery = recover(journal, snapshots, lambda: new_model(meta), forgiving=True)
-        last = journal.last
+    Where the journal itself is missing or empty, everything is given up: the snapshots are put aside.
+    """
+    from ripplet.state.cutting import cut
+
+    with _alone(directory):
+        found = cut(directory)
     if json:
-        return print_json({"last": last, "lost": recovery.lost, "notes": recovery.notes})
-    typer.echo(f"{directory}: {recovery.lost:,} batches given up; the last one is batch {last:,}")
+        return print_json({"last": found.last, "lost": found.lost, "notes": found.notes})
+    typer.echo(f"{directory}: {found.lost:,} batches given up; the last one is batch {found.last:,}")
 
 
 def _alone(directory: Path) -> DirectoryLock:

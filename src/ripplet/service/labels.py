@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-from ripplet.errors import StateError
+from ripplet.errors import FormatError, StateError
 from ripplet.events import Id
 from ripplet.service.answers import Refused
-from ripplet.state.database import connect, transaction
+from ripplet.state.database import beside, connect, transaction
+from ripplet.state.files import flush_directory
 
 MOST_LABELS = 2_000_000
+_TABLE = "CREATE TABLE IF NOT EXISTS labels (id TEXT PRIMARY KEY, label TEXT NOT NULL) WITHOUT ROWID"
+_log = logging.getLogger("ripplet.service")
 
 
 class Labels:
@@ -21,10 +26,7 @@ class Labels:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        self._db = connect(path)
-        self._db.execute("CREATE TABLE IF NOT EXISTS labels (id TEXT PRIMARY KEY, label TEXT NOT NULL) WITHOUT ROWID")
-        found = self._db.execute("SELECT id, label FROM labels")
-        self._labels: dict[Id, str] = {json.loads(name): label for name, label in found}
+        self._db, self._labels = _open(path)
         self.version = 0  # raised with every change, for those who keep a copy
 
     def __len__(self) -> int:
@@ -59,3 +61,48 @@ class Labels:
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
+
+
+def _open(path: Path) -> tuple[sqlite3.Connection, dict[Id, str]]:
+    """The file of labels and what is in it; a damaged one is put aside, because a service runs without labels too."""
+    try:
+        return _read(path)
+    except (FormatError, sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
+            raise StateError(f"{path}: labels could not be read ({error}); see that it can be written to") from error
+        _put_aside(path, error)
+        return _read(path)
+
+
+def _read(path: Path) -> tuple[sqlite3.Connection, dict[Id, str]]:
+    if path.is_symlink():
+        raise FormatError("a link")
+    new = not path.exists()
+    db = connect(path)
+    try:
+        db.execute(_TABLE)
+        if new:
+            flush_directory(path.parent)
+        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise FormatError(str(found))
+        return db, {json.loads(name): _text(label) for name, label in db.execute("SELECT id, label FROM labels")}
+    except BaseException:
+        db.close()
+        raise
+
+
+def _text(label: object) -> str:
+    if not isinstance(label, str):
+        raise FormatError(f"expected text, got {type(label).__name__}")
+    return label
+
+
+def _put_aside(path: Path, error: Exception) -> None:
+    aside = beside(path, "damaged")
+    for end in ("", "-wal"):
+        if os.path.lexists(f"{path}{end}"):
+            os.replace(f"{path}{end}", f"{aside}{end}")
+    Path(f"{path}-shm").unlink(missing_ok=True)
+    _log.error("labels damaged file=%s kept=%s error=%s", path, aside.name, error)

@@ -69,7 +69,11 @@ def _replayed(journal: Journal, snapshots: Snapshots, faults: list[str]) -> Kept
     for row in journal.rows(model.sequence):
         if row.entry is None:
             break
-        model.take_in(row.entry.batch)
+        try:
+            model.take_in(row.entry.batch)
+        except RippletError as error:
+            faults.append(f"batch {row.sequence:,} cannot be applied ({error})")
+            break
         if row.sequence in digests and model.digest() != digests[row.sequence]:
             faults.append(f"{snapshots.path(row.sequence)}: not what the batches up to it give")
     return model

@@ -1,8 +1,9 @@
 """The journal: every batch on disk before it is applied, with the place of its source.
 
 A row is a batch: its sequence number, the client's key, the source and the position after it, the bytes, and a checksum
-over all of these. So a batch and its position are kept together or not at all. The number of the last batch is kept
-beside the rows, so that rows that have gone missing are missed.
+over all of these. So a batch and its position are kept together or not at all. Beside the rows are kept, under
+checksums too, the numbers of the first and the last batch, how many keys there are, where sources stand and what is
+published: rows that have gone missing are missed.
 """
 
 from __future__ import annotations
@@ -18,13 +19,19 @@ from typing import Any, NamedTuple
 from ripplet.errors import FormatError, InvalidValueError, shorten
 from ripplet.events import Batch
 from ripplet.io.keys import check_key
-from ripplet.state import database
+from ripplet.state import database, migrations
 from ripplet.state.database import explained, transaction
 from ripplet.state.files import flush_directory
+from ripplet.state.key_table import add_keys, ages_fit, drop_keys, find_key, sound_keys
+from ripplet.state.marker import Marker
 from ripplet.state.payload import decode, encode
+from ripplet.state.snapshot import SNAPSHOTS, Snapshots
 
 JOURNAL = "journal.sqlite"
 """The name of the journal in a session's directory."""
+
+MARKER = "journal.last"
+"""The name of the file beside it that names its last batch."""
 
 KEYS_KEPT = 100_000
 """Over how many batches a key is remembered."""
@@ -50,6 +57,14 @@ class Row(NamedTuple):
     sequence: int
     entry: Entry | None
     fault: str = ""
+    damaged: bool = False  # whether it is there, and not as it was written
+
+
+class Place(NamedTuple):
+    """Where a source stands: the position after its last batch, and the number of that batch."""
+
+    sequence: int
+    position: Any
 
 
 class Journal:
@@ -65,57 +80,123 @@ class Journal:
     ) -> None:
         """Open a journal; where there is none, make one that keeps what `new` returns.
 
-        A damaged log is refused, unless it is to be forgiven: what follows the damage is then lost.
+        Damage is refused, unless it is to be forgiven: whatever cannot be read is then lost when batches are cut.
         """
         self.path = path
         self.doubtful = False  # whether what is on disk can no longer be told
-        self.note: str | None = None  # what the person who opens it should know
-        self._compact_to = 0
+        self.notes: list[str] = []  # what the person who opens it should know
+        self.marker = Marker(path.with_name(MARKER))
+        self._compact_to = self._keys = 0
+        if path.is_symlink():
+            raise FormatError(f"{path}: expected a file, got a link; put the file itself there")
         if not read_only:
             database.settle(path)
-            self.note = None if forgiving else database.check_log(path)
-        if new is None and not path.exists():
-            raise FormatError(f"{path}: expected the journal of a session, found nothing; check the path")
+            if not forgiving and (note := database.check_log(path)):
+                self.notes.append(note)
+        self._refuse_to_begin_anew(new is None)
         with explained(path, "open"):
-            self._db = database.connect(path, read_only=read_only)
+            self._db = database.connect(path, read_only=read_only, forgiving=forgiving)
             try:
-                if new is not None and not database.has_tables(self._db):
-                    database.make_tables(self._db, {**new(), "version": database.VERSION, "last": 0})
-                    flush_directory(path.parent)
-                database.bring_up_to_date(path, self._db, read_only=read_only)
-                self._read()
+                self._open(new, read_only, forgiving)
             except BaseException:
                 self._db.close()
                 raise
 
+    def _refuse_to_begin_anew(self, existing: bool) -> None:
+        """Refuse to make a journal where there has been one: what it held would be forgotten without a word."""
+        if self.path.exists() and self.path.stat().st_size:
+            return
+        if traces := self.traces():
+            raise FormatError(
+                f"{self.path}: expected a journal beside {' and '.join(traces)}, got "
+                f"{'an empty file' if self.path.exists() else 'nothing'}. Restore the directory from a copy, or give "
+                f"up everything in it: ripplet state cut {self.path.parent}"
+            )
+        if existing:
+            raise FormatError(f"{self.path}: expected the journal of a session, found nothing; check the path")
+
+    def traces(self) -> list[str]:
+        """What lies beside the journal and shows that it has held batches, in words."""
+        snapshots, log = Snapshots(self.path.with_name(SNAPSHOTS)), Path(f"{self.path}-wal")
+        found = [f"{len(snapshots.sequences):,} snapshots"] if snapshots.sequences else []
+        if last := self.marker.read():
+            found.append(f"a marker of batch {last:,}")
+        if not self.path.exists() and log.exists() and log.stat().st_size:
+            found.append("its write-ahead log")
+        return found
+
+    def _open(self, new: Callable[[], Mapping[str, Any]] | None, read_only: bool, forgiving: bool) -> None:
+        if forgiving:
+            database.mend_schema(self._db)
+        if database.is_blank(self._db):
+            if new is None or self.traces():
+                raise FormatError("expected tables, got none")
+            database.make_tables(self._db, {**new(), **migrations.EMPTY, "version": database.VERSION})
+            flush_directory(self.path.parent)
+        if read_only and database.meta(self._db).get("version") != database.VERSION:
+            self._db = migrations.copy_in_memory(self._db)
+        database.bring_up_to_date(self.path, self._db)
+        self._read()
+        if not forgiving:
+            database.check_schema(self._db)
+            if not read_only:
+                database.check_structure(self.path, self._db)
+                self._check_end()
+        if not read_only:
+            self._check_keys(forgiving)
+
+    def _check_end(self) -> None:
+        """Refuse a journal that ends before a batch that was acknowledged."""
+        if lost := self.missing_batches():
+            raise FormatError(
+                f"{self.path}: expected batches up to {self.last + lost:,}, got {self.last:,}: the last {lost:,} are "
+                f"missing, as if {self.path.name}-wal had been left behind or cut short. Put it back or restore the "
+                f"directory from a copy, or go on without them: ripplet state cut {self.path.parent}"
+            )
+
+    def missing_batches(self) -> int:
+        """How many batches behind the last one are known to have been acknowledged."""
+        return max(self.marker.read() - self.last, 0)
+
+    def _check_keys(self, forgiving: bool) -> None:
+        """Mend the table of keys from the batches where it is damaged; refuse where that does not bring all back."""
+        keys, sound = sound_keys(self._db)
+        if sound and len(keys) == self._keys:
+            if not ages_fit(self._db, keys):
+                self._db.execute("REINDEX keys_by_age")
+                self.notes.append(f"{self.path}: the index of keys was damaged and has been made again")
+            return
+        for row in self.rows(self._first - 1):
+            if row.entry is not None and row.entry.key is not None:
+                keys[row.entry.key] = row.sequence
+        if len(keys) != self._keys and not forgiving:
+            raise FormatError(f"only {len(keys):,} of {self._keys:,} keys can be told: batches could be applied twice")
+        with transaction(self._db):
+            database.run_statements(self._db, f"DROP TABLE keys;\n{database.KEYS}")
+            add_keys(self._db, sorted(keys.items()))
+            database.set_meta(self._db, "keys", len(keys))
+        self._keys = len(keys)
+        self.notes.append(f"{self.path}: the table of keys was damaged and has been made again from the batches")
+
     @property
     def first(self) -> int:
         """The number of the oldest batch that is still here; one more than the last where none is."""
-        (first,) = self._db.execute("SELECT min(sequence) FROM batches").fetchone()
-        return self.last + 1 if first is None else int(first)
+        return self._first
 
     @property
     def sources(self) -> dict[str, Any]:
         """Per source that batches came from, the position after its last one."""
-        return {source: self.position(source) for source in sorted({*self._positions, *self._unread})}
+        return {source: place.position for source, place in sorted(self._places.items())}
 
     def position(self, source: str) -> Any:
         """The position after the last batch of a source; None where there was none."""
-        if source in self._unread:
-            row = self._row(self._unread[source])
-            if row.entry is None:
-                raise FormatError(
-                    f"{self.path}: batch {row.sequence:,} {row.fault}, and it alone knows where {source!r} stands; "
-                    "restore the directory from a copy"
-                )
-            self._positions[source] = row.entry.position
-            del self._unread[source]
-        return self._positions.get(source)
+        place = self._places.get(source)
+        return None if place is None else place.position
 
     def find(self, key: str) -> int | None:
         """The number that the batch with this key got; None where it is not known."""
-        found = self._db.execute("SELECT sequence FROM keys WHERE key = ?", (key,)).fetchone()
-        return None if found is None else int(found[0])
+        with explained(self.path, "read"):
+            return find_key(self._db, key)
 
     def append(self, entries: Sequence[Entry], published: Mapping[str, int] | None = None) -> None:
         """Put batches on disk, a row each, all in one transaction: all are kept, or none.
@@ -124,42 +205,65 @@ class Journal:
         """
         rows = [_as_row(number, entry) for number, entry in enumerate(entries, self.last + 1)]
         keys = [(row[2], row[0]) for row in rows if row[2] is not None]
+        last = self.last + len(rows)
+        places = {entry.source: Place(number, entry.position) for number, entry in enumerate(entries, self.last + 1)}
+        places.pop(None, None)
         try:
             with explained(self.path, "write"), transaction(self._db):
                 self._db.executemany(_INSERT, rows)
-                self._db.executemany("INSERT INTO keys VALUES (?, ?)", keys)
-                self._db.executemany("INSERT OR REPLACE INTO published VALUES (?, ?)", (published or {}).items())
-                database.set_meta(self._db, "last", self.last + len(rows))
-                if self._compact_to >= (first := self.first):
-                    self._drop(min(self._compact_to, first + _ALONG * len(rows) - 1))
+                add_keys(self._db, keys)
+                changed: dict[str, Any] = {"last": last}
+                if keys:
+                    changed["keys"] = self._keys + len(keys)
+                if published and not published.items() <= self._published.items():
+                    changed["published"] = self._published | dict(published)
+                if places:
+                    changed["sources"] = {**self._places, **places}
+                if self._compact_to >= self._first:
+                    self._drop(min(self._compact_to, self._first + _ALONG * len(rows) - 1), changed)
+                for name, value in changed.items():
+                    database.set_meta(self._db, name, value)
         except BaseException as error:
             self._look_again(error)
             raise
-        self.last += len(rows)
-        for entry in entries:
-            if entry.source is not None:
-                self._positions[entry.source] = entry.position
-                self._unread.pop(entry.source, None)
+        self._adopt(self.meta | changed)
+        self.marker.write(last)
 
     def unpublished(self) -> dict[str, int]:
         """Of each source whose changes go to sinks: the first batch that may not have got there, if there is one."""
-        found = self._db.execute(
-            "SELECT source, min(b.sequence) FROM batches b JOIN published p USING (source) "
-            "WHERE b.sequence > p.sequence GROUP BY source"
-        )
-        return dict(found.fetchall())
+        with explained(self.path, "read"):
+            found = {source: self._next_of(source, after) for source, after in self._published.items()}
+        return {source: number for source, number in found.items() if number is not None}
+
+    def _next_of(self, source: str, after: int) -> int | None:
+        """The first batch of a source behind a number."""
+        statement = "SELECT min(sequence) FROM batches WHERE sequence > ? AND source = ?"
+        (number,) = self._db.execute(statement, (after, source)).fetchone()
+        return None if number is None else int(number)
 
     def rows(self, after: int = 0) -> Iterator[Row]:
         """The batches behind a number, each checked; one that is missing or damaged comes with what is wrong."""
-        return (self._row(sequence) for sequence in range(after + 1, self.last + 1))
+        return (self.row(sequence) for sequence in range(after + 1, self.last + 1))
+
+    def row(self, sequence: int) -> Row:
+        """One batch, checked; where it is missing or damaged, what is wrong."""
+        try:
+            found = self._db.execute(f"SELECT {_COLUMNS} FROM batches WHERE sequence = ?", (sequence,)).fetchone()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            return Row(sequence, None, f"cannot be read ({error})")
+        return _checked(sequence, found)
 
     def compact(self, upto: int, *, now: bool = False) -> None:
         """Drop the batches up to a number: a few with every one that comes, or all of them now."""
         self._compact_to = max(self._compact_to, min(upto, self.last))
         if now:
+            changed: dict[str, Any] = {}
             with explained(self.path, "compact"):
                 with transaction(self._db):
-                    self._drop(self._compact_to)
+                    self._drop(self._compact_to, changed)
+                    for name, value in changed.items():
+                        database.set_meta(self._db, name, value)
+                self._adopt(self.meta | changed)
                 self._db.execute("VACUUM")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -168,80 +272,112 @@ class Journal:
 
         The others are written anew: where bytes have been flipped, SQLite may no longer know which pages are free.
         """
-        good = [row for row in self.rows(self.first - 1) if row.sequence <= last]
+        good = [row for row in self.rows(self._first - 1) if row.sequence <= last]
         fresh = database.beside(self.path, "new")
         with explained(self.path, "rewrite"):
             fresh.unlink(missing_ok=True)
             with closing(database.connect(fresh, wal=False)) as db:
-                database.make_tables(db, {**self.meta, "last": last})
-                self._copy_to(db, good, last)
+                keys = {key: number for key, number in sound_keys(self._db)[0].items() if number <= last}
+                database.make_tables(db, self.meta | self._meta_of_cut(good, last, len(keys)))
+                with transaction(db):
+                    db.executemany(_INSERT, [_as_row(row.sequence, row.entry) for row in good if row.entry is not None])
+                    add_keys(db, sorted(keys.items()))
             self._db.close()
+            self.marker.write(last, durably=True)  # before the journal gets shorter, or it would look as if cut short
             aside = database.put_in_place(self.path)
             self._db = database.connect(self.path)
             self._read()
         return aside
 
-    def _copy_to(self, db: sqlite3.Connection, good: list[Row], last: int) -> None:
-        with transaction(db):
-            db.executemany(_INSERT, [_as_row(row.sequence, row.entry) for row in good if row.entry is not None])
-            for table, marks in {"keys": "?, ?", "sources": "?, ?, ?, ?", "published": "?, ?"}.items():
-                rows = self._db.execute(f"SELECT * FROM {table}").fetchall()
-                db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-            db.execute("DELETE FROM keys WHERE sequence > ?", (last,))
-            db.execute("UPDATE published SET sequence = min(sequence, ?)", (last,))
+    def _meta_of_cut(self, good: list[Row], last: int, keys: int) -> dict[str, Any]:
+        """What is kept beside the batches up to a number: sources stand where their last good batches left them."""
+        places = {source: place for source, place in self._places.items() if place.sequence <= last}
+        for source, place in self._places_before.items():
+            places.setdefault(source, place)
+        for row in good:
+            if row.entry is not None and row.entry.source is not None and row.sequence >= self._first:
+                known = places.get(row.entry.source)
+                if known is None or known.sequence < row.sequence:
+                    places[row.entry.source] = Place(row.sequence, row.entry.position)
+        published = {source: min(number, last) for source, number in self._published.items()}
+        first = min(self._first, last + 1)
+        return {"last": last, "first": first, "keys": keys, "sources": places, "published": published}
+
+    def is_sound(self) -> bool:
+        """Whether the file could be opened without being forgiven anything."""
+        try:
+            with explained(self.path, "read"):
+                database.check_schema(self._db)
+                database.check_structure(self.path, self._db)
+        except FormatError:
+            return False
+        return True
 
     def verify(self) -> list[str]:
         """What is wrong with the file and with the batches in it, in words."""
         with explained(self.path, "read"):
             faults = [str(fault) for (fault,) in self._db.execute("PRAGMA integrity_check") if fault != "ok"]
-        return faults + [f"batch {row.sequence:,} {row.fault}" for row in self.rows(self.first - 1) if row.fault]
+            keys, sound = sound_keys(self._db)
+        if not sound or len(keys) != self._keys or not ages_fit(self._db, keys):
+            faults.append(f"the table of keys is damaged: {len(keys):,} of {self._keys:,} can be told")
+        if lost := self.missing_batches():
+            faults.append(f"the last {lost:,} batches are missing: batch {self.last + lost:,} was acknowledged")
+        return faults + [f"batch {row.sequence:,} {row.fault}" for row in self.rows(self._first - 1) if row.fault]
 
     def close(self) -> None:
         """Let go of the file; everything in it is already on disk."""
+        self.marker.close()
         self._db.close()
 
     # ------------------------------------------------------------------ inside
 
-    def _row(self, sequence: int) -> Row:
-        try:
-            found = self._db.execute(f"SELECT {_COLUMNS} FROM batches WHERE sequence = ?", (sequence,)).fetchone()
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            return Row(sequence, None, f"cannot be read ({error})")
-        return _checked(sequence, found)
-
     def _read(self) -> None:
-        self.meta = database.meta(self._db)
-        self.last = int(self.meta["last"])
-        self._positions: dict[str, Any] = {}
-        for *row, expected in self._db.execute("SELECT source, sequence, position, checksum FROM sources"):
-            database.check(expected, *row)
-            self._positions[row[0]] = json.loads(row[2])
-        self._unread = self._last_of_sources(self.last)
+        self._adopt(database.meta(self._db))
+
+    def _adopt(self, meta: dict[str, Any]) -> None:
+        """Know what is kept beside the batches; a value of the wrong kind is refused."""
+        try:
+            last, first, keys = (_whole(meta[name]) for name in ("last", "first", "keys"))
+            places, before = ({s: Place(*p) for s, p in meta[name].items()} for name in ("sources", "sources_before"))
+            published = {source: _whole(number) for source, number in meta["published"].items()}
+            sound = 1 <= first <= last + 1 and all(0 < place.sequence <= last for place in places.values())
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise FormatError(f"a value beside the batches is missing or of the wrong kind ({error!r})") from error
+        if not sound:
+            raise FormatError(f"the values beside the batches contradict each other: batches {first:,} to {last:,}")
+        self.meta, self.last, self._first, self._keys = meta, last, first, keys
+        self._places, self._places_before, self._published = places, before, published
+
+    def _drop(self, upto: int, changed: dict[str, Any]) -> None:
+        """Forget batches, but for the last position of each source, and keys that are too old; what that changes."""
+        before = dict(self._places_before)
+        for source, number in self._last_of_sources(upto).items():
+            place = self._places.get(source)
+            if place is None or place.sequence != number:
+                entry = self.row(number).entry
+                if entry is None or entry.source != source:
+                    return  # a damaged row stays where it is, for whoever verifies
+                place = Place(number, entry.position)
+            before[source] = place
+        self._db.execute("DELETE FROM batches WHERE sequence <= ?", (upto,))
+        gone = drop_keys(self._db, self.last - KEYS_KEPT)
+        changed |= {"first": max(upto + 1, self._first), "sources_before": before}
+        if gone:
+            changed["keys"] = changed.get("keys", self._keys) - gone
 
     def _last_of_sources(self, upto: int) -> dict[str, int]:
-        """Of each source its last batch up to a number, which says where it stands."""
+        """Of each source its last batch up to a number."""
         statement = (
             "SELECT source, max(sequence) FROM batches WHERE sequence <= ? AND source IS NOT NULL GROUP BY source"
         )
         return dict(self._db.execute(statement, (upto,)).fetchall())
 
-    def _drop(self, upto: int) -> None:
-        """Forget batches, but for the last position of each source, and keys that are too old."""
-        for sequence in self._last_of_sources(upto).values():
-            entry = self._row(sequence).entry
-            if entry is None:
-                return  # a damaged row stays where it is, for whoever verifies
-            kept = entry.source, sequence, json.dumps(entry.position)
-            self._db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?)", (*kept, database.checksum(*kept)))
-        self._db.execute("DELETE FROM batches WHERE sequence <= ?", (upto,))
-        self._db.execute("DELETE FROM keys WHERE sequence <= ?", (self.last - KEYS_KEPT,))
-
     def _look_again(self, error: BaseException) -> None:
         """After a failure: whether the batches got there all the same (an interrupt may come right behind it)."""
         try:
-            self.last = int(database.meta(self._db)["last"])
+            self._read()
             self.doubtful |= getattr(error.__cause__, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_FSYNC
-        except sqlite3.Error:
+        except (sqlite3.Error, FormatError, UnicodeDecodeError):
             self.doubtful = True
 
 
@@ -271,9 +407,15 @@ def _checked(sequence: int, found: tuple[Any, ...] | None) -> Row:
     if found is None:
         return Row(sequence, None, "is missing")
     _, checksum, key, source, position, payload = found
+    if not database.fits(checksum, sequence, key, source, position, payload=payload):
+        return Row(sequence, None, "does not fit its checksum", damaged=True)
     try:
-        if database.checksum(sequence, key, source, position, payload=payload) != checksum:
-            return Row(sequence, None, "does not fit its checksum")
         return Row(sequence, Entry(decode(payload), key, source, None if position is None else json.loads(position)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         return Row(sequence, None, f"cannot be understood ({shorten(error)})")
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"expected a whole number, got {shorten(value)}")
+    return value

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ripplet.errors import FormatError
 from ripplet.events import Batch, Id, IdColumn
 from ripplet.io.arrow import stream_bytes
+from ripplet.io.unpacked import unpacked_bytes
 
 _MIXED = {b"ids": b"mixed"}  # ids of both kinds, or beyond 64 bits, written as text with a letter for the kind
 
@@ -28,12 +29,15 @@ def encode(batch: Batch) -> bytes:
 def decode(payload: bytes) -> Batch:
     """The batch whose bytes these are, checked like any other that comes in."""
     try:
+        if unpacked_bytes(payload) > len(payload):
+            raise pa.ArrowInvalid("compressed buffers, which are never written")
         with pa.ipc.open_stream(pa.py_buffer(payload)) as stream:
             rows = stream.read_next_batch()
+        rows.validate(full=True)
         fields = rows.schema
         columns = {field.name: _column(field, rows.column(field.name)) for field in fields}
         return Batch.of(**columns)
-    except (pa.ArrowException, OSError, StopIteration, TypeError, ValueError) as error:
+    except (pa.ArrowException, OSError, LookupError, StopIteration, TypeError, ValueError) as error:
         raise FormatError(f"expected the bytes of a batch, got others: {error}") from error
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ripplet.changes import Changes
-from ripplet.errors import FormatError, SelfLoopWarning
+from ripplet.errors import FormatError, RippletError, SelfLoopWarning
+from ripplet.saved_state import NOT_SAVED_BY_US
 from ripplet.state.journal import Journal, Row
 from ripplet.state.model import KeptModel
 from ripplet.state.snapshot import Snapshots
@@ -41,12 +42,10 @@ def recover(
     Damage in the middle of the journal is refused, unless it is to be forgiven: what follows it is then given up.
     """
     recovery = Recovery()
-    if journal.note is not None:
-        recovery.note(journal.note)
+    for note in journal.notes:
+        recovery.note(note)
     snapshots.tidy()
-    for sequence in snapshots.sequences:
-        if sequence > journal.last:
-            _put_aside(snapshots, sequence, f"the journal ends with batch {journal.last:,}", recovery)
+    _look_beyond(journal, snapshots, recovery, forgiving)
     unpublished = journal.unpublished()
     early = min((number - 1 for number in unpublished.values()), default=journal.last)
     model, bad = _replayed(journal, snapshots, new, recovery, early)
@@ -70,12 +69,38 @@ def _replayed(
         for row in journal.rows(model.sequence):
             if row.entry is None:
                 return model, row
-            changes = model.take_in(row.entry.batch)
+            changes = _applied(journal, model, row)
             recovery.replayed += 1
             source = row.entry.source
             if source is not None and row.sequence >= unpublished.get(source, journal.last + 1):
                 recovery.unpublished.setdefault(source, []).append(changes)
     return model, None
+
+
+def _applied(journal: Journal, model: KeptModel, row: Row) -> Changes:
+    """What a batch changes; one that cannot be applied was not put there by a session."""
+    try:
+        return model.take_in(row.entry.batch)  # type: ignore[union-attr]  # the caller has looked
+    except RippletError as error:
+        raise FormatError(
+            f"{journal.path}: batch {row.sequence:,} cannot be applied ({error}); restore the directory from a copy"
+        ) from error
+
+
+def _look_beyond(journal: Journal, snapshots: Snapshots, recovery: Recovery, forgiving: bool) -> None:
+    """Refuse a journal that ends before a snapshot: it has lost batches. Forgiven, the snapshot is put aside."""
+    beyond = [sequence for sequence in snapshots.sequences if sequence > journal.last]
+    if beyond and not forgiving:
+        raise FormatError(
+            f"{journal.path}: expected batches up to {beyond[0]:,} (there is a snapshot), got {journal.last:,}; "
+            f"{beyond[0] - journal.last:,} batches or more are missing. Restore the directory from a copy, or go on "
+            f"without them: ripplet state cut {journal.path.parent}"
+        )
+    for sequence in beyond:
+        _put_aside(snapshots, sequence, f"the journal ends with batch {journal.last:,}", recovery)
+    if forgiving:
+        recovery.lost += max(journal.missing_batches(), beyond[0] - journal.last if beyond else 0)
+        journal.marker.write(journal.last, durably=True)
 
 
 def _restored(
@@ -112,26 +137,34 @@ def loaded(snapshots: Snapshots, sequence: int, new: Callable[[], KeptModel]) ->
     model = new()
     try:
         model.engine.restore(snapshot.arrays)
-    except (LookupError, TypeError, ValueError) as error:
-        raise FormatError(f"not a snapshot of this version ({error!r})") from error
+    except NOT_SAVED_BY_US as error:
+        raise FormatError(f"not a snapshot of this version ({error})") from error
+    if model.sequence != sequence:
+        raise FormatError(f"expected the state after batch {sequence:,}, got that after batch {model.sequence:,}")
     if (digest := model.digest()) != snapshot.digest:
         raise FormatError(f"expected digest {snapshot.digest}, got {digest}")
     return model
 
 
 def _cut(journal: Journal, bad: Row, recovery: Recovery, forgiving: bool) -> None:
-    """Give up a damaged tail; refuse to lose good batches behind the damage."""
-    good = sum(row.entry is not None for row in journal.rows(bad.sequence))
-    if good and not forgiving:
+    """Give up a damaged tail; refuse to lose anything else.
+
+    A tail is damaged where all rows from one on are there but not as they were written, and the row before them is.
+    Anything else that is wrong (rows that are missing or cannot be read, or good ones behind) may not have been lost.
+    """
+    tail = list(journal.rows(bad.sequence - 1))
+    good = sum(row.entry is not None for row in tail)
+    is_tail = all(row.damaged for row in tail) and journal.row(bad.sequence - 1).entry is not None
+    if not is_tail and not forgiving:
+        follow = f", and {good:,} good batches follow it" if good else f", {len(tail):,} batches from the end"
         raise FormatError(
-            f"{journal.path}: batch {bad.sequence:,} {bad.fault}, and {good:,} good batches follow it; restore the "
+            f"{journal.path}: batch {bad.sequence:,} {bad.fault}{follow}; restore the "
             f"directory from a copy, or give up what came from batch {bad.sequence:,} on: "
             f"ripplet state cut {journal.path.parent}"
         )
-    lost = journal.last - bad.sequence + 1
     aside = journal.cut(bad.sequence - 1)
-    recovery.lost = lost
+    recovery.lost += len(tail)
     recovery.note(
-        f"{journal.path}: batch {bad.sequence:,} {bad.fault}: the last {lost:,} batches are lost, and their sources "
-        f"are read again from where the batch before them ended; the damaged journal is kept as {aside.name}"
+        f"{journal.path}: batch {bad.sequence:,} {bad.fault}: the last {len(tail):,} batches are lost, and their "
+        f"sources are read again from where the batch before them ended; the damaged journal is kept as {aside.name}"
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-import shutil
+import os
+import re
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from ripplet.digest import Copy
 from ripplet.errors import FormatError
 from ripplet.parallel import stand_back
-from ripplet.state.files import read_arrays, read_meta, write_arrays
+from ripplet.state.files import read_arrays, read_meta, remove, write_arrays
 
 SNAPSHOTS = "snapshots"
 """The name of their folder in a session's directory."""
@@ -24,6 +25,7 @@ KEPT = 2
 
 
 _KIND = "snapshot"
+_NAME = re.compile("[0-9]{12}|[1-9][0-9]{12,17}")
 _log = logging.getLogger("ripplet.state")
 
 
@@ -44,8 +46,15 @@ class Snapshots:
     @property
     def sequences(self) -> list[int]:
         """The numbers of those that are there, the newest first."""
+        if self.directory.is_symlink():
+            raise FormatError(f"{self.directory}: expected a directory, got a link; put the directory itself there")
         found = self.directory.iterdir() if self.directory.is_dir() else ()
-        return sorted((int(path.name) for path in found if path.name.isdigit()), reverse=True)
+        return sorted((int(path.name) for path in found if self._is_snapshot(path)), reverse=True)
+
+    def _is_snapshot(self, path: Path) -> bool:
+        """Whether this is a folder of ours by its name; whatever else lies there is left alone."""
+        name = path.name
+        return _NAME.fullmatch(name) is not None and path.is_dir() and not path.is_symlink()
 
     def path(self, sequence: int) -> Path:
         """Where the snapshot of this number lies."""
@@ -55,10 +64,12 @@ class Snapshots:
         """Put a state on disk, whole or not at all; the oldest snapshots go."""
         if copy.sequence in self.sequences:
             return
+        if os.path.lexists(self.path(copy.sequence)):  # no folder, or it would be among them
+            self.set_aside(copy.sequence)
         meta = {"sequence": copy.sequence, "digest": copy.digest()}
         write_arrays(self.path(copy.sequence), copy.state(), meta, kind=_KIND)
         for sequence in self.sequences[KEPT:]:
-            shutil.rmtree(self.path(sequence))
+            remove(self.path(sequence))
 
     def read(self, sequence: int) -> Snapshot:
         """A snapshot, checked byte by byte, or a FormatError that says what is wrong with it."""
@@ -75,15 +86,14 @@ class Snapshots:
         """Take a damaged snapshot out of the way, for whoever wants to look at it."""
         path = self.path(sequence)
         aside = path.with_name(f"{path.name}.damaged")
-        if aside.exists():
-            shutil.rmtree(aside)
+        remove(aside)
         return path.rename(aside)
 
     def tidy(self) -> None:
         """Clear what a snapshot left that was interrupted."""
         if self.directory.is_dir():
             for path in self.directory.glob(".*.ripplet-*"):
-                shutil.rmtree(path)
+                remove(path)
 
 
 class SnapshotWriter:
