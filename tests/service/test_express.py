@@ -27,7 +27,7 @@ def test_both_ways_say_the_same(service: Any, name: str) -> None:
 
 
 def test_requests_that_took_it_are_counted_by_their_route(service: Any) -> None:
-    route = "/v1/vertices/{id:path}"
+    route = "/v1/vertices/{id}"
     before = counted(service).get(route, 0.0)
     service.http.get("/v1/vertices/r1")
     service.http.get("/v1/vertices/r1?kind=text")

@@ -78,7 +78,7 @@ class Observer:
             self._note(scope, status, time.perf_counter() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "other")
+        route = getattr(scope.get("route"), "path_format", "other")
         method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE") else "other"
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.seconds.labels(method, route).observe(seconds)

@@ -162,16 +162,17 @@ _ARRIVAL = {
     "properties": {
         "id": _ID,
         "neighbours": {"type": "array", "items": _ID},
-        "weights": {"type": ["array", "null"], "items": _WEIGHT, "description": "one per neighbour"},
+        "weights": {
+            "anyOf": [{"type": "array", "items": _WEIGHT}, {"type": "null"}],
+            "description": "one per neighbour",
+        },
         "time": _TIME,
     },
     "required": ["id"],
     "additionalProperties": False,
 }
 _KEY = {
-    "type": ["string", "null"],
-    "minLength": 1,
-    "maxLength": 256,
+    "anyOf": [{"type": "string", "minLength": 1, "maxLength": 256}, {"type": "null"}],
     "description": "a batch with a known key is not applied again",
 }
 

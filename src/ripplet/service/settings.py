@@ -27,7 +27,7 @@ class Limits:
     queue_events: int = 1_000_000
     queue_seconds: float = 30.0  # that a batch may be expected to wait for the writer
     queue_reads: int = 256  # that wait for a thread, of each kind
-    read_seconds: float = 10.0  # from a request that reads to its answer
+    read_seconds: float = 30.0  # from a request that reads to its answer
     body_seconds: float = 30.0
     body_grace: float = 5.0  # seconds from which on a body has to keep its rate
     body_rate: int = 16 << 10  # bytes a second

@@ -76,7 +76,7 @@ def test_a_known_key_is_known_after_a_restart(start: Any) -> None:
 
 def test_two_different_keys_are_refused(service: Any) -> None:
     answer = service.http.post("/v1/edges", json={"key": "a", "edges": [["x", "y"]]}, headers={"Idempotency-Key": "b"})
-    assert answer.status_code == 422
+    assert answer.status_code == 409
 
 
 def test_edges_and_vertices_are_removed(start: Any) -> None:
