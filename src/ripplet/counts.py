@@ -37,7 +37,7 @@ class Counts:
         self.sequence = self.events = self.changes = self.anchors = 0
         self.vertices_then = self.edges_then = self.edge_events = 0  # at and since the last anchor
         self.shortened = 0  # rows scaled back to the bound since the last anchor
-        self.refused = 0  # anchors whose result could not be used
+        self.refused = 0  # anchors in a row, up to now, whose result could not be used
         self.spare = 0.0  # fewer vertices and edges than this surely make no anchor due; 0 where that is not known
 
     def __len__(self) -> int:
@@ -94,6 +94,9 @@ class Counts:
         room = self.anchor_growth - self.growth
         self.spare = room * min(self.vertices_then, 2 * self.edges_then) if self.anchor_growth else inf
         return due
+
+    def _note_anchor(self) -> None:
+        self.anchors, self.refused = self.anchors + 1, 0
 
     def _refuse(self, error: CorrectionError) -> NDArray[np.int64]:
         """Go on with the vectors as they are, after an anchor that came to nothing; the rows that it moved: none."""

@@ -102,7 +102,7 @@ class Engine(Readable, Counts):
             self._refuse(prepared)
         elif prepared is not None:
             cast(RippleRule, self.rule).adopt(self.field, prepared)
-            self.anchors += 1
+            self._note_anchor()
         moved, removed, edges = self._move(steps, first_new)
         due = self._count(self._events(batch), edges, moved.size + len(removed), self.rule.shortened)
         if self.pending is not None:
@@ -206,7 +206,7 @@ class Engine(Readable, Counts):
         except CorrectionError as error:
             moved = self._refuse(error)
         else:
-            self.anchors += 1
+            self._note_anchor()
         self._note_size()
         return moved
 

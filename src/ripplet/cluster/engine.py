@@ -123,7 +123,7 @@ class ClusterEngine(Reads):
         except CorrectionError as error:
             moved = self._refuse(error)
         else:
-            self.anchors += 1
+            self._note_anchor()
         self._note_size()
         return moved
 

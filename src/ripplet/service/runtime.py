@@ -313,6 +313,8 @@ class Runtime:
         gauge("sequence", "Batches applied since the start of the state.", lambda: engine().sequence)
         gauge("vertices", "Vertices in the graph.", lambda: len(engine()))
         gauge("edges", "Edges in the graph.", lambda: engine().edges)
+        gauge("anchors_refused", "Corrections in a row that came to nothing.", lambda: engine().refused)
+        gauge("rows_shortened", "Rows scaled back to the bound since the last anchor.", lambda: engine().shortened)
         gauge("growth_since_anchor", "Growth since the last anchor, as a share.", lambda: float(engine().growth))
         gauge("drift_degrees", "Mean turn of a sample of vectors since the last anchor that was seen.", _turned(model))
         gauge("queue_requests", "Requests that wait for the writer.", lambda: self.writer.requests)

@@ -104,3 +104,25 @@ def test_metrics_and_stats_without_a_free_file_handle_are_answered(start: Any, m
     assert "ripplet_snapshot_sequence 1.0" in text.text
     assert "ripplet_vertices 2.0" in text.text
     assert service.http.get("/v1/stats").json()["snapshot"]["sequence"] == 1
+
+
+def test_readiness_after_a_refused_anchor_carries_a_warning_and_the_metric_counts_it(
+    service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ripplet.rules.anchor import CorrectionError
+    from ripplet.rules.ripple import RippleRule
+
+    def no_good(*arguments: Any, **options: Any) -> Any:
+        raise CorrectionError("nothing usable")
+
+    assert service.http.get("/readyz").json() == {"status": "ready"}
+    with monkeypatch.context() as patch:
+        patch.setattr(RippleRule, "_bases", no_good)
+        for number in range(400):
+            service.edges([f"new {number}", f"new {max(number - 1, 0)}"], [f"new {number}", 0])
+            if service.runtime.model.engine.refused:
+                break
+    answer = service.http.get("/readyz")
+    assert answer.status_code == 200
+    assert "corrections refused in a row: 1" in answer.json()["warning"]
+    assert value(service.http.get("/metrics").text, "ripplet_anchors_refused") == 1

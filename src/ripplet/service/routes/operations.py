@@ -64,6 +64,13 @@ async def healthz(request: Request) -> Response:
 
 @router.get("/readyz", response_model=dict[str, str], responses={**_OPEN, 503: {"model": dict[str, str]}})
 async def readyz(request: Request) -> Response:
-    """Whether requests are taken: not while the state is being recovered, nor when the service is closing."""
-    status = request.app.state.runtime.status
-    return json_answer({"status": status}, 200 if status == "ready" else 503)
+    """Whether requests are taken: not while the state is being recovered, nor when the service is closing.
+
+    A `warning` says that the last anchor came to nothing: requests are taken, but vectors get older with every batch.
+    """
+    runtime: Runtime = request.app.state.runtime
+    if runtime.status != "ready":
+        return json_answer({"status": runtime.status}, 503)
+    refused = runtime.model.engine.refused
+    warning = {"warning": f"corrections refused in a row: {refused}; vectors are not corrected. See the log"}
+    return json_answer({"status": runtime.status} | (warning if refused else {}))
