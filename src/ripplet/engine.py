@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy, deepcopy
+from math import ceil
 from os import PathLike
 from typing import Any, cast
 
@@ -41,7 +42,7 @@ class Engine(Readable, Counts):
         dim: int,
         *,
         anchor_growth: float = 0.0,
-        anchor_lag: int = 0,
+        anchor_lag: float = 0.0,
         start_size: int = 0,
         change_threshold: float = 0.0,
         directory: str | PathLike[str] | None = None,
@@ -51,7 +52,7 @@ class Engine(Readable, Counts):
         self.field = Field(graph, dim, rule.precision, directory)
         self.changing = False  # whether a change has been begun and is not complete: what there is must not be used
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
-        self.anchor_lag = anchor_lag  # batches between the one that makes an anchor due and the one that takes it over
+        self.anchor_lag = anchor_lag  # events until an anchor that is due is taken over, as a share of the graph
         self.pending: Pending | None = None
         if memory is not None:
             memory.watch(graph)
@@ -181,7 +182,7 @@ class Engine(Readable, Counts):
 
     def _takes_over(self, pending: Pending) -> bool:
         """Whether the next batch takes over an anchor on its way."""
-        return self.sequence + 1 >= pending.until or self.growth >= LATEST * self.anchor_growth
+        return self.events >= pending.until or self.growth >= LATEST * self.anchor_growth
 
     def _in_background(self) -> bool:
         return self.anchor_lag > 0 and isinstance(self.rule, RippleRule)
@@ -190,7 +191,8 @@ class Engine(Readable, Counts):
         """Correct all vectors, or note that this is to be begun in the background; the rows that moved, if they did."""
         if not (self.rule.ready and self._in_background()):
             return self.anchor()
-        self.pending = Pending(self.sequence, self.sequence + self.anchor_lag)
+        lag = max(1, ceil(self.anchor_lag * (len(self) + self.edges)))  # a working time in proportion to the work
+        self.pending = Pending(self.sequence, self.events + lag)
         self._note_size()
         return None
 

@@ -262,7 +262,7 @@ def _check_pending(pending: Arrays, rule: Rule, rows: int, next_arrival: int, se
         raise FormatError("the saved state is damaged: a correction is on its way that the rule does not know")
     touched = under("touched_", dict(pending))
     since, until = _column(touched, "batches", np.int64, 2).tolist()
-    _refuse(not 0 <= since <= sequence <= LARGEST_COUNT or not since <= until <= LARGEST_COUNT, "pending batches")
+    _refuse(not 0 <= since <= sequence or not 0 <= until <= LARGEST_COUNT, "pending batches")
     sizes = _column(touched, "sizes", np.int64, sequence - since)
     at, numbers = _column(touched, "rows", np.int64), _column(touched, "arrival", np.int64)
     whole = not (sizes < 0).any() and (sizes <= at.size).all() and int(sizes.sum()) == at.size == numbers.size

@@ -60,7 +60,7 @@ class Session:
         directory: str | PathLike[str],
         *,
         snapshot_every: int = SNAPSHOT_EVERY,
-        anchor_lag: int | None = None,
+        anchor_lag: float | None = None,
         model: Maker = KeptModel,
         **parameters: Any,
     ) -> None:
@@ -328,7 +328,7 @@ def _flush(sinks: Sequence[ChangeSink]) -> None:
 
 
 def _open_journal(
-    directory: Path, parameters: dict[str, Any], anchor_lag: int | None, beside: Mapping[str, Any]
+    directory: Path, parameters: dict[str, Any], anchor_lag: float | None, beside: Mapping[str, Any]
 ) -> Journal:
     journal = Journal(directory / JOURNAL, new=lambda: kept_parameters(parameters, anchor_lag, beside))
     try:

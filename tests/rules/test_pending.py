@@ -15,10 +15,10 @@ from ripplet.rules.anchor import Touched
 from ripplet.rules.ripple import RippleRule
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
-START, SIZE, LAG = 500, 20, 4
+START, SIZE, LAG, SHARE = 500, 20, 4, 0.075  # of the graph: the events of nearly three batches, so the fourth
 
 
-def model(lag: int = LAG, **parameters: Any) -> Embedder:
+def model(lag: float = SHARE, **parameters: Any) -> Embedder:
     made = Embedder(**{"dim": 6, "anchor_growth": 0.1, "seed": 1, **parameters}).fit(DATA.edges[:START])
     made._engine.anchor_lag = lag
     return made
@@ -120,12 +120,13 @@ def test_taken_over_at_once_it_is_an_anchor() -> None:
 
 
 def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
-    made, stream = model(), batches()
+    made, stream = model(0.01), batches()  # seven events or eight
     while made._engine.pending is None:
         made.partial_fit(stream.pop(0))
     made.partial_fit(Batch.of(["late", "lost", "far"], [0, 1, "away"]))
     made.partial_fit(Batch.of(["lost", 3], ["lost", 3], op=[Op.REMOVE_VERTEX] * 2))
     made.partial_fit(Batch.of(["heir", "lonely"], [0, "lonely"], op=[Op.ADD, Op.VERTEX]))  # in the row of one gone
+    made.partial_fit(Batch.of(["one", "more"], [2, 3]))
     changes = made.partial_fit(Batch.of(["last"], [5]))
     assert changes.anchored
     for name in ("late", "heir", "last"):
@@ -182,7 +183,7 @@ def test_an_anchor_asked_for_takes_the_place_of_one_on_its_way() -> None:
 
 
 def test_single_arrivals_are_touched_too() -> None:
-    one, other = model(2), model(2)
+    one, other = model(0.003), model(0.003)
     for number in range(60):
         one.add_vertex(f"v{number}", [number, number + 1])
         other.partial_fit(Batch.arrival(f"v{number}", [number, number + 1]))
@@ -272,3 +273,31 @@ def test_a_copy_taken_before_it_is_taken_over_stays_what_it_was() -> None:
     assert again.digest() == digest == copy.digest()
     run(again, rest)
     assert again.digest() == made.digest()
+
+
+def test_anchor_on_its_way_beside_small_batches_has_time_in_proportion_to_the_graph() -> None:
+    """Counted in events: what comes as batches of one leaves the background as long as what comes at once."""
+    edges = DATA.edges[START : START + 300]
+    taken_over = []
+    for size in (1, 10):
+        made = model(0.1)
+        for first in range(0, len(edges), size):
+            made.partial_fit(edges[first : first + size])
+            if made._engine.pending is None and made._engine.anchors:
+                break
+        taken_over.append(made._engine.events - START)
+    assert abs(taken_over[0] - taken_over[1]) <= 20
+    waited = taken_over[0] - 0.1 * 2 * START  # since the anchor was due
+    assert waited >= 0.1 * START
+
+
+def test_rows_touched_by_many_small_batches_are_refreshed_in_a_bounded_number_of_steps() -> None:
+    touched = [Touched(np.array([number % 7, 90 + number]), np.array([number, number])) for number in range(100)]
+    merged = pending._merged(touched)
+    assert len(merged) == pending.STEPS
+    for rows, _ in merged:
+        assert np.unique(rows).size == rows.size
+    assert {row for rows, _ in merged for row in rows.tolist()} == {row for rows, _ in touched for row in rows.tolist()}
+    last = {int(row): int(arrival) for rows, arrivals in merged for row, arrival in zip(rows, arrivals, strict=True)}
+    assert [last[row] for row in range(7)] == [98, 99, 93, 94, 95, 96, 97]
+    assert pending._merged(touched[: pending.STEPS]) == touched[: pending.STEPS]

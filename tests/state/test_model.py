@@ -70,7 +70,7 @@ def test_what_a_batch_changed_is_collected_beside_readers(monkeypatch: pytest.Mo
 
 def test_readers_do_not_wait_for_an_anchor_that_is_not_ready() -> None:
     """The batch that takes it over does, and lets them in meanwhile."""
-    model = new_model(kept_parameters({"dim": 3, "anchor_growth": 0.01, "start_size": 20}, 1), threads=1)
+    model = new_model(kept_parameters({"dim": 3, "anchor_growth": 0.01, "start_size": 20}, 1e-9), threads=1)
     edges = planted_partition(communities=2, size=30, seed=0).edges
     model.take_in(Batch.of(edges[:, 0], edges[:, 1]))  # the start
     model.take_in(Batch.of(["a", "a"], [0, 1]))

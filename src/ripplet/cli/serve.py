@@ -41,9 +41,12 @@ RayAddress = Annotated[
 ]
 AccessLog = Annotated[bool, _service("Log every request.")]
 AnchorLag = Annotated[
-    int | None,
+    float | None,
     typer.Option(
-        min=0, rich_help_panel=o.MODEL, help="Batches that a correction is worked out beside.", show_default=False
+        min=0,
+        rich_help_panel=o.MODEL,
+        help="Events that a correction is worked out beside, as a share of the graph.",
+        show_default=False,
     ),
 ]
 

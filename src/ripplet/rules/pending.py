@@ -1,6 +1,7 @@
-"""An anchor on its way: worked out in the background while batches go on, taken over a fixed number of them later.
+"""An anchor on its way: worked out in the background while batches go on, taken over a number of events later.
 
-It is begun once batch `since` is complete, and prepared before batch `until` changes anything: readers go on meanwhile.
+It is begun once batch `since` is complete, and prepared before the first batch after `until` events changes anything:
+readers go on meanwhile.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,13 @@ from ripplet.rules.anchor import Correction, Rows, TakeOver, Touched
 from ripplet.rules.field import Field
 from ripplet.rules.ripple import RippleRule
 
+STEPS = 32
+"""In how many steps the rows that batches have touched meanwhile are refreshed in the new coordinates, at most."""
+
 
 @dataclass(slots=True)
 class Pending:
-    """What is worked out on a copy of the state after batch `since` and is taken over with batch `until`."""
+    """What is worked out on a copy of the state after batch `since`, for the first batch after `until` events."""
 
     since: int
     until: int
@@ -49,7 +54,7 @@ class Pending:
         correction = self.result()
         if self.shared:
             correction = correction._replace(rows=vectors.filled(correction.rows.array))
-        return rule.prepare(vectors, correction, self.touched, self.until, threshold)
+        return rule.prepare(vectors, correction, _merged(self.touched), self.until, threshold)
 
     def copy(self) -> Pending:
         """As it stands now, whatever is touched or taken over later."""
@@ -75,6 +80,21 @@ class Pending:
         ends = np.cumsum(own["sizes"])
         parts = (np.split(own[name], ends)[:-1] for name in ("rows", "arrival"))
         return cls(since, until, correction, list(map(Touched, *parts)))
+
+
+def _merged(touched: list[Touched]) -> list[Touched]:
+    """What batches have touched, in a bounded number of steps: many small batches would take as long as the anchor."""
+    if len(touched) <= STEPS:
+        return touched
+    ends = [len(touched) * step // STEPS for step in range(STEPS + 1)]
+    return [_union(touched[first:last]) for first, last in pairwise(ends)]
+
+
+def _union(touched: list[Touched]) -> Touched:
+    """The rows of several batches, each once, and whose they were in the last of them."""
+    rows, arrival = (np.concatenate(part)[::-1] for part in zip(*touched, strict=True))
+    rows, last = np.unique(rows, return_index=True)
+    return Touched(rows, arrival[last])
 
 
 def _in_background(work: Callable[[], Correction]) -> Future[Correction]:

@@ -212,7 +212,7 @@ class RippleRule:
         """Carry over what was worked out for an earlier state to the state as it is, which is only read.
 
         Vertices that have come since are placed in the new coordinates, and rows that were touched since are refreshed
-        in them, batch by batch. The rows of the correction are used up.
+        in them, one list after the other. The rows of the correction are used up.
         """
         size, space = field.graph.rows, correction.space
         placed, waiting = carried(field, correction)

@@ -16,7 +16,7 @@ def warm_up(model: Embedder) -> None:
     would wait meanwhile.
     """
     trial = KeptModel(**model.get_params() | {"start_size": _RING // 2})
-    trial.engine.anchor_lag = 1
+    trial.engine.anchor_lag = 1e-9  # one event
     ends = [(f"v{vertex}", f"v{(vertex + step) % _RING}") for vertex in range(_RING) for step in (1, 2, 5)]
     trial.take_in(Batch.of([src for src, _ in ends], [dst for _, dst in ends]))
     for number in range(_NEWCOMERS):  # more than makes an anchor due

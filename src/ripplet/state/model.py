@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Protocol
 
@@ -12,8 +13,8 @@ from ripplet.errors import InvalidValueError, StateError
 from ripplet.events import Batch
 from ripplet.parameters import Parameters
 
-ANCHOR_LAG = 32
-"""Batches between the one that makes an anchor due and the one after which it is taken over."""
+ANCHOR_LAG = 0.02
+"""Events until an anchor that is due is taken over, as a share of the vertices and edges there are when it is begun."""
 
 FREE = ("threads", "search", "storage_dir")  # the result does not depend on them: every opening may choose
 
@@ -57,20 +58,20 @@ class KeptModel(Embedder):
 
 
 def kept_parameters(
-    given: Mapping[str, Any], anchor_lag: int | None, beside: Mapping[str, Any] = MappingProxyType({})
+    given: Mapping[str, Any], anchor_lag: float | None, beside: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
     """What a new directory keeps of its parameters, and beside them."""
     lag = ANCHOR_LAG if anchor_lag is None else anchor_lag
-    if isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
-        raise InvalidValueError.of("anchor_lag", "a whole number of batches ≥ 0", lag)
+    if isinstance(lag, bool) or not isinstance(lag, int | float) or not 0 <= lag < inf:
+        raise InvalidValueError.of("anchor_lag", "a share of the graph, a number ≥ 0", lag)
     chosen = {name: value for name, value in given.items() if name not in FREE}
-    return {"parameters": _parameters(chosen).to_json(), "anchor_lag": lag} | dict(beside)
+    return {"parameters": _parameters(chosen).to_json(), "anchor_lag": float(lag)} | dict(beside)
 
 
 def check_parameters(
     kept: Mapping[str, Any],
     given: Mapping[str, Any],
-    anchor_lag: int | None,
+    anchor_lag: float | None,
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Refuse parameters that are not those of the directory; those that are not given are."""
