@@ -27,7 +27,7 @@ from ripplet.state.journal import Journal
 from ripplet.state.model import KeptModel
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "start_size": 20, "anchor_growth": 0.1}
-SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 4, "snapshot_every": 4 * SIZE, "threads": 1}
+SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4 * SIZE, "threads": 1}
 
 MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, call, before or after it, the latest call to die at
     "before a commit": (Journal, "append", "before", 6),

@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "window": {"expire_after": 20.0},
     "decay, window, directed": {"half_life": 5.0, "expire_after": 20.0, "directed": True},
 }
-SESSION = {"dim": 6, "start_size": 16, "anchor_growth": 0.05, "anchor_lag": 6, "threads": 1}
+SESSION = {"dim": 6, "start_size": 16, "anchor_growth": 0.05, "anchor_lag": 0.1, "threads": 1}
 
 
 def batch(random: np.random.Generator, number: int, *, timed: bool) -> Batch:

@@ -231,7 +231,7 @@ def test_the_digest_sees_when_edges_were_mentioned() -> None:
 @pytest.mark.parametrize("snapshot_every", [10, 10**6])
 def test_a_replay_gives_the_same_bits(forgetful: dict[str, Any], snapshot_every: int, tmp_path: Path) -> None:
     stream = a_stream()
-    parameters = {"start_size": 20, "anchor_lag": 3, "snapshot_every": snapshot_every, **forgetful}
+    parameters = {"start_size": 20, "anchor_lag": 0.05, "snapshot_every": snapshot_every, **forgetful}
     with Session(tmp_path / "one", **parameters) as session:
         for batch in stream:
             session.apply(batch)

@@ -23,7 +23,7 @@ from ripplet.io.connect import sink_to, stream_from
 from ripplet.session import Session
 from ripplet.state.inspection import inspect, verify
 
-PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 2, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 MEBIBYTES = 6
 BATCHES = 120
 

@@ -23,7 +23,7 @@ from ripplet.io.redis_sinks import RedisSink
 from ripplet.io.redis_streams import RedisSource
 from ripplet.session import Session
 
-PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 2, "threads": 1}
+PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 SIZE, BATCHES = 4, 24
 NOT_COMMITTED = "the offsets of the last reads were not committed"
 LONG = 120.0

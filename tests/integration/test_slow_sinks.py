@@ -16,7 +16,7 @@ from ripplet.io.backoff import Absence, UnreachableError
 from ripplet.io.stream import Read
 from ripplet.session import GROUP, Session
 
-PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 2, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 LONG = 30.0
 
 
