@@ -212,7 +212,13 @@ class Session:
             self._check_usable()
             writing = self._begin_snapshot()
             sequence = self.model.sequence
-        writing.result()
+        try:
+            writing.result()
+        except OSError as error:
+            raise StateError(
+                f"{self.directory}: no snapshot of batch {sequence:,} could be written ({error}); the batches are safe "
+                "without it: try again"
+            ) from error
         return sequence
 
     def compact(self) -> None:

@@ -91,7 +91,7 @@ def test_batches_are_refused_while_the_disk_is_full_and_go_on_behind_it(small_di
         first = refused(session, 0)
         assert first > 0
         assert refused(session, first) == first  # still
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(StateError, match="No space left"):
             session.snapshot()
         assert session.snapshot_failure is not None
         ballast.unlink()

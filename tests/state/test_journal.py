@@ -214,13 +214,13 @@ def test_a_cut_that_is_interrupted_is_finished_or_undone(journal_at: Any, monkey
     one.append([entry(1), entry(2), entry(3)])
     with monkeypatch.context() as patch:
         patch.setattr(database, "put_in_place", crash)
-        with pytest.raises(OSError, match="crash"):
+        with pytest.raises(StateError, match="crash"):
             one.cut(2)
     again = journal_at()
     assert again.last == 3
     with monkeypatch.context() as patch:
         patch.setattr(database, "settle", crash)  # the old one is aside, the new one not yet in its place
-        with pytest.raises(OSError, match="crash"):
+        with pytest.raises(StateError, match="crash"):
             again.cut(2)
     assert not again.path.exists()
     assert journal_at().last == 2

@@ -240,6 +240,8 @@ def explained(path: Path, what: str) -> Iterator[None]:
             raise _damaged(path, error) from error
         remedy = _REMEDIES.get(exactly) or _REMEDIES.get(code) or f"{_NOTHING_KEPT}; try again"
         raise StateError(f"{path}: could not {what} the journal ({error}); {remedy}") from error
+    except OSError as error:
+        raise StateError(f"{path}: could not {what} the journal ({error}); try again") from error
 
 
 def _damaged(path: Path, error: Exception) -> FormatError:

@@ -89,10 +89,11 @@ class Journal:
         self._compact_to = self._keys = 0
         if path.is_symlink():
             raise FormatError(f"{path}: expected a file, got a link; put the file itself there")
-        if not read_only:
-            database.settle(path)
-            if not forgiving and (note := database.check_log(path)):
-                self.notes.append(note)
+        with explained(path, "open"):
+            if not read_only:
+                database.settle(path)
+                if not forgiving and (note := database.check_log(path)):
+                    self.notes.append(note)
         self._refuse_to_begin_anew(new is None)
         with explained(path, "open"):
             self._db = database.connect(path, read_only=read_only, forgiving=forgiving)

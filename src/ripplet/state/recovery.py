@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ripplet.changes import Changes
-from ripplet.errors import FormatError, RippletError, SelfLoopWarning
+from ripplet.errors import FormatError, RippletError, SelfLoopWarning, StateError
 from ripplet.saved_state import NOT_SAVED_BY_US
 from ripplet.state.journal import Journal, Row
 from ripplet.state.model import KeptModel
@@ -133,7 +133,10 @@ def _put_aside(snapshots: Snapshots, sequence: int, reason: str, recovery: Recov
 
 def loaded(snapshots: Snapshots, sequence: int, new: Callable[[], KeptModel]) -> KeptModel:
     """The model of one snapshot, known by its digest to be what was written."""
-    snapshot = snapshots.read(sequence)
+    try:
+        snapshot = snapshots.read(sequence)
+    except OSError as error:  # it may be good all the same
+        raise StateError(f"{snapshots.path(sequence)}: could not be read ({error}); try again") from error
     model = new()
     try:
         model.engine.restore(snapshot.arrays)
