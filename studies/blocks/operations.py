@@ -35,8 +35,8 @@ def crashes() -> str:
     sources = ", ".join(f"{count:,} {source}" for source, count in crash["by_source"].items())
     return fill(
         f"`make crash` has killed sessions {crash['kills']:,} times with SIGKILL ({sources}; at "
-        f"{len(crash['by_moment'])} kinds of moments) over {crash['batches']:,} batches. The state found afterwards was "
-        f"compared with one that was left alone {crash['openings_compared']:,} times: {len(crash['faults'])} differed.",
+        f"{len(crash['by_moment'])} kinds of moments) over {crash['batches']:,} batches. The state found afterwards "
+        f"was compared with one left alone {crash['openings_compared']:,} times: {len(crash['faults'])} differed.",
         120,
     )
 
