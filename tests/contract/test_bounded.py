@@ -165,7 +165,7 @@ def test_corrected_vectors_that_lost_the_spectrum_are_solved_afresh(
             basis.mu[1:] = 0
         return bases
 
-    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
+    with monkeypatch.context() as patch, caplog.at_level(logging.INFO):
         patch.setattr(ripple, "corrected", poor)
         model.anchor()
     expected.anchor()

@@ -178,7 +178,7 @@ class RippleRule:
             bases = corrected(old, adjacency, vectors, seed, self.threads, copy)
             good = holds_spectrum(old, bases)
         if not good:
-            _log.warning("correction solved afresh, its result lost part of the spectrum: sequence=%d", sequence)
+            _log.info("correction solved afresh, its result lost part of the spectrum: sequence=%d", sequence)
             del bases  # so that there is memory for others
             bases = from_nothing(space, adjacency, len(vectors), self.threads)
         if not all(map(is_finite, bases)) or (held(old.mu) > 0 and not any(held(basis.mu) > 0 for basis in bases)):
