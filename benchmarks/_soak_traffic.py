@@ -20,7 +20,7 @@ from ripplet.state.payload import encode
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
 READS, SEARCHES, LOOKS = 20.0, 5.0, 1.0  # per second: of a vector, of the nearest, at the changes
 FOLLOWED = 3  # batches of changes that are read at every look
-PATIENCE = 300.0
+PATIENCE = 1800.0
 AGAIN = 0.05  # seconds until what could not be delivered is sent again
 
 Log = list[tuple[float, float]]
