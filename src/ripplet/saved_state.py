@@ -6,7 +6,7 @@ Kernels trust indices and sizes. So whatever they would follow is looked at here
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,8 @@ NOT_SAVED_BY_US = (ArithmeticError, AttributeError, LookupError, RippletError, T
 
 def check_dim(parameters: Mapping[str, Any], arrays: Arrays) -> None:
     """Refuse a dimension that the vectors do not have, before anything is made for it."""
-    shape, dim = arrays["vectors"].shape, parameters["dim"]
-    if len(shape) != 2 or shape[1] != dim:
+    shape, dim = arrays["vectors"].shape if "vectors" in arrays else (), parameters["dim"]
+    if shape and (len(shape) != 2 or shape[1] != dim):
         raise FormatError(f"vectors: expected {dim} columns, got shape {shape}")
 
 
@@ -74,6 +74,24 @@ def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, memory: 
         _check_memory(under("memory_", dict(state)), memory, rows, next_arrival)
     if pending := under("pending_", dict(state)):
         _check_pending(pending, rule, rows, next_arrival, sequence)
+
+
+def check_shards(shards: Sequence[Arrays], own: Arrays, *, directed: bool, rule: RippleRule) -> None:
+    """Refuse arrays that are not the state of a model on shards: what each shard holds, and what the driver knows."""
+    next_arrival = _number(own, "next_arrival")
+    graphs = [under("graph_", dict(shard)) for shard in shards]
+    rows = np.array([check_rows(graph, directed, next_arrival) for graph in graphs], np.int64)
+    key, balance = secrets.randbits(64), 0
+    for number, (graph, shard) in enumerate(zip(graphs, shards, strict=True)):
+        balance += check_ends(graph, directed, Part(rows, number), key)
+        check_vectors(shard, int(rows[number]), rule.dim, rule.precision)
+        _check_free_rows(shard)
+        _refuse(_number(shard, "edges") > graph["edges_neighbour"].size, "a shard counts more edges than it has ends")
+    check_balance(balance)
+    numbers = np.sort(np.concatenate([graph["arrival"][graph["arrival"] >= 0] for graph in graphs]))
+    _refuse((np.diff(numbers) == 0).any(), "two vertices have the same arrival number")
+    check_counters(own.get("counters"))
+    _check_coordinates(under("rule_", dict(own)), rule.dim)
 
 
 def check_graph(graph: Arrays, directed: bool) -> tuple[int, int]:

@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ripplet.cluster.crew import LocalCrew
+from ripplet.cluster.engine import ClusterEngine
 from ripplet.cluster.kept import number_of_shards, pieces_of, shards_of, state_of
+from ripplet.cluster.shard import Shard
+from ripplet.embedder import Embedder
 from ripplet.errors import FormatError
+from ripplet.events import Batch
 from ripplet.state.files import read_arrays, write_arrays
+
+
+def on_shards(shards: int, **parameters: Any) -> ClusterEngine:
+    known = Embedder(**{"dim": 4, "threads": 1, "anchor_growth": 0, **parameters})._parameters()
+    return ClusterEngine(LocalCrew(shards, lambda number: Shard(number, shards, known)), known)
 
 
 def test_pieces_are_the_state_and_every_shard_is_fetched_once(grown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,3 +77,33 @@ def test_a_state_of_other_shards_or_of_none_is_refused(grown: Any) -> None:
         shards_of(state, 2)
     with pytest.raises(FormatError, match="was not on a cluster"):
         number_of_shards({})
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_restore_of_tampered_shards_is_refused(directed: bool) -> None:
+    random = np.random.default_rng(5)
+    engine = on_shards(3, directed=directed)
+    engine.apply(Batch.from_any(random.integers(0, 40, (120, 2))))
+    state = state_of(engine)
+    other = on_shards(3, directed=directed)
+    other.restore(state)
+    assert other.digest() == engine.digest()
+    changes: dict[str, tuple[int, Any]] = {
+        "shard1_graph_edges_neighbour": (2, 10**6),  # a row that is not there
+        "shard2_graph_edges_neighbour": (1, -(10**6)),  # one of another shard that is not there
+        "shard0_graph_edges_weight": (0, 7.5),
+        "shard0_graph_arrival": (0, state["shard1_graph_arrival"][0]),
+        "shard1_vectors": (0, np.nan),
+        "shard2_placed": (0, 3),
+        "counters": (0, -1),
+    }
+    for name, (at, value) in changes.items():
+        tampered = {**state, name: state[name].copy()}
+        tampered[name][at] = value
+        with pytest.raises(FormatError, match="damaged"):
+            on_shards(3, directed=directed).restore(tampered)
+    edge = state["shard0_graph_edges_neighbour"].copy()
+    first, second = (np.flatnonzero(edge < 0)[[0, -1]]).tolist()
+    edge[[first, second]] = edge[[second, first]]  # ends that are there, of edges that the other shards do not know
+    with pytest.raises(FormatError, match="damaged"):
+        on_shards(3, directed=directed).restore({**state, "shard0_graph_edges_neighbour": edge})

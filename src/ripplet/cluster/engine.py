@@ -31,6 +31,7 @@ from ripplet.parameters import Parameters
 from ripplet.rules.anchor import CorrectionError
 from ripplet.rules.field import Field
 from ripplet.rules.ripple import RippleRule
+from ripplet.saved_state import check_shards
 from ripplet.views.base import Progress
 from ripplet.views.solvers import DENSE
 
@@ -229,7 +230,9 @@ class ClusterEngine(Reads):
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave, on as many shards as there were."""
-        self.ask("restore", shards_of(state, self.crew.size))
+        shards = shards_of(state, self.crew.size)
+        check_shards(shards, state, directed=self.parameters.directed, rule=self.rule)
+        self.ask("restore", shards)
         self.rule.restore(under("rule_", state))
         self._teach()
         self.next_arrival, self.loops = int(state["next_arrival"]), 0

@@ -12,7 +12,8 @@ from ripplet.cluster.lasting import LastingEngine
 from ripplet.embedder import Embedder
 from ripplet.errors import FormatError, InvalidValueError, MissingExtraError
 from ripplet.parameters import Parameters
-from ripplet.state.files import read_arrays
+from ripplet.saved_state import NOT_SAVED_BY_US
+from ripplet.state.files import RESTORE, read_arrays
 from ripplet.state.model import KeptModel
 
 try:
@@ -63,8 +64,8 @@ class ShardedEmbedder(Embedder):
             parameters = Parameters.from_json(meta["parameters"]) | {"storage_dir": storage_dir}
             model = cls(shards=shards, address=address, **parameters)
             model._engine.restore(arrays)
-        except (KeyError, TypeError, IndexError) as error:
-            raise FormatError(f"{directory}: not a saved model of this version ({error!r})") from error
+        except NOT_SAVED_BY_US as error:
+            raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE}") from error
         return model
 
     def __getstate__(self) -> dict[str, Any]:
