@@ -12,7 +12,20 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from blocks import aims, comparison, concepts, objective, operations, paper, parameters, peers, readme, scale, scaling
+from blocks import (
+    aims,
+    comparison,
+    concepts,
+    objective,
+    operations,
+    paper,
+    parameters,
+    peers,
+    readme,
+    scale,
+    scaling,
+    testing,
+)
 from blocks.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -30,6 +43,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "durable": operations.durable,
     "service": operations.service,
     "soak": operations.soak,
+    "tested": testing.tested,
     "verdicts": paper.verdicts,
     "data_sets": paper.data_sets,
     "index_order": paper.index_order,

@@ -15,7 +15,7 @@ from ripplet.cluster.lasting import LastingEngine
 from ripplet.cluster.shard import Shard
 from ripplet.embedder import Embedder
 from ripplet.engine import Engine
-from ripplet.errors import StateError
+from ripplet.errors import FormatError, StateError
 from ripplet.parameters import Parameters
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
@@ -90,7 +90,7 @@ def test_a_state_that_was_taken_over_is_what_shards_go_back_to() -> None:
 def test_a_state_that_cannot_be_taken_over_leaves_an_empty_model() -> None:
     alone, first = both()
     model, state = OnFrailShards(**HOW), first.engine.state()
-    with pytest.raises(KeyError):
+    with pytest.raises(FormatError):
         cast(Any, model.engine).restore({name: state[name] for name in state if name != "counters"})
     assert len(model) == 0
     model.fit(edges(0))
