@@ -6,14 +6,19 @@ which SQLite would search it: rows that are as they were written, all of them, i
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterable
 
 from ripplet.errors import FormatError
-from ripplet.state.database import checksum
 
 _TABLE = "SELECT key, sequence, checksum FROM keys NOT INDEXED"
 _BY_AGE = "SELECT key, sequence FROM keys INDEXED BY keys_by_age ORDER BY sequence"
+
+
+def checksum(key: str, number: int) -> bytes:
+    """Of a row; all rows are looked at in every opening, so that it has to be quick."""
+    return hashlib.blake2b(f"{number} {key}".encode(), digest_size=16).digest()
 
 
 def add_keys(db: sqlite3.Connection, keys: Iterable[tuple[str, int]]) -> None:
