@@ -31,13 +31,13 @@ from ripplet.service.mirror import Mirror
 from ripplet.state.model import KeptModel
 
 SEEDS = int(os.environ.get("RIPPLET_SEEDS", "160"))
-LAGS = (0, 1, 3)
+LAGS = 0, 1e-9, 0.05
 HOW: dict[str, Any] = {"dim": 3, "anchor_growth": 0.15, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = stream(9)
 
 
 @cache
-def reference(lag: int) -> tuple[Reference, str]:
+def reference(lag: float) -> tuple[Reference, str]:
     with tempfile.TemporaryDirectory() as place, Session(place, anchor_lag=lag, **HOW) as alone:
         found = Reference.of(alone.model, alone.apply, BATCHES)
         assert found.states[-1].anchors >= 2

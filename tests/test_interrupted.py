@@ -24,7 +24,7 @@ from ripplet.session import Entry
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = stream(20)
-LAG = 2
+LAG = 0.03  # of the graph
 ERRORS = (KeyboardInterrupt, MemoryError, RuntimeWarning)
 MOST = int(os.environ.get("RIPPLET_INTERRUPTS", "40"))
 """Interrupts per case; of more lines, as many evenly spread."""
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     change: Callable[[Embedder], Any]
 
 
-def after(batches: int, lag: int = 0, **options: Any) -> Embedder:
+def after(batches: int, lag: float = 0, **options: Any) -> Embedder:
     model = Embedder(**HOW | options).fit(BATCHES[0])
     model.engine.anchor_lag = lag
     for batch in BATCHES[1 : 1 + batches]:
