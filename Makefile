@@ -41,16 +41,19 @@ tutorials: $(VENV)/.tutorials
 	$(BIN)/python tutorials/build.py
 
 # Those that take long, fetch other software or want a GPU are run by themselves.
-LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py)
+LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py power_cuts.py io_errors.py \
+	load_fuzz.py stream_fuzz.py overload.py)
 
 bench: $(VENV)/.test
 	for file in $(filter-out $(LONG),$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
 
 # Adds so many kills to the record, which may be interrupted and continued.
 KILLS ?= 200
+POINTS ?= 4000
 
 crash: $(VENV)/.test
 	$(BIN)/python benchmarks/crash.py --kills $(KILLS) --json results/crash.json
+	$(BIN)/python benchmarks/power_cuts.py --points $(POINTS) --json results/power_cuts.json
 
 # One part of a soak, which goes on with the state of the part before it: eight hours are sixteen parts of thirty minutes.
 MINUTES ?= 30
@@ -60,6 +63,7 @@ SOAK_STATE ?= build/soak
 soak: $(VENV)/.test
 	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --kills $$(( ($(MINUTES) + 2) / 3 )) --state $(SOAK_STATE) \
 		--json results/soak.json --picture results/figures/soak.svg
+	$(BIN)/python benchmarks/stream_fuzz.py --minutes $(MINUTES) --seed $$(date +%s) --json results/stream_fuzz.json
 
 reproduce: $(VENV)/.eval
 	$(BIN)/ripplet reproduce

@@ -1,7 +1,7 @@
 """Random streams of every shape: after each batch vectors must be finite, bounded and close to a fresh fit.
 
-    python benchmarks/fuzz.py --minutes 10                  # streams with new seeds until the time is over
-    python benchmarks/fuzz.py --seed 1234 --streams 1       # one stream again
+    python benchmarks/stream_fuzz.py --minutes 10                  # streams with new seeds until the time is over
+    python benchmarks/stream_fuzz.py --seed 1234 --streams 1       # one stream again
 
 A stream is a pure function of its seed: a start graph, parameters, and batches that grow chains, ladders, trees, grids,
 stars and cliques, add and repeat edges, and remove edges and vertices, with weights of one order or of sixty. A failure

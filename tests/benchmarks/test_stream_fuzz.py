@@ -13,7 +13,7 @@ from ripplet.views import space
 
 @pytest.fixture
 def fuzz(benchmark: Callable[[str], Any]) -> Any:
-    return benchmark("fuzz")
+    return benchmark("stream_fuzz")
 
 
 def run_many(fuzz: Any) -> None:
