@@ -21,6 +21,7 @@ from ripplet.io.base import ReadOptions
 from ripplet.io.json_sinks import JsonlDeadLetters, JsonlSink
 from ripplet.io.messages import decode_many
 from ripplet.rules.pending import Pending
+from ripplet.rules.ripple import RippleRule
 from ripplet.session import Entry, Session
 from ripplet.state import files, snapshot
 from ripplet.state.journal import Journal
@@ -39,8 +40,8 @@ MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, call, before or afte
     "before an old snapshot is removed": (snapshot.shutil, "rmtree", "before", 1),
     "within a compaction": (Journal, "_drop", "after", 1),
     "after an anchor was begun": (Pending, "begin", "after", 1),
-    "before an anchor is taken over": (Pending, "take_over", "before", 1),
-    "after an anchor was taken over": (Pending, "take_over", "after", 1),
+    "before an anchor is taken over": (Pending, "prepare", "before", 1),
+    "after an anchor was taken over": (RippleRule, "adopt", "after", 1),
     "before changes are passed on": (JsonlSink, "write", "before", 30),
     "after changes were passed on": (JsonlSink, "flush", "after", 3),
 }

@@ -19,12 +19,12 @@ def test_the_model_itself_stays_as_it_is(parameters: dict[str, Any]) -> None:
 
 def test_an_anchor_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    take_over = pending.Pending.take_over
+    prepare = pending.Pending.prepare
 
     def noting(self: pending.Pending, *arguments: Any) -> Any:
         taken.append(self.until)
-        return take_over(self, *arguments)
+        return prepare(self, *arguments)
 
-    monkeypatch.setattr(pending.Pending, "take_over", noting)
+    monkeypatch.setattr(pending.Pending, "prepare", noting)
     warm_up(new_model(kept_parameters({"dim": 8}, None), threads=1))
     assert taken
