@@ -133,6 +133,7 @@ def start_process(work: Callable[[Tell], None], prepare: Callable[[], None] | No
         os.close(writing)
         return child, reading
     try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the benchmark, and is no fault of a session
         os.close(reading)
         if prepare is not None:
             prepare()
