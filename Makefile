@@ -54,6 +54,12 @@ POINTS ?= 4000
 crash: $(VENV)/.test
 	$(BIN)/python benchmarks/crash.py --kills $(KILLS) --json results/crash.json
 	$(BIN)/python benchmarks/power_cuts.py --points $(POINTS) --json results/power_cuts.json
+	$(BIN)/python benchmarks/io_errors.py --calls 300 --batches 24 --json results/io_errors.json
+
+# Damaged files of every kind.
+fuzz: $(VENV)/.test
+	$(BIN)/python benchmarks/file_fuzz.py --cases 1500 --seed 7 --json results/file_fuzz.json
+	$(BIN)/python benchmarks/load_fuzz.py --cases 2000 --seed 7 --json results/load_fuzz.json
 
 # One part of a soak, which goes on with the state of the part before it: eight hours are sixteen parts of thirty minutes.
 MINUTES ?= 30

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -69,7 +70,7 @@ class Snapshots:
         meta = {"sequence": copy.sequence, "digest": copy.digest()}
         write_arrays(self.path(copy.sequence), copy.state(), meta, kind=_KIND)
         for sequence in self.sequences[KEPT:]:
-            remove(self.path(sequence))
+            shutil.rmtree(self.path(sequence))
 
     def read(self, sequence: int) -> Snapshot:
         """A snapshot, checked byte by byte, or a FormatError that says what is wrong with it."""
