@@ -17,7 +17,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test lint docs tutorials bench crash soak reproduce dist audit lock clean
+.PHONY: demo live test lint docs tutorials bench crash fuzz soak reproduce dist audit lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplet demo
@@ -42,7 +42,7 @@ tutorials: $(VENV)/.tutorials
 
 # Those that take long, fetch other software or want a GPU are run by themselves.
 LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py power_cuts.py io_errors.py \
-	load_fuzz.py stream_fuzz.py overload.py)
+	file_fuzz.py load_fuzz.py stream_fuzz.py overload.py)
 
 bench: $(VENV)/.test
 	for file in $(filter-out $(LONG),$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done

@@ -51,7 +51,10 @@ def read(path: Path, size: str) -> dict[str, Any]:
 
 def write(path: Path, size: str, figures: dict[str, float]) -> None:
     """Put the figures of a run into a record; those of the other size stay."""
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError as error:
+        raise FormatError(f"{path}: expected a record that `ripplet bench --save` wrote, got {error!r}") from error
     content = kept | {size: {"figures": figures, "environment": environment()}}
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as part:

@@ -144,7 +144,7 @@ def load(path: str | Path, results: Path | None = None) -> Study:
         raise MissingExtraError("a study", "eval") from error
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: expected YAML, got {error}") from error
     try:
         return _study(Path(path), _checked(content), results)

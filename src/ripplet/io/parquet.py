@@ -27,6 +27,7 @@ def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
     first = 1
     with reading(source.name):
         for table in file.iter_batches(ROWS, columns=list(dict.fromkeys(roles.values()))):
+            table.validate(full=True)  # text that is not UTF-8 would be found out much later
             yield parse({role: table.column(name) for role, name in roles.items()}, first, options.ids, bad)
             first += len(table)
 

@@ -37,6 +37,7 @@ class ParquetFile:
         """The next rows as events; None at the end. Such a file does not grow."""
         with parquet.reading(str(self.path)):
             while len(self._waiting) < self._batch_size and (more := next(self._tables, None)) is not None:
+                more.validate(full=True)  # text that is not UTF-8 would be found out much later
                 self._waiting = pa.concat_tables([self._waiting, more])
         if not len(self._waiting):
             return None

@@ -50,7 +50,11 @@ class Tokens:
     def from_file(cls, path: Path) -> Tokens:
         """Tokens from a file with lines `read TOKEN` and `write TOKEN`; `#` begins a comment."""
         found: dict[str, list[str]] = {"read": [], "write": []}
-        for number, line in enumerate(path.read_text().splitlines(), 1):
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path}: expected UTF-8 text, got other bytes ({error.reason})") from None
+        for number, line in enumerate(lines, 1):
             words = line.split("#")[0].split()
             if not words:
                 continue
