@@ -314,6 +314,14 @@ def test_a_warning_made_an_error_comes_when_all_is_done(new: Any) -> None:
     assert heard == [1, 2, 3]
 
 
+def test_session_that_is_opened_again_does_not_warn_of_what_was_warned_of(new: Any) -> None:
+    session = new()
+    with pytest.raises(SelfLoopWarning):
+        session.apply(Batch.of(["a", "a"], ["a", "b"]))
+    session.close()
+    assert new().apply([("b", "c")]).sequence == 2
+
+
 def test_many_threads_may_write_and_read(new: Any) -> None:
     session, sequences = new(snapshot_every=50), []
 

@@ -70,6 +70,7 @@ def _replayed(
             if row.entry is None:
                 return model, row
             changes = _applied(journal, model, row)
+            model.mention_loops()
             recovery.replayed += 1
             source = row.entry.source
             if source is not None and row.sequence >= unpublished.get(source, journal.last + 1):
