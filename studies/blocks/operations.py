@@ -54,9 +54,7 @@ def soak() -> str:
         f"one before) at {min(rates):,.0f} to {max(rates):,.0f} arrivals a second, half of what the machine took, into "
         f"{found['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} anchors, "
         f"{whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
-        f"{'; '.join(whole['faults']) or exact}. Back after a kill in {whole['away_seconds_median']:.1f} s, "
-        f"{whole['away_seconds_longest']:.1f} s at most. Memory: {whole['memory_mb_per_hour']:+.1f} MB an hour, by a "
-        "line through all parts.",
+        f"{'; '.join(whole['faults']) or exact}.{_after_kills(whole)}{_memory(whole)}",
         120,
     )
     rows: dict[str, Iterable[str]] = {
@@ -69,6 +67,18 @@ def soak() -> str:
     picture = "![Memory and latency over the last part](../results/figures/soak.svg)"
     tables = table(["p50", "p99", "p99.9"], rows), table(["first third", "last third", "last over first"], memory)
     return "\n\n".join([said, *tables, picture])
+
+
+def _after_kills(whole: dict[str, Any]) -> str:
+    if whole["away_seconds_median"] is None:
+        return ""
+    longest = whole["away_seconds_longest"]
+    return f" Back after a kill in {whole['away_seconds_median']:.1f} s, {longest:.1f} s at most."
+
+
+def _memory(whole: dict[str, Any]) -> str:
+    slope = whole["memory_mb_per_hour"]
+    return "" if slope is None else f" Memory: {slope:+.1f} MB an hour, by a line through all parts."
 
 
 def _first_and_last(parts: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
