@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from ripplet.cluster.crew import Crew
 from ripplet.cluster.ground import Ground, copied
-from ripplet.rules.anchor import settle
+from ripplet.rules.anchor import CorrectionError, from_nothing, settle
 from ripplet.rules.ripple import RippleRule, learned
 from ripplet.views.base import Basis, Progress
+from ripplet.views.solvers import DENSE
+from ripplet.views.space import Space
 
 Rows = NDArray[np.int64]
 
@@ -23,7 +25,7 @@ def anchor(crew: Crew, rule: RippleRule, sequence: int, threshold: float) -> lis
     """
     with Ground(crew, rule.dim, rule.precision) as ground:
         vectors: Any = ground.vectors
-        traits, space, bases = rule.next_bases(ground, vectors, sequence, copied)
+        traits, space, bases = rule.next_bases(ground, vectors, sequence, copied, _solve)
         pieces = _pieces(bases)
         settle(space, bases, ground.add_up("agreement", pieces=pieces, learned=learned(traits, space)))
         new: dict[str, Any] = {"pieces": pieces, "learned": learned(traits, space)}
@@ -31,6 +33,16 @@ def anchor(crew: Crew, rule: RippleRule, sequence: int, threshold: float) -> lis
         crew.get(ground.ask("keep", **new))
     rule.take(traits, space)
     return moved
+
+
+class TooSmallError(CorrectionError):
+    """A graph is too small to be solved from nothing on shards: it is to be solved in one place."""
+
+
+def _solve(space: Space, ground: Any, rows: int, threads: int) -> list[Basis]:
+    if ground.totals().active <= 2 * space.dim + DENSE:
+        raise TooSmallError("the graph has too few vertices to be solved from nothing on shards")
+    return from_nothing(space, ground, rows, threads)
 
 
 def start(crew: Crew, rule: RippleRule, progress: Progress | None) -> None:

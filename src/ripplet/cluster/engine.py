@@ -131,12 +131,26 @@ class ClusterEngine(Reads):
     def _corrected(self) -> Rows:
         if self.ready:
             threshold, shards = self.parameters.change_threshold, self.crew.size
-            parts = anchor.anchor(self.crew, self.rule, self.sequence, threshold)
+            try:
+                parts = anchor.anchor(self.crew, self.rule, self.sequence, threshold)
+            except anchor.TooSmallError:
+                return self._corrected_here(threshold)
             self._teach()
             return np.concatenate([rows * shards + shard for shard, rows in enumerate(parts)])
         self._start()
         rows = self.in_order()
         return rows[self.placed(rows)]
+
+    def _corrected_here(self, threshold: float) -> Rows:
+        """Correct a small graph, brought here, as one machine does; the rows that moved."""
+        graph, rows = whole_graph(self)
+        field = Field(graph, self.parameters.dim, self.rule.precision)
+        field.grow()
+        field.vectors[: rows.size] = self.of_rows(rows, "vectors")
+        moved = self.rule.anchor(field, self.sequence, threshold)
+        self._teach()
+        self._tell("have", rows, field.vectors[: rows.size])
+        return rows[moved]
 
     def _move(self, batch: Batch, first_new: int) -> tuple[Rows, list[Id], int]:
         """Change the graph, then let the vectors follow: rows that may have moved, vertices gone, edges changed."""

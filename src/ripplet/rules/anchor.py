@@ -46,6 +46,10 @@ class CorrectionError(RippletError):
     """A correction came to nothing that could be served; the vectors are as they were."""
 
 
+Solver = Callable[[Space, Ground, int, int], list[Basis]]
+"""What gives every view a basis of the graph as it is: `from_nothing`, where the graph is here."""
+
+
 class TakeOver(NamedTuple):
     """A correction carried over to the graph as it is: what all vectors are to be, beside those there are."""
 

@@ -26,6 +26,7 @@ from ripplet.rules.anchor import (
     Copier,
     Correction,
     CorrectionError,
+    Solver,
     TakeOver,
     Touched,
     apart,
@@ -147,10 +148,10 @@ class RippleRule:
         return moved
 
     def next_bases(
-        self, adjacency: Ground, vectors: NDArray[Any], sequence: int, copy: Copier
+        self, adjacency: Ground, vectors: NDArray[Any], sequence: int, copy: Copier, solve: Solver
     ) -> tuple[Traits, Space, list[Basis]]:
         """What an anchor makes of the rows as they are, wherever these are; see `_bases`."""
-        return self._bases(self.space, self.traits, adjacency, vectors, sequence, copy)
+        return self._bases(self.space, self.traits, adjacency, vectors, sequence, copy, solve)
 
     def _bases(
         self,
@@ -160,6 +161,7 @@ class RippleRule:
         vectors: NDArray[Any],
         sequence: int,
         copy: Copier | None = None,
+        solve: Solver = from_nothing,
     ) -> tuple[Traits, Space, list[Basis]]:
         """What an anchor makes of these rows: the traits its views go by, coordinates with nothing learned yet, bases.
 
@@ -180,7 +182,7 @@ class RippleRule:
         if not good:
             _log.info("correction solved afresh, its result lost part of the spectrum: sequence=%d", sequence)
             del bases  # so that there is memory for others
-            bases = from_nothing(space, adjacency, len(vectors), self.threads)
+            bases = solve(space, adjacency, len(vectors), self.threads)
         if not all(map(is_finite, bases)) or (held(old.mu) > 0 and not any(held(basis.mu) > 0 for basis in bases)):
             raise CorrectionError(f"no usable vectors were found for the graph of batch {sequence}")
         return traits, space, per_unit(adjacency, bases)

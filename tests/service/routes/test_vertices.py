@@ -133,8 +133,8 @@ class Blocked:
     """`nearest` of a model, held until it is released, and how often it was called."""
 
     def __init__(self, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.release, self.calls, self._nearest = threading.Event(), 0, service.runtime.model.nearest
-        monkeypatch.setattr(service.runtime.model, "nearest", self)
+        self.release, self.calls, self._nearest = threading.Event(), 0, service.runtime.model.nearest_at
+        monkeypatch.setattr(service.runtime.model, "nearest_at", self)
 
     def __call__(self, *arguments: Any) -> Any:
         self.calls += 1
@@ -272,7 +272,6 @@ def test_vectors_that_are_not_finite_are_a_fault_and_never_in_an_answer(
         service.http.get("/v1/vertices/r0?kind=text"),
         service.http.post("/v1/vectors", json=ids),
         service.http.post("/v1/vectors", json=ids, headers={"Accept": kind}),
-        service.http.post("/v1/preview", json={"neighbours": ["r0", "r1"]}),
         service.http.get("/v1/changes?since=1"),
     ]
     for answer in answers:
