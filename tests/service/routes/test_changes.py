@@ -195,7 +195,7 @@ def test_followers_that_do_not_read_hold_no_batches_that_the_feed_let_go(start: 
         for batch in range(3):
             first = 10_000 * batch  # a random graph, whose vectors are long texts: no socket buffers such an answer
             service.edges(
-                *[[first + number, first + int(other)] for number, other in enumerate(rng.integers(0, 8000, 8000))]
+                *[[first + n, first + (n + int(step)) % 8000] for n, step in enumerate(rng.integers(1, 8000, 8000))]
             )
             for headers in ({}, STREAM):
                 stack.enter_context(silent_follower(service, f"/v1/changes?since={batch}", **headers))
@@ -203,11 +203,11 @@ def test_followers_that_do_not_read_hold_no_batches_that_the_feed_let_go(start: 
         for number in range(2):
             service.edges([f"late{number}", "a"])
         wait_until(lambda: not large_batches_held())
-        assert service.runtime.feed.followers
 
 
 def large_batches_held() -> int:
     """The large batches whose changes anything in this process holds."""
+    time.sleep(0.5)  # a collection keeps all threads waiting: the service has to have its turn in between
     gc.collect()
     return sum(isinstance(found, Changes) and len(found) >= 8000 for found in gc.get_objects())
 
