@@ -20,7 +20,6 @@ from ripplet import Batch, Embedder, Session
 from ripplet.errors import SelfLoopWarning, StateError
 from ripplet.events import Op
 from ripplet.rules.ripple import RippleRule
-from ripplet.session import Entry
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = stream(20)
@@ -342,9 +341,11 @@ def test_session_whose_solver_fails_ends_and_answers_no_key_as_applied(
     session.apply(BATCHES[0], key="k0")
     with monkeypatch.context() as patch:
         patch.setattr(RippleRule, "_bases", fail)
-        with pytest.raises(np.linalg.LinAlgError):
-            session.apply_many(Entry(batch, f"k{number}") for number, batch in enumerate(BATCHES))
-        applied = len(BATCHES) - 1
+        applied = 0
+        with suppress(np.linalg.LinAlgError):
+            for applied, batch in enumerate(BATCHES[1:], 1):
+                session.apply(batch, key=f"k{applied}")
+        assert 0 < applied < len(BATCHES) - 1
         for ask in (lambda: session.apply(BATCHES[applied], key=f"k{applied}"), lambda: session.known(f"k{applied}")):
             with pytest.raises(StateError, match="open the directory again"):
                 ask()
