@@ -158,8 +158,8 @@ def edit_manifest(**changes: Any) -> Callable[[Path], None]:
         (lambda d: (d / MANIFEST).write_text("[1]"), "expected the manifest of a ripplet directory"),
         (lambda d: (d / MANIFEST).write_text('{"format": "ripplet"}'), "expected the text its checksum was made of"),
         (
-            lambda d: write_arrays(d, OLD, META, version=3),
-            r"newer Ripplet \(format 3; this one reads up to 2\): upgrade",
+            lambda d: write_arrays(d, OLD, META, version=FORMAT_VERSION + 1),
+            rf"newer Ripplet \(format {FORMAT_VERSION + 1}; this one reads up to {FORMAT_VERSION}\): upgrade",
         ),
         (lambda d: (d / "rows.npy").unlink(), "rows.npy: expected the array the manifest names, found no such file"),
         (truncate, "rows.npy: expected 152 bytes, found 100; restore"),

@@ -199,7 +199,7 @@ def test_followers_that_do_not_read_hold_no_batches_that_the_feed_let_go(start: 
             )
             for headers in ({}, STREAM):
                 stack.enter_context(silent_follower(service, f"/v1/changes?since={batch}", **headers))
-            wait_until(lambda: service.runtime.feed.followers > batch)  # noqa: B023
+            wait_until(lambda: service.runtime.feed.followers > 0)  # those of earlier batches may have been let go
         for number in range(2):
             service.edges([f"late{number}", "a"])
         wait_until(lambda: not large_batches_held())

@@ -272,7 +272,6 @@ def test_vectors_that_are_not_finite_are_a_fault_and_never_in_an_answer(
         service.http.get("/v1/vertices/r0?kind=text"),
         service.http.post("/v1/vectors", json=ids),
         service.http.post("/v1/vectors", json=ids, headers={"Accept": kind}),
-        service.http.get("/v1/changes?since=1"),
     ]
     for answer in answers:
         assert answer.status_code == 500, answer.request.url
