@@ -150,10 +150,12 @@ class Embedder:
         """
         with self._lock.still():
             possible = self.rule != "paper" and self._engine.edges > 0
+            anchors = self._engine.anchors
             best: dict[Any, float] = {}  # of the graph, which an anchor leaves alone
             before = gaps(self._engine, best) if gap else []
             moved = self._change(lambda engine: engine.anchor()) if possible else np.empty(0, np.int64)
-            changes = self._engine.changed(Outcome(moved, self._engine.next_arrival, [], possible))
+            anchored = self._engine.anchors > anchors  # not where its result was refused
+            changes = self._engine.changed(Outcome(moved, self._engine.next_arrival, [], anchored))
             if gap:
                 changes.spectrum = [[found.share for found in state] for state in (before, gaps(self._engine, best))]
             return changes

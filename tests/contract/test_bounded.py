@@ -144,6 +144,7 @@ def test_correction_without_a_usable_result_keeps_the_vectors(
     assert not any(anchored)
     assert np.isfinite(after).all()
     assert np.sum(before * after, axis=1).mean() > 0.9
+    assert not model.anchor().anchored
     assert model.diagnostics()["anchors_refused"] >= 1
     assert "correction refused, vectors kept" in caplog.text
     monkeypatch.undo()
