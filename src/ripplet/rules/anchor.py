@@ -117,8 +117,8 @@ def held(mu: NDArray[np.float64]) -> float:
 def holds_spectrum(old: Space, bases: list[Basis]) -> bool:
     """Whether corrected bases are finite and each view holds about as much of the spectrum as it did.
 
-    What a graph has to offer changes as it grows, but slowly: between two corrections by 1 % on the data sets of the
-    paper. Columns that have become dependent, zero or not finite lose more.
+    The spectrum of a growing graph changes slowly from one correction to the next; columns that have become dependent,
+    zero or not finite lose much of it.
     """
     before = [held(old.mu[part]) for part in old.parts]
     return all(
