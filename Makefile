@@ -9,9 +9,9 @@ PYTEST_FLAGS ?= -n auto --dist loadfile
 VENV := .venv
 BIN := $(VENV)/bin
 
-ifndef RIPPLET_DATA
+ifndef RIPPLEVEC_DATA
 ifneq ($(wildcard ../shared/data),)
-export RIPPLET_DATA := $(abspath ../shared/data)
+export RIPPLEVEC_DATA := $(abspath ../shared/data)
 endif
 endif
 
@@ -20,7 +20,7 @@ PORT ?= 8080
 .PHONY: demo live test lint docs tutorials bench crash fuzz soak reproduce dist audit lock clean
 
 demo: $(VENV)/.demo
-	$(BIN)/ripplet demo
+	$(BIN)/ripplevec demo
 
 live: $(VENV)/.serve
 	$(BIN)/python examples/live.py --port $(PORT)
@@ -72,7 +72,7 @@ soak: $(VENV)/.test
 	$(BIN)/python benchmarks/stream_fuzz.py --minutes $(MINUTES) --seed $$(date +%s) --json results/stream_fuzz.json
 
 reproduce: $(VENV)/.eval
-	$(BIN)/ripplet reproduce
+	$(BIN)/ripplevec reproduce
 
 dist: $(VENV)/.dist
 	rm -rf dist

@@ -10,14 +10,14 @@ import numpy as np
 from memory import DIM, EDGES, arrivals
 from numpy.typing import NDArray
 
-from ripplet.graph.adjacency import Adjacency
-from ripplet.parallel import one_blas_thread
-from ripplet.views import _kernels as kernels
-from ripplet.views.base import Basis
-from ripplet.views.blocks import columns_of, copied, zeros
-from ripplet.views.space import Space
-from ripplet.views.spectral import auto_views
-from ripplet.views.traits import Traits
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.parallel import one_blas_thread
+from ripplevec.views import _kernels as kernels
+from ripplevec.views.base import Basis
+from ripplevec.views.blocks import columns_of, copied, zeros
+from ripplevec.views.space import Space
+from ripplevec.views.spectral import auto_views
+from ripplevec.views.traits import Traits
 
 AT_ONCE = 200_000  # vertices added together
 

@@ -15,17 +15,17 @@ from typing import Any
 
 from _crash_sources import SIZE
 
-from ripplet import Batch
-from ripplet.errors import SelfLoopWarning
-from ripplet.io.base import ReadOptions
-from ripplet.io.json_sinks import JsonlDeadLetters, JsonlSink
-from ripplet.io.messages import decode_many
-from ripplet.rules.pending import Pending
-from ripplet.rules.ripple import RippleRule
-from ripplet.session import Entry, Session
-from ripplet.state import files, snapshot
-from ripplet.state.journal import Journal
-from ripplet.state.model import KeptModel
+from ripplevec import Batch
+from ripplevec.errors import SelfLoopWarning
+from ripplevec.io.base import ReadOptions
+from ripplevec.io.json_sinks import JsonlDeadLetters, JsonlSink
+from ripplevec.io.messages import decode_many
+from ripplevec.rules.pending import Pending
+from ripplevec.rules.ripple import RippleRule
+from ripplevec.session import Entry, Session
+from ripplevec.state import files, snapshot
+from ripplevec.state.journal import Journal
+from ripplevec.state.model import KeptModel
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "start_size": 20, "anchor_growth": 0.1}
 SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4 * SIZE, "threads": 1}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ripplet import __version__
+from ripplevec import __version__
 
 
 @dataclass

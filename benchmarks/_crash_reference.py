@@ -8,7 +8,7 @@ import os
 from _crash_process import SESSION, batch_of, send
 from _crash_sources import SIZE, events
 
-from ripplet.state.model import kept_parameters, new_model
+from ripplevec.state.model import kept_parameters, new_model
 
 
 class Reference:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ripplet import Batch, Embedder
-from ripplet.events import Op
-from ripplet.session import Entry, Session
-from ripplet.state import database
+from ripplevec import Batch, Embedder
+from ripplevec.events import Op
+from ripplevec.session import Entry, Session
+from ripplevec.state import database
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.1, "anchor_lag": 3, "threads": 1}
 SNAPSHOT_EVERY = 40  # events
@@ -35,7 +35,7 @@ def entry(number: int) -> Entry:
 
 def reference(batches: int) -> list[str]:
     """The digest after every batch, and before the first, of a session without files."""
-    from ripplet.state.model import kept_parameters, new_model
+    from ripplevec.state.model import kept_parameters, new_model
 
     lag = PARAMETERS["anchor_lag"]
     model = new_model(kept_parameters({n: v for n, v in PARAMETERS.items() if n not in ("anchor_lag", "threads")}, lag))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ripplet import Batch, Embedder, Session
-from ripplet.errors import SelfLoopWarning
+from ripplevec import Batch, Embedder, Session
+from ripplevec.errors import SelfLoopWarning
 
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from ripplet import Batch
-from ripplet.influence._kernels import mix
+from ripplevec import Batch
+from ripplevec.influence._kernels import mix
 
 DEGREE = 10  # edges that a vertex comes with
 A, B, C = 0.57, 0.19, 0.19  # of R-MAT, as Graph500 has them

@@ -29,15 +29,15 @@ class Operation(NamedTuple):
 
 def preload() -> None:
     """Begin this program again with the library before all others, unless it is there already."""
-    if os.environ.get("RIPPLET_IO_SHIM") == "yes":
+    if os.environ.get("RIPPLEVEC_IO_SHIM") == "yes":
         return
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         print("no C compiler, or not Linux: file operations cannot be seen here")
         raise SystemExit(NO_COMPILER)
-    library = Path(tempfile.mkdtemp(prefix="ripplet-shim-")) / "io_shim.so"
+    library = Path(tempfile.mkdtemp(prefix="ripplevec-shim-")) / "io_shim.so"
     subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl", "-lpthread"], check=True)
-    _begin_again({"LD_PRELOAD": str(library), "RIPPLET_IO_SHIM": "yes", "OMP_NUM_THREADS": "1"})
+    _begin_again({"LD_PRELOAD": str(library), "RIPPLEVEC_IO_SHIM": "yes", "OMP_NUM_THREADS": "1"})
 
 
 def _begin_again(more: dict[str, str]) -> NoReturn:

@@ -18,7 +18,7 @@ PATIENCE = 10.0  # seconds between an answer and the line in the log that says s
 
 
 class Served:
-    """`ripplet serve` on a state directory; there once it is ready. A free port is chosen where none is given."""
+    """`ripplevec serve` on a state directory; there once it is ready. A free port is chosen where none is given."""
 
     def __init__(self, state: Path, *options: str, port: int = 0) -> None:
         self.log = state.parent / f"{state.name}.log"
@@ -26,7 +26,7 @@ class Served:
         words = [word for name, value in fixed.items() for word in (f"--{name}", str(value))]
         began = time.perf_counter()
         with self.log.open("w") as log:
-            command = [sys.executable, "-m", "ripplet.cli", "serve", "--no-access-log", *words, *options]
+            command = [sys.executable, "-m", "ripplevec.cli", "serve", "--no-access-log", *words, *options]
             self.process = subprocess.Popen(command, stderr=log)
         self.port = self._port()
         while self.get("/readyz")[0] != 200:

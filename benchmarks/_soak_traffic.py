@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from httpx import TransportError
 
-from ripplet import Batch, Client
-from ripplet.client.calls import ServiceError, TooOldError, checked
-from ripplet.events import Op
-from ripplet.state.payload import encode
+from ripplevec import Batch, Client
+from ripplevec.client.calls import ServiceError, TooOldError, checked
+from ripplevec.events import Op
+from ripplevec.state.payload import encode
 
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
 READS, SEARCHES, LOOKS = 20.0, 5.0, 1.0  # per second: of a vector, of the nearest, at the changes

@@ -15,7 +15,7 @@ from _anchors import anchored, grow
 from _memory import forget, memory
 from _report import run
 
-from ripplet.views.base import Basis
+from ripplevec.views.base import Basis
 
 MORE = 2  # anchors until nothing more is found
 

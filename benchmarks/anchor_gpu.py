@@ -16,10 +16,10 @@ from _anchors import anchored, grow
 from _report import run
 from numpy.typing import NDArray
 
-from ripplet.errors import RippletError
-from ripplet.parallel import resolve_threads
-from ripplet.views.base import Basis
-from ripplet.views.gpu import usable_cupy
+from ripplevec.errors import RipplevecError
+from ripplevec.parallel import resolve_threads
+from ripplevec.views.base import Basis
+from ripplevec.views.gpu import usable_cupy
 
 SOME = 4_000  # vertices whose inner products are compared: they do not depend on how columns are turned
 
@@ -60,7 +60,7 @@ def measure(vertices: int) -> dict[str, Any]:
 if __name__ == "__main__":
     try:
         usable_cupy()
-    except RippletError as reason:
+    except RipplevecError as reason:
         print(f"skipped: {reason}")
     else:
         run(__doc__, measure, "vertices", 10_000_000)

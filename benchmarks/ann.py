@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from _report import run
 
-from ripplet import Embedder
-from ripplet.datasets.synthetic import growing_communities
-from ripplet.events import Batch, Op
-from ripplet.search.ann import AnnIndex
-from ripplet.search.present import Present
-from ripplet.search.search import Search
+from ripplevec import Embedder
+from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.events import Batch, Op
+from ripplevec.search.ann import AnnIndex
+from ripplevec.search.present import Present
+from ripplevec.search.search import Search
 
 QUERIES, NEAREST, ROUNDS, CHURN_ROUNDS = 100, 10, 8, 10
 CHURNED = 0.05  # of the vertices per round

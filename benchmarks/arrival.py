@@ -15,11 +15,11 @@ from _report import run
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplet import Batch, Embedder
-from ripplet.graph._block_kernels import TOP
-from ripplet.graph._kernels import apply_edges
-from ripplet.influence._kernels import key_of, spread
-from ripplet.rules._kernels import UNLIMITED, Turn, World, ripple
+from ripplevec import Batch, Embedder
+from ripplevec.graph._block_kernels import TOP
+from ripplevec.graph._kernels import apply_edges
+from ripplevec.influence._kernels import key_of, spread
+from ripplevec.rules._kernels import UNLIMITED, Turn, World, ripple
 
 DIM, EDGES, SMALL, ARRIVALS = 128, 5, 10_000, 20_000
 START = 5_000  # vertices of the start; the rest is streamed in bulk, without anchors

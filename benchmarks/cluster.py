@@ -19,8 +19,8 @@ import ray
 from _cluster_figure import save_figure
 from _report import run
 
-from ripplet import Batch, Embedder
-from ripplet.cluster import ShardedEmbedder
+from ripplevec import Batch, Embedder
+from ripplevec.cluster import ShardedEmbedder
 
 DIM, EDGES, START = 128, 5, 20_000
 SHARDS = (1, 2, 4)

@@ -17,12 +17,12 @@ import numpy as np
 from _report import run, seconds
 from numpy.typing import NDArray
 
-from ripplet import Batch, Embedder
-from ripplet.cluster.crew import LocalCrew
-from ripplet.cluster.engine import ClusterEngine
-from ripplet.cluster.routing import enter, interned, waves
-from ripplet.cluster.shard import Shard
-from ripplet.cluster.steps import Steps
+from ripplevec import Batch, Embedder
+from ripplevec.cluster.crew import LocalCrew
+from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.routing import enter, interned, waves
+from ripplevec.cluster.shard import Shard
+from ripplevec.cluster.steps import Steps
 
 SHARDS = (1, 4, 16, 64, 256)
 EDGES, KNOWN = 5, 1_000_000_000

@@ -19,8 +19,8 @@ import numpy as np
 from _report import run
 from numpy.typing import NDArray
 
-from ripplet import Batch, Embedder
-from ripplet.session import GROUP, Session
+from ripplevec import Batch, Embedder
+from ripplevec.session import GROUP, Session
 
 BATCH, EDGES = 1_000, 5
 

@@ -28,10 +28,10 @@ from typing import Any
 import _durable_workload as workload
 from power_cuts import beside
 
-from ripplet import Embedder
-from ripplet.errors import FormatError, StateError
-from ripplet.service.labels import Labels
-from ripplet.session import Session
+from ripplevec import Embedder
+from ripplevec.errors import FormatError, StateError
+from ripplevec.service.labels import Labels
+from ripplevec.session import Session
 
 LONGEST = 60  # seconds until a case counts as a hang
 BATCHES = 60

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from _report import run, seconds
 from numpy.typing import NDArray
 
-from ripplet.events import IdColumn, as_list, take
-from ripplet.graph.ids import Ids
+from ripplevec.events import IdColumn, as_list, take
+from ripplevec.graph.ids import Ids
 
 COMPARED = 1_000_000
 

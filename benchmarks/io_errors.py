@@ -32,7 +32,7 @@ import _durable_workload as workload
 from _io_shim import Shim
 from power_cuts import recovered
 
-from ripplet.errors import RippletError
+from ripplevec.errors import RipplevecError
 
 KINDS: dict[str, dict[str, Any]] = {
     "EIO once": {"error": errno.EIO},
@@ -62,7 +62,7 @@ def attempt(shim: Shim, place: Path, call: int, kind: str, batches: int) -> tupl
     try:
         workload.run(place, batches, told)
         return told, "went on"
-    except RippletError:
+    except RipplevecError:
         return told, "ended with an error of its own"
     except BaseException as error:
         return told, f"raw {error!r}"

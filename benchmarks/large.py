@@ -19,7 +19,7 @@ from _generated import GRAPHS, batches
 from _memory import forget, memory
 from _report import write
 
-from ripplet import Batch, Embedder
+from ripplevec import Batch, Embedder
 
 DIM, AT_ONCE, START = 128, 50_000, 0.1
 

@@ -26,12 +26,12 @@ import numpy as np
 from _fuzz_models import SESSION, save_all
 from numpy.typing import NDArray
 
-from ripplet import Embedder
-from ripplet.errors import FormatError
-from ripplet.state.files import MANIFEST, _checksum, _manifest_bytes
-from ripplet.state.model import kept_parameters, new_model
-from ripplet.state.recovery import loaded
-from ripplet.state.snapshot import Snapshots
+from ripplevec import Embedder
+from ripplevec.errors import FormatError
+from ripplevec.state.files import MANIFEST, _checksum, _manifest_bytes
+from ripplevec.state.model import kept_parameters, new_model
+from ripplevec.state.recovery import loaded
+from ripplevec.state.snapshot import Snapshots
 
 WHOLE = [-(2**63), -(2**31), -2, -1, 0, 1, 2, 7, 255, 2**15, 2**31 - 1, 2**31, 2**53, 2**62, 2**63 - 1]
 REAL = [np.nan, np.inf, -np.inf, -1.0, -0.0, 0.0, 1e-45, 1e-30, 0.5, 1.0, 1e30, 3e38, 1e300]
@@ -150,7 +150,7 @@ def tamper_with_manifest(random: np.random.Generator, directory: Path) -> str:
     del manifest["checksum"]
     where = random.integers(3)
     if where == 0:
-        name = str(random.choice(["format", "kind", "version", "meta", "arrays", "ripplet"]))
+        name = str(random.choice(["format", "kind", "version", "meta", "arrays", "ripplevec"]))
         manifest[name] = ODD[random.integers(len(ODD))]
     else:
         array = str(random.choice(sorted(manifest["arrays"])))
@@ -250,8 +250,8 @@ def use(model: Embedder) -> None:
         model.nearest(vertex, 5)
         model.neighbours(vertex)
     engine = model.engine
-    from ripplet import Batch
-    from ripplet.events import Op
+    from ripplevec import Batch
+    from ripplevec.events import Op
 
     time_now = engine.memory.time if engine.memory is not None else None
     later = None if time_now is None else [time_now + 1.0] * 2

@@ -22,7 +22,7 @@ from _memory import memory
 from _report import run
 from roofline import DEGREE, DIM, MEASURED, START, growing_edges
 
-from ripplet import Embedder
+from ripplevec import Embedder
 
 AT_ONCE = 1_000
 GROUPS = {"memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"), "memory.max": Path("/sys/fs/cgroup")}
@@ -56,7 +56,7 @@ def apart(vertices: int, directory: str | None, group: Path | None = None) -> tu
 def limited(megabytes: float) -> Iterator[Path | None]:
     """A control group that may take so much memory, None where there can be none."""
     there = [
-        (root / f"ripplet-{os.getpid()}", name) for name, root in GROUPS.items() if (root / "cgroup.procs").exists()
+        (root / f"ripplevec-{os.getpid()}", name) for name, root in GROUPS.items() if (root / "cgroup.procs").exists()
     ]
     if not there:
         yield None

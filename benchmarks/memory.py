@@ -15,7 +15,7 @@ from _memory import memory
 from _report import run
 from numpy.typing import NDArray
 
-from ripplet import Embedder
+from ripplevec import Embedder
 
 DIM, EDGES, BATCH = 128, 10, 50_000
 

@@ -1,6 +1,6 @@
 """A service under clients that misbehave: what honest clients notice, and what memory it costs.
 
-Three things, each against `ripplet serve` in a process of its own, on this machine:
+Three things, each against `ripplevec serve` in a process of its own, on this machine:
 
 - seventeen requests that announce a body of 16 MiB and send nothing: seconds until a write is answered with success;
 - 2,000 requests for the nearest vertices whose clients hang up at once: seconds until the next such request is

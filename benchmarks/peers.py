@@ -26,17 +26,17 @@ from _environment import install, interpreter, own_variables, versions
 from _peers_figure import save_figure
 from numpy.typing import NDArray
 
-from ripplet import Embedder, datasets
-from ripplet.datasets.synthetic import growing_communities
-from ripplet.evaluation.classification import Classifier
-from ripplet.experiments.record import environment
+from ripplevec import Embedder, datasets
+from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.evaluation.classification import Classifier
+from ripplevec.experiments.record import environment
 
 REQUIREMENTS = (
     *("numpy==1.26.4", "scipy==1.17.1", "numba==0.68.1", "gensim==4.4.0"),
     *("pecanpy==2.0.9", "pycleora==3.2.1", "scikit-network==0.33.5"),
 )
 NAMED = ("pecanpy", "gensim", "pycleora", "scikit-network", "numpy", "scipy", "numba")
-OURS, ONE_BY_ONE = "ripplet", "ripplet, one at a time"
+OURS, ONE_BY_ONE = "ripplevec", "ripplevec, one at a time"
 TRAINED_ON = 3_000  # vertices of the start, at most half of it: the classifier is not what is measured
 
 Rows = NDArray[Any]
@@ -88,7 +88,7 @@ def communities(seed: int, vertices: int) -> Stream:
 
 
 def ours(stream: Stream, setting: Setting, seed: int, whole: bool) -> Iterator[tuple[float, Rows | None]]:
-    """Ripplet as it is by default: seconds of the start, then of every step with the vectors after it.
+    """Ripplevec as it is by default: seconds of the start, then of every step with the vectors after it.
 
     A step is one call, or one call per arrival; its time ends when the vectors can be read.
     """

@@ -34,8 +34,8 @@ import _durable_workload as workload
 from _crash_images import POLICIES, Disk
 from _io_shim import Operation, Shim, note, operations
 
-from ripplet import Embedder, RippletError
-from ripplet.session import Session
+from ripplevec import Embedder, RipplevecError
+from ripplevec.session import Session
 
 
 @dataclass
@@ -88,7 +88,7 @@ def recovered(image: Path, told: dict[str, int], digests: list[str], go_on: int)
             size = len(Embedder.load(image / "saved"))
             if size < saved + 1:
                 faults.append(f"a model of {saved + 1} vertices was saved, and one of {size} is there")
-        except RippletError as error:
+        except RipplevecError as error:
             faults.append(f"the saved model is not there: {error}")
     return faults, session
 

@@ -23,13 +23,13 @@ from _report import run, seconds
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplet import Embedder
-from ripplet.engine import Engine
-from ripplet.events import Batch
-from ripplet.intrinsics import number, set_number
-from ripplet.parallel import for_blocks
-from ripplet.rules import _kernels as kernels
-from ripplet.views.operators import Operator
+from ripplevec import Embedder
+from ripplevec.engine import Engine
+from ripplevec.events import Batch
+from ripplevec.intrinsics import number, set_number
+from ripplevec.parallel import for_blocks
+from ripplevec.rules import _kernels as kernels
+from ripplevec.views.operators import Operator
 
 DIM, DEGREE, START, AT_ONCE = 128, 5, 10_000, 10_000
 MEASURED = 0.1  # of the stream, its end

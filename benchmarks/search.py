@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from ripplet.search.exact import nearest
-from ripplet.views._kernels import Serving
+from ripplevec.search.exact import nearest
+from ripplevec.views._kernels import Serving
 
 ROWS, COLUMNS, COUNT, REPEATS = 100_000, 128, 10, 7
 
@@ -38,7 +38,7 @@ def main() -> None:
             search = partial(nearest, rows, alive, queries[:size], serving, COUNT, None, threads)
             each = milliseconds(search) / size
             print(
-                f"ripplet, {threads} thread(s), {size:2d} at once: {each:.2f} ms per query, {each / numpy:.2f} × numpy"
+                f"ripplevec, {threads} thread(s), {size:2d} at once: {each:.2f} ms a query, {each / numpy:.2f} × numpy"
             )
 
 

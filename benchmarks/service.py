@@ -27,7 +27,7 @@ import numpy as np
 from _report import run
 from _served import Served, served
 
-from ripplet import Batch, Session
+from ripplevec import Batch, Session
 
 DIM, DEGREE = 128, 5
 REQUEST, CLIENTS = 1_000, 4
@@ -243,7 +243,7 @@ def streams(requests: list[Any], folder: Path, anchors: bool) -> dict[str, float
 def measure(vertices: int) -> dict[str, Any]:
     """All figures, in one run."""
     requests = requests_of(growing_edges(WARM + TAKEN))
-    with tempfile.TemporaryDirectory(dir=os.environ.get("RIPPLET_BENCH_DIR")) as name:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("RIPPLEVEC_BENCH_DIR")) as name:
         folder = Path(name)
         flush_p50, flush_p99 = bare_flush(folder)
         plain, anchored = streams(requests, folder, False), streams(requests, folder, True)

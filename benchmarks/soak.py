@@ -38,8 +38,8 @@ from _soak_parts import Parts, bins, slope, thinned
 from _soak_record import ON_TIME, Course, Kill, Sample, draw, sample
 from _soak_traffic import Readers, Stream, sliding
 
-from ripplet import Session
-from ripplet.replay.pacing import Beat, Report, play
+from ripplevec import Session
+from ripplevec.replay.pacing import Beat, Report, play
 
 GROUP = 64  # batches that the reference takes in with one flush
 
@@ -276,7 +276,7 @@ def main() -> None:
     state, record, picture = given.pop("state"), given.pop("json"), given.pop("picture")
     parts = Parts(record, given)
     plan = Plan(**given, part=len(parts.found["parts"]))
-    with tempfile.TemporaryDirectory(dir=os.environ.get("RIPPLET_BENCH_DIR")) as folder:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("RIPPLEVEC_BENCH_DIR")) as folder:
         soak = Soak(plan, made(state or Path(folder)))
         try:
             found = soak.run()

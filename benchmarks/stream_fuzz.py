@@ -21,7 +21,7 @@ import numpy as np
 from _report import write
 from numpy.typing import NDArray
 
-from ripplet import Batch, Embedder, Op
+from ripplevec import Batch, Embedder, Op
 
 COMMUNITIES = 4
 NEIGHBORS = 10

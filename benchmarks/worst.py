@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from _report import run
 
-from ripplet import Embedder
+from ripplevec import Embedder
 
 DIM, ARRIVALS, AT_ONCE, SIDE = 128, 10_000, 1_000, 1_000
 READ_EVERY = 0.001  # seconds

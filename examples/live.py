@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 
-RIPPLET = [sys.executable, "-m", "ripplet.cli"]
+RIPPLEVEC = [sys.executable, "-m", "ripplevec.cli"]
 PATIENCE = 120  # seconds for a service to come up, also where kernels have to be compiled first
 
 
@@ -23,13 +23,13 @@ def main() -> None:
     options = parser.parse_args()
     address = f"http://127.0.0.1:{options.port}"
     graph = ["--built-in", "--vertices", str(options.vertices), "--at-once", "10000", "--speed", str(options.speed)]
-    with tempfile.TemporaryDirectory(prefix="ripplet-live-") as state:
+    with tempfile.TemporaryDirectory(prefix="ripplevec-live-") as state:
         place = ["--state", state, "--port", str(options.port), "--dim", "64", "--no-access-log"]
-        service = subprocess.Popen([*RIPPLET, "serve", *place], stderr=subprocess.DEVNULL)
+        service = subprocess.Popen([*RIPPLEVEC, "serve", *place], stderr=subprocess.DEVNULL)
         try:
             wait_for(service, address)
-            print(f"\n  Ripplet is live at {address}/   (Ctrl-C ends it)\n", flush=True)
-            if subprocess.call([*RIPPLET, "replay", *graph, "--to", address]) == 0:
+            print(f"\n  Ripplevec is live at {address}/   (Ctrl-C ends it)\n", flush=True)
+            if subprocess.call([*RIPPLEVEC, "replay", *graph, "--to", address]) == 0:
                 print("The graph is complete; the page stays until Ctrl-C.", flush=True)
                 service.wait()
         except KeyboardInterrupt:

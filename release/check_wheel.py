@@ -1,4 +1,4 @@
-"""Use a wheel as a stranger would: `python release/check_wheel.py dist/ripplet-….whl`.
+"""Use a wheel as a stranger would: `python release/check_wheel.py dist/ripplevec-….whl`.
 
 For every Python it is meant for: an empty environment, nothing but the wheel and what it asks for, the lines of the
 README, a file turned into vectors, and, with the extra that says so, a short demo.
@@ -29,7 +29,7 @@ def main(wheel: Path) -> None:
         if python is None:
             print(f"Python {version}: not on this machine, NOT checked", flush=True)
             continue
-        with tempfile.TemporaryDirectory(prefix="ripplet-wheel-") as folder:
+        with tempfile.TemporaryDirectory(prefix="ripplevec-wheel-") as folder:
             check(wheel.resolve(), python, Path(folder))
         print(f"Python {version}: installed, README, embed and demo run", flush=True)
         checked += 1
@@ -64,10 +64,10 @@ def check(wheel: Path, python: str, folder: Path) -> None:
     expect(inside.run("python", "-c", present).strip() == "[]", "only what the wheel itself asks for is installed")
     inside.run("python", "-c", readme_lines())
     (folder / "edges.csv").write_text("src,dst\n" + "".join(f"{a},{a * 7 % 50}\n" for a in range(1, 50)))
-    inside.run("ripplet", "embed", "edges.csv", "-o", "vectors.csv", "--dim", "8")
+    inside.run("ripplevec", "embed", "edges.csv", "-o", "vectors.csv", "--dim", "8")
     expect((folder / "vectors.csv").read_text().count("\n") == 50, "a line for each of 49 vertices, and a heading")
     inside.run("pip", "install", "--quiet", f"{wheel}[demo]")
-    result = json.loads(inside.run("ripplet", "demo", "--vertices", "600", "--out", "pictures", "--json"))
+    result = json.loads(inside.run("ripplevec", "demo", "--vertices", "600", "--out", "pictures", "--json"))
     expect(all(Path(folder, picture).stat().st_size for picture in result["pictures"]), "pictures of the demo")
 
 

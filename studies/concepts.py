@@ -16,7 +16,7 @@ import numpy as np
 from concept_pictures import draw
 from numpy.typing import NDArray
 
-from ripplet import Batch, Embedder, SpectralView
+from ripplevec import Batch, Embedder, SpectralView
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, PICTURES = ROOT / "results/concepts.json", ROOT / "docs/images/concepts"

@@ -15,13 +15,13 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
-from ripplet import Embedder, datasets
-from ripplet.datasets import Dataset
-from ripplet.evaluation import arrival, current, stream
-from ripplet.experiments.record import environment
-from ripplet.influence.cascade import Rows
-from ripplet.rules.field import Field
-from ripplet.rules.paper import PaperRule
+from ripplevec import Embedder, datasets
+from ripplevec.datasets import Dataset
+from ripplevec.evaluation import arrival, current, stream
+from ripplevec.experiments.record import environment
+from ripplevec.influence.cascade import Rows
+from ripplevec.rules.field import Field
+from ripplevec.rules.paper import PaperRule
 
 ROOT = Path(__file__).resolve().parent.parent
 START, SEED, SEEDS, DIM = 0.5, 0, (0, 1, 2), 90

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("ripplet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ripplet")
+settings.register_profile("ripplevec", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ripplevec")
 
 
 class Contributing:
@@ -32,8 +32,8 @@ class Contributing:
 @pytest.fixture
 def contributing(monkeypatch: pytest.MonkeyPatch) -> Contributing:
     """What the examples register is forgotten again."""
-    from ripplet import baselines, parameters
-    from ripplet.io import connect
+    from ripplevec import baselines, parameters
+    from ripplevec.io import connect
 
     for table, name in ((parameters.RULES, "mean"), (connect.SOURCES, "ticks"), (baselines.BASELINES, "projection")):
         monkeypatch.setitem(table, name, None)  # undone, it is not there, whatever the example has put in its place

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet import Batch, Changes, Embedder, Op
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.events import Id
+from ripplevec import Batch, Changes, Embedder, Op
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.events import Id
 
 DATA = planted_partition(communities=4, size=30, inside=8, elsewhere=2, seed=5)
 START, SIZE = 200, 12

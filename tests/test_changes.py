@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ripplet.changes import Changes
+from ripplevec.changes import Changes
 
 
 def made(calls: list[Any], **changed: Any) -> Changes:

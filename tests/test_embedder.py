@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 
-import ripplet
-from ripplet import Batch, Embedder, InvalidValueError, Op, SpectralView, UnknownEdgeError, UnknownVertexError, load
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import FormatError, SelfLoopWarning
+import ripplevec
+from ripplevec import Batch, Embedder, InvalidValueError, Op, SpectralView, UnknownEdgeError, UnknownVertexError, load
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import FormatError, SelfLoopWarning
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.5, seed=1)
 SMALL = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]
@@ -365,8 +365,8 @@ def test_diagnostics_have_all_that_was_promised(fitted: Embedder) -> None:
 SCRIPT = """
 import sys
 import numpy as np
-from ripplet import Embedder
-from ripplet.rules import ripple
+from ripplevec import Embedder
+from ripplevec.rules import ripple
 ripple.WORTH_SHARING = 1
 edges = np.random.default_rng(0).integers(0, 300, (1500, 2))
 edges = edges[edges[:, 0] != edges[:, 1]]
@@ -382,7 +382,7 @@ def test_digests_agree_across_processes_and_threads(rule: str) -> None:
     results = set()
     for threads in ("1", "3"):
         environment = {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "PYTHONHASHSEED": threads}
-        source = str(Path(ripplet.__file__).parents[1])
+        source = str(Path(ripplevec.__file__).parents[1])
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, rule, threads],
             env=environment | {"PYTHONPATH": source},
@@ -497,7 +497,7 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_model_of_ours_is_refused(tmp_path: Path) -> None:
-    from ripplet.state.files import read_arrays, write_arrays
+    from ripplevec.state.files import read_arrays, write_arrays
 
     Embedder(dim=3).fit(SMALL).save(tmp_path / "model")
     arrays, meta = read_arrays(tmp_path / "model")

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.embedder import Embedder
-from ripplet.engine import Engine
-from ripplet.events import Batch, Op
+from ripplevec.embedder import Embedder
+from ripplevec.engine import Engine
+from ripplevec.events import Batch, Op
 
 EDGES = [(i, (i * k + 1) % 40) for i in range(40) for k in (1, 3, 7) if i != (i * k + 1) % 40]
 

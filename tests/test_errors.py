@@ -6,11 +6,11 @@ import pickle
 
 import pytest
 
-from ripplet.errors import (
+from ripplevec.errors import (
     FormatError,
     InvalidValueError,
     MissingExtraError,
-    RippletError,
+    RipplevecError,
     UnknownEdgeError,
     UnknownVertexError,
     one_of,
@@ -34,9 +34,9 @@ def test_invalid_value_names_parameter_expectation_and_value() -> None:
     ],
 )
 def test_every_error_can_be_caught_by_its_base_and_its_builtin_and_be_pickled(
-    error: RippletError, builtin: type[Exception]
+    error: RipplevecError, builtin: type[Exception]
 ) -> None:
-    assert isinstance(error, RippletError)
+    assert isinstance(error, RipplevecError)
     assert isinstance(error, builtin)
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
@@ -57,7 +57,7 @@ def test_unknown_edge_names_both_ends() -> None:
 
 
 def test_missing_extra_says_what_to_install() -> None:
-    assert "pip install 'ripplet[demo]'" in str(MissingExtraError("The picture", "demo"))
+    assert "pip install 'ripplevec[demo]'" in str(MissingExtraError("The picture", "demo"))
 
 
 @pytest.mark.parametrize(("value", "said"), [("sum", "'sum'"), (None, "None"), (["add"], r"\['add'\]")])

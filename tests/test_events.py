@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.errors import InvalidValueError
-from ripplet.events import Batch, Op, as_list, id_column, join, take
+from ripplevec.errors import InvalidValueError
+from ripplevec.events import Batch, Op, as_list, id_column, join, take
 
 Rows = list[tuple[Any, Any, float]]
 
@@ -277,7 +277,7 @@ def test_a_bad_weight_in_networkx_is_found() -> None:
         (["ab", "cd"], "'ab' in row 0"),
         ([1, 2], "1 in row 0"),
         ({1: 2}, "{1: 2}"),
-        ("ab", "'ab'; a file is read with ripplet.io.open_edges"),
+        ("ab", "'ab'; a file is read with ripplevec.io.open_edges"),
         ([(1, 2, 1.0, 7.5)], r"in row 0'; times go with Batch.of\(src, dst, weight, time="),
         (None, "None"),
         (7, "7"),

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from histories import Follower, Reference, State, seen, stream
 
-from ripplet import Batch, Changes, Embedder, Session
-from ripplet.rules.ripple import RippleRule
+from ripplevec import Batch, Changes, Embedder, Session
+from ripplevec.rules.ripple import RippleRule
 
 HOW: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 

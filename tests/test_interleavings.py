@@ -1,6 +1,6 @@
 """Writer, corrections, readers, followers and a vector store in seeded orders: whatever is answered is a whole state.
 
-`RIPPLET_SEEDS=20000 pytest tests/test_interleavings.py` tries more of them.
+`RIPPLEVEC_SEEDS=20000 pytest tests/test_interleavings.py` tries more of them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import scheduler as scheduling
 from histories import Follower, Reference, State, seen, stream
 from scheduler import Deadlock, Scheduler
 
-from ripplet import Changes, Embedder, Session
-from ripplet import locks as locks_module
-from ripplet import session as session_module
-from ripplet.rules import pending as pending_module
-from ripplet.rules.ripple import RippleRule
-from ripplet.service import feed as feed_module
-from ripplet.service import mirror as mirror_module
-from ripplet.service.answers import Refused
-from ripplet.service.feed import Feed
-from ripplet.service.mirror import Mirror
-from ripplet.state.model import KeptModel
+from ripplevec import Changes, Embedder, Session
+from ripplevec import locks as locks_module
+from ripplevec import session as session_module
+from ripplevec.rules import pending as pending_module
+from ripplevec.rules.ripple import RippleRule
+from ripplevec.service import feed as feed_module
+from ripplevec.service import mirror as mirror_module
+from ripplevec.service.answers import Refused
+from ripplevec.service.feed import Feed
+from ripplevec.service.mirror import Mirror
+from ripplevec.state.model import KeptModel
 
-SEEDS = int(os.environ.get("RIPPLET_SEEDS", "160"))
+SEEDS = int(os.environ.get("RIPPLEVEC_SEEDS", "160"))
 LAGS = 0, 1e-9, 0.05
 HOW: dict[str, Any] = {"dim": 3, "anchor_growth": 0.15, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = stream(9)

@@ -16,21 +16,21 @@ import pytest
 from histories import stream
 from interrupts import raising_at
 
-from ripplet import Batch, Embedder, Session
-from ripplet.errors import SelfLoopWarning, StateError
-from ripplet.events import Op
-from ripplet.rules.ripple import RippleRule
+from ripplevec import Batch, Embedder, Session
+from ripplevec.errors import SelfLoopWarning, StateError
+from ripplevec.events import Op
+from ripplevec.rules.ripple import RippleRule
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = stream(20)
 LAG = 0.03  # of the graph
 ERRORS = (KeyboardInterrupt, MemoryError, RuntimeWarning)
-MOST = int(os.environ.get("RIPPLET_INTERRUPTS", "40"))
+MOST = int(os.environ.get("RIPPLEVEC_INTERRUPTS", "40"))
 """Interrupts per case; of more lines, as many evenly spread."""
 
 
 def in_library(file: str) -> bool:
-    return "/ripplet/" in file
+    return "/ripplevec/" in file
 
 
 class Case(NamedTuple):

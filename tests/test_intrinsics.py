@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from ripplet.intrinsics import LARGEST, number, prefetch, set_number
+from ripplevec.intrinsics import LARGEST, number, prefetch, set_number
 
 floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40)
 

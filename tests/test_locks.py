@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from interrupts import raising_at
 
-from ripplet import locks
-from ripplet.locks import ReadWriteLock
+from ripplevec import locks
+from ripplevec.locks import ReadWriteLock
 
 SOON = 0.05  # long enough for a thread that is free to go to have gone
 LATE = 10.0  # nobody waits this long unless the lock is broken
@@ -317,7 +317,7 @@ def test_lock_interrupted_wherever_python_may_be_is_left_free(use: Callable[[Rea
 
 SIGNALS = """
 import signal, threading, time
-from ripplet.locks import ReadWriteLock
+from ripplevec.locks import ReadWriteLock
 
 armed = False
 

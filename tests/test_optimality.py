@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.linalg import eigvalsh
 
-from ripplet import Embedder
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.objective import polar
-from ripplet.optimality import Gap, gaps
+from ripplevec import Embedder
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.objective import polar
+from ripplevec.optimality import Gap, gaps
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.5, seed=1)
 HALF = DATA.edges[(DATA.edges < 60).all(axis=1)]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ripplet.parallel import blocks, for_blocks, in_background, one_blas_thread, resolve_threads
+from ripplevec.parallel import blocks, for_blocks, in_background, one_blas_thread, resolve_threads
 
 
 @given(length=st.integers(0, 500), size=st.integers(1, 60))

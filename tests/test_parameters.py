@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.embedder import Embedder
-from ripplet.errors import InvalidValueError
-from ripplet.parameters import AUTO_GROWTH, Parameters
-from ripplet.rules.paper import PaperRule
-from ripplet.rules.ripple import RippleRule
-from ripplet.views.spectral import SpectralView
+from ripplevec.embedder import Embedder
+from ripplevec.errors import InvalidValueError
+from ripplevec.parameters import AUTO_GROWTH, Parameters
+from ripplevec.rules.paper import PaperRule
+from ripplevec.rules.ripple import RippleRule
+from ripplevec.views.spectral import SpectralView
 
 
 def parameters(**changed: Any) -> Parameters:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from rich.progress import Progress
 
-from ripplet.progress import TimeLeft, progress
+from ripplevec.progress import TimeLeft, progress
 
 
 def test_bars_are_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet.embedder import Embedder
-from ripplet.engine import Engine
-from ripplet.errors import RippletError, UnknownVertexError
-from ripplet.events import Batch, Op, as_list, id_column
-from ripplet.readable import Standing
-from ripplet.search.search import Search
+from ripplevec.embedder import Embedder
+from ripplevec.engine import Engine
+from ripplevec.errors import RipplevecError, UnknownVertexError
+from ripplevec.events import Batch, Op, as_list, id_column
+from ripplevec.readable import Standing
+from ripplevec.search.search import Search
 
 
 @pytest.fixture
@@ -87,5 +87,5 @@ def test_what_a_batch_changed(one: Engine) -> None:
 def test_a_contradiction_is_found(one: Engine) -> None:
     one.check()
     one.graph.arrival[one.find("heir")] = -1
-    with pytest.raises(RippletError, match="damaged"):
+    with pytest.raises(RipplevecError, match="damaged"):
         one.check()

@@ -21,10 +21,10 @@ import pytest
 import scipy
 from numpy.typing import NDArray
 
-from ripplet import Batch, Embedder, Op
-from ripplet.cluster.crew import LocalCrew
-from ripplet.cluster.engine import ClusterEngine
-from ripplet.cluster.shard import Shard
+from ripplevec import Batch, Embedder, Op
+from ripplevec.cluster.crew import LocalCrew
+from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.shard import Shard
 
 RECORD = Path(__file__).with_name("recorded_digests.json")
 STREAMS: dict[str, dict[str, Any]] = {

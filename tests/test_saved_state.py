@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet import Batch, Embedder
-from ripplet.errors import FormatError
-from ripplet.saved_state import check_state
+from ripplevec import Batch, Embedder
+from ripplevec.errors import FormatError
+from ripplevec.saved_state import check_state
 
 Arrays = dict[str, NDArray[Any]]
 Change = Callable[[Arrays], None]

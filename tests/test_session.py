@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet import Batch, Changes, Embedder, InvalidValueError, Op, RippletError, UnknownEdgeError
-from ripplet.errors import SelfLoopWarning, StateError
-from ripplet.io.stream import Poison, Read
-from ripplet.session import Entry, Session
-from ripplet.state.journal import Journal
-from ripplet.state.model import KeptModel
-from ripplet.state.snapshot import Snapshots, SnapshotWriter
+from ripplevec import Batch, Changes, Embedder, InvalidValueError, Op, RipplevecError, UnknownEdgeError
+from ripplevec.errors import SelfLoopWarning, StateError
+from ripplevec.io.stream import Poison, Read
+from ripplevec.session import Entry, Session
+from ripplevec.state.journal import Journal
+from ripplevec.state.model import KeptModel
+from ripplevec.state.snapshot import Snapshots, SnapshotWriter
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.2, "anchor_lag": 0.1, "threads": 1}
 NAMES: list[Any] = [0, 1, 2, 3, "0", "a", "é", 10**30, -(2**70), -5]
@@ -187,7 +187,7 @@ def streams(draw: st.DrawFn) -> list[Batch]:
     return [Batch.of(*map(list, zip(*rows, strict=True))) for rows in batches]
 
 
-@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @settings(max_examples=40)
 @given(stream=streams(), seed=st.integers(0, 10**6), lag=st.sampled_from([0, 1e-9, 0.1]))
 def test_interrupted_anywhere_the_digest_is_that_of_one_go(
@@ -201,7 +201,7 @@ def test_interrupted_anywhere_the_digest_is_that_of_one_go(
     for number, batch in waiting:
         try:
             plain.apply(batch)
-        except RippletError:
+        except RipplevecError:
             refused.add(number)
     while waiting:
         session = Session(place, snapshot_every=choices.choice([3, 1000]), **{**PARAMETERS, "anchor_lag": lag})
@@ -209,7 +209,7 @@ def test_interrupted_anywhere_the_digest_is_that_of_one_go(
             size = choices.randrange(1, 5)
             answers = session.apply_many([Entry(batch, key=str(number)) for number, batch in waiting[:size]])
             for (number, _), answer in zip(waiting, answers, strict=False):
-                assert isinstance(answer, RippletError) == (number in refused)
+                assert isinstance(answer, RipplevecError) == (number in refused)
             if choices.random() < 0.3:
                 session.snapshot()
             sent, waiting = waiting[:size], waiting[size:]
@@ -383,7 +383,7 @@ def test_a_session_that_cannot_be_opened_leaves_no_lock(new: Any, tmp_path: Path
     new().close()
     (tmp_path / "state" / "journal.sqlite").write_bytes(b"nonsense" * 1000)
     for _ in range(2):
-        with pytest.raises(RippletError, match="damaged"):
+        with pytest.raises(RipplevecError, match="damaged"):
             new()
     shutil.rmtree(tmp_path / "state")
     new()
@@ -409,7 +409,7 @@ def test_flipped_bytes_of_the_log_never_pass(new: Any, tmp_path: Path) -> None:
                 assert opened.model.digest() == digests[sequence]
                 assert sequence == 12 or notes
                 outcomes.add("same" if sequence == 12 else "told")
-        except RippletError:
+        except RipplevecError:
             outcomes.add("refused")
     assert {"told", "refused"} <= outcomes
 
@@ -624,6 +624,6 @@ def test_close_after_an_interrupted_close_waits_for_the_snapshot(tmp_path: Path,
     go_on.set()
     for _ in range(2):
         session.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ripplet-snapshot")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ripplevec-snapshot")]
     with Session(tmp_path) as again:
         assert again.recovery.snapshot == 1

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet import storage
-from ripplet.storage import LARGE, Growing, more
+from ripplevec import storage
+from ripplevec.storage import LARGE, Growing, more
 
 
 @given(sizes=st.lists(st.integers(0, 3000), max_size=8), large=st.sampled_from([1, 1000, LARGE]))

@@ -48,7 +48,7 @@ INDEX = """# Tutorials
 
 Four stories of ten minutes each. Every page is a script of `tutorials/` with what it printed and drew; a test runs the
 script and compares. `python tutorials/build.py shop` runs one of them and writes its page again; editors that know
-cells (`# %%`) open a script as a notebook. They need `pip install 'ripplet[tutorials]'`.
+cells (`# %%`) open a script as a notebook. They need `pip install 'ripplevec[tutorials]'`.
 
 <!-- Made by `make tutorials`. -->
 """

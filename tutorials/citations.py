@@ -14,16 +14,16 @@
 # classifier must be trained again, too. Here neither happens: vectors are kept
 # up to date, and **the classifier is trained once**.
 #
-# The graph is Cora, which `ripplet.datasets` reads from the folder named by
-# `RIPPLET_DATA`, or downloads.
+# The graph is Cora, which `ripplevec.datasets` reads from the folder named by
+# `RIPPLEVEC_DATA`, or downloads.
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-import ripplet
-from ripplet import datasets
+import ripplevec
+from ripplevec import datasets
 
 cora = datasets.load("cora")
 print(f"{cora.vertices:,} papers, {len(cora.edges):,} citations, {cora.classes} topics")
@@ -57,7 +57,7 @@ print(f"{alone:.0%} of those come without a link")
 # zeros.
 
 # %%
-model = ripplet.Embedder(dim=64, seed=0)
+model = ripplevec.Embedder(dim=64, seed=0)
 model.fit([(paper, other) for paper in shelf for other in links[paper]])
 for paper in shelf:
     if paper not in model:
@@ -133,7 +133,7 @@ plt.legend(loc="lower right")
 # %%
 at_the_end = classifier.score(model.vectors(arriving), topics[arriving])
 
-nightly = ripplet.Embedder(dim=64, seed=1).fit(
+nightly = ripplevec.Embedder(dim=64, seed=1).fit(
     [(paper, other) for paper in order for other in links[paper]]
 )
 retrained = LogisticRegression(C=10, max_iter=1000).fit(

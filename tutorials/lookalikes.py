@@ -24,8 +24,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-import ripplet
-from ripplet.datasets.synthetic import growing_communities
+import ripplevec
+from ripplevec.datasets.synthetic import growing_communities
 
 HONEST, RINGS, OLD_RINGS, MEMBERS = 4_000, 10, 6, 40
 
@@ -86,7 +86,7 @@ NEAREST, ALERT_FROM, DELAY = 10, 2, 200
 
 def watch(accounts):
     """A row per sign-up: ring (-1: none), known fakes nearby before and after, cosine."""
-    model = ripplet.Embedder(dim=128, seed=0)
+    model = ripplevec.Embedder(dim=128, seed=0)
     model.fit([(name, other) for name, those, _ in accounts[:today] for other in those])
     known = {name for name, _, ring in accounts[: today - DELAY] if ring is not None}
     rows = []

@@ -10,10 +10,10 @@
 # nothing else.
 #
 # [River](https://riverml.xyz) has models that learn from one example at a
-# time, but they want features, and a new vertex of a graph has none. Ripplet
+# time, but they want features, and a new vertex of a graph has none. Ripplevec
 # makes them: `StreamEmbedder` is a River transformer that turns an arrival
 # into a vector. Together they learn online from end to end. It comes with
-# `pip install 'ripplet[river]'`.
+# `pip install 'ripplevec[river]'`.
 
 # %%
 from collections import Counter, deque
@@ -22,8 +22,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from river import linear_model, metrics, optim, preprocessing
 
-from ripplet.datasets.synthetic import growing_communities
-from ripplet.integrations.river import StreamEmbedder
+from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.integrations.river import StreamEmbedder
 
 GROUPS, DELAY = 6, 100
 graph = growing_communities(

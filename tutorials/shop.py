@@ -22,7 +22,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-import ripplet
+import ripplevec
 
 PEOPLE, THINGS, TASTES = 1_500, 500, 20
 
@@ -70,7 +70,7 @@ print(f"yet to come: {len(newcomers)} people and {len(new_things)} things")
 # `nearest` finds both, so we keep the things.
 
 # %%
-model = ripplet.Embedder(dim=64, seed=0).fit(past)
+model = ripplevec.Embedder(dim=64, seed=0).fit(past)
 
 
 def similar(thing, count):

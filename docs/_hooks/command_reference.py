@@ -9,7 +9,7 @@ import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from ripplet.cli.main import app
+from ripplevec.cli.main import app
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
@@ -20,7 +20,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     files.append(File.generated(config, "reference/commands.md", content=text))
 
 
-def commands(group: Any, name: str = "ripplet") -> Iterator[tuple[str, Any]]:
+def commands(group: Any, name: str = "ripplevec") -> Iterator[tuple[str, Any]]:
     """Every command that does something, with its whole name."""
     for inner, command in group.commands.items():
         if hasattr(command, "commands"):

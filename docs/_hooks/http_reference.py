@@ -9,8 +9,8 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from ripplet.service.app import create_app
-from ripplet.service.settings import Settings
+from ripplevec.service.app import create_app
+from ripplevec.service.settings import Settings
 
 ABOUT = """What the service says of itself at `/openapi.json`, and at `/docs` for people. [The service](../service.md)
 says what for. Every refusal is an `Error`."""

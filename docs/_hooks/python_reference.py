@@ -15,13 +15,13 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 MODULES = [
-    "ripplet",
-    "ripplet.io",
-    "ripplet.datasets",
-    "ripplet.evaluation",
-    "ripplet.baselines",
-    "ripplet.objective",
-    "ripplet.cluster",
+    "ripplevec",
+    "ripplevec.io",
+    "ripplevec.datasets",
+    "ripplevec.evaluation",
+    "ripplevec.baselines",
+    "ripplevec.objective",
+    "ripplevec.cluster",
 ]
 FIRST = {  # at the top of their page, and where to read more
     "Embedder": "What its parameters mean: [the method](../method.md#parameters-of-embedder).",
@@ -54,7 +54,7 @@ def page(module: ModuleType) -> str:
 
 
 def members(owner: type) -> dict[str, Any]:
-    """The public methods and properties of a class that are Ripplet's own, inherited ones too."""
+    """The public methods and properties of a class that are Ripplevec's own, inherited ones too."""
     found = {name: member for base in reversed(owner.__mro__) for name, member in vars(base).items()}
     return {name: member for name, member in found.items() if not name.startswith("_") and _is_ours(_code(member))}
 
@@ -65,7 +65,7 @@ def _code(member: Any) -> Any:
 
 
 def _is_ours(code: Any) -> bool:
-    return inspect.isfunction(code) and code.__module__.startswith("ripplet")
+    return inspect.isfunction(code) and code.__module__.startswith("ripplevec")
 
 
 def _described(name: str, found: Any) -> Iterator[str]:

@@ -22,7 +22,7 @@ HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 FOLDER_PAGE = "index.md"
 OTHER_NAMES = {"README.md": "readme.md"}  # README.md would be the first page of its folder
 RECORDS = "results/"
-LOGO = "src/ripplet/service/page/ripplet.svg"
+LOGO = "src/ripplevec/service/page/ripplevec.svg"
 
 
 def on_config(config: MkDocsConfig) -> None:

@@ -86,7 +86,7 @@ def _on_arrival() -> list[Aim]:
 
     def difference(score: str, name: str) -> float:
         theirs = found.by_seed(f"checkpoint_{score}", "spectral, every 5 %", name)
-        return paired(found.by_seed(f"arrival_{score}", "ripplet, on arrival", name), theirs)
+        return paired(found.by_seed(f"arrival_{score}", "ripplevec, on arrival", name), theirs)
 
     return [
         Aim(
@@ -109,4 +109,4 @@ def _of_time() -> list[Aim]:
 
 
 def _faster(which: str) -> dict[str, float]:
-    return {name: results("time").mean(f"ripplet_{which}times_faster", "one thread", name) for name in NAMES}
+    return {name: results("time").mean(f"ripplevec_{which}times_faster", "one thread", name) for name in NAMES}

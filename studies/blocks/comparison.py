@@ -100,8 +100,8 @@ def in_short() -> str:
         _scores("the best of the six, tuned", TUNED),
         _scores("plain spectral, retrained", ("spectral",)),
         _scores("the best of four streaming methods", STREAMING),
-        _times("Start and whole stream", "ripplet_times_faster"),
-        _times("One arrival with its share of the anchors", "ripplet_arrival_times_faster"),
+        _times("Start and whole stream", "ripplevec_times_faster"),
+        _times("One arrival with its share of the anchors", "ripplevec_arrival_times_faster"),
     ]
     return "\n".join(line for line in lines if line) or NOTHING
 
@@ -137,10 +137,10 @@ def ratios() -> str:
     """Times faster than the fastest retraining by walks."""
     found = results("time")
     rows = {
-        "start and stream": "ripplet_times_faster",
-        "start and stream, no anchors": "ripplet_no_anchor_times_faster",
-        "an arrival, its share of the anchors included": "ripplet_arrival_times_faster",
-        "an arrival, no anchors": "ripplet_no_anchor_arrival_times_faster",
+        "start and stream": "ripplevec_times_faster",
+        "start and stream, no anchors": "ripplevec_no_anchor_times_faster",
+        "an arrival, its share of the anchors included": "ripplevec_arrival_times_faster",
+        "an arrival, no anchors": "ripplevec_no_anchor_arrival_times_faster",
     }
     return by_dataset({label: found.means([figure], "one thread", plain) for label, figure in rows.items()})
 
@@ -178,5 +178,5 @@ def latency() -> str:
     def fill(who: str) -> Fill:
         return found.means([f"{who}_{part}_us" for part in ("p50", "p99", "maximum")], "one thread", plain)
 
-    who = {"ripplet": "ripplet", "ripplet, no anchor": "ripplet_no_anchor", "rule paper": "paper"}
+    who = {"ripplevec": "ripplevec", "ripplevec, no anchor": "ripplevec_no_anchor", "rule paper": "paper"}
     return by_dataset({label: fill(figure) for label, figure in who.items()})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from blocks.records import NAMES, NOTHING, OURS, PAPER, Fill, by_dataset, item, known, results
 
-NO_ANCHOR, PAPER_90 = "ripplet, no anchor", f"{PAPER}, k = 90"
+NO_ANCHOR, PAPER_90 = "ripplevec, no anchor", f"{PAPER}, k = 90"
 SIZES = {32: PAPER, 90: PAPER_90}
 SHARE, PLACES = 0.97, (60, 80, 100)
 ROUNDING = 1e-9

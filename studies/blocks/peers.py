@@ -8,7 +8,7 @@ from typing import Any
 
 from blocks.records import NOTHING, RESULTS, content, plain, points, table
 
-RECORD, PICTURE, OURS = "peers.json", "figures/peers.svg", "ripplet"
+RECORD, PICTURE, OURS = "peers.json", "figures/peers.svg", "ripplevec"
 BEGINS_WITH = {"gensim, warm start": "PecanPy, neighbour mean"}  # trained once for both, timed with the latter
 AT_ONCE = 1e-4  # seconds: there was nothing to do
 

@@ -12,17 +12,17 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any
 
-from ripplet.experiments import summary
-from ripplet.experiments.record import Record
-from ripplet.experiments.report import NOTHING as NOTHING
-from ripplet.experiments.report import Cells, measured, shown, values_of
-from ripplet.experiments.spec import Study, load
-from ripplet.experiments.summary import BySeed as BySeed
+from ripplevec.experiments import summary
+from ripplevec.experiments.record import Record
+from ripplevec.experiments.report import NOTHING as NOTHING
+from ripplevec.experiments.report import Cells, measured, shown, values_of
+from ripplevec.experiments.spec import Study, load
+from ripplevec.experiments.summary import BySeed as BySeed
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 NAMES = {"cora": "Cora", "citeseer": "CiteSeer", "wiki": "Wiki", "blog": "Blog", "flickr": "Flickr"}
-OURS, PAPER = "ripplet", "rule paper"
+OURS, PAPER = "ripplevec", "rule paper"
 OF_THE_PAPER = ("DeepWalk", "node2vec", "struc2vec", "NetMF")
 RETRAINED = (*OF_THE_PAPER, "LINE", "GraphWave")
 TUNED = tuple(f"{name}, tuned" for name in RETRAINED)

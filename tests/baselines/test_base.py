@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from ripplet.baselines.base import check_settings, checked
-from ripplet.errors import InvalidValueError
+from ripplevec.baselines.base import check_settings, checked
+from ripplevec.errors import InvalidValueError
 
 
 def test_repeated_entries_add_up_and_zeros_go() -> None:

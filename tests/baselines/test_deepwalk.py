@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ripplet.baselines.deepwalk import DeepWalk, Sentences
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import classify
+from ripplevec.baselines.deepwalk import DeepWalk, Sentences
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import classify
 
 GRAPH = planted_partition(communities=4, size=40, inside=8, elsewhere=1)
 SMALL = DeepWalk(dim=16, length=20)
@@ -25,7 +25,7 @@ def test_walks_go_along_edges_and_begin_everywhere_equally_often() -> None:
 
 
 def test_walks_depend_on_the_seed_not_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripplet.baselines.deepwalk.BLOCK", 32)
+    monkeypatch.setattr("ripplevec.baselines.deepwalk.BLOCK", 32)
     graph = GRAPH.adjacency()
     walks = SMALL.corpus(graph)
     np.testing.assert_array_equal(walks, replace(SMALL, threads=3).corpus(graph))

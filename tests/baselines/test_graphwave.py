@@ -8,8 +8,8 @@ import pytest
 from scipy.linalg import expm
 from scipy.sparse import csr_array, diags_array
 
-from ripplet.baselines.graphwave import REACH, GraphWave, characteristic, coefficients, heat_scales, wavelets
-from ripplet.errors import InvalidValueError
+from ripplevec.baselines.graphwave import REACH, GraphWave, characteristic, coefficients, heat_scales, wavelets
+from ripplevec.errors import InvalidValueError
 
 KARATE = nx.karate_club_graph()
 
@@ -44,7 +44,7 @@ def test_characteristic_is_the_mean_turn_at_each_point() -> None:
 
 
 def test_signatures_against_the_dense_exponential(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripplet.baselines.graphwave.ENTRIES", 200)
+    monkeypatch.setattr("ripplevec.baselines.graphwave.ENTRIES", 200)
     graph = matrix_of(KARATE)
     found = GraphWave(dim=18, scales=2, threads=2).signatures(graph)
     scales = heat_scales(normalised(graph), 2)
@@ -88,7 +88,7 @@ def test_blocks_threads_and_numbers_of_vertices_do_not_matter(monkeypatch: pytes
     graph, order = matrix_of(KARATE), np.random.default_rng(0).permutation(34)
     vectors = GraphWave(dim=12).embed(graph)
     np.testing.assert_allclose(GraphWave(dim=12).embed(graph[order][:, order]), vectors[order], atol=1e-4)
-    monkeypatch.setattr("ripplet.baselines.graphwave.ENTRIES", 1)
+    monkeypatch.setattr("ripplevec.baselines.graphwave.ENTRIES", 1)
     np.testing.assert_allclose(GraphWave(dim=12, threads=3).embed(graph), vectors, atol=1e-4)
 
 

@@ -4,10 +4,10 @@ import inspect
 
 import pytest
 
-from ripplet import baselines
-from ripplet.baselines import DeepWalk, baseline
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
+from ripplevec import baselines
+from ripplevec.baselines import DeepWalk, baseline
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
 
 NAMES = list(baselines.BASELINES)
 

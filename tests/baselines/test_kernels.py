@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ripplet.baselines._kernels import (
+from ripplevec.baselines._kernels import (
     TRIALS,
     Alias,
     Arcs,
@@ -18,7 +18,7 @@ from ripplet.baselines._kernels import (
     slots_of,
     walk,
 )
-from ripplet.influence._kernels import draw, key_of
+from ripplevec.influence._kernels import draw, key_of
 
 
 def reference(matrix: np.ndarray, start: int, key: np.uint64, length: int) -> list[int]:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ripplet.baselines.line import LINE
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import classify
+from ripplevec.baselines.line import LINE
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import classify
 
 GRAPH = planted_partition(communities=2, size=40, inside=8, elsewhere=1)
 SMALL = LINE(dim=16, samples=1_000)
@@ -63,7 +63,7 @@ def test_two_communities_separate_and_the_same_seed_gives_the_same_vectors() -> 
 
 
 def test_more_threads_learn_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripplet.baselines.line.BLOCK", 4_096)
+    monkeypatch.setattr("ripplevec.baselines.line.BLOCK", 4_096)
     vectors = replace(SMALL, threads=2).embed(GRAPH.adjacency())
     half = np.random.default_rng(0).permutation(GRAPH.vertices)
     assert classify(vectors, GRAPH.labels, half[:40], half[40:]).micro > 0.9

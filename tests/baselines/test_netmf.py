@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ripplet.baselines.netmf import NetMF
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import classify
+from ripplevec.baselines.netmf import NetMF
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import classify
 
 GRAPH = planted_partition(communities=2, size=40, inside=8, elsewhere=1)
 SMALL = NetMF(dim=16, window=5)
@@ -30,7 +30,7 @@ def weighted(seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(("window", "negatives"), [(1, 1), (2, 5), (10, 1)])
 def test_the_small_matrix_is_the_formula(window: int, negatives: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripplet.baselines.netmf.BLOCK", 33)
+    monkeypatch.setattr("ripplevec.baselines.netmf.BLOCK", 33)
     matrix = weighted()
     found = NetMF(window=window, negatives=negatives).logarithm(csr_array(matrix))
     np.testing.assert_allclose(found.toarray(), by_hand(matrix, window, negatives), atol=1e-9)
@@ -73,14 +73,14 @@ def test_large_graphs_are_approximated_unless_told_otherwise(monkeypatch: pytest
     graph, few = csr_array(weighted()), replace(SMALL, rank=4)
     exact, rough = (replace(few, approximate=choice).embed(graph) for choice in (False, True))
     np.testing.assert_array_equal(few.embed(graph), exact)
-    monkeypatch.setattr("ripplet.baselines.netmf.EXACT", 79)
+    monkeypatch.setattr("ripplevec.baselines.netmf.EXACT", 79)
     np.testing.assert_array_equal(few.embed(graph), rough)
     assert (exact != rough).any()
 
 
 def test_lanczos_finds_what_the_dense_solver_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = SMALL.embed(GRAPH.adjacency())
-    monkeypatch.setattr("ripplet.baselines.netmf.DENSE", 0)
+    monkeypatch.setattr("ripplevec.baselines.netmf.DENSE", 0)
     sparse = SMALL.embed(GRAPH.adjacency())
     np.testing.assert_allclose(sparse @ sparse.T, dense @ dense.T, atol=1e-3)
     np.testing.assert_array_equal(sparse, SMALL.embed(GRAPH.adjacency()))

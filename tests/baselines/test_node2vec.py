@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ripplet.baselines.deepwalk import DeepWalk
-from ripplet.baselines.node2vec import Node2Vec
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import classify
+from ripplevec.baselines.deepwalk import DeepWalk
+from ripplevec.baselines.node2vec import Node2Vec
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import classify
 
 GRAPH = planted_partition(communities=2, size=40, inside=8, elsewhere=1)
 SMALL = Node2Vec(dim=16, length=20, p=0.5, q=2.0)
@@ -56,7 +56,7 @@ def test_p_decides_how_often_a_walk_returns_and_q_how_far_it_goes() -> None:
 
 
 def test_walks_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripplet.baselines.deepwalk.BLOCK", 16)
+    monkeypatch.setattr("ripplevec.baselines.deepwalk.BLOCK", 16)
     graph = GRAPH.adjacency()
     np.testing.assert_array_equal(SMALL.corpus(graph), replace(SMALL, threads=3).corpus(graph))
 

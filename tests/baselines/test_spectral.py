@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ripplet.baselines.spectral import Spectral
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
+from ripplevec.baselines.spectral import Spectral
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
 
 GRAPH = planted_partition(communities=2, size=40, inside=8, elsewhere=1)
 

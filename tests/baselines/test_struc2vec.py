@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_array
 
-from ripplet.baselines.base import checked
-from ripplet.baselines.struc2vec import Struc2Vec, _order, transitions
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation.rows import unit_rows
+from ripplevec.baselines.base import checked
+from ripplevec.baselines.struc2vec import Struc2Vec, _order, transitions
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation.rows import unit_rows
 
 SMALL = Struc2Vec(dim=16, walks=20, length=30, window=5)
 
@@ -64,7 +64,7 @@ def test_walks_depend_on_the_seed_not_on_the_threads(monkeypatch: pytest.MonkeyP
     graph = mirrored(30, 0)
     walks = SMALL.corpus(graph)
     for name in ("BLOCK", "RINGS"):
-        monkeypatch.setattr(f"ripplet.baselines.struc2vec.{name}", 7)
+        monkeypatch.setattr(f"ripplevec.baselines.struc2vec.{name}", 7)
     np.testing.assert_array_equal(walks, replace(SMALL, threads=3).corpus(graph))
     assert (walks != replace(SMALL, seed=1).corpus(graph)).any()
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ripplet.baselines._structure_kernels import align, compare, greedy, rings, walk
-from ripplet.influence._kernels import draw, key_of
+from ripplevec.baselines._structure_kernels import align, compare, greedy, rings, walk
+from ripplevec.influence._kernels import draw, key_of
 
 Runs = list[tuple[int, int]]
 RUNS = st.dictionaries(st.integers(1, 60), st.integers(1, 9), min_size=1, max_size=25).map(

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.datasets.synthetic import growing_communities
+from ripplevec import Embedder
+from ripplevec.datasets.synthetic import growing_communities
 
-AnnIndex = pytest.importorskip("ripplet.search.ann", reason="an index needs usearch").AnnIndex
+AnnIndex = pytest.importorskip("ripplevec.search.ann", reason="an index needs usearch").AnnIndex
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Batch
-from ripplet.events import as_list
-from ripplet.influence._kernels import mix
+from ripplevec import Batch
+from ripplevec.events import as_list
+from ripplevec.influence._kernels import mix
 
 EDGES = 20_000
 

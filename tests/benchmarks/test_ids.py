@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.events import as_list, take
+from ripplevec.events import as_list, take
 
 
 @pytest.fixture

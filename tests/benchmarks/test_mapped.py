@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ripplet import Embedder
+from ripplevec import Embedder
 
 VERTICES = 400
 
@@ -56,7 +56,7 @@ def test_a_record_says_what_the_page_asks_for(
     assert asked == [(False, False), (True, False), (True, True)][: 2 + limited]
     assert figures["vectors_mb"] == pytest.approx(400 * 128 * 4 / 2**20)
     assert not list(tmp_path.iterdir())
-    assert not [root for root in mapped.GROUPS.values() if (root / f"ripplet-{mapped.os.getpid()}").exists()]
+    assert not [root for root in mapped.GROUPS.values() if (root / f"ripplevec-{mapped.os.getpid()}").exists()]
     assert ("room for half" in page_of("mapped", figures)) == limited
 
 
@@ -79,7 +79,7 @@ def test_where_no_group_can_be_made_there_is_none(mapped: Any, monkeypatch: pyte
     with mapped.limited(300.0) as group:
         assert group is None
     (tmp_path / "cgroup.procs").touch()
-    (tmp_path / f"ripplet-{mapped.os.getpid()}").touch()
+    (tmp_path / f"ripplevec-{mapped.os.getpid()}").touch()
     monkeypatch.setattr(mapped, "GROUPS", {"memory.max": tmp_path})
     with mapped.limited(300.0) as group:
         assert group is None

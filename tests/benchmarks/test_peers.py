@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
+from ripplevec import Embedder
 
 STAND_INS = f"""#!{sys.executable}
 import sys

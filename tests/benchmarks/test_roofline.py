@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.changes import Outcome
-from ripplet.engine import Engine
+from ripplevec import Embedder
+from ripplevec.changes import Outcome
+from ripplevec.engine import Engine
 
 VERTICES, STARTED = 400, 200
 

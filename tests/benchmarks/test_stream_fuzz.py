@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.views import space
+from ripplevec.views import space
 
 
 @pytest.fixture

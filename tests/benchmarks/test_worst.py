@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ripplet import Embedder
+from ripplevec import Embedder
 
 LEAVES, SIDE = 300, 30
 

@@ -5,13 +5,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ripplet.cli import bench_run, main
-from ripplet.cli.bench_record import FIGURES, RECORD
-from ripplet.cli.main import ExitCode, app
+from ripplevec.cli import bench_run, main
+from ripplevec.cli.bench_record import FIGURES, RECORD
+from ripplevec.cli.main import ExitCode, app
 
 HERE = dict.fromkeys(FIGURES, 2.0)
 THERE = dict.fromkeys(FIGURES, 4.0)
-ELSEWHERE = {"machine": {"cores": 3, "cpu": "abacus"}, "versions": {"ripplet": "9.9"}}
+ELSEWHERE = {"machine": {"cores": 3, "cpu": "abacus"}, "versions": {"ripplevec": "9.9"}}
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_table_for_people(asked, record):
     done = invoke("--quick", "--against", record)
     assert all(figure.label in done.stdout for figure in FIGURES.values())
     assert "0.50" in done.stdout
-    assert "3 × abacus, ripplet 9.9" in done.stderr
+    assert "3 × abacus, ripplevec 9.9" in done.stderr
 
 
 def test_a_size_the_record_lacks_is_shown_alone(asked, record):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ripplet.cli.bench_record import FIGURES, ratios, read, write
-from ripplet.errors import FormatError
+from ripplevec.cli.bench_record import FIGURES, ratios, read, write
+from ripplevec.errors import FormatError
 
 FIGURES_OF_A_RUN = {name: float(place) for place, name in enumerate(FIGURES, 1)}
 

@@ -5,11 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.cli import bench_run
-from ripplet.cli.bench_record import FIGURES
-from ripplet.cli.bench_run import DIM, Size, measure, run
-from ripplet.cli.console import progress
+from ripplevec import Embedder
+from ripplevec.cli import bench_run
+from ripplevec.cli.bench_record import FIGURES
+from ripplevec.cli.bench_run import DIM, Size, measure, run
+from ripplevec.cli.console import progress
 
 TINY = Size("tiny", 3_000, 50, 40, 3)
 

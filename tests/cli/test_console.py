@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from ripplet.cli.console import print_json, print_table, progress, say
+from ripplevec.cli.console import print_json, print_table, progress, say
 
 
 def test_bars_are_those_of_the_library(capsys, monkeypatch):
@@ -15,7 +15,7 @@ def test_bars_are_those_of_the_library(capsys, monkeypatch):
 
 
 def test_bars_are_loaded_when_they_are_needed():
-    code = "import sys, ripplet.cli.console; sys.exit('rich.progress' in sys.modules)"
+    code = "import sys, ripplevec.cli.console; sys.exit('rich.progress' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

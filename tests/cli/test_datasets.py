@@ -5,14 +5,14 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ripplet import datasets
-from ripplet.cli.datasets import Bars
-from ripplet.cli.main import ExitCode, app, run
+from ripplevec import datasets
+from ripplevec.cli.datasets import Bars
+from ripplevec.cli.main import ExitCode, app, run
 
 
 @pytest.fixture
 def nowhere(tmp_path, monkeypatch):
-    monkeypatch.delenv("RIPPLET_DATA", raising=False)
+    monkeypatch.delenv("RIPPLEVEC_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
@@ -47,8 +47,8 @@ def test_a_list_for_programs():
 
 
 def test_what_is_here_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("ripplet.datasets.files.is_intact", lambda path, file: file.name.startswith("Cora"))
-    monkeypatch.setenv("RIPPLET_DATA", str(tmp_path))
+    monkeypatch.setattr("ripplevec.datasets.files.is_intact", lambda path, file: file.name.startswith("Cora"))
+    monkeypatch.setenv("RIPPLEVEC_DATA", str(tmp_path))
     cora, wiki = json.loads(invoke("cora", "wiki", "--json").stdout)["datasets"]
     assert cora["present"]
     assert cora["files"][0]["path"] == str(tmp_path / "Cora_edgelist.txt")

@@ -5,9 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ripplet.cli import demo_run
-from ripplet.cli.console import progress
-from ripplet.cli.main import app
+from ripplevec.cli import demo_run
+from ripplevec.cli.console import progress
+from ripplevec.cli.main import app
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,10 @@ def demo(result, monkeypatch, tmp_path):
         done = CliRunner().invoke(app, ["demo", "--vertices", "600", "--out", str(tmp_path / "new"), *options])
         assert done.exit_code == 0, done.output
         assert asked == [(600, 0)]
-        assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["ripplet-demo.html", "ripplet-demo.png"]
+        assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+            "ripplevec-demo.html",
+            "ripplevec-demo.png",
+        ]
         return done
 
     return invoke
@@ -42,4 +45,4 @@ def test_figures_for_programs(demo):
 def test_a_table_for_people(demo):
     done = demo()
     assert "micro-F1" in done.stdout
-    assert "ripplet-demo.html" in done.stderr
+    assert "ripplevec-demo.html" in done.stderr

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet.cli.demo_pictures import places, write_html, write_png
+from ripplevec.cli.demo_pictures import places, write_html, write_png
 
 LABELS = np.arange(60) % 4
 VECTORS = np.eye(4, dtype=np.float32)[LABELS] + 0.1 * np.random.default_rng(0).random((60, 4), np.float32)

@@ -5,12 +5,12 @@ import sys
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.cli.console import progress
-from ripplet.cli.demo_run import Line, Result, Stream, first_part, judge, run, table
-from ripplet.datasets.synthetic import growing_communities
-from ripplet.errors import MissingExtraError
-from ripplet.events import as_list
+from ripplevec import Embedder
+from ripplevec.cli.console import progress
+from ripplevec.cli.demo_run import Line, Result, Stream, first_part, judge, run, table
+from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.errors import MissingExtraError
+from ripplevec.events import as_list
 
 DATA = growing_communities(500, 5, 4, 0.1, seed=1)
 
@@ -56,5 +56,5 @@ def test_the_table_shows_every_line(capsys):
 
 def test_a_missing_extra_is_named_before_any_work(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(MissingExtraError, match=r"ripplet\[demo\]"), progress() as bars:
+    with pytest.raises(MissingExtraError, match=r"ripplevec\[demo\]"), progress() as bars:
         run(500, 0, bars)

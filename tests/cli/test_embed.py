@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from ripplet.cli.main import ExitCode, app, run
+from ripplevec.cli.main import ExitCode, app, run
 
 
 @pytest.fixture
@@ -147,6 +147,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, edges, capsys, argum
 
 def test_from_a_pipe_as_a_process(tmp_path, edges):
     output = tmp_path / "v.parquet"
-    command = [sys.executable, "-m", "ripplet.cli", "embed", "-", "-o", str(output), "--dim", "4", "--json"]
+    command = [sys.executable, "-m", "ripplevec.cli", "embed", "-", "-o", str(output), "--dim", "4", "--json"]
     done = subprocess.run(command, input=edges.read_bytes(), capture_output=True, check=True)
     assert json.loads(done.stdout)["vertices"] == pq.read_table(output).num_rows == 60

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ripplet.cli.console import progress
-from ripplet.cli.embed_run import Job
-from ripplet.errors import FormatError, InvalidValueError
+from ripplevec.cli.console import progress
+from ripplevec.cli.embed_run import Job
+from ripplevec.errors import FormatError, InvalidValueError
 
 
 def job(tmp_path, text, **options):

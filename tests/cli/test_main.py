@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from ripplet import __version__
-from ripplet.cli import main
-from ripplet.cli.main import ExitCode, run
-from ripplet.errors import InvalidValueError, MissingExtraError
+from ripplevec import __version__
+from ripplevec.cli import main
+from ripplevec.cli.main import ExitCode, run
+from ripplevec.errors import InvalidValueError, MissingExtraError
 
 HEAVY = ("numpy", "numba", "pyarrow", "scipy", "sklearn", "matplotlib", "plotly")
 
@@ -38,13 +38,13 @@ def failing(error):
 
 def test_version(capsys):
     assert leave(["--version"]) == ExitCode.OK
-    assert capsys.readouterr().out == f"ripplet {__version__}\n"
+    assert capsys.readouterr().out == f"ripplevec {__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["embed", "--help"], ["demo", "--help"], ["datasets", "--help"]])
 def test_help(capsys, arguments):
     assert leave(arguments) == ExitCode.OK
-    assert "Usage: ripplet" in capsys.readouterr().out
+    assert "Usage: ripplevec" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["embed"], ["nothing"], ["embed", "x.csv", "--dim", "many"]])
@@ -55,8 +55,8 @@ def test_wrong_usage(arguments):
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (InvalidValueError("dim: expected\nmore"), ExitCode.BAD_INPUT, "ripplet: dim: expected more\n"),
-        (FileNotFoundError(2, "No such file", "e.csv"), ExitCode.BAD_INPUT, "ripplet: e.csv: No such file\n"),
+        (InvalidValueError("dim: expected\nmore"), ExitCode.BAD_INPUT, "ripplevec: dim: expected more\n"),
+        (FileNotFoundError(2, "No such file", "e.csv"), ExitCode.BAD_INPUT, "ripplevec: e.csv: No such file\n"),
         (MissingExtraError("it", "demo"), ExitCode.MISSING_EXTRA, None),
         (KeyboardInterrupt(), ExitCode.INTERRUPTED, ""),
     ],
@@ -67,7 +67,7 @@ def test_errors_for_users_are_one_line_and_a_code(monkeypatch, capsys, error, co
     shown = capsys.readouterr().err
     if line is None:
         assert shown.count("\n") == 1
-        assert "pip install 'ripplet[demo]'" in shown
+        assert "pip install 'ripplevec[demo]'" in shown
     else:
         assert shown == line
 
@@ -95,13 +95,21 @@ def test_every_exit_code_is_documented(capsys):
 
 
 def test_help_loads_nothing_heavy():
-    code = f"import sys, ripplet.cli.main; print([name for name in {HEAVY} if name in sys.modules])"
+    code = f"import sys, ripplevec.cli.main; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_as_a_process(tmp_path):
-    command = [sys.executable, "-m", "ripplet.cli", "embed", str(tmp_path / "none.csv"), "-o", str(tmp_path / "v.csv")]
+    command = [
+        sys.executable,
+        "-m",
+        "ripplevec.cli",
+        "embed",
+        str(tmp_path / "none.csv"),
+        "-o",
+        str(tmp_path / "v.csv"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.BAD_INPUT
     assert done.stderr.count("\n") == 1
@@ -111,7 +119,7 @@ def test_as_a_process(tmp_path):
 def test_every_command_and_option_is_in_the_documentation():
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     for name, command in typer.main.get_command(main.app).commands.items():
-        assert f"`ripplet {name}" in page
+        assert f"`ripplevec {name}" in page
         options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         missing = {option for option in options if option.startswith("-") and f"`{option}`" not in page}
         assert not missing, f"docs/cli.md does not say what {missing} of {name} are"

@@ -5,10 +5,10 @@ import inspect
 import pytest
 import typer
 
-from ripplet import Embedder
-from ripplet.cli.embed import embed
-from ripplet.cli.options import Rule, given, settings
-from ripplet.parameters import RULES
+from ripplevec import Embedder
+from ripplevec.cli.embed import embed
+from ripplevec.cli.options import Rule, given, settings
+from ripplevec.parameters import RULES
 
 
 def test_what_is_not_given_is_left_to_the_library():

@@ -1,4 +1,4 @@
-"""`ripplet replay` from the command line."""
+"""`ripplevec replay` from the command line."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ripplet.cli import main
-from ripplet.cli.main import ExitCode
-from ripplet.replay import targets
-from ripplet.session import Session
+from ripplevec.cli import main
+from ripplevec.cli.main import ExitCode
+from ripplevec.replay import targets
+from ripplevec.session import Session
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ripplet.cli.main import ExitCode, app, run
-from ripplet.cli.reproduce import Bar
-from ripplet.experiments import reproduce
-from ripplet.experiments.forecast import Forecast
-from ripplet.experiments.kinds import KINDS
-from ripplet.experiments.kinds.base import Kind, Measured
-from ripplet.experiments.reproduce import Outcome
+from ripplevec.cli.main import ExitCode, app, run
+from ripplevec.cli.reproduce import Bar
+from ripplevec.experiments import reproduce
+from ripplevec.experiments.forecast import Forecast
+from ripplevec.experiments.kinds import KINDS
+from ripplevec.experiments.kinds.base import Kind, Measured
+from ripplevec.experiments.reproduce import Outcome
 
 GROWTH = """
 title: Growth
@@ -29,8 +29,8 @@ COUNTED = """
 title: Counted
 datasets: [cora]
 seeds: [0, 1, 2]
-parameters: {kind: counted, method: ripplet}
-settings: {ripplet: {method: ripplet}}
+parameters: {kind: counted, method: ripplevec}
+settings: {ripplevec: {method: ripplevec}}
 figures: {current_micro@50: Micro-F1}
 quick: {seeds: [0]}
 """
@@ -46,7 +46,7 @@ def fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce, "SOURCE", tmp_path)
     monkeypatch.setitem(KINDS, "counted", Kind(lambda own: None, counted))
     asked = []
-    monkeypatch.setattr("ripplet.datasets.fetch", lambda name, progress: asked.append(name))
+    monkeypatch.setattr("ripplevec.datasets.fetch", lambda name, progress: asked.append(name))
     return asked
 
 
@@ -95,8 +95,8 @@ def test_all_studies_and_a_table_for_people(fetched):
 
 
 def test_the_best_of_the_others_has_its_name_and_how_far_ours_is_above(tmp_path):
-    others = "ripplet}, LINE: {method: line, seeds: [0]}, spectral: {method: spectral}}"
-    (tmp_path / "studies" / "classification.yaml").write_text(COUNTED.replace("ripplet}}", others))
+    others = "ripplevec}, LINE: {method: line, seeds: [0]}, spectral: {method: spectral}}"
+    (tmp_path / "studies" / "classification.yaml").write_text(COUNTED.replace("ripplevec}}", others))
     lines = [line.split("│")[1:-1] for line in invoke("classification").stdout.splitlines() if line.startswith("│")]
     cells = [" ".join(" ".join(parts).split()) for parts in zip(*lines, strict=True)]
     assert cells == ["cora", "81.0", "80.0 LINE (+0.0)", "–", "–", "81.0 spectral (+0.0)", "–"]  # LINE: of its one seed
@@ -136,20 +136,20 @@ def test_the_list_for_people():
 )
 def test_what_is_not_known_is_one_line(capsys, arguments, message):
     assert leave(*arguments) == ExitCode.BAD_INPUT
-    assert capsys.readouterr().err == f"ripplet: {message}\n"
+    assert capsys.readouterr().err == f"ripplevec: {message}\n"
 
 
 def test_data_that_cannot_be_had_is_missed_before_anything_runs(monkeypatch, capsys):
-    from ripplet.datasets.files import MissingDataError
+    from ripplevec.datasets.files import MissingDataError
 
     def fetch(name, progress):
         raise MissingDataError(f"{name} is not there")
 
-    monkeypatch.setattr("ripplet.datasets.fetch", fetch)
+    monkeypatch.setattr("ripplevec.datasets.fetch", fetch)
     invoke("growth")
     capsys.readouterr()
     assert leave() == ExitCode.BAD_INPUT
-    assert capsys.readouterr().err == "ripplet: cora is not there\n"
+    assert capsys.readouterr().err == "ripplevec: cora is not there\n"
     assert recorded() == [0, 1]
 
 
@@ -174,7 +174,7 @@ def test_one_bar_over_all_studies(monkeypatch):
     from rich.console import Console
     from rich.progress import Progress
 
-    monkeypatch.setattr("ripplet.experiments.forecast.monotonic", lambda: 100.0)
+    monkeypatch.setattr("ripplevec.experiments.forecast.monotonic", lambda: 100.0)
     bars = Progress(disable=True, console=Console(stderr=True, quiet=True))
     bar, left = Bar(bars), Forecast([])
     cells = [("", {"kind": "counted", "dataset": "cora", "seed": seed}) for seed in range(5)]

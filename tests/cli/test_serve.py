@@ -1,4 +1,4 @@
-"""`ripplet serve`: what its options come to. The service itself is tested as a process in tests/service."""
+"""`ripplevec serve`: what its options come to. The service itself is tested as a process in tests/service."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ripplet.cli.main import run
-from ripplet.service import logs, server
-from ripplet.service.security import Tokens
-from ripplet.service.settings import Settings
+from ripplevec.cli.main import run
+from ripplevec.service import logs, server
+from ripplevec.service.security import Tokens
+from ripplevec.service.settings import Settings
 
 TOKEN = "a-token-of-some-length"
 
@@ -64,7 +64,7 @@ def test_what_is_not_given_is_left_to_the_library(served: list[Settings], tmp_pa
 def test_tokens_may_come_from_the_environment(
     served: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RIPPLET_WRITE_TOKENS", TOKEN)
+    monkeypatch.setenv("RIPPLEVEC_WRITE_TOKENS", TOKEN)
     assert left("--state", str(tmp_path), "--host", "0.0.0.0") == 0
     assert served[0].tokens == Tokens.of([], [TOKEN])
 
@@ -81,7 +81,7 @@ def test_without_the_extra_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "ripplet.service.server")
-    monkeypatch.delattr("ripplet.service.server")
+    monkeypatch.delitem(sys.modules, "ripplevec.service.server")
+    monkeypatch.delattr("ripplevec.service.server")
     assert left("--state", str(tmp_path)) == 4
-    assert "pip install 'ripplet[serve]'" in capsys.readouterr().err
+    assert "pip install 'ripplevec[serve]'" in capsys.readouterr().err

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ripplet.cli.main import ExitCode, app, run
-from ripplet.session import Session
+from ripplevec.cli.main import ExitCode, app, run
+from ripplevec.session import Session
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_cut(place: str, capsys: Any) -> None:
     with pytest.raises(SystemExit) as left:
         run(["state", "compact", place])
     assert left.value.code == ExitCode.BAD_INPUT
-    assert f"ripplet state cut {place}" in capsys.readouterr().err
+    assert f"ripplevec state cut {place}" in capsys.readouterr().err
     assert "3 batches given up; the last one is batch 9" in invoke("cut", place)
     with Session(place) as session:
         assert (session.model.sequence, session.position("s")) == (9, 8)

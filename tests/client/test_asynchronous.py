@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ripplet
-from ripplet.client.calls import NotThereError
+import ripplevec
+from ripplevec.client.calls import NotThereError
 
 
 def test_it_has_the_methods_of_the_other_with_the_same_parameters() -> None:
@@ -16,7 +16,7 @@ def test_it_has_the_methods_of_the_other_with_the_same_parameters() -> None:
         found = inspect.getmembers(kind, inspect.isfunction)
         return {name: list(inspect.signature(method).parameters) for name, method in found if not name.startswith("_")}
 
-    theirs, ours = methods(ripplet.Client), methods(ripplet.AsyncClient)
+    theirs, ours = methods(ripplevec.Client), methods(ripplevec.AsyncClient)
     theirs["aclose"] = theirs.pop("close")
     assert ours == theirs
 
@@ -25,7 +25,7 @@ def test_many_at_once(start: Any) -> None:
     service = start()
 
     async def work() -> None:
-        async with ripplet.AsyncClient(service.url) as client:
+        async with ripplevec.AsyncClient(service.url) as client:
             receipts = await asyncio.gather(*(client.add_edges([(n, n + 1)]) for n in range(30)))
             assert sorted(receipt["sequence"] for receipt in receipts) == list(range(1, 31))
             assert (await client.add_vertex("v", [0, 1])).shape == (8,)
@@ -47,7 +47,7 @@ def test_changes_are_followed_as_they_come(start: Any) -> None:
     service = start()
 
     async def work() -> list[int]:
-        async with ripplet.AsyncClient(service.url) as client:
+        async with ripplevec.AsyncClient(service.url) as client:
             await client.add_edges([("a", "b")])
 
             async def follow() -> list[int]:

@@ -10,9 +10,9 @@ import httpx
 import numpy as np
 import pytest
 
-from ripplet.client import calls
-from ripplet.errors import InvalidValueError, MissingExtraError
-from ripplet.events import Batch
+from ripplevec.client import calls
+from ripplevec.errors import InvalidValueError, MissingExtraError
+from ripplevec.events import Batch
 
 
 def test_every_batch_has_a_key_of_its_own_or_the_one_given() -> None:
@@ -92,8 +92,8 @@ def test_without_its_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
             raise ModuleNotFoundError(name, name=name)
         return imported(name, *arguments, **options)
 
-    for name in [name for name in sys.modules if name.startswith("ripplet.client")]:
+    for name in [name for name in sys.modules if name.startswith("ripplevec.client")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"pip install 'ripplet\[client\]'"):
-        importlib.import_module("ripplet.client")
+    with pytest.raises(MissingExtraError, match=r"pip install 'ripplevec\[client\]'"):
+        importlib.import_module("ripplevec.client")

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet.changes import Changes
-from ripplet.cluster.crew import LocalCrew
-from ripplet.cluster.engine import ClusterEngine
-from ripplet.cluster.ground import Ground, Sheet
-from ripplet.cluster.shard import Shard
-from ripplet.embedder import Embedder
-from ripplet.engine import Engine
-from ripplet.errors import SelfLoopWarning
-from ripplet.events import Batch, Id, Op
-from ripplet.parameters import Parameters
+from ripplevec.changes import Changes
+from ripplevec.cluster.crew import LocalCrew
+from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.ground import Ground, Sheet
+from ripplevec.cluster.shard import Shard
+from ripplevec.embedder import Embedder
+from ripplevec.engine import Engine
+from ripplevec.errors import SelfLoopWarning
+from ripplevec.events import Batch, Id, Op
+from ripplevec.parameters import Parameters
 
 
 def on_shards(shards: int, **parameters: Any) -> ClusterEngine:

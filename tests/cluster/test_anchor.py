@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet.cluster import engine as engines
-from ripplet.cluster.crew import LocalCrew
-from ripplet.cluster.engine import ClusterEngine
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.embedder import Embedder
-from ripplet.events import Batch, Op
-from ripplet.views import solvers
+from ripplevec.cluster import engine as engines
+from ripplevec.cluster.crew import LocalCrew
+from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.embedder import Embedder
+from ripplevec.events import Batch, Op
+from ripplevec.views import solvers
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 
@@ -208,7 +208,7 @@ def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monke
             raise MemoryError("no room for rows")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ripplet.cluster.sheets.Sheets.turn", fail)
+        patch.setattr("ripplevec.cluster.sheets.Sheets.turn", fail)
         with pytest.raises(MemoryError, match="no room for rows"):
             cluster.anchor()
     for shard, then in zip(shards, before, strict=True):

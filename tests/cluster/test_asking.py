@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.cluster.asking import assembled
+from ripplevec.cluster.asking import assembled
 
 
 def test_parts_go_to_their_places() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.cluster import gathered
-from ripplet.cluster.gathered import whole_graph
-from ripplet.errors import RippletError
+from ripplevec.cluster import gathered
+from ripplevec.cluster.gathered import whole_graph
+from ripplevec.errors import RipplevecError
 
 
 @pytest.mark.parametrize("kind", ["int", "text", "mixed"])
@@ -42,7 +42,7 @@ def test_a_graph_that_is_too_large_for_one_place_is_not_brought_there(
 ) -> None:
     _, other = grown()
     monkeypatch.setattr(gathered, "MOST_EDGES", 10)
-    with pytest.raises(RippletError, match=r"at most 10 edges together; it has .*: ask a model on one machine"):
+    with pytest.raises(RipplevecError, match=r"at most 10 edges together; it has .*: ask a model on one machine"):
         other.diagnostics(gap=True)
 
 

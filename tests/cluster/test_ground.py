@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.cluster.ground import copied
+from ripplevec.cluster.ground import copied
 
 BLOCK = np.arange(160, dtype=np.float32).reshape(40, 4)
 
@@ -81,7 +81,7 @@ def test_whatever_fails_slots_are_as_they_were(pair_of: Any, monkeypatch: pytest
         if self.number == 1:
             raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(f"ripplet.cluster.sheets.Sheets.{failing}", fail)
+    monkeypatch.setattr(f"ripplevec.cluster.sheets.Sheets.{failing}", fail)
     with pytest.raises(RuntimeError, match="the disk is full"), pair.ground() as ground:
         ground.operator(1.0).step(pair.put(ground, BLOCK))
     for shard, then in zip(pair.shards, before, strict=True):

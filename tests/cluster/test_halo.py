@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet.cluster.halo import Company, Halo, packed, show
-from ripplet.cluster.shard import Shard
+from ripplevec.cluster.halo import Company, Halo, packed, show
+from ripplevec.cluster.shard import Shard
 
 KINDS = ["vectors", "and_places"]
 

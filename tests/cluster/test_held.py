@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 from histories import Reference, State, seen, stream
 
-from ripplet import Embedder
-from ripplet.cluster import anchor as anchors
-from ripplet.cluster.crew import LocalCrew, Lost
-from ripplet.cluster.held import HeldState
-from ripplet.cluster.lasting import LastingEngine
-from ripplet.cluster.shard import Shard
-from ripplet.engine import Engine
-from ripplet.parameters import Parameters
+from ripplevec import Embedder
+from ripplevec.cluster import anchor as anchors
+from ripplevec.cluster.crew import LocalCrew, Lost
+from ripplevec.cluster.held import HeldState
+from ripplevec.cluster.lasting import LastingEngine
+from ripplevec.cluster.shard import Shard
+from ripplevec.engine import Engine
+from ripplevec.parameters import Parameters
 
 HOW: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = stream(12)

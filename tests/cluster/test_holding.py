@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.cluster.ground import Ground
-from ripplet.search.present import query_of_vector
+from ripplevec.cluster.ground import Ground
+from ripplevec.search.present import query_of_vector
 
 
 @pytest.mark.parametrize("directed", [False, True])

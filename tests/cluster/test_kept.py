@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.cluster.crew import LocalCrew
-from ripplet.cluster.engine import ClusterEngine
-from ripplet.cluster.kept import number_of_shards, pieces_of, shards_of, state_of
-from ripplet.cluster.shard import Shard
-from ripplet.embedder import Embedder
-from ripplet.errors import FormatError
-from ripplet.events import Batch
-from ripplet.state.files import read_arrays, write_arrays
+from ripplevec.cluster.crew import LocalCrew
+from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.kept import number_of_shards, pieces_of, shards_of, state_of
+from ripplevec.cluster.shard import Shard
+from ripplevec.embedder import Embedder
+from ripplevec.errors import FormatError
+from ripplevec.events import Batch
+from ripplevec.state.files import read_arrays, write_arrays
 
 
 def on_shards(shards: int, **parameters: Any) -> ClusterEngine:

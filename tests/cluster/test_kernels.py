@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplet.cluster import _kernels as kernels
-from ripplet.cluster.routing import owners
-from ripplet.events import id_column
-from ripplet.graph._kernels import AWAY, HERE
-from ripplet.graph.adjacency import Adjacency
-from ripplet.influence._kernels import draw, sampled_slot
-from ripplet.influence.draws import draw_key
+from ripplevec.cluster import _kernels as kernels
+from ripplevec.cluster.routing import owners
+from ripplevec.events import id_column
+from ripplevec.graph._kernels import AWAY, HERE
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.influence._kernels import draw, sampled_slot
+from ripplevec.influence.draws import draw_key
 
 Rows = NDArray[np.int64]
 SEEDS = st.integers(0, 10**6)

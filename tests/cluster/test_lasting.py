@@ -9,14 +9,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from ripplet.cluster import lasting
-from ripplet.cluster.crew import LocalCrew, Lost
-from ripplet.cluster.lasting import LastingEngine
-from ripplet.cluster.shard import Shard
-from ripplet.embedder import Embedder
-from ripplet.engine import Engine
-from ripplet.errors import FormatError, StateError
-from ripplet.parameters import Parameters
+from ripplevec.cluster import lasting
+from ripplevec.cluster.crew import LocalCrew, Lost
+from ripplevec.cluster.lasting import LastingEngine
+from ripplevec.cluster.shard import Shard
+from ripplevec.embedder import Embedder
+from ripplevec.engine import Engine
+from ripplevec.errors import FormatError, StateError
+from ripplevec.parameters import Parameters
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
 

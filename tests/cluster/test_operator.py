@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripplet.views import operators
-from ripplet.views.operators import Operator
-from ripplet.views.subspace import chebyshev, rayleigh_ritz
+from ripplevec.views import operators
+from ripplevec.views.operators import Operator
+from ripplevec.views.subspace import chebyshev, rayleigh_ritz
 
 SEEDS, SHARDS = st.integers(0, 2**32 - 1), st.integers(1, 4)
 
@@ -80,7 +80,7 @@ def test_noise_is_the_same_for_any_number_of_shards(pair_of: Any, shards: int, k
 
 def test_noise_is_drawn_in_parts(pair_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = pair_of(1, 3)
-    monkeypatch.setattr("ripplet.cluster.sheets.WORDS", 7)
+    monkeypatch.setattr("ripplevec.cluster.sheets.WORDS", 7)
     with pair.ground() as ground:
         drawn = pair.read(ground.operator(1.0).noise(7, 3, np.float32))
     assert np.array_equal(drawn, here(pair, 1.0).noise(7, 3, np.float32))

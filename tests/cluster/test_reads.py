@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.cluster.holding import Holding
-from ripplet.embedder import Embedder
-from ripplet.events import id_column
-from ripplet.integrations.whole import whole
-from ripplet.search import ann
+from ripplevec.cluster.holding import Holding
+from ripplevec.embedder import Embedder
+from ripplevec.events import id_column
+from ripplevec.integrations.whole import whole
+from ripplevec.search import ann
 
 KINDS = ["int", "text", "mixed"]
 
@@ -148,7 +148,7 @@ def test_before_anything_came(new: Any) -> None:
 
 
 def test_the_digest_brings_few_rows_at_a_time(grown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ripplet import digest
+    from ripplevec import digest
 
     one, other = grown()
     expected, engine = one.digest(), other.engine

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripplet.events import Batch, Op
-from ripplet.graph import adjacency
-from ripplet.rules import ripple
+from ripplevec.events import Batch, Op
+from ripplevec.graph import adjacency
+from ripplevec.rules import ripple
 
 Operations = list[tuple[Op, int, int, float]]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.cluster.holding import Holding
-from ripplet.errors import RippletError
+from ripplevec.cluster.holding import Holding
+from ripplevec.errors import RipplevecError
 
 FAULTS: dict[str, Any] = {
     "shard 1: .*strengths are not the sums": lambda shard: shard.graph.adjacency.links.strength.__setitem__(
@@ -40,7 +40,7 @@ def test_a_damaged_shard_is_found_out(grown: Any, fault: str) -> None:
     _, other = grown(seed=1)
     other.check()
     FAULTS[fault](other.engine.crew.shards[1])
-    with pytest.raises(RippletError, match=f"the cluster is damaged: .*{fault}"):
+    with pytest.raises(RipplevecError, match=f"the cluster is damaged: .*{fault}"):
         other.check()
 
 
@@ -48,7 +48,7 @@ def test_the_driver_is_found_out_too(grown: Any) -> None:
     _, other = grown()
     for name in ("_edges", "_vertices"):
         setattr(other.engine, name, getattr(other.engine, name) + 1)
-        with pytest.raises(RippletError, match="the driver knows another number"):
+        with pytest.raises(RipplevecError, match="the driver knows another number"):
             other.check()
         setattr(other.engine, name, getattr(other.engine, name) - 1)
     other.check()

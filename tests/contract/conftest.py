@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Batch, Embedder, SpectralView
+from ripplevec import Batch, Embedder, SpectralView
 
 MODELS: dict[str, dict[str, Any]] = {
     "ripple": {},

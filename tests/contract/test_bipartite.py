@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
-from ripplet import Embedder
-from ripplet.datasets.synthetic import purchases
-from ripplet.views.spectral import auto_views
-from ripplet.views.traits import DENSE_GRAPH, Traits
+from ripplevec import Embedder
+from ripplevec.datasets.synthetic import purchases
+from ripplevec.views.spectral import auto_views
+from ripplevec.views.traits import DENSE_GRAPH, Traits
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/bipartite-directed.md"
 ITEMS, USERS, FIRST = 400, 2_000, 10

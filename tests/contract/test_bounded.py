@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.rules import ripple
-from ripplet.views.spectral import SpectralView
+from ripplevec import Embedder
+from ripplevec.rules import ripple
+from ripplevec.views.spectral import SpectralView
 
 
 def attachment(vertices: int = 2_000, edges: int = 3) -> np.ndarray:

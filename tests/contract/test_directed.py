@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet import Embedder, datasets
-from ripplet.datasets.cora import INFO
-from ripplet.datasets.files import MissingDataError, find
-from ripplet.evaluation import classify
+from ripplevec import Embedder, datasets
+from ripplevec.datasets.cora import INFO
+from ripplevec.datasets.files import MissingDataError, find
+from ripplevec.evaluation import classify
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/bipartite-directed.md"
 PAPERS, TOPICS, START = 2_000, 6, 1_000
@@ -114,7 +114,7 @@ def test_on_cora_directions_make_no_difference_to_the_classes(seed: int) -> None
     try:
         labels, pairs = datasets.load("cora").labels, np.loadtxt(find(INFO.files[0]), dtype=np.int64)
     except MissingDataError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     place = np.argsort(np.random.default_rng(seed).permutation(len(labels)))
     pairs, half = pairs[np.argsort(place[pairs].max(axis=1))], len(labels) // 2
     begun = int((place[pairs].max(axis=1) < half).sum())

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ripplet
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
-from ripplet.events import Batch, Op
+import ripplevec
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
+from ripplevec.events import Batch, Op
 
 DATA = planted_partition(communities=4, size=60, inside=8, elsewhere=2, seed=1)
 HALF = len(DATA.edges) // 2
 
 
-def model(**parameters: Any) -> ripplet.Embedder:
-    return ripplet.Embedder(**{"dim": 16, "storage": "float16", **parameters}).fit(DATA.edges[:HALF])
+def model(**parameters: Any) -> ripplevec.Embedder:
+    return ripplevec.Embedder(**{"dim": 16, "storage": "float16", **parameters}).fit(DATA.edges[:HALF])
 
 
-def stream(made: ripplet.Embedder) -> ripplet.Embedder:
+def stream(made: ripplevec.Embedder) -> ripplevec.Embedder:
     for first in range(HALF, len(DATA.edges), 50):
         made.partial_fit(DATA.edges[first : first + 50])
     made.add_vertex("new", [0, 1, 2])
@@ -58,7 +58,7 @@ def test_it_is_asked_like_any_other() -> None:
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ripplet.rules import ripple
+    from ripplevec.rules import ripple
 
     monkeypatch.setattr(ripple, "WORTH_SHARING", 1)
     assert len({stream(model(threads=threads)).digest() for threads in (1, 2, 3)}) == 1
@@ -67,7 +67,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch
 def test_saved_and_loaded_it_goes_on_in_the_same_bits(tmp_path: Path) -> None:
     made = stream(model())
     made.save(tmp_path / "model")
-    again = ripplet.load(tmp_path / "model")
+    again = ripplevec.load(tmp_path / "model")
     assert again.storage == "float16"
     for each in (made, again):
         each.add_vertex("later", ["new", 5])
@@ -77,12 +77,12 @@ def test_saved_and_loaded_it_goes_on_in_the_same_bits(tmp_path: Path) -> None:
 
 def test_rule_paper_is_always_exact() -> None:
     with pytest.raises(InvalidValueError, match="float64"):
-        ripplet.Embedder(rule="paper", storage="float16")
+        ripplevec.Embedder(rule="paper", storage="float16")
 
 
 def test_vectors_in_a_directory_are_the_same_vectors(tmp_path: Path) -> None:
     made, plain = stream(model(storage_dir=tmp_path)), stream(model())
     assert made.digest() == plain.digest()
     made.save(tmp_path / "model")
-    assert ripplet.load(tmp_path / "model", storage_dir=tmp_path).digest() == plain.digest()
+    assert ripplevec.load(tmp_path / "model", storage_dir=tmp_path).digest() == plain.digest()
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

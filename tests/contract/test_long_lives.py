@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ripplet import Batch, Embedder, InvalidValueError, Op, load
-from ripplet.errors import FormatError
-from ripplet.events import SMALLEST_WEIGHT
+from ripplevec import Batch, Embedder, InvalidValueError, Op, load
+from ripplevec.errors import FormatError
+from ripplevec.events import SMALLEST_WEIGHT
 
 RING = [(i, (i + 1) % 40) for i in range(40)] + [(i, (i + 7) % 40) for i in range(40)]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet import Embedder, datasets
-from ripplet.datasets.files import MissingDataError
-from ripplet.datasets.synthetic import growing_communities
-from ripplet.evaluation import ageing, anchor_cosines, arrival, classify, current, stream
+from ripplevec import Embedder, datasets
+from ripplevec.datasets.files import MissingDataError
+from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.evaluation import ageing, anchor_cosines, arrival, classify, current, stream
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_published_graphs(name: str, at_the_end: float, on_arrival: float, seed:
     try:
         data = datasets.load(name)
     except MissingDataError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     result = stream(Embedder(dim=90), data, start=0.5, seed=seed)
     assert current(result).micro >= at_the_end
     assert arrival(result).micro >= on_arrival

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ripplet import Batch, Embedder, RippletError, load
-from ripplet.rules import ripple
+from ripplevec import Batch, Embedder, RipplevecError, load
+from ripplevec.rules import ripple
 
 SAME_MODEL = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -202,7 +202,7 @@ def test_a_bad_batch_changes_nothing(new: Any, stream: Any, row: Any, place: int
     for change in (model.partial_fit, model.add_edges, model.fit):
         with pytest.raises((ValueError, KeyError)) as error:
             change(edges)
-        assert isinstance(error.value, RippletError)
+        assert isinstance(error.value, RipplevecError)
     assert model.digest() == before
     model.check()
 
@@ -225,7 +225,7 @@ def test_a_removal_of_what_is_not_there_changes_nothing(new: Any, stream: Any, p
         model.partial_fit(
             Batch.of(*map(list, zip(*[(a, b) for a, b, _ in rows], strict=True)), op=[op for *_, op in rows])
         )
-    assert isinstance(error.value, RippletError)
+    assert isinstance(error.value, RipplevecError)
     assert model.digest() == before
     assert "p" not in model
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Batch, Embedder, Op, SpectralView, UnknownVertexError, load
-from ripplet.datasets.synthetic import Drift, drifting_communities
-from ripplet.evaluation import classify
-from ripplet.events import LARGEST_TIME
-from ripplet.forgetting import decay
-from ripplet.rules import ripple
-from ripplet.session import Session
-from ripplet.state.files import write_arrays
+from ripplevec import Batch, Embedder, Op, SpectralView, UnknownVertexError, load
+from ripplevec.datasets.synthetic import Drift, drifting_communities
+from ripplevec.evaluation import classify
+from ripplevec.events import LARGEST_TIME
+from ripplevec.forgetting import decay
+from ripplevec.rules import ripple
+from ripplevec.session import Session
+from ripplevec.state.files import write_arrays
 
 FORGETFUL: dict[str, dict[str, Any]] = {
     "fading": {"half_life": 150.0},
@@ -281,8 +281,8 @@ def test_rule_paper_forgets_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["half_life", "expire_after"])
 def test_shards_forget_nothing(name: str) -> None:
-    pytest.importorskip("ray", reason="needs ripplet[cluster]")
-    from ripplet.cluster import ShardedEmbedder
+    pytest.importorskip("ray", reason="needs ripplevec[cluster]")
+    from ripplevec.cluster import ShardedEmbedder
 
     with pytest.raises(ValueError, match=rf"{name}: expected None on shards"):
         ShardedEmbedder(shards=2, **{name: 1.0})

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from ripplet.datasets.base import SourceFile
+from ripplevec.datasets.base import SourceFile
 
 CONTENT = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -68,6 +68,6 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("RIPPLET_DATA", raising=False)
+    monkeypatch.delenv("RIPPLEVEC_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "ripplet"
+    return tmp_path / "cache" / "ripplevec"

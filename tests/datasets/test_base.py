@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.datasets import Dataset
-from ripplet.datasets.base import SourceFile
-from ripplet.errors import InvalidValueError
+from ripplevec.datasets import Dataset
+from ripplevec.datasets.base import SourceFile
+from ripplevec.errors import InvalidValueError
 
 PAIRS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from ripplet.datasets import citeseer
-from ripplet.datasets.files import MissingDataError
+from ripplevec.datasets import citeseer
+from ripplevec.datasets.files import MissingDataError
 
 
 def test_counts_agree_with_the_published_ones() -> None:
     try:
         dataset = citeseer.load()
     except MissingDataError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     assert (dataset.name, dataset.vertices, len(dataset.edges), dataset.classes) == ("citeseer", 3_312, 4_675 - 124, 6)
     assert (citeseer.INFO.vertices, citeseer.INFO.edges, citeseer.INFO.classes) == (3_312, 4_675 - 124, 6)

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from ripplet.datasets import cora
-from ripplet.datasets.files import MissingDataError
+from ripplevec.datasets import cora
+from ripplevec.datasets.files import MissingDataError
 
 
 def test_counts_agree_with_the_published_ones() -> None:
     try:
         dataset = cora.load()
     except MissingDataError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     assert (dataset.name, dataset.vertices, len(dataset.edges), dataset.classes) == ("cora", 2_708, 5_278, 7)
     assert (cora.INFO.vertices, cora.INFO.edges, cora.INFO.classes) == (2_708, 5_278, 7)

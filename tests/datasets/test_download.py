@@ -7,8 +7,8 @@ from urllib.error import HTTPError
 
 import pytest
 
-from ripplet.datasets.download import ATTEMPTS, checksum, download, is_intact
-from ripplet.errors import FormatError
+from ripplevec.datasets.download import ATTEMPTS, checksum, download, is_intact
+from ripplevec.errors import FormatError
 
 
 @pytest.fixture

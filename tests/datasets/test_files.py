@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from ripplet.datasets.base import SourceFile
-from ripplet.datasets.files import MissingDataError, cache_folder, find, present
+from ripplevec.datasets.base import SourceFile
+from ripplevec.datasets.files import MissingDataError, cache_folder, find, present
 
 
 @pytest.fixture
 def folder(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("RIPPLET_DATA", str(tmp_path))
+    monkeypatch.setenv("RIPPLEVEC_DATA", str(tmp_path))
     return tmp_path
 
 
@@ -46,9 +46,9 @@ def test_other_bytes_do_not_count(site: Any, folder: Path, cache: Path) -> None:
 
 def test_the_cache_is_where_the_user_wants_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "ripplet"
+    assert cache_folder() == tmp_path / "ripplevec"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder() == Path.home() / ".cache" / "ripplet"
+    assert cache_folder() == Path.home() / ".cache" / "ripplevec"
 
 
 def test_offline_the_message_says_what_was_sought_where_and_what_to_do(folder: Path, cache: Path) -> None:
@@ -61,7 +61,7 @@ def test_offline_the_message_says_what_was_sought_where_and_what_to_do(folder: P
         f"edges.txt: {folder / 'edges.txt'} has another sha256, {cache / 'edges.txt'} is not there"
     )
     assert re.search(r"http://127\.0\.0\.1:1/graphs/edges\.txt cannot be downloaded \(.*refused", message)
-    assert message.endswith("put the file into a folder and set RIPPLET_DATA to that folder")
+    assert message.endswith("put the file into a folder and set RIPPLEVEC_DATA to that folder")
 
 
 @pytest.mark.usefixtures("cache")
@@ -73,5 +73,5 @@ def test_an_address_that_has_gone_says_so(site: Any) -> None:
 
 def test_a_cache_that_cannot_be_written_says_so(site: Any, cache: Path) -> None:
     cache.parent.write_text("not a folder")
-    with pytest.raises(MissingDataError, match="RIPPLET_DATA"):
+    with pytest.raises(MissingDataError, match="RIPPLEVEC_DATA"):
         find(site.file())

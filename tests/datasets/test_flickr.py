@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from ripplet.datasets import flickr
-from ripplet.datasets.files import MissingDataError
+from ripplevec.datasets import flickr
+from ripplevec.datasets.files import MissingDataError
 
 
 def test_counts_agree_with_the_published_ones() -> None:
     try:
         dataset = flickr.load()
     except MissingDataError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     assert (dataset.name, dataset.vertices, len(dataset.edges), dataset.classes) == ("flickr", 7_575, 239_738, 9)
     assert (flickr.INFO.vertices, flickr.INFO.edges, flickr.INFO.classes) == (7_575, 239_738, 9)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.io import loadmat
 
-from ripplet import datasets
-from ripplet.errors import InvalidValueError
+from ripplevec import datasets
+from ripplevec.errors import InvalidValueError
 
 
 def test_the_five_are_available_under_their_own_names() -> None:
@@ -19,7 +19,7 @@ def test_load_reads_the_one_asked_for() -> None:
     try:
         dataset = datasets.load("wiki")
     except FileNotFoundError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     assert dataset.name == "wiki"
 
 
@@ -29,7 +29,7 @@ def test_rows_and_self_loops_are_those_of_the_file(name: str) -> None:
     try:
         edges, _ = datasets.fetch(name)
     except FileNotFoundError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     pairs = np.loadtxt(edges, dtype=np.int64)
     distinct = np.unique(np.sort(pairs, axis=1), axis=0)
     assert len(pairs) == info.paper_edges
@@ -43,7 +43,7 @@ def test_matrices_are_symmetric_without_self_loops(name: str) -> None:
     try:
         (path,) = datasets.fetch(name)
     except FileNotFoundError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     network = loadmat(path, variable_names=["Network"])["Network"]
     assert network.nnz == 2 * info.paper_edges == 2 * info.edges
     assert network.diagonal().sum() == info.self_loops == 0

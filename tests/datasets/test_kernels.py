@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.datasets._kernels import attach, copy_ends
+from ripplevec.datasets._kernels import attach, copy_ends
 
 
 def reference(labels: np.ndarray, noise: float, draws: np.ndarray) -> list[list[int]]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.datasets import Dataset, from_files
-from ripplet.errors import FormatError
+from ripplevec.datasets import Dataset, from_files
+from ripplevec.errors import FormatError
 
 
 @pytest.fixture

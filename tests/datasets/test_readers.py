@@ -8,13 +8,13 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
-from ripplet.datasets.base import Info, SourceFile
-from ripplet.datasets.readers import read_matlab, read_text
+from ripplevec.datasets.base import Info, SourceFile
+from ripplevec.datasets.readers import read_matlab, read_text
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("RIPPLET_DATA", str(tmp_path))
+    monkeypatch.setenv("RIPPLEVEC_DATA", str(tmp_path))
     return tmp_path
 
 

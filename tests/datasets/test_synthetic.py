@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.datasets import Dataset
-from ripplet.datasets.synthetic import (
+from ripplevec.datasets import Dataset
+from ripplevec.datasets.synthetic import (
     drifting_communities,
     growing_communities,
     nested_communities,
@@ -18,7 +18,7 @@ from ripplet.datasets.synthetic import (
     purchases,
     rmat,
 )
-from ripplet.errors import InvalidValueError
+from ripplevec.errors import InvalidValueError
 
 
 def share_inside(dataset: Dataset) -> float:

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from ripplet.datasets import wiki
-from ripplet.datasets.files import MissingDataError
+from ripplevec.datasets import wiki
+from ripplevec.datasets.files import MissingDataError
 
 
 def test_counts_agree_with_the_published_ones() -> None:
     try:
         dataset = wiki.load()
     except MissingDataError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     assert (dataset.name, dataset.vertices, len(dataset.edges), dataset.classes) == ("wiki", 2_405, 12_761 - 1_165, 17)
     assert (wiki.INFO.vertices, wiki.INFO.edges, wiki.INFO.classes) == (2_405, 12_761 - 1_165, 17)

@@ -76,8 +76,8 @@ def _files_of_the_command_line() -> None:
 
 
 def _files_of_data_sets() -> None:
-    if not os.environ.get("RIPPLET_DATA"):
-        pytest.skip("the data sets are not here: RIPPLET_DATA names their folder")
+    if not os.environ.get("RIPPLEVEC_DATA"):
+        pytest.skip("the data sets are not here: RIPPLEVEC_DATA names their folder")
     _text("friends.csv.gz", RING)
     _text("labels.tsv", [(f"v{i}", f"class {i % 2}") for i in range(40)], between="\t")
 

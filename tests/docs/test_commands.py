@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import typer
 
-from ripplet.cli.main import app
+from ripplevec.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-COMMAND = r"(?:ripplet|make|python3?) "
+COMMAND = r"(?:ripplevec|make|python3?) "
 
 
 def words(line: str) -> list[list[str]]:
@@ -68,7 +68,7 @@ def check_file(given: list[str]) -> None:
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
 def test_commands_of_blocks_can_be_given(page: str) -> None:
     for name, *given in in_blocks((ROOT / page).read_text()):
-        if name == "ripplet":
+        if name == "ripplevec":
             command, arguments = command_of(given)
             command.make_context(" ".join(given), list(arguments))
         elif name == "make":
@@ -80,7 +80,7 @@ def test_commands_of_blocks_can_be_given(page: str) -> None:
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
 def test_commands_within_sentences_have_these_options(page: str) -> None:
     for name, *given in in_sentences((ROOT / page).read_text()):
-        if name == "ripplet" and given[0].split("|")[0].islower() and "|" not in given[1:2]:
+        if name == "ripplevec" and given[0].split("|")[0].islower() and "|" not in given[1:2]:
             command, arguments = command_of([word.split("|")[0] for word in given])
             options = {
                 option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)

@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTAL
 ONLY_COMPILED = {"docs/scaling.md": "eight shards on a Ray cluster: tests/cluster/on_ray make the same call"}
 ONLY_READ = {  # commands that are checked by test_commands.py, and not run here
     r"pip install|-m venv|^make\b": "sets up environments",
-    r"ripplet (serve|demo|bench|reproduce)\b|--built-in": "takes minutes, or goes on for ever; has tests of its own",
+    r"ripplevec (serve|demo|bench|reproduce)\b|--built-in": "takes minutes, or goes on for ever; has tests of its own",
     r"python (benchmarks|studies|examples)/": "takes minutes; has tests of its own",
     r"text/event-stream": "ends only when the reader does",
     r"--download|\.example\.|example\.org": "reaches beyond this machine",
@@ -136,4 +136,4 @@ def understood(language: str, code: str) -> None:
         assert tomllib.loads(code)
     else:
         assert language in ("", "text"), f"no test knows what to do with a block of {language}"
-        assert not re.search(r"^\s*(ripplet|curl|pip|python|make|import) ", code, re.MULTILINE), "name its language"
+        assert not re.search(r"^\s*(ripplevec|curl|pip|python|make|import) ", code, re.MULTILINE), "name its language"

@@ -14,10 +14,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import ripplet
-from ripplet.cli.main import app
-from ripplet.service.app import create_app
-from ripplet.service.settings import Settings
+import ripplevec
+from ripplevec.cli.main import app
+from ripplevec.service.app import create_app
+from ripplevec.service.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_HAND = "\n".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -51,26 +51,26 @@ def test_every_public_name_is_in_the_reference_and_says_what_it_is_for(site: Pat
 
 
 def test_the_methods_in_the_reference_are_all_there_are(hooks: dict[str, Any]) -> None:
-    public = {name for name in dir(ripplet.Embedder) if not name.startswith("_")}
-    assert {"fit", "nearest", "ids"} <= public == set(hooks["python_reference"].members(ripplet.Embedder))
+    public = {name for name in dir(ripplevec.Embedder) if not name.startswith("_")}
+    assert {"fit", "nearest", "ids"} <= public == set(hooks["python_reference"].members(ripplevec.Embedder))
 
 
 def test_every_package_with_public_names_has_a_page(hooks: dict[str, Any]) -> None:
-    packages = [path.parent for path in (ROOT / "src/ripplet").glob("*/__init__.py") if "__all__" in path.read_text()]
+    packages = [path.parent for path in (ROOT / "src/ripplevec").glob("*/__init__.py") if "__all__" in path.read_text()]
     names = {".".join(path.relative_to(ROOT / "src").parts) for path in packages}
-    others = {name for name in names if not set(import_module(name).__all__) <= set(ripplet.__all__)}
-    assert others == set(hooks["python_reference"].MODULES) - {"ripplet"}
+    others = {name for name in names if not set(import_module(name).__all__) <= set(ripplevec.__all__)}
+    assert others == set(hooks["python_reference"].MODULES) - {"ripplevec"}
 
 
 def test_every_public_name_is_spoken_of_by_hand() -> None:
-    names = [name for name in ripplet.__all__ if not name.startswith("__")]
+    names = [name for name in ripplevec.__all__ if not name.startswith("__")]
     assert [name for name in names if not re.search(rf"\b{name}\b", BY_HAND)] == []
 
 
 def test_every_integration_is_spoken_of_by_hand() -> None:
     """Read as text: what they integrate may not be installed."""
     page, offered = (ROOT / "docs/integrations.md").read_text(), dict[str, list[str]]()
-    for path in (ROOT / "src/ripplet/integrations").glob("[a-z]*.py"):
+    for path in (ROOT / "src/ripplevec/integrations").glob("[a-z]*.py"):
         if path.stem != "whole":  # which the others share
             offered[path.stem] = re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", path.read_text(), re.MULTILINE)
     assert all(offered.values())
@@ -79,13 +79,13 @@ def test_every_integration_is_spoken_of_by_hand() -> None:
 
 def test_every_parameter_is_described() -> None:
     method = (ROOT / "docs/method.md").read_text()
-    missing = [name for name in inspect.signature(ripplet.Embedder).parameters if f"| `{name}` |" not in method]
+    missing = [name for name in inspect.signature(ripplevec.Embedder).parameters if f"| `{name}` |" not in method]
     assert not missing
 
 
 def test_defaults_are_described_as_they_are() -> None:
     method = (ROOT / "docs/method.md").read_text()
-    for name, parameter in inspect.signature(ripplet.Embedder).parameters.items():
+    for name, parameter in inspect.signature(ripplevec.Embedder).parameters.items():
         (shown,) = re.findall(rf"^\| `{name}` \| ([^|]*) \|", method, flags=re.MULTILINE)
         default = "all cores" if name == "threads" else str(parameter.default)
         assert default in shown.replace('"', "").replace("`", ""), name
@@ -94,7 +94,7 @@ def test_defaults_are_described_as_they_are() -> None:
 def test_what_help_says_of_every_command_is_in_the_reference_and_by_hand(site: Path, hooks: dict[str, Any]) -> None:
     page, cli = text(site / "reference/commands.html"), (ROOT / "docs/cli.md").read_text()
     commands = dict(hooks["command_reference"].commands(typer.main.get_command(app)))
-    assert {"ripplet embed", "ripplet state verify"} <= commands.keys()
+    assert {"ripplevec embed", "ripplevec state verify"} <= commands.keys()
     for name in commands:
         shown = CliRunner().invoke(app, [*name.split()[1:], "--help"], env={"COLUMNS": "200"}).output
         options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown)) - {"--help"}
@@ -121,7 +121,7 @@ def test_every_endpoint_is_in_the_reference_and_by_hand(site: Path) -> None:
 
 
 def test_public_names_are_there() -> None:
-    assert [name for name in ripplet.__all__ if getattr(ripplet, name, None) is None] == []
-    assert set(ripplet.__all__) == set(dir(ripplet))
+    assert [name for name in ripplevec.__all__ if getattr(ripplevec, name, None) is None] == []
+    assert set(ripplevec.__all__) == set(dir(ripplevec))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        ripplet.nothing  # noqa: B018
+        ripplevec.nothing  # noqa: B018

@@ -45,7 +45,7 @@ def test_a_page_goes_by_its_heading(site: Path) -> None:
     for folder in ("tutorials", "howto"):
         for page in (DOCS / folder).glob("*.md"):
             (heading,) = re.findall(r"\A(?:<!--.*-->\n)?# (.+)$", page.read_text(), re.MULTILINE)
-            title = re.findall(r"<title>(.*) - Ripplet</title>", (site / folder / f"{page.stem}.html").read_text())
+            title = re.findall(r"<title>(.*) - Ripplevec</title>", (site / folder / f"{page.stem}.html").read_text())
             assert [unescape(name) for name in title] == [heading]
 
 

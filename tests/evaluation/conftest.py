@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.events import Batch, Op
+from ripplevec.events import Batch, Op
 
 
 class NeighbourMean:

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from ripplet.errors import InvalidValueError, MissingExtraError
-from ripplet.evaluation.classification import Classifier, Scores, classify
+from ripplevec.errors import InvalidValueError, MissingExtraError
+from ripplevec.evaluation.classification import Classifier, Scores, classify
 
 LABELS = np.tile([0, 1, 2], 40)
 RNG = np.random.default_rng(0)
@@ -55,5 +55,5 @@ def test_one_class_cannot_be_learnt() -> None:
 
 def test_a_missing_extra_names_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
-    with pytest.raises(MissingExtraError, match=r"ripplet\[eval\]"):
+    with pytest.raises(MissingExtraError, match=r"ripplevec\[eval\]"):
         Classifier.train(SEPARATE, LABELS)

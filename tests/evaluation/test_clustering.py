@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from ripplet.errors import MissingExtraError
-from ripplet.evaluation.clustering import cluster
+from ripplevec.errors import MissingExtraError
+from ripplevec.evaluation.clustering import cluster
 
 LABELS = np.repeat([0, 1, 2], 30)
 RNG = np.random.default_rng(0)
@@ -41,5 +41,5 @@ def test_the_seed_decides_everything() -> None:
 
 def test_a_missing_extra_names_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(MissingExtraError, match=r"ripplet\[eval\]"):
+    with pytest.raises(MissingExtraError, match=r"ripplevec\[eval\]"):
         cluster(np.eye(3), np.arange(3))

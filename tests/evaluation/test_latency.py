@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.evaluation.latency import latency
-from ripplet.evaluation.protocols import stream
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.evaluation.latency import latency
+from ripplevec.evaluation.protocols import stream
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 

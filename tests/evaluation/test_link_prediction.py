@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import roc_auc_score
 
-from ripplet import Embedder
-from ripplet.datasets import Dataset
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation.link_prediction import link_prediction, summary
-from ripplet.evaluation.protocols import Arrivals
+from ripplevec import Embedder
+from ripplevec.datasets import Dataset
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation.link_prediction import link_prediction, summary
+from ripplevec.evaluation.protocols import Arrivals
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.datasets import Dataset
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation.protocols import Arrivals, arrival, checkpoint, current, stream
-from ripplet.events import Op
+from ripplevec.datasets import Dataset
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation.protocols import Arrivals, arrival, checkpoint, current, stream
+from ripplevec.events import Op
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 SPARSE = Dataset.of("sparse", [[0, 1], [2, 1], [5, 0]], [0, 1, 0, 1, 0, 1, 0, 1])

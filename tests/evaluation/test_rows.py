@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplet.evaluation.rows import unit_rows
+from ripplevec.evaluation.rows import unit_rows
 
 
 def test_rows_get_length_one_and_zero_rows_stay_zero() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.evaluation.protocols import stream
-from ripplet.evaluation.stability import AnchorWatch, ageing, anchor_cosines
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.evaluation.protocols import stream
+from ripplevec.evaluation.stability import AnchorWatch, ageing, anchor_cosines
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 

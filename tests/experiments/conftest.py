@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_limits
 
-from ripplet.experiments.kinds import KINDS
-from ripplet.experiments.kinds.base import Kind, Measured, check_share
+from ripplevec.experiments.kinds import KINDS
+from ripplevec.experiments.kinds.base import Kind, Measured, check_share
 
 STUDY = """
 title: A small study

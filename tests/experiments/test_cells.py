@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ripplet.errors import InvalidValueError
-from ripplet.experiments.cells import check, measure
+from ripplevec.errors import InvalidValueError
+from ripplevec.experiments.cells import check, measure
 
 FAKE = {"kind": "fake", "dataset": "cora", "seed": 3, "start": 0.5}
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ripplet.datasets import available
-from ripplet.experiments.forecast import Forecast
-from ripplet.experiments.kinds import KINDS
-from ripplet.experiments.kinds.base import Kind, Measured
-from ripplet.experiments.record import Record, key_of
+from ripplevec.datasets import available
+from ripplevec.experiments.forecast import Forecast
+from ripplevec.experiments.kinds import KINDS
+from ripplevec.experiments.kinds.base import Kind, Measured
+from ripplevec.experiments.record import Record, key_of
 
 EDGES = {name: info.edges for name, info in available().items()}
 
@@ -72,7 +72,7 @@ def test_every_cell_that_is_done_is_learned_from() -> None:
 
 
 def test_the_end_is_on_the_monotonic_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripplet.experiments.forecast.monotonic", lambda: 100.0)
+    monkeypatch.setattr("ripplevec.experiments.forecast.monotonic", lambda: 100.0)
     forecast = Forecast([recorded((cell(), 7.0))])
     forecast.plan([("", cell(seed=1))])
     assert forecast.ends() == 107

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ripplet.experiments import reproduce
-from ripplet.experiments.__main__ import main
-from ripplet.experiments.kinds.base import Measured
-from ripplet.experiments.record import Record
-from ripplet.experiments.spec import load
+from ripplevec.experiments import reproduce
+from ripplevec.experiments.__main__ import main
+from ripplevec.experiments.kinds.base import Measured
+from ripplevec.experiments.record import Record
+from ripplevec.experiments.spec import load
 
 
 def test_a_study_leaves_its_record_and_its_report_in_results(study_file: Path, tmp_path: Path) -> None:
@@ -71,5 +71,5 @@ def test_mistakes_are_one_line(study_file: Path, arguments: list[str], expected:
 
 
 def test_a_study_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"ripplet.experiments: .*nowhere.yaml"):
+    with pytest.raises(SystemExit, match=r"ripplevec.experiments: .*nowhere.yaml"):
         main([str(tmp_path / "nowhere.yaml")])

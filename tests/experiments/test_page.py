@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.experiments.page import page
-from ripplet.experiments.record import Record, environment, key_of
-from ripplet.experiments.report import measured, table
-from ripplet.experiments.spec import Plot, Study
+from ripplevec.experiments.page import page
+from ripplevec.experiments.record import Record, environment, key_of
+from ripplevec.experiments.report import measured, table
+from ripplevec.experiments.spec import Plot, Study
 
 pytestmark = pytest.mark.usefixtures("calls")  # the kind of cell that only counts
 
-LEVELS = {"ripplet": 80.04, "A & B": 80.0, "<last>": 70.0}
+LEVELS = {"ripplevec": 80.04, "A & B": 80.0, "<last>": 70.0}
 
 
 def made(tmp_path: Path, name: str = "quality") -> tuple[Study, Record]:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.experiments import record as records
-from ripplet.experiments.cells import Measured
-from ripplet.experiments.record import Record, environment, key_of
+from ripplevec.errors import FormatError
+from ripplevec.experiments import record as records
+from ripplevec.experiments.cells import Measured
+from ripplevec.experiments.record import Record, environment, key_of
 
 HERE = {"commit": "abc", "machine": {"cpu": "a", "cores": 2}, "versions": {}, "modified": False}
 RESULT = Measured({"score": 1.5}, {"dim": 4})
@@ -59,7 +59,7 @@ def test_another_file_is_not_taken_for_a_record(tmp_path: Path, text: str) -> No
 
 def test_the_environment_says_what_was_run_where() -> None:
     where = environment()
-    assert {"ripplet", "python", "numpy", "numba"} <= where["versions"].keys()
+    assert {"ripplevec", "python", "numpy", "numba"} <= where["versions"].keys()
     assert where["machine"]["cores"] >= 1
     assert where["machine"]["cpu"]
     assert "blas_threads" not in where, "processes beside this one have a number of their own"

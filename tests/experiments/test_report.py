@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ripplet.experiments.record import Record
-from ripplet.experiments.report import report, shown
-from ripplet.experiments.run import run, waiting
-from ripplet.experiments.spec import Plot, load
+from ripplevec.experiments.record import Record
+from ripplevec.experiments.report import report, shown
+from ripplevec.experiments.run import run, waiting
+from ripplevec.experiments.spec import Plot, load
 
 
 def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path, tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ripplet.experiments import reproduce
-from ripplet.experiments.forecast import Forecast
-from ripplet.experiments.kinds import KINDS
-from ripplet.experiments.kinds.base import Kind, Measured
-from ripplet.experiments.reproduce import Choice, Outcome, Plan, carry_out, carry_out_all, data_needed
+from ripplevec.experiments import reproduce
+from ripplevec.experiments.forecast import Forecast
+from ripplevec.experiments.kinds import KINDS
+from ripplevec.experiments.kinds.base import Kind, Measured
+from ripplevec.experiments.reproduce import Choice, Outcome, Plan, carry_out, carry_out_all, data_needed
 
 GRID = """
 title: Settings
@@ -26,7 +26,7 @@ datasets: [cora]
 seeds: [0, 1]
 parameters: {kind: counted, dim: 90}
 settings:
-  ripplet: {method: ripplet}
+  ripplevec: {method: ripplevec}
   rule paper: {method: paper}
   DeepWalk: {method: deepwalk, window: 7}
   NetMF: {method: netmf, window: 6}
@@ -35,14 +35,14 @@ settings:
 figures: {current_micro@50: Micro-F1}
 plots:
   micro: {kind: shares, figure: current_micro, title: Micro-F1}
-quick: {datasets: [cora], seeds: [0], settings: [ripplet]}
+quick: {datasets: [cora], seeds: [0], settings: [ripplevec]}
 """
 TIME = """
 title: Seconds
 datasets: [cora]
 seeds: [0]
 parameters: {kind: counted}
-figures: {ripplet_times_faster: Times faster}
+figures: {ripplevec_times_faster: Times faster}
 """
 
 
@@ -54,7 +54,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def run(own: dict[str, Any]) -> Measured:
         seen.append(own)
         score = float(own.get("window", 20) + own.get("dim", 0) / 10 + own["seed"])
-        return Measured({"validation_micro": score, "current_micro@50": score, "ripplet_times_faster": 4.0}, {})
+        return Measured({"validation_micro": score, "current_micro@50": score, "ripplevec_times_faster": 4.0}, {})
 
     monkeypatch.setitem(KINDS, "counted", Kind(lambda own: None, run))
     return seen
@@ -104,7 +104,7 @@ def tuned(plan: Plan) -> list[dict[str, Any]]:
 
 
 def test_the_studies_lie_in_the_package_or_beside_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = tmp_path / "src" / "ripplet"
+    source = tmp_path / "src" / "ripplevec"
     source.mkdir(parents=True)
     monkeypatch.setattr(reproduce, "SOURCE", source)
     assert reproduce.studies_folder() == tmp_path / "studies"

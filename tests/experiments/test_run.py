@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ripplet.errors import InvalidValueError, RippletError
-from ripplet.experiments.kinds import KINDS
-from ripplet.experiments.kinds.base import Kind, Measured
-from ripplet.experiments.record import Record
-from ripplet.experiments.run import _one_thread_each, _pool, _results, run, waiting
-from ripplet.experiments.spec import Study, load
+from ripplevec.errors import InvalidValueError, RipplevecError
+from ripplevec.experiments.kinds import KINDS
+from ripplevec.experiments.kinds.base import Kind, Measured
+from ripplevec.experiments.record import Record
+from ripplevec.experiments.run import _one_thread_each, _pool, _results, run, waiting
+from ripplevec.experiments.spec import Study, load
 
 Calls = list[dict[str, Any]]
 
@@ -55,7 +55,7 @@ def test_where_it_runs_is_found_out_once_before_the_first_cell(
     study: Study, record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    monkeypatch.setattr("ripplet.experiments.run.environment", lambda: asked.append(len(calls)) or {})
+    monkeypatch.setattr("ripplevec.experiments.run.environment", lambda: asked.append(len(calls)) or {})
     run(waiting(study, record), record)
     run(waiting(study, record), record)
     assert asked == [0], "and not at all where nothing is to be run"
@@ -163,8 +163,8 @@ def test_what_ran_beside_a_cell_that_fails_is_kept(record: Record) -> None:
 
 
 def test_a_process_that_is_ended_from_outside_is_one_line_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripplet.experiments.run._timed", os._exit)  # what it is given is its exit status
-    with pytest.raises(RippletError, match=r"run the same again with less than --jobs 2"):
+    monkeypatch.setattr("ripplevec.experiments.run._timed", os._exit)  # what it is given is its exit status
+    with pytest.raises(RipplevecError, match=r"run the same again with less than --jobs 2"):
         list(_results([("one", 1), ("two", 1)], jobs=2))  # type: ignore[list-item]
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.experiments.kinds.base import Measured
-from ripplet.experiments.record import Record
-from ripplet.experiments.spec import Plot, load, matches
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.experiments.kinds.base import Measured
+from ripplevec.experiments.record import Record
+from ripplevec.experiments.spec import Plot, load, matches
 
 STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ripplet.experiments.kinds import KINDS
-from ripplet.experiments.kinds.base import Kind, Measured
-from ripplet.experiments.reproduce import Choice, Plan, carry_out
-from ripplet.experiments.summary import summary
+from ripplevec.experiments.kinds import KINDS
+from ripplevec.experiments.kinds.base import Kind, Measured
+from ripplevec.experiments.reproduce import Choice, Plan, carry_out
+from ripplevec.experiments.summary import summary
 
 CLASSIFICATION = """
 title: Scores
@@ -16,7 +16,7 @@ datasets: [cora]
 seeds: [0, 1]
 parameters: {kind: told}
 settings:
-  ripplet: {method: ripplet, score: 80}
+  ripplevec: {method: ripplevec, score: 80}
   rule paper: {method: paper, score: 99}
   DeepWalk: {method: deepwalk, score: 70}
   NetMF: {method: netmf, score: 75}
@@ -32,7 +32,7 @@ datasets: [cora, wiki]
 seeds: [0]
 parameters: {kind: told, score: 4}
 settings: {one thread: {}, all threads: {score: 5}}
-figures: {ripplet_times_faster: Times faster}
+figures: {ripplevec_times_faster: Times faster}
 """
 
 
@@ -40,10 +40,10 @@ figures: {ripplet_times_faster: Times faster}
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     def run(own: dict[str, Any]) -> Measured:
         value = own["score"] + own["seed"]
-        return Measured({"current_micro@50": value, "ripplet_times_faster": value}, {})
+        return Measured({"current_micro@50": value, "ripplevec_times_faster": value}, {})
 
     monkeypatch.setitem(KINDS, "told", Kind(lambda own: None, run))
-    monkeypatch.setattr("ripplet.experiments.run.check_chosen", lambda own: None)
+    monkeypatch.setattr("ripplevec.experiments.run.check_chosen", lambda own: None)
     for name, text in {"classification": CLASSIFICATION, "time": TIME}.items():
         (tmp_path / f"{name}.yaml").write_text(text)
     return Plan(tmp_path / "results", folder=tmp_path)
@@ -55,7 +55,7 @@ def test_ours_stands_beside_the_best_of_each_group_over_the_seeds_that_both_have
         carry_out(study, plan.results, Choice())
     assert summary(plan) == {
         "cora": {
-            "ripplet": {"setting": "ripplet", "micro_f1": 80.5, "ours_above": 0.0},
+            "ripplevec": {"setting": "ripplevec", "micro_f1": 80.5, "ours_above": 0.0},
             "paper_setting": {"setting": "NetMF", "micro_f1": 75.5, "ours_above": 5.0},
             "tuned": {"setting": "DeepWalk, tuned", "micro_f1": 78.25, "ours_above": 1.75},  # on its seed
             "streaming": {"setting": "neighbour mean", "micro_f1": 60.5, "ours_above": 20.0},
@@ -70,5 +70,5 @@ def test_without_ours_the_best_is_the_highest(plan: Plan) -> None:
     for method in ("deepwalk", "netmf"):
         carry_out(study, plan.results, Choice(only={"method": method}))
     line = summary(plan)["cora"]
-    assert line["ripplet"] is None
+    assert line["ripplevec"] is None
     assert line["paper_setting"] == {"setting": "NetMF", "micro_f1": 75.5, "ours_above": None}

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ripplet.errors import InvalidValueError
-from ripplet.experiments.kinds.base import Measured
-from ripplet.experiments.record import Record
-from ripplet.experiments.tuned import Choices, check_chosen
+from ripplevec.errors import InvalidValueError
+from ripplevec.experiments.kinds.base import Measured
+from ripplevec.experiments.record import Record
+from ripplevec.experiments.tuned import Choices, check_chosen
 
 TRIED = {"kind": "validation", "dataset": "cora", "seed": 0, "start": 0.5, "method": "deepwalk", "dim": 90}
 WANTED = {"kind": "shares", "dataset": "cora", "seed": 3, "method": "deepwalk", "dim": 8, "tuned_by": "grid"}

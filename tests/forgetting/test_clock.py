@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplet.forgetting.clock import Clock
+from ripplevec.forgetting.clock import Clock
 
 NONE = np.nan
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.forgetting.decay import HEIGHT, LOWEST, Decay
-from ripplet.graph.adjacency import Adjacency
-from ripplet.graph.scale import FAINTEST
+from ripplevec.forgetting.decay import HEIGHT, LOWEST, Decay
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.scale import FAINTEST
 
 ALL = np.ones(3, bool)
 

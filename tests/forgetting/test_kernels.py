@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.forgetting import _kernels as kernels
-from ripplet.forgetting._kernels import ADD, EDGES, LATEST, NOBODY, WAITING, Held
+from ripplevec.forgetting import _kernels as kernels
+from ripplevec.forgetting._kernels import ADD, EDGES, LATEST, NOBODY, WAITING, Held
 
 LINES = 32
 operation = st.tuples(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet import Batch, Embedder, Op, UnknownEdgeError
+from ripplevec import Batch, Embedder, Op, UnknownEdgeError
 
 HALF_LIFE, EXPIRE_AFTER = 4.0, 7.5
 row = st.tuples(

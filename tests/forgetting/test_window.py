@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.forgetting.window import AT_ONCE, SMALLEST, Window
+from ripplevec.errors import FormatError
+from ripplevec.forgetting.window import AT_ONCE, SMALLEST, Window
 
 
 def noted(window: Window, pairs: np.ndarray, times: np.ndarray) -> Window:

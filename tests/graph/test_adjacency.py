@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplet.errors import FormatError, InvalidValueError, RippletError
-from ripplet.graph import _block_kernels as blocks
-from ripplet.graph import _kernels as kernels
-from ripplet.graph.adjacency import MAX_ROWS, Adjacency, grown
-from ripplet.intrinsics import LINE
+from ripplevec.errors import FormatError, InvalidValueError, RipplevecError
+from ripplevec.graph import _block_kernels as blocks
+from ripplevec.graph import _kernels as kernels
+from ripplevec.graph.adjacency import MAX_ROWS, Adjacency, grown
+from ripplevec.intrinsics import LINE
 
 ROWS = 7
 ADD, REMOVE, REMOVE_VERTEX = 0, 1, 2
@@ -322,7 +322,7 @@ def test_damage_is_noticed(damage: Callable[[Adjacency], None], said: str) -> No
     add(adjacency, np.array([[0, 1], [0, 2], [1, 2], [3, 4]]))
     adjacency.check()
     damage(adjacency)
-    with pytest.raises(RippletError, match=said):
+    with pytest.raises(RipplevecError, match=said):
         adjacency.check()
 
 
@@ -331,7 +331,7 @@ def test_damage_to_in_strengths_is_noticed() -> None:
     add(adjacency, np.array([[0, 1], [2, 1]]))
     adjacency.check()
     adjacency.links.in_strength[1] = 1.0
-    with pytest.raises(RippletError, match="incoming"):
+    with pytest.raises(RipplevecError, match="incoming"):
         adjacency.check()
 
 
@@ -347,7 +347,7 @@ def test_a_packed_adjacency_that_contradicts_itself_is_refused() -> None:
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="duplicates: expected one of 'add', 'ignore', 'replace', got 'sum'"):
         Adjacency(duplicates="sum")
-    with pytest.raises(RippletError, match="at most 2,147,483,647 vertices"):
+    with pytest.raises(RipplevecError, match="at most 2,147,483,647 vertices"):
         Adjacency().ensure_rows(MAX_ROWS + 1)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet.graph import _block_kernels as blocks
-from ripplet.graph._block_kernels import INDEX_TOP, INDICES, TOP
-from ripplet.graph.adjacency import Adjacency
+from ripplevec.graph import _block_kernels as blocks
+from ripplevec.graph._block_kernels import INDEX_TOP, INDICES, TOP
+from ripplevec.graph.adjacency import Adjacency
 
 Arena = tuple[NDArray[np.int64], int, int, NDArray[np.int32]]
 

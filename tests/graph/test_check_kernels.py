@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ripplet.graph import _check_kernels as kernels
-from ripplet.graph._check_kernels import Part, SavedEdges
-from ripplet.graph.adjacency import Adjacency
+from ripplevec.graph import _check_kernels as kernels
+from ripplevec.graph._check_kernels import Part, SavedEdges
+from ripplevec.graph.adjacency import Adjacency
 
 KEY = np.uint64(0x1234_5678_9ABC_DEF0)
 

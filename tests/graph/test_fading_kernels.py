@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.graph.adjacency import Adjacency
-from ripplet.graph.scale import FAINTEST
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.scale import FAINTEST
 
 ROWS = 7
 edges = st.lists(

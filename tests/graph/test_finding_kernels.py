@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplet.graph import _finding_kernels as finding
-from ripplet.graph.adjacency import Adjacency
+from ripplevec.graph import _finding_kernels as finding
+from ripplevec.graph.adjacency import Adjacency
 
 ROWS = 6
 PAIRS = [(0, v) for v in range(1, ROWS)] + [(4, 2)]

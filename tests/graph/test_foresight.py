@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.embedder import Embedder
-from ripplet.events import Batch, Op
+from ripplevec.embedder import Embedder
+from ripplevec.events import Batch, Op
 
 EDGES = [(i, (i * k + 1) % 20) for i in range(20) for k in (1, 3) if i != (i * k + 1) % 20]
 
@@ -17,7 +17,7 @@ def engine(**parameters: Any) -> Any:
     return Embedder(dim=3, threads=1, **parameters).fit(EDGES).engine
 
 
-@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.sampled_from([Op.ADD, Op.VERTEX])), max_size=12),
     st.lists(st.integers(0, 19), max_size=3, unique=True),

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplet.errors import RippletError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
-from ripplet.events import Batch, Id, Op
-from ripplet.graph.graph import Delta, Graph, joined
+from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
+from ripplevec.events import Batch, Id, Op
+from ripplevec.graph.graph import Delta, Graph, joined
 
-pytestmark = pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 
 NAMES: list[Id] = [1, "1", "ä", 2**70, -3, "a", ""]
 names = st.sampled_from(NAMES)
@@ -222,7 +222,7 @@ def test_operations_are_done_in_the_order_given() -> None:
 )
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_a_removal_of_what_is_not_there_refuses_the_whole_batch(
-    rows: list[Operation], error: type[RippletError], named: str, one_by_one: bool
+    rows: list[Operation], error: type[RipplevecError], named: str, one_by_one: bool
 ) -> None:
     graph = grown_by(edges(("a", "b"), ("b", "c")))
     before = graph.state()
@@ -358,8 +358,8 @@ def test_a_large_batch_is_the_same_as_its_parts() -> None:
 def test_names_that_do_not_match_rows_are_noticed() -> None:
     graph = grown_by(edges(("a", "b"), ("b", "c")))
     graph.arrival[graph.ids.find_one("c")] = -1
-    with pytest.raises(RippletError, match="do not match"):
+    with pytest.raises(RipplevecError, match="do not match"):
         graph.check()
     graph.ids.remove(graph.ids.find(["c"]))
-    with pytest.raises(RippletError, match="free row has edges"):
+    with pytest.raises(RipplevecError, match="free row has edges"):
         graph.check()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplet.graph import _hub_kernels as kernels
-from ripplet.graph._block_kernels import HUB, NO_INDEX
-from ripplet.graph.adjacency import Adjacency
+from ripplevec.graph import _hub_kernels as kernels
+from ripplevec.graph._block_kernels import HUB, NO_INDEX
+from ripplevec.graph.adjacency import Adjacency
 
 
 def star(leaves: NDArray[np.int64]) -> Adjacency:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplet.graph import _id_kernels as kernels
-from ripplet.graph._id_kernels import EMPTY, FREE, HEAD, INTEGER, LIVE, ROWS, USED, Names, Table
+from ripplevec.graph import _id_kernels as kernels
+from ripplevec.graph._id_kernels import EMPTY, FREE, HEAD, INTEGER, LIVE, ROWS, USED, Names, Table
 
 MASK = 2**64 - 1
 NO_BYTES = np.frombuffer(b"", np.uint8)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.events import Id, as_list, id_column
-from ripplet.graph.ids import Ids
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.events import Id, as_list, id_column
+from ripplevec.graph.ids import Ids
 
 EDGE_CASES: list[Id] = [
     1, "1", 0, "", -1, "\0", "a\0", "\0a", 2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 2**64, 2**70, -(2**70),

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.graph import _block_kernels as blocks
-from ripplet.graph import _finding_kernels as finding
-from ripplet.graph import _kernels as kernels
-from ripplet.graph._block_kernels import EDGES, LOOPS, NO_ROOM, TOP, Links
-from ripplet.graph._kernels import ADD, IGNORE, REMOVE, REPLACE, SUM
+from ripplevec.graph import _block_kernels as blocks
+from ripplevec.graph import _finding_kernels as finding
+from ripplevec.graph import _kernels as kernels
+from ripplevec.graph._block_kernels import EDGES, LOOPS, NO_ROOM, TOP, Links
+from ripplevec.graph._kernels import ADD, IGNORE, REMOVE, REPLACE, SUM
 
 ROWS = 6
 edges = st.lists(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet import Batch, Op, RippletError, UnknownEdgeError, UnknownVertexError
-from ripplet.events import Id, as_list
-from ripplet.graph.graph import Graph
-from ripplet.graph.rehearsal import Admission, Rehearsal, check_batch
+from ripplevec import Batch, Op, RipplevecError, UnknownEdgeError, UnknownVertexError
+from ripplevec.events import Id, as_list
+from ripplevec.graph.graph import Graph
+from ripplevec.graph.rehearsal import Admission, Rehearsal, check_batch
 
 NAMES = st.sampled_from([0, 1, 2, "a", 10**30])
 ROWS = st.lists(st.tuples(NAMES, NAMES, st.sampled_from(list(Op))), max_size=5)
@@ -20,10 +20,10 @@ def batch(rows: list[tuple[Any, Any, Op]]) -> Batch:
     return Batch.of(*([row[column] for row in rows] for column in (0, 1)), op=[row[2] for row in rows])
 
 
-def apply(graph: Graph, one: Batch) -> RippletError | None:
+def apply(graph: Graph, one: Batch) -> RipplevecError | None:
     try:
         list(graph.apply(one))
-    except RippletError as error:
+    except RipplevecError as error:
         return error
     return None
 
@@ -38,7 +38,7 @@ def test_a_batch_is_admitted_if_it_can_be_applied_after_the_others(batches: Any,
         try:
             admission.admit(batch(rows))
             refusal = None
-        except RippletError as error:
+        except RipplevecError as error:
             refusal = error
         assert type(refusal) is type(apply(live, batch(rows)))
     assert (len(still), still.adjacency.edges) == (4, 2)
@@ -140,7 +140,7 @@ def test_a_graph_that_lies_elsewhere_is_told_beforehand_what_it_will_be_asked(ba
 def test_a_batch_is_refused_in_the_same_words_wherever_the_graph_lies(rows: Any) -> None:
     graph = Graph()
     list(graph.apply(Batch.of([0, "a"], [1, 2])))
-    with pytest.raises(RippletError) as here:
+    with pytest.raises(RipplevecError) as here:
         list(graph.apply(batch(rows)))
     with pytest.raises(type(here.value)) as there:
         check_batch(Elsewhere(graph), batch(rows))

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplet.graph.adjacency import Adjacency
-from ripplet.graph.scale import Scale
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.scale import Scale
 
 
 def a_path() -> Adjacency:

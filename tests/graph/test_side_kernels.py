@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.graph._side_kernels import two_sided
-from ripplet.graph.adjacency import Adjacency
+from ripplevec.graph._side_kernels import two_sided
+from ripplevec.graph.adjacency import Adjacency
 
 EDGES = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda pair: pair[0] != pair[1]), max_size=18)
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.events import Batch, Op
-from ripplet.graph.graph import Graph
-from ripplet.influence import _kernels as kernels
-from ripplet.influence.cascade import UNTIL_NOBODY_NEW, Cascade
+from ripplevec.events import Batch, Op
+from ripplevec.graph.graph import Graph
+from ripplevec.influence import _kernels as kernels
+from ripplevec.influence.cascade import UNTIL_NOBODY_NEW, Cascade
 
 Edges = list[tuple[int, int, float]]
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplet.influence._kernels import key_of
-from ripplet.influence.draws import draw_key
+from ripplevec.influence._kernels import key_of
+from ripplevec.influence.draws import draw_key
 
 
 def test_keys_are_of_one_type_whatever_their_size() -> None:

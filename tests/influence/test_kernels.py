@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplet.graph.adjacency import Adjacency
-from ripplet.influence import _kernels as kernels
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.influence import _kernels as kernels
 
 MASK = 2**64 - 1
 words = st.integers(0, MASK)

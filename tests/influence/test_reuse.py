@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.errors import InvalidValueError
-from ripplet.events import Batch, Op
-from ripplet.graph.graph import Graph
-from ripplet.influence.cascade import Cascade
-from ripplet.influence.reuse import ReusedCascade
+from ripplevec.errors import InvalidValueError
+from ripplevec.events import Batch, Op
+from ripplevec.graph.graph import Graph
+from ripplevec.influence.cascade import Cascade
+from ripplevec.influence.reuse import ReusedCascade
 
 SEED = 3
 

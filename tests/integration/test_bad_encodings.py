@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripplet.cli import bench_record
-from ripplet.datasets.own import from_files
-from ripplet.errors import FormatError
-from ripplet.experiments import spec
-from ripplet.io.connect import stream_from
-from ripplet.io.edges import open_edges
-from ripplet.service.security import Tokens
+from ripplevec.cli import bench_record
+from ripplevec.datasets.own import from_files
+from ripplevec.errors import FormatError
+from ripplevec.experiments import spec
+from ripplevec.io.connect import stream_from
+from ripplevec.io.edges import open_edges
+from ripplevec.service.security import Tokens
 
 
 def streamed(path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 FUZZ = Path(__file__).resolve().parents[2] / "benchmarks" / "file_fuzz.py"
-CASES = os.environ.get("RIPPLET_FUZZ_CASES", "200")
+CASES = os.environ.get("RIPPLEVEC_FUZZ_CASES", "200")
 
 
 def test_open_of_damaged_files_tells_or_refuses(tmp_path: Path) -> None:

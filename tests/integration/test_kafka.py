@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ripplet.changes import Changes
-from ripplet.errors import FormatError
-from ripplet.events import as_list, id_column
-from ripplet.io.arrow import stream_bytes
-from ripplet.io.backoff import UnreachableError
-from ripplet.io.change_messages import change_message
-from ripplet.io.kafka import KafkaSource
-from ripplet.io.kafka_sinks import KafkaDeadLetters, KafkaSink
-from ripplet.io.stream import Poison
+from ripplevec.changes import Changes
+from ripplevec.errors import FormatError
+from ripplevec.events import as_list, id_column
+from ripplevec.io.arrow import stream_bytes
+from ripplevec.io.backoff import UnreachableError
+from ripplevec.io.change_messages import change_message
+from ripplevec.io.kafka import KafkaSource
+from ripplevec.io.kafka_sinks import KafkaDeadLetters, KafkaSink
+from ripplevec.io.stream import Poison
 
-kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplet[kafka]'")
+kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
 
 PARTITIONS = 4
 COUNTER = itertools.count()

@@ -9,15 +9,15 @@ import lancedb
 import numpy as np
 import pytest
 
-from ripplet import Session
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.io import sink_to, stream_from
+from ripplevec import Session
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.io import sink_to, stream_from
 
 FEED = """
 import os, signal, sys
-from ripplet import Session
-from ripplet.io import sink_to, stream_from
-from ripplet.io.lance_sink import LanceSink
+from ripplevec import Session
+from ripplevec.io import sink_to, stream_from
+from ripplevec.io.lance_sink import LanceSink
 
 place, moment, flushes = sys.argv[1], sys.argv[2], int(sys.argv[3])
 write, left = getattr(LanceSink, moment), flushes

@@ -30,7 +30,7 @@ def test_the_example_serves_a_page_and_a_graph_that_grows(tmp_path: Path) -> Non
         assert any(address in process.stdout.readline() for _ in range(5))
         sizes = set()
         with httpx.Client(base_url=address, timeout=60) as http:
-            assert "Ripplet" in http.get("/").text
+            assert "Ripplevec" in http.get("/").text
             deadline = time.monotonic() + 120
             while len(sizes) < 5 and time.monotonic() < deadline:
                 answer = http.get("/v1/map").json()
@@ -43,4 +43,4 @@ def test_the_example_serves_a_page_and_a_graph_that_grows(tmp_path: Path) -> Non
         process.stdout.close()
         process.wait(60)
     assert process.returncode == 0
-    assert not list(tmp_path.glob("ripplet-live-*")), "nothing is left behind"
+    assert not list(tmp_path.glob("ripplevec-live-*")), "nothing is left behind"

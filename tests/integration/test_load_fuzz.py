@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 FUZZ = Path(__file__).resolve().parents[2] / "benchmarks" / "load_fuzz.py"
-CASES = os.environ.get("RIPPLET_FUZZ_CASES", "300")
+CASES = os.environ.get("RIPPLEVEC_FUZZ_CASES", "300")
 
 
 def test_load_of_tampered_models_refuses_or_works(tmp_path: Path) -> None:

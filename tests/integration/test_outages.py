@@ -13,15 +13,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.io import kafka
-from ripplet.io.backoff import UnreachableError
-from ripplet.io.change_messages import change_message
-from ripplet.io.kafka import KafkaSource
-from ripplet.io.kafka_sinks import KafkaSink
-from ripplet.io.redis_sinks import RedisSink
-from ripplet.io.redis_streams import RedisSource
-from ripplet.session import Session
+from ripplevec.errors import FormatError
+from ripplevec.io import kafka
+from ripplevec.io.backoff import UnreachableError
+from ripplevec.io.change_messages import change_message
+from ripplevec.io.kafka import KafkaSource
+from ripplevec.io.kafka_sinks import KafkaSink
+from ripplevec.io.redis_sinks import RedisSink
+from ripplevec.io.redis_streams import RedisSource
+from ripplevec.session import Session
 
 PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 SIZE, BATCHES = 4, 24
@@ -39,7 +39,7 @@ sys.stdin.read()
 
 
 def still_closing():
-    return "ripplet-kafka-close" in {thread.name for thread in threading.enumerate()}
+    return "ripplevec-kafka-close" in {thread.name for thread in threading.enumerate()}
 
 
 def edges(first, last):
@@ -52,7 +52,7 @@ class KafkaAway:
     noticed = "REQTMOUT"
 
     def __init__(self):
-        self.kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplet[kafka]'")
+        self.kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
         command = [sys.executable, "-c", CLUSTER]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.servers = self._process.stdout.readline().strip()
@@ -136,7 +136,7 @@ def broker(request, monkeypatch):
         away = KafkaAway()
     else:
         server = request.getfixturevalue("redis_server")
-        monkeypatch.setattr("ripplet.io.redis_client.ANSWER", 0.5)
+        monkeypatch.setattr("ripplevec.io.redis_client.ANSWER", 0.5)
         ways = (server.pause, server.resume) if "hangs" in request.param else (server.stop, server.start)
         away = RedisAway(server, *ways)
     with closing(away):

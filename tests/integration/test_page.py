@@ -13,12 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
-from ripplet.events import as_list
-from ripplet.io.regroup import part
-from ripplet.replay.growing import growing
-from ripplet.service.security import Tokens
-from ripplet.service.server import Server
-from ripplet.service.settings import Settings
+from ripplevec.events import as_list
+from ripplevec.io.regroup import part
+from ripplevec.replay.growing import growing
+from ripplevec.service.security import Tokens
+from ripplevec.service.server import Server
+from ripplevec.service.settings import Settings
 
 playwright = pytest.importorskip("playwright.sync_api", reason="not installed: pip install playwright")
 playwright.expect.set_options(timeout=120_000)  # milliseconds; a busy machine is slow
@@ -224,7 +224,7 @@ def test_ids_and_labels_are_shown_as_they_are(visit: Callable[..., Any], live: L
     page.locator("#arrived button").click()
     shows(page, "#chosen-id", NASTY)
     assert page.locator("main img, main b").count() == 0
-    assert page.title() == "Ripplet, live"
+    assert page.title() == "Ripplevec, live"
 
 
 def test_colours_can_be_chosen(visit: Callable[..., Any]) -> None:

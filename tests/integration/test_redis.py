@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ripplet.changes import Changes
-from ripplet.errors import FormatError
-from ripplet.events import as_list, id_column
-from ripplet.io.arrow import stream_bytes
-from ripplet.io.backoff import UnreachableError
-from ripplet.io.change_messages import change_message
-from ripplet.io.redis_sinks import RedisDeadLetters, RedisSink
-from ripplet.io.redis_streams import RedisSource
-from ripplet.io.stream import Poison
+from ripplevec.changes import Changes
+from ripplevec.errors import FormatError
+from ripplevec.events import as_list, id_column
+from ripplevec.io.arrow import stream_bytes
+from ripplevec.io.backoff import UnreachableError
+from ripplevec.io.change_messages import change_message
+from ripplevec.io.redis_sinks import RedisDeadLetters, RedisSink
+from ripplevec.io.redis_streams import RedisSource
+from ripplevec.io.stream import Poison
 
-redis = pytest.importorskip("redis", reason="the Python package is not installed: pip install 'ripplet[redis]'")
+redis = pytest.importorskip("redis", reason="the Python package is not installed: pip install 'ripplevec[redis]'")
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def numbers(*reads):
 
 def leave_for_long(client, source):
     """Have everything that is pending look as if nobody had touched it for an hour, and the source look at it now."""
-    for entry in client.xpending_range("edges", "ripplet", "-", "+", 1000):
-        client.xclaim("edges", "ripplet", entry["consumer"], 0, [entry["message_id"]], idle=3_600_000, justid=True)
+    for entry in client.xpending_range("edges", "ripplevec", "-", "+", 1000):
+        client.xclaim("edges", "ripplevec", entry["consumer"], 0, [entry["message_id"]], idle=3_600_000, justid=True)
     source._next_claim = 0.0
 
 
@@ -64,7 +64,7 @@ def drain(source, acknowledge=True):
 
 
 def pending(client):
-    return client.xpending("edges", "ripplet")["pending"]
+    return client.xpending("edges", "ripplevec")["pending"]
 
 
 def test_reads_of_one_size_from_any_position(redis_client, begun):
@@ -94,7 +94,7 @@ def test_a_crash_before_the_durable_point_and_one_before_the_acknowledgement(red
     source = begun()
     durable, lost = source.read(0), source.read(0)  # neither is acknowledged, one is in our journal
     assert numbers(lost) == [4, 5, 6, 7]
-    again = begun(durable.position, consumer="ripplet")
+    again = begun(durable.position, consumer="ripplevec")
     assert pending(redis_client) == 4  # what is in the journal has been acknowledged
     assert [numbers(read) for read in drain(again)] == [[4, 5, 6, 7], [8, 9, 10, 11]]
     assert pending(redis_client) == 0
@@ -124,8 +124,8 @@ def test_waiting_for_entries(redis_client, begun):
 
 def test_what_a_dead_consumer_took_is_taken_over_in_order(redis_client, begun):
     fill(redis_client, 0, 6)
-    redis_client.xgroup_create("edges", "ripplet", 0)
-    redis_client.xreadgroup("ripplet", "dead", {"edges": ">"}, count=3)
+    redis_client.xgroup_create("edges", "ripplevec", 0)
+    redis_client.xreadgroup("ripplevec", "dead", {"edges": ">"}, count=3)
     assert numbers(*drain(begun())) == list(range(6))
     assert pending(redis_client) == 0
 
@@ -133,7 +133,7 @@ def test_what_a_dead_consumer_took_is_taken_over_in_order(redis_client, begun):
 def test_what_another_consumer_left_is_claimed_and_applied_once(redis_client, begun):
     source = begun()
     fill(redis_client, 0, 3)
-    redis_client.xreadgroup("ripplet", "other", {"edges": ">"}, count=2)
+    redis_client.xreadgroup("ripplevec", "other", {"edges": ">"}, count=2)
     redis_client.xdel("edges", redis_client.xrange("edges")[0][0])
     before = source.read(0)
     assert numbers(before) == [2]
@@ -160,7 +160,7 @@ def test_what_another_consumer_left_is_claimed_and_applied_once(redis_client, be
 def test_what_was_claimed_ahead_is_not_delivered_again(redis_client, begun):
     source = begun()
     fill(redis_client, 0, 2)
-    redis_client.xreadgroup("ripplet", "other", {"edges": ">"}, count=2)
+    redis_client.xreadgroup("ripplevec", "other", {"edges": ">"}, count=2)
     leave_for_long(redis_client, source)
     claimed = source.read(0)
     assert (numbers(claimed), claimed.position["last"]) == ([0, 1], "0-0")
@@ -308,7 +308,7 @@ def test_a_stream_of_bounded_length(redis_server, redis_client):
 
 
 def test_much_is_sent_without_a_flush(redis_server, redis_client, monkeypatch):
-    monkeypatch.setattr("ripplet.io.redis_sinks.WAITING_BYTES", 100)
+    monkeypatch.setattr("ripplevec.io.redis_sinks.WAITING_BYTES", 100)
     sink = RedisSink(redis_server.url, stream="changes")
     sink.write(changed(1, 20))
     assert redis_client.xlen("changes") == 1

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ripplet.cli import main
-from ripplet.events import as_list
-from ripplet.io.connect import stream_from
-from ripplet.io.stream import EventSource
-from ripplet.replay.growing import growing
+from ripplevec.cli import main
+from ripplevec.events import as_list
+from ripplevec.io.connect import stream_from
+from ripplevec.io.stream import EventSource
+from ripplevec.replay.growing import growing
 
 VERTICES, EVENTS = 80, 120
 
@@ -50,7 +50,7 @@ def test_into_redis(redis_server: object, redis_client: object) -> None:
 
 
 def test_into_kafka(kafka_servers: str) -> None:
-    pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplet[kafka]'")
+    pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
     address = f"kafka://{kafka_servers}/replayed"
     replay(address)
     came, went = received(stream_from(address)), played()
@@ -61,7 +61,7 @@ def test_into_kafka(kafka_servers: str) -> None:
 
 
 def test_a_redis_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    pytest.importorskip("redis", reason="not installed: pip install 'ripplet[redis]'")
+    pytest.importorskip("redis", reason="not installed: pip install 'ripplevec[redis]'")
     file = tmp_path / "edges.csv"
     file.write_text("a,b\n")
     with pytest.raises(SystemExit) as left:

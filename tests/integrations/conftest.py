@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ripplet import Embedder
+from ripplevec import Embedder
 
 EDGES = [("a", "b"), ("b", "c", 2.0), ("c", "a", 0.5), ("c", "d"), (7, "a"), (7, "d", 3.0), ("d", "e")]
 

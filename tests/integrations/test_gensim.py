@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet import Embedder, InvalidValueError
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.integrations.gensim import to_keyed_vectors
+from ripplevec import Embedder, InvalidValueError
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.integrations.gensim import to_keyed_vectors
 
 
 def test_neighbours_are_those_of_the_model():

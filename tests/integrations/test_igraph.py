@@ -4,8 +4,8 @@ import igraph
 import numpy as np
 import pytest
 
-from ripplet import Embedder, InvalidValueError
-from ripplet.integrations.igraph import to_igraph
+from ripplevec import Embedder, InvalidValueError
+from ripplevec.integrations.igraph import to_igraph
 
 
 def edges(graph):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import ripplet.integrations
-from ripplet.errors import MissingExtraError
+import ripplevec.integrations
+from ripplevec.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -25,7 +25,7 @@ LIBRARIES = {
 
 
 def test_all_of_them_are_looked_at():
-    modules = {path.stem for path in Path(ripplet.integrations.__file__).parent.glob("*.py")}
+    modules = {path.stem for path in Path(ripplevec.integrations.__file__).parent.glob("*.py")}
     assert modules - {"__init__", "whole"} == LIBRARIES.keys()
 
 
@@ -35,7 +35,7 @@ def test_the_extra_is_named(monkeypatch, name):
     for module in [module for module in sys.modules if module.partition(".")[0] == library]:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, f"ripplet.integrations.{name}", raising=False)
-    with pytest.raises(MissingExtraError, match=rf"pip install 'ripplet\[{library}\]'"):
-        importlib.import_module(f"ripplet.integrations.{name}")
+    monkeypatch.delitem(sys.modules, f"ripplevec.integrations.{name}", raising=False)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'ripplevec\[{library}\]'"):
+        importlib.import_module(f"ripplevec.integrations.{name}")
     assert library in EXTRAS

@@ -4,8 +4,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.integrations.networkx import to_networkx
+from ripplevec import Embedder
+from ripplevec.integrations.networkx import to_networkx
 
 
 def test_a_graph_with_vectors(model):

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="not installed: pip install 'ripplet[torch]'")
-geometric = pytest.importorskip("torch_geometric", reason="not installed: pip install 'ripplet[torch]'")
+torch = pytest.importorskip("torch", reason="not installed: pip install 'ripplevec[torch]'")
+geometric = pytest.importorskip("torch_geometric", reason="not installed: pip install 'ripplevec[torch]'")
 
-from ripplet import Embedder  # noqa: E402  (behind what may be missing)
-from ripplet.datasets.synthetic import planted_partition  # noqa: E402
-from ripplet.integrations.pyg import to_data  # noqa: E402
+from ripplevec import Embedder  # noqa: E402  (behind what may be missing)
+from ripplevec.datasets.synthetic import planted_partition  # noqa: E402
+from ripplevec.integrations.pyg import to_data  # noqa: E402
 
 
 def edges(data):

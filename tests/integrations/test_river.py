@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from river import checks, compose, linear_model, metrics, multiclass, preprocessing
 
-from ripplet import Embedder, InvalidValueError
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.integrations.river import StreamEmbedder
+from ripplevec import Embedder, InvalidValueError
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.integrations.river import StreamEmbedder
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.0, seed=1)
 LABELS = DATA.labels.tolist()

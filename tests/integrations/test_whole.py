@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet import Batch, Embedder
-from ripplet.integrations.whole import whole
+from ripplevec import Batch, Embedder
+from ripplevec.integrations.whole import whole
 
 
 def named(held):

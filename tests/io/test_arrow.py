@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ripplet.io.arrow import stream_bytes
+from ripplevec.io.arrow import stream_bytes
 
 TABLE = pa.table({"src": ["a", "b"], "dst": [1, 2]}).replace_schema_metadata({"sequence": "7"})
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ripplet.io import backoff
-from ripplet.io.backoff import Absence, Backoff, UnreachableError, patiently
+from ripplevec.io import backoff
+from ripplevec.io.backoff import Absence, Backoff, UnreachableError, patiently
 
 
 def test_pauses_grow_and_begin_anew():

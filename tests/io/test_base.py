@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.events import Op
-from ripplet.io.base import (
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.events import Op
+from ripplevec.io.base import (
     BadRows,
     ReadOptions,
     RowError,

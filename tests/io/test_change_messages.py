@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from ripplet.changes import Changes
-from ripplet.events import id_column
-from ripplet.io.change_messages import MESSAGE_BYTES, change_message, change_messages
+from ripplevec.changes import Changes
+from ripplevec.events import id_column
+from ripplevec.io.change_messages import MESSAGE_BYTES, change_message, change_messages
 
 
 @pytest.fixture

@@ -3,19 +3,19 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from ripplet.errors import InvalidValueError
-from ripplet.io import connect
-from ripplet.io.connect import dead_letters_to, sink_to, stream_from
-from ripplet.io.files import FileSource
-from ripplet.io.frames import FrameSource
-from ripplet.io.json_sinks import JsonlDeadLetters, JsonlSink, StdoutSink
-from ripplet.io.kafka import KafkaSource
-from ripplet.io.kafka_sinks import KafkaDeadLetters, KafkaSink
-from ripplet.io.lance_sink import LanceSink
-from ripplet.io.parquet_sink import ParquetSink
-from ripplet.io.redis_sinks import RedisDeadLetters, RedisSink
-from ripplet.io.redis_streams import RedisSource
-from ripplet.io.stdin import StdinSource
+from ripplevec.errors import InvalidValueError
+from ripplevec.io import connect
+from ripplevec.io.connect import dead_letters_to, sink_to, stream_from
+from ripplevec.io.files import FileSource
+from ripplevec.io.frames import FrameSource
+from ripplevec.io.json_sinks import JsonlDeadLetters, JsonlSink, StdoutSink
+from ripplevec.io.kafka import KafkaSource
+from ripplevec.io.kafka_sinks import KafkaDeadLetters, KafkaSink
+from ripplevec.io.lance_sink import LanceSink
+from ripplevec.io.parquet_sink import ParquetSink
+from ripplevec.io.redis_sinks import RedisDeadLetters, RedisSink
+from ripplevec.io.redis_streams import RedisSource
+from ripplevec.io.stdin import StdinSource
 
 REDIS, KAFKA = "redis://me:secret@127.0.0.1:7/1?stream=s", "kafka://127.0.0.1:1/t"
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.errors import FormatError
-from ripplet.events import Op, as_list
-from ripplet.io import csv
-from ripplet.io.base import BadRows, ReadOptions
-from ripplet.io.regroup import concatenate
-from ripplet.io.source import Block, Source
+from ripplevec.errors import FormatError
+from ripplevec.events import Op, as_list
+from ripplevec.io import csv
+from ripplevec.io.base import BadRows, ReadOptions
+from ripplevec.io.regroup import concatenate
+from ripplevec.io.source import Block, Source
 
 
 def read(text, bad=None, **options):

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.events import as_list
-from ripplet.io.edges import open_edges
-from ripplet.io.source import Source, open_source
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.events import as_list
+from ripplevec.io.edges import open_edges
+from ripplevec.io.source import Source, open_source
 
 
 def pairs(path, **options):
@@ -101,7 +101,7 @@ def test_a_file_that_is_not_there(tmp_path):
 @pytest.mark.parametrize("text", ["1,2\n3\n", "%%MatrixMarket\n"])
 def test_the_file_is_let_go_when_reading_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     opened: list[Source] = []
-    monkeypatch.setattr("ripplet.io.edges.open_source", lambda path: opened.append(open_source(path)) or opened[0])
+    monkeypatch.setattr("ripplevec.io.edges.open_source", lambda path: opened.append(open_source(path)) or opened[0])
     (tmp_path / "e.csv").write_text(text)
     with pytest.raises(FormatError):
         list(open_edges(tmp_path / "e.csv"))

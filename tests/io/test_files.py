@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.events import as_list
-from ripplet.io.files import FileSource
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.events import as_list
+from ripplevec.io.files import FileSource
 
 
 @pytest.fixture

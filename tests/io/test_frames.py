@@ -6,9 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from ripplet.errors import InvalidValueError
-from ripplet.events import as_list
-from ripplet.io.frames import FrameSource
+from ripplevec.errors import InvalidValueError
+from ripplevec.events import as_list
+from ripplevec.io.frames import FrameSource
 
 ROWS = {"src": ["a", "b", "c", "d", "e"], "dst": ["b", "c", "d", "e", "f"], "op": [0, 0, 1, 0, 3]}
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "table": pa.table, "batch": pa.RecordBatch.from_pydict}

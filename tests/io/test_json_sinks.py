@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from ripplet.io import json_sinks
-from ripplet.io.change_messages import change_message
-from ripplet.io.json_sinks import JsonlDeadLetters, JsonlSink, StdoutSink
-from ripplet.io.stream import Poison
+from ripplevec.io import json_sinks
+from ripplevec.io.change_messages import change_message
+from ripplevec.io.json_sinks import JsonlDeadLetters, JsonlSink, StdoutSink
+from ripplevec.io.stream import Poison
 
 
 def lines(path):

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.errors import FormatError
-from ripplet.events import as_list
-from ripplet.io import jsonl
-from ripplet.io.base import BadRows, ReadOptions
-from ripplet.io.regroup import concatenate
-from ripplet.io.source import Source
+from ripplevec.errors import FormatError
+from ripplevec.events import as_list
+from ripplevec.io import jsonl
+from ripplevec.io.base import BadRows, ReadOptions
+from ripplevec.io.regroup import concatenate
+from ripplevec.io.source import Source
 
 
 def read(text, bad=None, **options):

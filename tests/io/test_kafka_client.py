@@ -4,13 +4,15 @@ import sys
 
 import pytest
 
-from ripplet.errors import InvalidValueError, MissingExtraError
-from ripplet.io.kafka_client import client, library, told
+from ripplevec.errors import InvalidValueError, MissingExtraError
+from ripplevec.io.kafka_client import client, library, told
 
 
 def test_a_missing_extra_names_itself(monkeypatch):
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    with pytest.raises(MissingExtraError, match=r"Kafka needs an optional dependency: pip install 'ripplet\[kafka\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"Kafka needs an optional dependency: pip install 'ripplevec\[kafka\]'"
+    ):
         library()
 
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ripplet.errors import InvalidValueError
-from ripplet.io.keys import LONGEST_KEY, check_key
-from ripplet.io.messages import MessageError, checked_key
-from ripplet.state.journal import Entry, check_entry
+from ripplevec.errors import InvalidValueError
+from ripplevec.io.keys import LONGEST_KEY, check_key
+from ripplevec.io.messages import MessageError, checked_key
+from ripplevec.state.journal import Entry, check_entry
 
 
 @pytest.mark.parametrize("key", [None, "k", "x" * LONGEST_KEY, "é" * LONGEST_KEY])

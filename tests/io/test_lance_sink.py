@@ -6,11 +6,11 @@ import lancedb
 import numpy as np
 import pytest
 
-from ripplet import Batch, Embedder, InvalidValueError, Op, Session
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import MissingExtraError
-from ripplet.io import lance_sink, sink_to, stream_from
-from ripplet.io.lance_sink import LanceSink
+from ripplevec import Batch, Embedder, InvalidValueError, Op, Session
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import MissingExtraError
+from ripplevec.io import lance_sink, sink_to, stream_from
+from ripplevec.io.lance_sink import LanceSink
 
 
 def table(directory, name="vertices"):
@@ -154,5 +154,5 @@ def test_a_table_of_something_else(tmp_path, changes_of):
 
 def test_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lancedb", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'ripplet\[lancedb\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'ripplevec\[lancedb\]'"):
         LanceSink(tmp_path)

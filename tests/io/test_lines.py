@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.errors import FormatError
-from ripplet.io import lines as lines_module
-from ripplet.io.lines import Lines
+from ripplevec.errors import FormatError
+from ripplevec.io import lines as lines_module
+from ripplevec.io.lines import Lines
 
 
 def pieces(*data):

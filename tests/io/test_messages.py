@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripplet.events import Batch, Op, as_list
-from ripplet.io.arrow import stream_bytes
-from ripplet.io.base import ReadOptions
-from ripplet.io.keys import LONGEST_KEY
-from ripplet.io.messages import (
+from ripplevec.events import Batch, Op, as_list
+from ripplevec.io.arrow import stream_bytes
+from ripplevec.io.base import ReadOptions
+from ripplevec.io.keys import LONGEST_KEY
+from ripplevec.io.messages import (
     MAX_ID_BYTES,
     MessageError,
     decode,

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.events import as_list
-from ripplet.io.base import ReadOptions
-from ripplet.io.parquet_file import ParquetFile
+from ripplevec.errors import FormatError
+from ripplevec.events import as_list
+from ripplevec.io.base import ReadOptions
+from ripplevec.io.parquet_file import ParquetFile
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
-from ripplet.io import parquet_sink
-from ripplet.io.parquet_sink import ParquetSink
+from ripplevec.io import parquet_sink
+from ripplevec.io.parquet_sink import ParquetSink
 
 
 def table(folder):

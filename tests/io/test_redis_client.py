@@ -4,11 +4,13 @@ import sys
 
 import pytest
 
-from ripplet.errors import MissingExtraError
-from ripplet.io.redis_client import connected
+from ripplevec.errors import MissingExtraError
+from ripplevec.io.redis_client import connected
 
 
 def test_a_missing_extra_names_itself(monkeypatch):
     monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(MissingExtraError, match=r"Redis needs an optional dependency: pip install 'ripplet\[redis\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"Redis needs an optional dependency: pip install 'ripplevec\[redis\]'"
+    ):
         connected("redis://localhost")

@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.events import Batch, as_list, select
-from ripplet.io.regroup import concatenate, cut, part, regroup
+from ripplevec.events import Batch, as_list, select
+from ripplevec.io.regroup import concatenate, cut, part, regroup
 
 names = st.integers(-5, 5) | st.text(max_size=2)
 batches = st.lists(st.lists(st.tuples(names, names, st.floats(0.1, 10)), max_size=6), max_size=6)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.errors import FormatError
-from ripplet.io import source as module
-from ripplet.io.source import Source, open_source
+from ripplevec.errors import FormatError
+from ripplevec.io import source as module
+from ripplevec.io.source import Source, open_source
 
 TEXT = b"1 2\n2 3\n" * 1000
 

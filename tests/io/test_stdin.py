@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from ripplet.errors import InvalidValueError
-from ripplet.events import as_list
-from ripplet.io.stdin import StdinSource
+from ripplevec.errors import InvalidValueError
+from ripplevec.events import as_list
+from ripplevec.io.stdin import StdinSource
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.events import Op
-from ripplet.io.files import FileSource
-from ripplet.io.frames import FrameSource
-from ripplet.io.kafka import KafkaSource
-from ripplet.io.messages import decode_json
-from ripplet.io.redis_streams import RedisSource
-from ripplet.io.stdin import StdinSource
+from ripplevec.events import Op
+from ripplevec.io.files import FileSource
+from ripplevec.io.frames import FrameSource
+from ripplevec.io.kafka import KafkaSource
+from ripplevec.io.messages import decode_json
+from ripplevec.io.redis_streams import RedisSource
+from ripplevec.io.stdin import StdinSource
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "streams.md").read_text()
 

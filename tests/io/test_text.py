@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 
-from ripplet.events import Op, as_list
-from ripplet.io.base import ReadOptions
-from ripplet.io.lines import Lines
-from ripplet.io.source import Block
-from ripplet.io.text import CsvText, JsonText
+from ripplevec.events import Op, as_list
+from ripplevec.io.base import ReadOptions
+from ripplevec.io.lines import Lines
+from ripplevec.io.source import Block
+from ripplevec.io.text import CsvText, JsonText
 
 
 def lines_of(*data):

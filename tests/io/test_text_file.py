@@ -7,10 +7,10 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.events import as_list
-from ripplet.io.base import ReadOptions
-from ripplet.io.text_file import TextFile
+from ripplevec.errors import FormatError
+from ripplevec.events import as_list
+from ripplevec.io.base import ReadOptions
+from ripplevec.io.text_file import TextFile
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.io.unpacked import text_bytes, unpacked_bytes
+from ripplevec.io.unpacked import text_bytes, unpacked_bytes
 
 
 def stream(table, compression=None):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from gensim.models import KeyedVectors
 
-from ripplet.errors import InvalidValueError
-from ripplet.io import write_vectors
+from ripplevec.errors import InvalidValueError
+from ripplevec.io import write_vectors
 
 VECTORS = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32) * np.logspace(-20, 20, 5)[:, None].astype(
     "f4"

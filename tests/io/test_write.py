@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ripplet.changes import Changes
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.events import id_column
-from ripplet.io.write import ChangeLog, id_array, replacing, write_vectors
+from ripplevec.changes import Changes
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.events import id_column
+from ripplevec.io.write import ChangeLog, id_array, replacing, write_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2) / 7
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import block_diag, csr_array
 
-from ripplet.datasets.synthetic import preferential_attachment
-from ripplet.objective import bound as bounds
-from ripplet.objective import homophily, polar
-from ripplet.objective.bound import least_homophily, smallest_eigenvalues
+from ripplevec.datasets.synthetic import preferential_attachment
+from ripplevec.objective import bound as bounds
+from ripplevec.objective import homophily, polar
+from ripplevec.objective.bound import least_homophily, smallest_eigenvalues
 
 Matrix = NDArray[np.float64]
 

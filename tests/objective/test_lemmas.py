@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplet.rules._paper_kernels import act
+from ripplevec.rules._paper_kernels import act
 
 SEEDS = st.integers(0, 2**32 - 1)
 Matrix = NDArray[np.float64]

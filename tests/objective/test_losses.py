@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ripplet.errors import InvalidValueError
-from ripplet.events import Batch
-from ripplet.graph.graph import Graph
-from ripplet.objective import Loss, Objective, Weights, homophily, smoothness
+from ripplevec.errors import InvalidValueError
+from ripplevec.events import Batch
+from ripplevec.graph.graph import Graph
+from ripplevec.objective import Loss, Objective, Weights, homophily, smoothness
 
 SEEDS = st.integers(0, 2**32 - 1)
 

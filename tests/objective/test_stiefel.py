@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.linalg import block_diag, sqrtm, subspace_angles
 from scipy.sparse import csr_array
 
-from ripplet.errors import InvalidValueError
-from ripplet.objective import (
+from ripplevec.errors import InvalidValueError
+from ripplevec.objective import (
     Objective,
     Weights,
     descend,

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ripplet
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.experiments.kinds.methods import is_retrained, retrained
-from ripplet.io.connect import stream_from
+import ripplevec
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.experiments.kinds.methods import is_retrained, retrained
+from ripplevec.io.connect import stream_from
 
 LONGEST = 60  # lines of a section: about a page
 
@@ -32,27 +32,27 @@ def test_each_fits_on_a_page(contributing: Any, heading: str) -> None:
 def test_the_rule(contributing: Any) -> None:
     contributing.run("Add a rule")
     data = planted_partition(communities=3, size=30)
-    model = ripplet.Embedder(dim=4, rule="mean").fit(data.edges.tolist())
+    model = ripplevec.Embedder(dim=4, rule="mean").fit(data.edges.tolist())
     before = model.vectors([0, 1])
     newcomer = model.add_vertex("new", [0, 1])
     np.testing.assert_allclose(newcomer, before.mean(axis=0), atol=1e-6)
     np.testing.assert_array_equal(model.vectors([0, 1]), before)
     model.save("model")
-    assert ripplet.load("model").digest() == model.digest()
+    assert ripplevec.load("model").digest() == model.digest()
 
 
 def test_the_source(contributing: Any) -> None:
     contributing.run("Add a source")
-    with ripplet.Session("state") as session:
+    with ripplevec.Session("state") as session:
         assert session.model.ids == list(range(41))
         assert session.run(stream_from("ticks://40")) == 0
 
 
 def test_the_source_goes_on_where_it_was(contributing: Any) -> None:
     contributing.run("Add a source")
-    with ripplet.Session("part", dim=4) as session:
+    with ripplevec.Session("part", dim=4) as session:
         first = session.run(stream_from("ticks://30"), until=lambda: session.model.sequence >= 7)
-    with ripplet.Session("part") as session:
+    with ripplevec.Session("part") as session:
         assert first + session.run(stream_from("ticks://30")) == 30
         assert len(session.model) == 31
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ripplet import __version__
+from ripplevec import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST_WHEEL = 1_000_000
@@ -44,7 +44,7 @@ def sdist(tmp_path_factory):
 @pytest.fixture(scope="module")
 def metadata(wheel):
     with zipfile.ZipFile(wheel) as files:
-        return email.message_from_bytes(files.read(f"ripplet-{__version__}.dist-info/METADATA"))
+        return email.message_from_bytes(files.read(f"ripplevec-{__version__}.dist-info/METADATA"))
 
 
 def contents(wheel: Path) -> set[str]:
@@ -55,13 +55,13 @@ def contents(wheel: Path) -> set[str]:
 def test_the_wheel_holds_the_package_and_the_studies(wheel):
     sources = (path for path in (ROOT / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     package = {path.relative_to(ROOT / "src").as_posix() for path in sources}
-    studies = {f"ripplet/studies/{path.name}" for path in (ROOT / "studies").glob("*.yaml")}
+    studies = {f"ripplevec/studies/{path.name}" for path in (ROOT / "studies").glob("*.yaml")}
     assert contents(wheel) == package | studies
 
 
 def test_the_wheel_holds_what_is_not_python_too(wheel):
-    needed = {"ripplet/py.typed", "ripplet/service/page/index.html", "ripplet/views/_kernels.cu"}
-    assert needed | {"ripplet/studies/quality.yaml", "ripplet/cli/bench.json"} <= contents(wheel)
+    needed = {"ripplevec/py.typed", "ripplevec/service/page/index.html", "ripplevec/views/_kernels.cu"}
+    assert needed | {"ripplevec/studies/quality.yaml", "ripplevec/cli/bench.json"} <= contents(wheel)
 
 
 def test_the_sdist_makes_the_same_wheel(wheel, sdist, tmp_path):
@@ -84,7 +84,7 @@ def test_neither_has_grown_large(wheel, sdist):
 
 
 def test_what_an_index_is_told(metadata):
-    assert (metadata["Name"], metadata["Version"]) == ("ripplet", __version__)
+    assert (metadata["Name"], metadata["Version"]) == ("ripplevec", __version__)
     assert (metadata["License-Expression"], metadata["License-File"]) == ("Apache-2.0", "LICENSE")
     assert (metadata["Requires-Python"], metadata["Description-Content-Type"]) == (">=3.11", "text/markdown")
     assert "Typing :: Typed" in metadata.get_all("Classifier")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from ripplet import __version__
-from ripplet.service.app import create_app
-from ripplet.service.settings import Settings
+from ripplevec import __version__
+from ripplevec.service.app import create_app
+from ripplevec.service.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 AUTHORS = ["Liu", "Hsieh", "Duffield", "Chen", "Xie", "Wen"]
@@ -50,6 +50,6 @@ def test_no_page_names_another_version():
     named = {
         (page.name, version)
         for page in pages
-        for version in re.findall(r"ripplet(?:==| |-)v?(\d+\.\d+[\w.]*\w)", page.read_text())
+        for version in re.findall(r"ripplevec(?:==| |-)v?(\d+\.\d+[\w.]*\w)", page.read_text())
     }
     assert {(page, version) for page, version in named if version != __version__} == set()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplet.events import as_list
-from ripplet.replay.growing import LABELS, growing
+from ripplevec.events import as_list
+from ripplevec.replay.growing import LABELS, growing
 
 
 def test_a_vertex_arrives_per_second_with_its_edges_to_those_before_it() -> None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.events import Batch, as_list
-from ripplet.io.regroup import concatenate
-from ripplet.replay.pacing import TICK, Beat, Report, at_rate, at_speed, in_time, play
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.events import Batch, as_list
+from ripplevec.io.regroup import concatenate
+from ripplevec.replay.pacing import TICK, Beat, Report, at_rate, at_speed, in_time, play
 
 
 class Clock:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.events import Batch, Id, as_list
-from ripplet.replay.pacing import Report
-from ripplet.replay.run import Stream, built_in_stream, file_stream
+from ripplevec.errors import FormatError
+from ripplevec.events import Batch, Id, as_list
+from ripplevec.replay.pacing import Report
+from ripplevec.replay.run import Stream, built_in_stream, file_stream
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet.embedder import Embedder
-from ripplet.engine import Engine
-from ripplet.influence._kernels import draw, key_of, sampled_slot
-from ripplet.rules._gather_kernels import World
-from ripplet.rules._kernels import RESAMPLE, Turn
+from ripplevec.embedder import Embedder
+from ripplevec.engine import Engine
+from ripplevec.influence._kernels import draw, key_of, sampled_slot
+from ripplevec.rules._gather_kernels import World
+from ripplevec.rules._kernels import RESAMPLE, Turn
 
 EVERYTHING = 1 << 60
 

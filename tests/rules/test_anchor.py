@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.embedder import Embedder
-from ripplet.events import Batch, Op
-from ripplet.rules import anchor
-from ripplet.rules.anchor import carried, corrected, from_nothing, orthogonality_error, turn, write
-from ripplet.views import operators
-from ripplet.views.base import Basis
-from ripplet.views.space import Space
-from ripplet.views.spectral import SpectralView
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.embedder import Embedder
+from ripplevec.events import Batch, Op
+from ripplevec.rules import anchor
+from ripplevec.rules.anchor import carried, corrected, from_nothing, orthogonality_error, turn, write
+from ripplevec.views import operators
+from ripplevec.views.base import Basis
+from ripplevec.views.space import Space
+from ripplevec.views.spectral import SpectralView
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 

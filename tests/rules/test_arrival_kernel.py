@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.embedder import Embedder
-from ripplet.events import Batch, Op
-from ripplet.graph._block_kernels import TOP
+from ripplevec.embedder import Embedder
+from ripplevec.events import Batch, Op
+from ripplevec.graph._block_kernels import TOP
 
 
 @settings(max_examples=40)

@@ -4,9 +4,9 @@ import inspect
 
 import pytest
 
-from ripplet.rules.base import Rule
-from ripplet.rules.paper import PaperRule
-from ripplet.rules.ripple import RippleRule
+from ripplevec.rules.base import Rule
+from ripplevec.rules.paper import PaperRule
+from ripplevec.rules.ripple import RippleRule
 
 
 @pytest.mark.parametrize("rule", [PaperRule, RippleRule])

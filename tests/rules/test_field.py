@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplet.events import Batch, Op
-from ripplet.graph.graph import Graph
-from ripplet.rules.field import Field
+from ripplevec.events import Batch, Op
+from ripplevec.graph.graph import Graph
+from ripplevec.rules.field import Field
 
 
 def test_rows_come_with_the_graph_and_go_with_their_vertex() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.rules import _gather_kernels as kernels
+from ripplevec.rules import _gather_kernels as kernels
 
 EVERYBODY = 1 << 60
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.engine import Engine
-from ripplet.events import Batch, Op
-from ripplet.influence._kernels import sampled_slot
-from ripplet.rules import _kernels as kernels
-from ripplet.rules._gather_kernels import World
-from ripplet.rules._kernels import UNLIMITED, Turn
+from ripplevec.engine import Engine
+from ripplevec.events import Batch, Op
+from ripplevec.influence._kernels import sampled_slot
+from ripplevec.rules import _kernels as kernels
+from ripplevec.rules._gather_kernels import World
+from ripplevec.rules._kernels import UNLIMITED, Turn
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -168,7 +168,7 @@ def test_release_takes_back_what_has_no_edge_left(engine_of: Any) -> None:
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
 def test_a_refresh_of_an_exact_embedding_changes_nothing(engine_of: Any, edges_of: Any, ridge: float) -> None:
     """Without the ridge the local step is the equation that the eigenvectors solve."""
-    from ripplet.views.spectral import SpectralView
+    from ripplevec.views.spectral import SpectralView
 
     engine = engine_of(edges_of(3, edges=200), views=[SpectralView(tau=0.25, diffusion=1, ridge=ridge)])
     rule, field = engine.rule, engine.field

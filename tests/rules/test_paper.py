@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplet.embedder import Embedder
-from ripplet.errors import InvalidValueError
-from ripplet.events import Batch
-from ripplet.rules.paper import ON_EMPTY
-from ripplet.views.laplacian import NORMALIZATIONS
-from ripplet.views.spectral import SpectralView
+from ripplevec.embedder import Embedder
+from ripplevec.errors import InvalidValueError
+from ripplevec.events import Batch
+from ripplevec.rules.paper import ON_EMPTY
+from ripplevec.views.laplacian import NORMALIZATIONS
+from ripplevec.views.spectral import SpectralView
 
 
 def paper(**parameters: Any) -> Embedder:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.rules._paper_kernels import act
+from ripplevec.rules._paper_kernels import act
 
 
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(0, 8))

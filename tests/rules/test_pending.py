@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Batch, Embedder, Op
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.engine import LATEST, Engine
-from ripplet.rules import _kernels as kernels
-from ripplet.rules import pending
-from ripplet.rules.anchor import Touched
-from ripplet.rules.ripple import RippleRule
+from ripplevec import Batch, Embedder, Op
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.engine import LATEST, Engine
+from ripplevec.rules import _kernels as kernels
+from ripplevec.rules import pending
+from ripplevec.rules.anchor import Touched
+from ripplevec.rules.ripple import RippleRule
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 START, SIZE, LAG, SHARE = 500, 20, 4, 0.075  # of the graph: the events of nearly three batches, so the fourth

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.embedder import Embedder
-from ripplet.views.laplacian import laplacian_vectors
+from ripplevec.embedder import Embedder
+from ripplevec.views.laplacian import laplacian_vectors
 
 
 @pytest.fixture

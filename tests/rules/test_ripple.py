@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.embedder import Embedder
-from ripplet.evaluation import current, stream
-from ripplet.events import Batch, Op
-from ripplet.rules import _kernels as kernels
-from ripplet.rules import ripple
-from ripplet.rules._kernels import Turn
-from ripplet.views.spectral import SpectralView
-from ripplet.views.traits import DENSE_GRAPH
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.embedder import Embedder
+from ripplevec.evaluation import current, stream
+from ripplevec.events import Batch, Op
+from ripplevec.rules import _kernels as kernels
+from ripplevec.rules import ripple
+from ripplevec.rules._kernels import Turn
+from ripplevec.views.spectral import SpectralView
+from ripplevec.views.traits import DENSE_GRAPH
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, None])

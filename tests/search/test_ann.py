@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet import Embedder
-from ripplet.datasets.synthetic import growing_communities
-from ripplet.search import ann
-from ripplet.search.ann import AnnIndex
-from ripplet.search.present import Present
+from ripplevec import Embedder
+from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.search import ann
+from ripplevec.search.ann import AnnIndex
+from ripplevec.search.present import Present
 
 EDGES = growing_communities(400, 8, 4, seed=2).edges
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplet.errors import InvalidValueError
-from ripplet.search import exact
-from ripplet.search.exact import nearest
-from ripplet.views._kernels import Serving
+from ripplevec.errors import InvalidValueError
+from ripplevec.search import exact
+from ripplevec.search.exact import nearest
+from ripplevec.views._kernels import Serving
 
 
 @dataclass

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplet.search import _kernels as kernels
-from ripplet.storage import numbers
-from ripplet.views._kernels import Serving
+from ripplevec.search import _kernels as kernels
+from ripplevec.storage import numbers
+from ripplevec.views._kernels import Serving
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ripplet import Embedder, load
-from ripplet.datasets.synthetic import growing_communities
-from ripplet.errors import MissingExtraError
-from ripplet.search import search
+from ripplevec import Embedder, load
+from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.errors import MissingExtraError
+from ripplevec.search import search
 
 EDGES = growing_communities(300, 4, 4, seed=1).edges
 
@@ -53,7 +53,7 @@ def test_without_usearch_auto_is_exact_and_ann_says_what_to_install(monkeypatch:
     plain = model()
     assert plain.nearest(3) == model(search="exact").nearest(3)
     assert plain._search.index is None
-    with pytest.raises(MissingExtraError, match=r"^search=\"ann\" needs .*pip install 'ripplet\[ann\]'$"):
+    with pytest.raises(MissingExtraError, match=r"^search=\"ann\" needs .*pip install 'ripplevec\[ann\]'$"):
         Embedder(search="ann")
     with pytest.raises(MissingExtraError):
         plain.set_params(search="ann")

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ripplet.service.server import Server
-from ripplet.service.settings import Settings
+from ripplevec.service.server import Server
+from ripplevec.service.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
 

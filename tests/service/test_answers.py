@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from ripplet.errors import InvalidValueError, RippletError, StateError, UnknownEdgeError, UnknownVertexError
-from ripplet.io.messages import MessageError
-from ripplet.service.answers import NotFiniteError, Refused, json_answer, refusal, refusal_of
+from ripplevec.errors import InvalidValueError, RipplevecError, StateError, UnknownEdgeError, UnknownVertexError
+from ripplevec.io.messages import MessageError
+from ripplevec.service.answers import NotFiniteError, Refused, json_answer, refusal, refusal_of
 
 
 @pytest.mark.parametrize(
@@ -18,10 +18,10 @@ from ripplet.service.answers import NotFiniteError, Refused, json_answer, refusa
         (UnknownEdgeError([("x", "y")]), 404),
         (StateError("x"), 503),
         (Refused(418, "x"), 418),
-        (RippletError("x"), 500),
+        (RipplevecError("x"), 500),
     ],
 )
-def test_every_error_has_its_status_and_its_reason(error: RippletError, status: int) -> None:
+def test_every_error_has_its_status_and_its_reason(error: RipplevecError, status: int) -> None:
     answer = refusal_of(error)
     assert answer.status_code == status
     assert "x" in json.loads(answer.body)["error"]

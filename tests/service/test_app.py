@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from ripplet.service.security import Tokens
-from ripplet.service.settings import Limits
+from ripplevec.service.security import Tokens
+from ripplevec.service.settings import Limits
 
 QUICK = settings(
     max_examples=10, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
@@ -64,7 +64,7 @@ def has_input(operation: Any) -> bool:
     return bool(operation.body) or bool(list(operation.iter_parameters()))
 
 
-@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @pytest.mark.parametrize("tokens", [Tokens(), Tokens.of([READ], [WRITE])], ids=["open", "tokens"])
 def test_schemathesis_with_all_checks_finds_no_mismatch(start: Any, tmp_path: Path, tokens: Tokens) -> None:
     service = start(limits=Limits(poll_seconds=0.01), tokens=tokens, token=WRITE if tokens else None)
@@ -127,5 +127,5 @@ def test_every_endpoint_and_every_metric_is_documented(service: Any) -> None:
     paths = service.http.get("/openapi.json").json()["paths"]
     endpoints = [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
     assert [name for name in endpoints if f"`{name}`" not in page] == []
-    metrics = re.findall(r"^# TYPE ripplet_(\w+) ", service.http.get("/metrics").text, re.MULTILINE)
+    metrics = re.findall(r"^# TYPE ripplevec_(\w+) ", service.http.get("/metrics").text, re.MULTILINE)
     assert [name for name in metrics if f"`{name}`" not in page and not name.endswith("_created")] == []

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ripplet.io.arrow import stream_bytes
-from ripplet.service.settings import Limits
+from ripplevec.io.arrow import stream_bytes
+from ripplevec.service.settings import Limits
 
 ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
 fuzzed = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -40,14 +40,14 @@ def sent(service: Any, kind: str, body: bytes) -> httpx.Response:
     return answer
 
 
-@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @fuzzed
 @given(lines)
 def test_any_lines_are_taken_or_refused(service: Any, found: list[bytes]) -> None:
     sent(service, NDJSON, b"\n".join(found))
 
 
-@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @fuzzed
 @given(values)
 def test_any_json_is_taken_or_refused(service: Any, value: Any) -> None:
@@ -58,7 +58,7 @@ def test_any_json_is_taken_or_refused(service: Any, value: Any) -> None:
 GOOD = stream_bytes(pa.table({"src": ["a", "b", "c"], "dst": ["d", "e", "f"], "weight": [1.0, 2.0, 3.0]}))
 
 
-@pytest.mark.filterwarnings("ignore::ripplet.errors.SelfLoopWarning")
+@pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @fuzzed
 @given(st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=4), st.integers(0, len(GOOD)))
 def test_a_damaged_arrow_stream_is_taken_or_refused(service: Any, flips: list[tuple[int, int]], cut: int) -> None:

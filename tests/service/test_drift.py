@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplet.embedder import Embedder
-from ripplet.service.drift import Drift
-from ripplet.service.projection import unit
+from ripplevec.embedder import Embedder
+from ripplevec.service.drift import Drift
+from ripplevec.service.projection import unit
 
 
 def model() -> Embedder:

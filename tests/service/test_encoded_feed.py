@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.changes import Changes
-from ripplet.service import encoded_feed
-from ripplet.service.answers import NotFiniteError
-from ripplet.service.encoded_feed import PART_BYTES, EncodedFeed
-from ripplet.service.feed import Feed, Gone
+from ripplevec.changes import Changes
+from ripplevec.service import encoded_feed
+from ripplevec.service.answers import NotFiniteError
+from ripplevec.service.encoded_feed import PART_BYTES, EncodedFeed
+from ripplevec.service.feed import Feed, Gone
 
 DIM = 64
 

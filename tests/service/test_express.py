@@ -11,7 +11,7 @@ def counted(service: Any) -> dict[str, float]:
     """How often each route was counted with success."""
     lines = service.http.get("/metrics").text.splitlines()
     found = [
-        line.rsplit(" ", 1) for line in lines if line.startswith("ripplet_requests_total") and 'status="200"' in line
+        line.rsplit(" ", 1) for line in lines if line.startswith("ripplevec_requests_total") and 'status="200"' in line
     ]
     return {name.split('route="')[1].split('"')[0]: float(count) for name, count in found}
 

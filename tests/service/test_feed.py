@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.changes import Changes
-from ripplet.service.answers import Refused
-from ripplet.service.feed import Feed, Gone
+from ripplevec.changes import Changes
+from ripplevec.service.answers import Refused
+from ripplevec.service.feed import Feed, Gone
 
 
 def changes(sequence: int, rows: int = 1) -> Changes:

@@ -11,8 +11,8 @@ import httpx
 import numpy as np
 from histories import ROUNDING, Reference, stream
 
-from ripplet import Session
-from ripplet.events import as_list, select
+from ripplevec import Session
+from ripplevec.events import as_list, select
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.05, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = [select(batch, np.arange(len(batch) - (number % 4 == 0 < number))) for number, batch in enumerate(stream(70))]
@@ -91,7 +91,7 @@ def refused(ask: Callable[[], httpx.Response]) -> bool:
 def test_a_service_whose_batch_is_interrupted_fails_and_comes_back_with_its_journal(
     start: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    from ripplet.rules.ripple import RippleRule
+    from ripplevec.rules.ripple import RippleRule
 
     service = start()
     ring = [[i, (i + step) % 40] for i in range(40) for step in (1, 2, 5)]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import ripplet.service.labels as module
-from ripplet.service.answers import Refused
-from ripplet.service.labels import Labels
+import ripplevec.service.labels as module
+from ripplevec.service.answers import Refused
+from ripplevec.service.labels import Labels
 
 
 def test_labels_are_kept_by_id_of_either_kind(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ripplet.service import live
+from ripplevec.service import live
 
 PAGE_FILES = ["live.js", "api.js", "points.js", "colours.js", "view.js", "dots.js", "glow.js", "map.js", "details.js"]
-PAGE_FILES += ["charts.js", "live.css", "plotly.css", "ripplet.svg"]
+PAGE_FILES += ["charts.js", "live.css", "plotly.css", "ripplevec.svg"]
 
 
 def test_the_page_comes_with_a_strict_policy(service: Any) -> None:
@@ -182,7 +182,7 @@ def test_the_pulse_counts_arrivals(start: Callable[..., Any]) -> None:
 
 
 def test_data_needs_a_token_and_the_page_does_not(start: Callable[..., Any]) -> None:
-    from ripplet.service.security import Tokens
+    from ripplevec.service.security import Tokens
 
     token = "r" * 20
     service = start(tokens=Tokens.of(read=[token]), ready=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ripplet.service import logs
+from ripplevec.service import logs
 
 
 @pytest.fixture

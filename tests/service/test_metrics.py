@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet.changes import Changes
-from ripplet.service.metrics import Metrics
+from ripplevec.changes import Changes
+from ripplevec.service.metrics import Metrics
 
 
 def changes(arrived: int, moved: int) -> Changes:
@@ -24,8 +24,8 @@ def test_batches_are_counted() -> None:
         "changes_total 6.0",
         "anchors_total 2.0",
     ):
-        assert f"ripplet_{line}" in text
-    assert "ripplet_write_seconds_count 2.0" in text
+        assert f"ripplevec_{line}" in text
+    assert "ripplevec_write_seconds_count 2.0" in text
 
 
 def test_the_last_minute() -> None:
@@ -42,7 +42,7 @@ def test_a_gauge_is_asked_when_somebody_looks() -> None:
     metrics, value = Metrics(), [1.0]
     metrics.gauge("level", "Of the water.", lambda: value[0])
     value[0] = 7.0
-    assert "ripplet_level 7.0" in metrics.text().decode()
+    assert "ripplevec_level 7.0" in metrics.text().decode()
 
 
 def test_gauge_that_fails_is_nan_and_the_others_are_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -53,6 +53,6 @@ def test_gauge_that_fails_is_nan_and_the_others_are_shown(caplog: pytest.LogCapt
     metrics.gauge("broken", "Cannot be read.", failing)
     metrics.gauge("level", "Of the water.", lambda: 3.0)
     text = metrics.text().decode()
-    assert "ripplet_broken NaN" in text
-    assert "ripplet_level 3.0" in text
+    assert "ripplevec_broken NaN" in text
+    assert "ripplevec_level 3.0" in text
     assert "metric failed" in caplog.text

@@ -8,11 +8,11 @@ import lancedb
 import numpy as np
 import pytest
 
-from ripplet import Session
-from ripplet.errors import InvalidValueError
-from ripplet.io.lance_sink import LanceSink
-from ripplet.service import mirror
-from ripplet.service.mirror import Mirror
+from ripplevec import Session
+from ripplevec.errors import InvalidValueError
+from ripplevec.io.lance_sink import LanceSink
+from ripplevec.service import mirror
+from ripplevec.service.mirror import Mirror
 
 
 def held(place: Path) -> dict[Any, list[float]]:
@@ -52,7 +52,7 @@ def test_a_service_keeps_a_store_in_step_across_restarts(start: Any, tmp_path: P
     service = start(sink=f"lancedb://{place}")
     until(lambda: in_step(place, service.runtime.model))
     assert "e" in held(place)
-    assert "ripplet_sink_batches 0.0" in service.http.get("/metrics").text
+    assert "ripplevec_sink_batches 0.0" in service.http.get("/metrics").text
 
 
 def test_an_address_that_is_none_ends_the_service(start: Any) -> None:

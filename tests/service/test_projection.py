@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet.service.projection import (
+from ripplevec.service.projection import (
     COMMUNITIES,
     Projection,
     communities,

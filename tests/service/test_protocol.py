@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ripplet.service import protocol
+from ripplevec.service import protocol
 
 pytest.importorskip("httptools")
 

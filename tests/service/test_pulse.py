@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from ripplet.embedder import Embedder
-from ripplet.service.feed import Feed
-from ripplet.service.pulse import SECONDS, Applied, Pulse
+from ripplevec.embedder import Embedder
+from ripplevec.service.feed import Feed
+from ripplevec.service.pulse import SECONDS, Applied, Pulse
 
 
 class Clock:

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from ripplet.locks import ReadWriteLock
-from ripplet.service.reading import Reading
+from ripplevec.locks import ReadWriteLock
+from ripplevec.service.reading import Reading
 
 
 def test_a_read_is_done_at_once_where_nobody_writes() -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.errors import InvalidValueError, UnknownVertexError
-from ripplet.service import reads
+from ripplevec import Embedder
+from ripplevec.errors import InvalidValueError, UnknownVertexError
+from ripplevec.service import reads
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ripplet.service.reference import POLICY, reference
+from ripplevec.service.reference import POLICY, reference
 
 
 def test_every_endpoint_is_on_the_page_and_nothing_comes_from_elsewhere(service: Any) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.events import Batch
-from ripplet.service.answers import Refused
-from ripplet.service.runtime import Runtime
-from ripplet.service.settings import Limits, Settings
-from ripplet.session import Session
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.events import Batch
+from ripplevec.service.answers import Refused
+from ripplevec.service.runtime import Runtime
+from ripplevec.service.settings import Limits, Settings
+from ripplevec.session import Session
 
 
 def settings(tmp_path: Path, **options: Any) -> Settings:

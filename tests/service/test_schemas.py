@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from ripplet.service import schemas
+from ripplevec.service import schemas
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.service import logs
-from ripplet.service.security import Tokens
-from ripplet.service.settings import Settings
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.service import logs
+from ripplevec.service.security import Tokens
+from ripplevec.service.settings import Settings
 
 READ, WRITE, OTHER = "read-token-0123456789", "write-token-0123456789", "other-token-0123456789"
 TOKENS = Tokens.of([READ], [WRITE])
@@ -86,7 +86,7 @@ def test_tokens_are_never_logged_or_shown(start: Any) -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logs.JsonLines())
-    ours = [logging.getLogger(name) for name in ("ripplet", "uvicorn", "fastapi")]
+    ours = [logging.getLogger(name) for name in ("ripplevec", "uvicorn", "fastapi")]
     for logger in ours:
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG)
@@ -190,7 +190,7 @@ def test_an_address_beyond_this_machine_needs_tokens(host: str) -> None:
 def test_tokens_from_a_file_and_the_environment(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text(f"# ours\nread {READ}\n\nwrite {WRITE} # the feeder\n")
-    environment = {"RIPPLET_READ_TOKENS": f"{READ}, {OTHER}", "RIPPLET_WRITE_TOKENS": WRITE}
+    environment = {"RIPPLEVEC_READ_TOKENS": f"{READ}, {OTHER}", "RIPPLEVEC_WRITE_TOKENS": WRITE}
     assert Tokens.from_file(path) == TOKENS
     assert Tokens.from_environment(environment) == Tokens.of([READ, OTHER], [WRITE])
     assert not Tokens.from_environment({})

@@ -17,13 +17,13 @@ from typing import Any
 import httpx
 import pytest
 
-from ripplet import Embedder
-from ripplet.service.settings import Limits
+from ripplevec import Embedder
+from ripplevec.service.settings import Limits
 
 
 @contextmanager
 def process(state: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
-    command = [sys.executable, "-m", "ripplet.cli", "serve", "--state", str(state), "--port", "0", "--threads", "1"]
+    command = [sys.executable, "-m", "ripplevec.cli", "serve", "--state", str(state), "--port", "0", "--threads", "1"]
     log = (state.parent / f"log-{time.monotonic_ns()}").open("w+")
     running = subprocess.Popen([*command, *options], stderr=log, text=True, env=os.environ | environment)
     try:
@@ -107,7 +107,7 @@ def test_killed_and_started_again_it_has_the_same_digest(tmp_path: Path) -> None
 
 
 def test_on_shards_it_answers_as_on_one_machine_and_goes_on_later(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="not installed: pip install 'ripplet[cluster]'")
+    pytest.importorskip("ray", reason="not installed: pip install 'ripplevec[cluster]'")
     options, alone = ("--shards", "2"), Embedder(dim=8, threads=1, anchor_growth=0)
     with process(tmp_path / "state", *options, "--dim", "8", "--anchor-growth", "0") as (running, http):
         for first in range(0, 40, 5):
@@ -118,7 +118,7 @@ def test_on_shards_it_answers_as_on_one_machine_and_goes_on_later(tmp_path: Path
         (found, *_) = http.get("/v1/vertices/v7/nearest?k=3").json()["nearest"]
         assert found[0] == alone.nearest("v7", 3)[0][0]
         assert http.get("/v1/vertices/nobody").status_code == 404
-        assert "ripplet_vertices 40.0" in http.get("/metrics").text
+        assert "ripplevec_vertices 40.0" in http.get("/metrics").text
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 0
     with process(tmp_path / "state", *options) as (_, http):
@@ -127,7 +127,7 @@ def test_on_shards_it_answers_as_on_one_machine_and_goes_on_later(tmp_path: Path
 
 def test_logs_are_lines_of_json_without_ids(tmp_path: Path) -> None:
     token = "a-token-of-some-length"
-    with process(tmp_path / "state", "--dim", "8", RIPPLET_WRITE_TOKENS=token) as (running, http):
+    with process(tmp_path / "state", "--dim", "8", RIPPLEVEC_WRITE_TOKENS=token) as (running, http):
         headers = {"Authorization": f"Bearer {token}"}
         http.post("/v1/edges", json={"edges": [["hidden", "b"]]}, headers=headers)
         http.get("/v1/vertices/hidden", headers=headers)
@@ -143,7 +143,7 @@ def test_logs_are_lines_of_json_without_ids(tmp_path: Path) -> None:
 
 def test_two_services_do_not_share_a_state(tmp_path: Path) -> None:
     with process(tmp_path / "state", "--dim", "8"):
-        command = [sys.executable, "-m", "ripplet.cli", "serve", "--state", str(tmp_path / "state"), "--port", "0"]
+        command = [sys.executable, "-m", "ripplevec.cli", "serve", "--state", str(tmp_path / "state"), "--port", "0"]
         second = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert second.returncode == 3
     assert "in use by process" in second.stderr.splitlines()[-1]
@@ -201,7 +201,7 @@ def test_where_disk_and_memory_differ_it_ends_to_be_started_again(start: Any, mo
 
 
 def test_without_a_parser_in_c_it_is_served_all_the_same(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ripplet.service.protocol", None)  # as where its library is not installed
+    monkeypatch.setitem(sys.modules, "ripplevec.service.protocol", None)  # as where its library is not installed
     service = start()
     assert service.server.config.http == "h11"
     assert service.edges(["a", "b"]).status_code == 200

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.errors import InvalidValueError
-from ripplet.service.security import Tokens
-from ripplet.service.settings import Settings, is_loopback
+from ripplevec.errors import InvalidValueError
+from ripplevec.service.security import Tokens
+from ripplevec.service.settings import Settings, is_loopback
 
 STATE = Path("state")
 TOKENS = Tokens.of(["a-token-of-some-length"])

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.changes import Changes
-from ripplet.embedder import Embedder
-from ripplet.events import Batch, Id, Op
-from ripplet.service import shown as module
-from ripplet.service.feed import Feed
-from ripplet.service.shown import Shown
+from ripplevec.changes import Changes
+from ripplevec.embedder import Embedder
+from ripplevec.events import Batch, Id, Op
+from ripplevec.service import shown as module
+from ripplevec.service.feed import Feed
+from ripplevec.service.shown import Shown
 
 
 class Labels:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ripplet.errors import InvalidValueError
-from ripplet.service.sources import open_stream
-from ripplet.session import Session
+from ripplevec.errors import InvalidValueError
+from ripplevec.service.sources import open_stream
+from ripplevec.session import Session
 
 
 def until(condition: Any) -> None:
@@ -54,7 +54,7 @@ def test_requests_and_a_source_at_once_are_told_in_order_and_none_is_lost(start:
     numbers = sorted({batch["sequence"] for batch in told})
     assert numbers == list(range(1, sequence(service) + 1))
     text = service.http.get("/metrics").text
-    assert "ripplet_events_total 5030.0" in text
+    assert "ripplevec_events_total 5030.0" in text
 
 
 def test_what_holds_no_events_is_put_aside_and_the_stream_goes_on(start: Any, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ripplet.service.answers import Refused
-from ripplet.service.thread_queue import CLIENT_GONE, ThreadQueue
+from ripplevec.service.answers import Refused
+from ripplevec.service.thread_queue import CLIENT_GONE, ThreadQueue
 
 
 class Client:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ripplet.rules import pending
-from ripplet.service.warm import warm_up
-from ripplet.state.model import kept_parameters, new_model
+from ripplevec.rules import pending
+from ripplevec.service.warm import warm_up
+from ripplevec.state.model import kept_parameters, new_model
 
 
 @pytest.mark.parametrize("parameters", [{"dim": 8}, {"dim": 4, "rule": "paper", "directed": True}])

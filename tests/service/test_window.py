@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet.embedder import Embedder
-from ripplet.errors import UnknownVertexError
-from ripplet.events import Batch
-from ripplet.service.window import anchors, around, chosen, named, sample
+from ripplevec.embedder import Embedder
+from ripplevec.errors import UnknownVertexError
+from ripplevec.events import Batch
+from ripplevec.service.window import anchors, around, chosen, named, sample
 
 
 def ring(size: int = 60) -> Embedder:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.changes import Changes
-from ripplet.errors import RippletError, StateError, UnknownEdgeError
-from ripplet.events import Batch
-from ripplet.service.answers import Refused
-from ripplet.service.metrics import Metrics
-from ripplet.service.writer import Writer
-from ripplet.state.journal import Entry
+from ripplevec.changes import Changes
+from ripplevec.errors import RipplevecError, StateError, UnknownEdgeError
+from ripplevec.events import Batch
+from ripplevec.service.answers import Refused
+from ripplevec.service.metrics import Metrics
+from ripplevec.service.writer import Writer
+from ripplevec.state.journal import Entry
 
 
 def entry(edges: int = 1, key: str | None = None) -> Entry:
@@ -30,7 +30,7 @@ class Held:
         self.sequence, self.failed = 0, False
         self.answer = answer or self.applied
 
-    def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RippletError]:
+    def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RipplevecError]:
         self.began.set()
         self.go_on.wait(30)
         self.groups.append(list(entries))
@@ -179,7 +179,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
 
 def test_a_failing_disk_is_heard_of_by_all_who_wait_and_the_writer_goes_on() -> None:
     class Failing(Held):
-        def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RippletError]:
+        def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RipplevecError]:
             if any(one.key == "fatal" for one in entries):
                 raise StateError("the disk is full")
             return super().apply_many(entries)
@@ -207,7 +207,7 @@ def test_a_batch_applied_before_is_said_to_be() -> None:
 @pytest.mark.parametrize("failed", [False, True])
 def test_a_session_that_cannot_go_on_is_told_of(failed: bool) -> None:
     class Broken(Held):
-        def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RippletError]:
+        def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RipplevecError]:
             self.failed = failed
             raise RuntimeError("in the middle")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.state.journal import Journal
+from ripplevec.state.journal import Journal
 
 
 @pytest.fixture

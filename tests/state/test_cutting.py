@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.session import Session
-from ripplet.state.cutting import cut
+from ripplevec.errors import FormatError
+from ripplevec.session import Session
+from ripplevec.state.cutting import cut
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_cut_rewrites_a_file_whose_pages_contradict_each_other(place: Path) -> N
     data = bytearray(path.read_bytes())
     data[32:40] = bytes(7) + b"\1"  # a page is free, and it is not said which
     path.write_bytes(data)
-    with pytest.raises(FormatError, match="ripplet state cut"):
+    with pytest.raises(FormatError, match="ripplevec state cut"):
         Session(place)
     found = cut(place)
     assert (found.last, found.lost) == (8, 0)

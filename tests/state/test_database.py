@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ripplet import Batch
-from ripplet.errors import FormatError, StateError
-from ripplet.state import database
-from ripplet.state.journal import Entry
+from ripplevec import Batch
+from ripplevec.errors import FormatError, StateError
+from ripplevec.state import database
+from ripplevec.state.journal import Entry
 
 LARGE = Entry(Batch.of(list(range(50_000)), list(range(50_000))))
 SMALL = Entry(Batch.of(["a"], ["b"]))
@@ -87,7 +87,7 @@ def test_a_newer_version_is_refused(journal_at: Any, monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as future:
         future.setattr(database, "VERSION", 3)
         journal_at().close()
-    with pytest.raises(FormatError, match=r"newer Ripplet \(journal 3; this one reads up to 2\).*upgrade"):
+    with pytest.raises(FormatError, match=r"newer Ripplevec \(journal 3; this one reads up to 2\).*upgrade"):
         journal_at()
 
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from numpy.typing import NDArray
 
-from ripplet._version import __version__
-from ripplet.errors import FormatError, InvalidValueError
-from ripplet.state import files
-from ripplet.state.files import FORMAT_VERSION, MANIFEST, read_arrays, read_meta, write_arrays
+from ripplevec._version import __version__
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.state import files
+from ripplevec.state.files import FORMAT_VERSION, MANIFEST, read_arrays, read_meta, write_arrays
 
 OLD = {"rows": np.arange(6, dtype=np.float32).reshape(2, 3), "flags": np.array([True, False])}
 NEW = {"rows": np.ones((3, 3), np.float32)}
@@ -83,11 +83,11 @@ def test_values_come_back_as_json_knows_them(tmp_path: Path) -> None:
 def test_the_manifest_says_what_is_there(tmp_path: Path) -> None:
     write_arrays(tmp_path / "model", OLD, META, kind="snapshot")
     manifest = json.loads((tmp_path / "model" / MANIFEST).read_text())
-    assert {key: manifest[key] for key in ("format", "kind", "version", "ripplet", "meta")} == {
-        "format": "ripplet",
+    assert {key: manifest[key] for key in ("format", "kind", "version", "ripplevec", "meta")} == {
+        "format": "ripplevec",
         "kind": "snapshot",
         "version": FORMAT_VERSION,
-        "ripplet": __version__,
+        "ripplevec": __version__,
         "meta": META,
     }
     rows = manifest["arrays"]["rows"]
@@ -151,15 +151,15 @@ def edit_manifest(**changes: Any) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (shutil.rmtree, "expected a directory written by Ripplet, found nothing there; check the path"),
-        (put_a_file_there, "expected a directory written by Ripplet, found a file"),
+        (shutil.rmtree, "expected a directory written by Ripplevec, found nothing there; check the path"),
+        (put_a_file_there, "expected a directory written by Ripplevec, found a file"),
         (lambda d: (d / MANIFEST).unlink(), "expected a directory with a manifest.json, found none"),
         (lambda d: (d / MANIFEST).write_text("{"), "expected JSON, .*damaged: restore"),
-        (lambda d: (d / MANIFEST).write_text("[1]"), "expected the manifest of a ripplet directory"),
-        (lambda d: (d / MANIFEST).write_text('{"format": "ripplet"}'), "expected the text its checksum was made of"),
+        (lambda d: (d / MANIFEST).write_text("[1]"), "expected the manifest of a ripplevec directory"),
+        (lambda d: (d / MANIFEST).write_text('{"format": "ripplevec"}'), "expected the text its checksum was made of"),
         (
             lambda d: write_arrays(d, OLD, META, version=FORMAT_VERSION + 1),
-            rf"newer Ripplet \(format {FORMAT_VERSION + 1}; this one reads up to {FORMAT_VERSION}\): upgrade",
+            rf"newer Ripplevec \(format {FORMAT_VERSION + 1}; this one reads up to {FORMAT_VERSION}\): upgrade",
         ),
         (lambda d: (d / "rows.npy").unlink(), "rows.npy: expected the array the manifest names, found no such file"),
         (truncate, "rows.npy: expected 152 bytes, found 100; restore"),
@@ -262,7 +262,7 @@ def test_a_failed_rename_brings_the_old_model_back(tmp_path: Path, monkeypatch: 
     real = os.replace
 
     def refuse_new(source: Path, target: Path) -> None:
-        if source.name.endswith("ripplet-new"):
+        if source.name.endswith("ripplevec-new"):
             raise PermissionError(13, "in use", str(target))
         real(source, target)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from ripplet import Batch, Changes, Op, UnknownEdgeError
-from ripplet.errors import StateError
-from ripplet.io.stream import Poison, Read
-from ripplet.state.group import Group
-from ripplet.state.journal import Entry
-from ripplet.state.model import KeptModel, kept_parameters, new_model
+from ripplevec import Batch, Changes, Op, UnknownEdgeError
+from ripplevec.errors import StateError
+from ripplevec.io.stream import Poison, Read
+from ripplevec.state.group import Group
+from ripplevec.state.journal import Entry
+from ripplevec.state.model import KeptModel, kept_parameters, new_model
 
 
 class Letters(list[Poison]):

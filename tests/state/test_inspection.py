@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.session import Session
-from ripplet.state.inspection import inspect, verify
+from ripplevec.errors import FormatError
+from ripplevec.session import Session
+from ripplevec.state.inspection import inspect, verify
 
 
 @pytest.fixture

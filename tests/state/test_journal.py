@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ripplet import Batch
-from ripplet.errors import FormatError, StateError
-from ripplet.events import as_list
-from ripplet.state import database, journal
-from ripplet.state.journal import Entry, Journal
+from ripplevec import Batch
+from ripplevec.errors import FormatError, StateError
+from ripplevec.events import as_list
+from ripplevec.state import database, journal
+from ripplevec.state.journal import Entry, Journal
 
 VERSION_1 = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID;
@@ -256,7 +256,7 @@ def test_a_damaged_log_is_not_read_in_silence(journal_at: Any, tmp_path: Path) -
     bad = bytearray(data)
     bad[len(data) // 2] ^= 1
     (tmp_path / "other" / "journal.sqlite-wal").write_bytes(bad)
-    with pytest.raises(FormatError, match=r"would be lost.*ripplet state cut"):
+    with pytest.raises(FormatError, match=r"would be lost.*ripplevec state cut"):
         Journal(tmp_path / "other" / "journal.sqlite")
     assert (tmp_path / "other" / "journal.sqlite-wal").read_bytes() == bytes(bad)
     with closing(Journal(tmp_path / "other" / "journal.sqlite", forgiving=True)) as forgiven:
@@ -294,7 +294,7 @@ def test_journal_with_a_damaged_value_beside_the_batches_is_refused(journal_at: 
     with closing(sqlite3.connect(one.path)) as db:
         (good,) = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     tamper(one.path, f"UPDATE meta SET value = '7' WHERE name = '{name}'")
-    with pytest.raises(FormatError, match=r"does not fit its checksum.*ripplet state cut"):
+    with pytest.raises(FormatError, match=r"does not fit its checksum.*ripplevec state cut"):
         journal_at()
     tamper(one.path, f"UPDATE meta SET value = '{good}' WHERE name = '{name}'")
     journal_at().close()
@@ -324,7 +324,7 @@ def test_key_of_a_dropped_batch_that_was_changed_is_refused(journal_at: Any) -> 
     one.compact(4, now=True)
     one.close()
     tamper(one.path, "UPDATE keys SET key = 'other' WHERE key = 'k3'")
-    with pytest.raises(FormatError, match=r"4 of 5 keys.*applied twice.*ripplet state cut"):
+    with pytest.raises(FormatError, match=r"4 of 5 keys.*applied twice.*ripplevec state cut"):
         journal_at()
     with closing(Journal(one.path, forgiving=True)) as forgiven:
         assert [forgiven.find(f"k{number}") for number in range(1, 6)] == [1, 2, None, 4, 5]
@@ -379,7 +379,7 @@ def test_journal_that_is_gone_is_not_begun_anew(journal_at: Any, beside: str, em
     if empty:
         one.path.touch()
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(FormatError, match=r"expected a journal beside .*ripplet state cut"):
+    with pytest.raises(FormatError, match=r"expected a journal beside .*ripplevec state cut"):
         journal_at()
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -393,7 +393,7 @@ def test_journal_whose_log_was_left_behind_says_how_many_batches_are_missing(jou
     (tmp_path / "copy").mkdir()
     for name in ("journal.sqlite", journal.MARKER):
         (tmp_path / "copy" / name).write_bytes((tmp_path / name).read_bytes())
-    with pytest.raises(FormatError, match=r"up to 5, got 1: the last 4 are missing.*ripplet state cut"):
+    with pytest.raises(FormatError, match=r"up to 5, got 1: the last 4 are missing.*ripplevec state cut"):
         Journal(tmp_path / "copy" / "journal.sqlite")
     with closing(Journal(tmp_path / "copy" / "journal.sqlite", read_only=True)) as read:
         assert "the last 4 batches are missing" in read.verify()[0]
@@ -434,7 +434,7 @@ def test_bit_flips_in_the_schema_are_refused_and_can_be_mended(journal_at: Any) 
         one.path.write_bytes(bad)
         found = opened_rows(one.path)
         if found != [1, 2, 3]:
-            assert "ripplet state cut" in found
+            assert "ripplevec state cut" in found
             assert one.path.read_bytes() == bytes(bad)
             refused += 1
             mended += opened_rows(one.path, forgiving=True) == [1, 2, 3]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.state._kernels import log_checksum
+from ripplevec.state._kernels import log_checksum
 
 
 @given(words=st.lists(st.tuples(*[st.integers(0, 2**32 - 1)] * 2), max_size=20), start=st.integers(0, 2**32 - 1))

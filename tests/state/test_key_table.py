@@ -6,9 +6,9 @@ from contextlib import closing
 
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.state import database
-from ripplet.state.key_table import add_keys, ages_fit, checksum, drop_keys, find_key, sound_keys
+from ripplevec.errors import FormatError
+from ripplevec.state import database
+from ripplevec.state.key_table import add_keys, ages_fit, checksum, drop_keys, find_key, sound_keys
 
 KEYS = {"a": 3, "é": 1, "b": 2}
 

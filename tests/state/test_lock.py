@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.errors import StateError
-from ripplet.state.lock import DirectoryLock, holder
+from ripplevec.errors import StateError
+from ripplevec.state.lock import DirectoryLock, holder
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 
 def test_another_process_is_named_and_its_death_frees_the_lock(tmp_path: Path) -> None:
     code = (
-        "import pathlib, sys, time\nfrom ripplet.state.lock import DirectoryLock\n"
+        "import pathlib, sys, time\nfrom ripplevec.state.lock import DirectoryLock\n"
         "lock = DirectoryLock(pathlib.Path(sys.argv[1]))\nprint('held', flush=True)\ntime.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as other:
@@ -38,8 +38,8 @@ def test_another_process_is_named_and_its_death_frees_the_lock(tmp_path: Path) -
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for place in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/1/ripplet")):
-        with pytest.raises(StateError, match=r"cannot be written to .*ripplet state inspect"):
+    for place in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/1/ripplevec")):
+        with pytest.raises(StateError, match=r"cannot be written to .*ripplevec state inspect"):
             DirectoryLock(place)
 
 
@@ -67,7 +67,7 @@ def test_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
 FORKS = """
 import os, pathlib, sys, time
-from ripplet.state.lock import DirectoryLock
+from ripplevec.state.lock import DirectoryLock
 lock = DirectoryLock(pathlib.Path(sys.argv[1]))
 child = os.fork()
 if child == 0:
@@ -99,6 +99,6 @@ def test_lock_of_a_process_that_has_forked_ends_with_it(tmp_path: Path) -> None:
 
 def test_lock_makes_every_new_directory_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[Path] = []
-    monkeypatch.setattr("ripplet.state.files.flush_directory", flushed.append)
+    monkeypatch.setattr("ripplevec.state.files.flush_directory", flushed.append)
     DirectoryLock(tmp_path / "a" / "b").release()
     assert flushed == [tmp_path, tmp_path / "a"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ripplet.state.log import LogReport, look_at_log
+from ripplevec.state.log import LogReport, look_at_log
 
 TRANSACTIONS = 7
 

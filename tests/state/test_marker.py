@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ripplet.state.marker import Marker
+from ripplevec.state.marker import Marker
 
 
 def test_marker_says_the_last_number_it_was_given(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from concurrent.futures import Future
 
 import pytest
 
-from ripplet import Batch, InvalidValueError, SpectralView
-from ripplet.changes import Changes, Outcome
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import StateError
-from ripplet.state.model import ANCHOR_LAG, KeptModel, check_parameters, kept_parameters, new_model
+from ripplevec import Batch, InvalidValueError, SpectralView
+from ripplevec.changes import Changes, Outcome
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import StateError
+from ripplevec.state.model import ANCHOR_LAG, KeptModel, check_parameters, kept_parameters, new_model
 
 
 def test_parameters_go_round_through_the_directory() -> None:

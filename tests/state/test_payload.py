@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet import Batch, Op
-from ripplet.errors import FormatError
-from ripplet.events import as_list
-from ripplet.state.payload import decode, encode
+from ripplevec import Batch, Op
+from ripplevec.errors import FormatError
+from ripplevec.events import as_list
+from ripplevec.state.payload import decode, encode
 
 NAMES = st.one_of(st.integers(-3, 3), st.integers(-(2**200), 2**200), st.text(max_size=5))
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ripplet import Batch
-from ripplet.digest import Copy
-from ripplet.errors import FormatError
-from ripplet.state import database, recovery
-from ripplet.state.files import read_arrays, write_arrays
-from ripplet.state.journal import Entry, Journal
-from ripplet.state.model import KeptModel, kept_parameters, new_model
-from ripplet.state.recovery import Recovery, recover
-from ripplet.state.snapshot import Snapshots
+from ripplevec import Batch
+from ripplevec.digest import Copy
+from ripplevec.errors import FormatError
+from ripplevec.state import database, recovery
+from ripplevec.state.files import read_arrays, write_arrays
+from ripplevec.state.journal import Entry, Journal
+from ripplevec.state.model import KeptModel, kept_parameters, new_model
+from ripplevec.state.recovery import Recovery, recover
+from ripplevec.state.snapshot import Snapshots
 
 META = kept_parameters({"dim": 3, "start_size": 6, "anchor_growth": 0.2}, 2)
 
@@ -156,7 +156,7 @@ def test_rows_that_are_gone_are_refused_and_counted(tmp_path: Path, gone: int) -
 def test_damage_of_all_rows_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path, ())
     place.spoil("UPDATE batches SET payload = x'00'")
-    with pytest.raises(FormatError, match=r"batch 1 .*12 batches from the end.*ripplet state cut"):
+    with pytest.raises(FormatError, match=r"batch 1 .*12 batches from the end.*ripplevec state cut"):
         place.recover()
 
 
@@ -182,7 +182,7 @@ def test_damage_before_good_batches_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.spoil("UPDATE batches SET payload = x'00' WHERE sequence = 11")
     before = place.path.read_bytes()
-    with pytest.raises(FormatError, match=r"batch 11 .*1 good batches follow.*ripplet state cut"):
+    with pytest.raises(FormatError, match=r"batch 11 .*1 good batches follow.*ripplevec state cut"):
         place.recover()
     assert place.path.read_bytes() == before
     digest, found = place.recover(forgiving=True)
@@ -205,7 +205,7 @@ def test_a_cut_leaves_out_damage_that_a_snapshot_covers(tmp_path: Path) -> None:
 def test_snapshot_beyond_the_journal_is_refused_until_the_batches_are_given_up(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.shorten(7)
-    with pytest.raises(FormatError, match=r"up to 9 .*got 7; 2 batches or more are missing.*ripplet state cut"):
+    with pytest.raises(FormatError, match=r"up to 9 .*got 7; 2 batches or more are missing.*ripplevec state cut"):
         place.recover()
     assert place.snapshots.sequences == [9, 4]
     digest, found = place.recover(forgiving=True)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.digest import Copy
-from ripplet.engine import Engine
-from ripplet.errors import FormatError
-from ripplet.state import snapshot
-from ripplet.state.snapshot import Snapshots, SnapshotWriter
+from ripplevec import Embedder
+from ripplevec.digest import Copy
+from ripplevec.engine import Engine
+from ripplevec.errors import FormatError
+from ripplevec.state import snapshot
+from ripplevec.state.snapshot import Snapshots, SnapshotWriter
 
 
 def engine(batches: int = 1, **parameters: Any) -> Engine:
@@ -73,8 +73,8 @@ def test_what_was_interrupted_is_cleared_and_the_damaged_is_kept_aside(tmp_path:
     snapshots = Snapshots(tmp_path)
     snapshots.tidy()
     snapshots.write(engine(2).copy())
-    (tmp_path / ".000000000003.ripplet-new").mkdir()
-    (tmp_path / ".000000000003.ripplet-new" / "half.npy").touch()
+    (tmp_path / ".000000000003.ripplevec-new").mkdir()
+    (tmp_path / ".000000000003.ripplevec-new" / "half.npy").touch()
     snapshots.tidy()
     assert [path.name for path in tmp_path.iterdir()] == ["000000000002"]
     for _ in range(2):
@@ -148,8 +148,8 @@ def test_odd_names_and_links_among_snapshots_are_left_alone(tmp_path: Path) -> N
     (tmp_path / "snapshots" / "000000000001").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "snapshots" / "000000000002").write_text("a file")
     assert snapshots.sequences == []
-    (tmp_path / "snapshots" / ".000000000003.ripplet-new").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "snapshots" / ".000000000003.ripplet-old").write_text("a file")
+    (tmp_path / "snapshots" / ".000000000003.ripplevec-new").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "snapshots" / ".000000000003.ripplevec-old").write_text("a file")
     snapshots.tidy()
     for batches in (1, 2, 3, 4):
         snapshots.write(engine(batches).copy())
@@ -167,7 +167,7 @@ def test_snapshots_that_are_a_link_are_refused(tmp_path: Path) -> None:
 
 def test_write_of_a_snapshot_makes_its_folders_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[Path] = []
-    monkeypatch.setattr("ripplet.state.files.flush_directory", flushed.append)
+    monkeypatch.setattr("ripplevec.state.files.flush_directory", flushed.append)
     Snapshots(tmp_path / "snapshots").write(engine(1).copy())
     assert flushed[0] == tmp_path
     assert flushed[-1] == tmp_path / "snapshots"

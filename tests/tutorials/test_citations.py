@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from ripplet import datasets
-from ripplet.datasets.files import MissingDataError
+from ripplevec import datasets
+from ripplevec.datasets.files import MissingDataError
 
 
 def test_what_the_page_says_is_so(play: Callable[[str], dict[str, Any]]) -> None:
     try:
         datasets.load("cora")
     except MissingDataError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     said = play("citations")
     assert said["on_arrival"] == pytest.approx(0.72, abs=0.02)
     assert said["at_the_end"] == pytest.approx(0.76, abs=0.02)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplet.events import Batch, Op
-from ripplet.graph.adjacency import Adjacency
-from ripplet.graph.graph import Graph
+from ripplevec.events import Batch, Op
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.graph import Graph
 
 Matrix = NDArray[np.float64]
 

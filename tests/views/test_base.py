@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.errors import InvalidValueError
-from ripplet.views.base import share_columns
-from ripplet.views.spectral import SpectralView
+from ripplevec.errors import InvalidValueError
+from ripplevec.views.base import share_columns
+from ripplevec.views.spectral import SpectralView
 
 
 def views(*shares: float) -> list[SpectralView]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplet.views.blocks import LINE, columns_of, copied, zeros
+from ripplevec.views.blocks import LINE, columns_of, copied, zeros
 
 
 @given(rows=st.integers(1, 20), columns=st.integers(1, 40), kind=st.sampled_from([np.float32, np.float64]))

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from ripplet.errors import InvalidValueError, MissingExtraError
-from ripplet.graph.adjacency import Totals
-from ripplet.views.devices import VARIABLE, operator_on
-from ripplet.views.gpu import usable_cupy
-from ripplet.views.operators import Operator
-from ripplet.views.spectral import SpectralView
+from ripplevec.errors import InvalidValueError, MissingExtraError
+from ripplevec.graph.adjacency import Totals
+from ripplevec.views.devices import VARIABLE, operator_on
+from ripplevec.views.gpu import usable_cupy
+from ripplevec.views.operators import Operator
+from ripplevec.views.spectral import SpectralView
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_gpu_is_never_chosen_unasked(randomly: Any, monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("no_cupy")
 def test_a_missing_extra_names_itself(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MissingExtraError, match=r"device=\"cuda\".* pip install 'ripplet\[gpu\]'"):
+    with pytest.raises(MissingExtraError, match=r"device=\"cuda\".* pip install 'ripplevec\[gpu\]'"):
         chosen(randomly(0), "cuda")
     monkeypatch.setenv(VARIABLE, "cuda")
     with pytest.raises(MissingExtraError):

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.errors import RippletError
-from ripplet.views import gpu, operators
-from ripplet.views.operators import Operator
-from ripplet.views.spectral import SpectralView, auto_views
-from ripplet.views.traits import Traits
+from ripplevec.errors import RipplevecError
+from ripplevec.views import gpu, operators
+from ripplevec.views.operators import Operator
+from ripplevec.views.spectral import SpectralView, auto_views
+from ripplevec.views.traits import Traits
 
 try:
     gpu.usable_cupy()
-except RippletError as reason:
+except RipplevecError as reason:
     pytest.skip(str(reason), allow_module_level=True)
 
-from ripplet.views.gpu import GpuOperator
+from ripplevec.views.gpu import GpuOperator
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_an_anchor_agrees(planted: Any, monkeypatch: pytest.MonkeyPatch, view: S
     rows[:, 4] = 0
 
     def anchored(device: str) -> Any:
-        monkeypatch.setenv("RIPPLET_DEVICE", device)
+        monkeypatch.setenv("RIPPLEVEC_DEVICE", device)
         return view.anchor(sample.adjacency, rows.copy(), np.full(20, 0.3), seed=1, threads=1)
 
     here, there = anchored("cpu"), anchored("cuda")

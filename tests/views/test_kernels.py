@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplet.views import _kernels as kernels
-from ripplet.views._kernels import Serving
-from ripplet.views.blocks import columns_of
+from ripplevec.views import _kernels as kernels
+from ripplevec.views._kernels import Serving
+from ripplevec.views.blocks import columns_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 

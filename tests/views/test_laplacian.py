@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import subspace_angles
 
-from ripplet.views import laplacian as module
-from ripplet.views.laplacian import NORMALIZATIONS, laplacian_vectors
+from ripplevec.views import laplacian as module
+from ripplevec.views.laplacian import NORMALIZATIONS, laplacian_vectors
 
 
 def laplacian_of(sample: Any, normalization: str) -> np.ndarray:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.views import operators
-from ripplet.views.operators import Operator, cross, in_order, total
+from ripplevec.views import operators
+from ripplevec.views.operators import Operator, cross, in_order, total
 
 SEEDS = st.integers(0, 2**32 - 1)
 

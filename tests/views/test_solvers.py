@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.linalg import subspace_angles
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from ripplet.views import solvers
-from ripplet.views.operators import Operator
-from ripplet.views.solvers import largest, leading_eigenpairs
+from ripplevec.views import solvers
+from ripplevec.views.operators import Operator
+from ripplevec.views.solvers import largest, leading_eigenpairs
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet.errors import FormatError
-from ripplet.views.base import Basis
-from ripplet.views.space import SMALLEST_MU, Space, as_they_are
-from ripplet.views.spectral import SpectralView
+from ripplevec.errors import FormatError
+from ripplevec.views.base import Basis
+from ripplevec.views.space import SMALLEST_MU, Space, as_they_are
+from ripplevec.views.spectral import SpectralView
 
 VIEWS = [
     SpectralView(share=3, tau=0.25, flatten=0.5, ridge=2.0),

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplet.errors import InvalidValueError
-from ripplet.views import operators
-from ripplet.views.base import NOTHING
-from ripplet.views.operators import Operator
-from ripplet.views.spectral import STEEPEST, SpectralView, auto_views
-from ripplet.views.traits import DENSE_GRAPH, Traits
+from ripplevec.errors import InvalidValueError
+from ripplevec.views import operators
+from ripplevec.views.base import NOTHING
+from ripplevec.views.operators import Operator
+from ripplevec.views.spectral import STEEPEST, SpectralView, auto_views
+from ripplevec.views.traits import DENSE_GRAPH, Traits
 
 VIEW = SpectralView(tau=0.5, diffusion=2)
 SHAPES: dict[str, list[tuple[int, int]]] = {

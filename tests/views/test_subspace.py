@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial import chebyshev as polynomials
 
-from ripplet.views import subspace
-from ripplet.views.operators import Operator
-from ripplet.views.subspace import chebyshev, fixed_signs, rayleigh_ritz
+from ripplevec.views import subspace
+from ripplevec.views.operators import Operator
+from ripplevec.views.subspace import chebyshev, fixed_signs, rayleigh_ritz
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder, load
-from ripplet.views.traits import DENSE_GRAPH, Traits
+from ripplevec import Embedder, load
+from ripplevec.views.traits import DENSE_GRAPH, Traits
 
 
 def dense(two_kinds: bool, seed: int = 0) -> list[tuple[int, int]]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.evaluation import classify
-from ripplet.evaluation.protocols import Arrivals
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.evaluation import classify
+from ripplevec.evaluation.protocols import Arrivals
 
 GRAPH = planted_partition(communities=4, size=40, inside=8, elsewhere=1)
 ARRIVALS = Arrivals.of(GRAPH, 0)

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.baselines.streaming import NeighbourMean, Streamed
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError, UnknownVertexError
-from ripplet.evaluation import AnchorWatch, arrival, stream
-from ripplet.events import Batch, Op
+from ripplevec.baselines.streaming import NeighbourMean, Streamed
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError, UnknownVertexError
+from ripplevec.evaluation import AnchorWatch, arrival, stream
+from ripplevec.events import Batch, Op
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 SQUARE = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ripplet.baselines.base import growing
-from ripplet.baselines.streaming.base import Rows, link
+from ripplevec.baselines.base import growing
+from ripplevec.baselines.streaming.base import Rows, link
 
 
 @given(st.integers(0, 5), st.lists(st.integers(0, 1000), max_size=60))

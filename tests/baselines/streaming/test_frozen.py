@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ripplet import Embedder
-from ripplet.baselines.streaming import NeighbourMean
+from ripplevec import Embedder
+from ripplevec.baselines.streaming import NeighbourMean
 
 
 def test_the_start_is_the_exact_view_of_an_embedder(small_stream: Any) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ripplet.baselines.streaming import IncrementalSVD, incremental_svd
+from ripplevec.baselines.streaming import IncrementalSVD, incremental_svd
 
 
 def grow(method: IncrementalSVD, start: int, arrivals: list[list[int]], seed: int) -> np.ndarray:

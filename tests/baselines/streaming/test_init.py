@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ripplet.baselines.streaming import IncrementalSVD, NeighbourMean, Nystrom, WarmNode2Vec, streaming_baseline
-from ripplet.errors import InvalidValueError
+from ripplevec.baselines.streaming import IncrementalSVD, NeighbourMean, Nystrom, WarmNode2Vec, streaming_baseline
+from ripplevec.errors import InvalidValueError
 
 METHODS = [
     NeighbourMean(dim=8),

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ripplet.baselines.streaming import NeighbourMean
+from ripplevec.baselines.streaming import NeighbourMean
 
 
 def test_a_newcomer_is_in_the_middle_of_its_neighbours(small_stream: Any) -> None:

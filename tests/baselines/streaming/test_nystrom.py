@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.baselines.streaming import Nystrom, nystrom
+from ripplevec.baselines.streaming import Nystrom, nystrom
 
 
 def test_a_twin_of_a_vertex_is_placed_where_the_vertex_is(monkeypatch: pytest.MonkeyPatch, small_stream: Any) -> None:

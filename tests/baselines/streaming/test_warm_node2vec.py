@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.baselines import Node2Vec
-from ripplet.baselines.streaming import WarmNode2Vec
+from ripplevec.baselines import Node2Vec
+from ripplevec.baselines.streaming import WarmNode2Vec
 
 SETTINGS = {"dim": 8, "length": 10}
 

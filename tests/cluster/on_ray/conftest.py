@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="the tests of Ray need pip install 'ripplet[cluster]'")
+ray = pytest.importorskip("ray", reason="the tests of Ray need pip install 'ripplevec[cluster]'")
 
 STORE = 200_000_000  # bytes of its object store
 

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder, datasets
-from ripplet.cluster import ShardedEmbedder
-from ripplet.datasets.files import MissingDataError
-from ripplet.evaluation import classify
-from ripplet.evaluation.protocols import Arrivals, start_size
+from ripplevec import Embedder, datasets
+from ripplevec.cluster import ShardedEmbedder
+from ripplevec.datasets.files import MissingDataError
+from ripplevec.evaluation import classify
+from ripplevec.evaluation.protocols import Arrivals, start_size
 
 
 def data_set(name: str) -> datasets.Dataset:
     try:
         return datasets.load(name)
     except MissingDataError as error:
-        pytest.skip(f"set RIPPLET_DATA to run this: {error}")
+        pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
 
 
 def streamed(model: Any, data: datasets.Dataset) -> Any:

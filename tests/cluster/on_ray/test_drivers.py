@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import ray
 
-from ripplet import Embedder, Session
-from ripplet.cli.main import ExitCode, run
-from ripplet.cluster import Sharded
-from ripplet.errors import InvalidValueError
-from ripplet.io.connect import sink_to, stream_from
-from ripplet.state.inspection import inspect, verify
+from ripplevec import Embedder, Session
+from ripplevec.cli.main import ExitCode, run
+from ripplevec.cluster import Sharded
+from ripplevec.errors import InvalidValueError
+from ripplevec.io.connect import sink_to, stream_from
+from ripplevec.state.inspection import inspect, verify
 
 HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 DRIVER = Path(__file__).parent / "programs" / "driver.py"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import ray
 
-from ripplet import Embedder
-from ripplet.cluster import ShardedEmbedder
-from ripplet.cluster.lasting import LastingEngine
+from ripplevec import Embedder
+from ripplevec.cluster import ShardedEmbedder
+from ripplevec.cluster.lasting import LastingEngine
 
 HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Batch, Embedder
-from ripplet.cluster import ShardedEmbedder
-from ripplet.errors import InvalidValueError, UnknownEdgeError, UnknownVertexError
+from ripplevec import Batch, Embedder
+from ripplevec.cluster import ShardedEmbedder
+from ripplevec.errors import InvalidValueError, UnknownEdgeError, UnknownVertexError
 
 HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import ray
 
-from ripplet.cluster.unread import MOST, UnreadAnswers
+from ripplevec.cluster.unread import MOST, UnreadAnswers
 
 
 @ray.remote

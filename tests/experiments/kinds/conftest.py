@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplet.baselines import DeepWalk, Spectral
-from ripplet.datasets import Dataset
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.experiments.kinds import base
+from ripplevec.baselines import DeepWalk, Spectral
+from ripplevec.datasets import Dataset
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.experiments.kinds import base
 
 
 @pytest.fixture(autouse=True)

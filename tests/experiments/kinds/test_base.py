@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ripplet import datasets
-from ripplet.datasets import Dataset
-from ripplet.datasets.synthetic import nested_communities, preferential_attachment
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import Scores
-from ripplet.evaluation.protocols import start_size
-from ripplet.experiments.kinds import base
-from ripplet.experiments.kinds.base import (
+from ripplevec import datasets
+from ripplevec.datasets import Dataset
+from ripplevec.datasets.synthetic import nested_communities, preferential_attachment
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import Scores
+from ripplevec.evaluation.protocols import start_size
+from ripplevec.experiments.kinds import base
+from ripplevec.experiments.kinds.base import (
     at,
     check_only,
     check_order,
@@ -26,7 +26,7 @@ from ripplet.experiments.kinds.base import (
     small,
     without,
 )
-from ripplet.views.solvers import DENSE
+from ripplevec.views.solvers import DENSE
 
 TIMED = """
 import gc
@@ -34,8 +34,8 @@ import sys
 
 from numba.core.dispatcher import Dispatcher
 
-from ripplet.experiments.cells import measure
-from ripplet.experiments.kinds import growth, seconds
+from ripplevec.experiments.cells import measure
+from ripplevec.experiments.kinds import growth, seconds
 
 kind = sys.argv[1]
 module = {"seconds": seconds, "growth": growth}[kind]

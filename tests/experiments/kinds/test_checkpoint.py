@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ripplet import Embedder
-from ripplet.baselines import Spectral
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import checkpoint
-from ripplet.experiments.cells import check, measure
+from ripplevec import Embedder
+from ripplevec.baselines import Spectral
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import checkpoint
+from ripplevec.experiments.cells import check, measure
 
 CHECKPOINT = {"kind": "checkpoint", "dataset": "planted", "seed": 3, "start": 0.5, "every": 0.25, "dim": 8}
 
@@ -26,7 +26,7 @@ def test_a_retrained_method_is_judged_at_every_checkpoint(graph: Dataset, embedd
     assert measured.parameters["dim"] == 8
 
 
-@pytest.mark.parametrize(("method", "rule"), [("ripplet", "ripple"), ("paper", "paper")])
+@pytest.mark.parametrize(("method", "rule"), [("ripplevec", "ripple"), ("paper", "paper")])
 def test_ours_is_embedded_from_nothing_each_time(method: str, rule: str, graph: Dataset) -> None:
     def embed(so_far: csr_array) -> Any:
         return Embedder(dim=8, seed=3, rule=rule).fit(so_far).vectors(np.arange(so_far.shape[0]))

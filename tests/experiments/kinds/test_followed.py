@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import stream
-from ripplet.evaluation.protocols import Arrivals
-from ripplet.experiments.kinds.followed import Action, Followed, last_action
-from ripplet.objective import Objective, polar
+from ripplevec import Embedder
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import stream
+from ripplevec.evaluation.protocols import Arrivals
+from ripplevec.experiments.kinds.followed import Action, Followed, last_action
+from ripplevec.objective import Objective, polar
 
 
 def followed(graph: Dataset, **parameters: Any) -> Followed:

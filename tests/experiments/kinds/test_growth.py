@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.datasets.synthetic import preferential_attachment
-from ripplet.errors import InvalidValueError
-from ripplet.experiments.cells import check, measure
-from ripplet.experiments.kinds import KINDS, growth
-from ripplet.parallel import resolve_threads
-from ripplet.parameters import AUTO_GROWTH
+from ripplevec import Embedder
+from ripplevec.datasets.synthetic import preferential_attachment
+from ripplevec.errors import InvalidValueError
+from ripplevec.experiments.cells import check, measure
+from ripplevec.experiments.kinds import KINDS, growth
+from ripplevec.parallel import resolve_threads
+from ripplevec.parameters import AUTO_GROWTH
 
 GROWTH = {
     "kind": "growth",
@@ -46,7 +46,7 @@ def test_the_last_vertices_arrive_in_the_order_the_graph_grew(streams: list[tupl
     assert (result.start, len(result.arrival_seconds)) == (150, 50)
     assert measured.figures["start_seconds"] == result.start_seconds
     assert measured.figures["arrival_us"] == pytest.approx(1e6 * result.arrival_seconds.mean())
-    ours = measured.parameters["ripplet"]
+    ours = measured.parameters["ripplevec"]
     assert (ours["dim"], ours["threads"], ours["anchor_growth"]) == (4, 1, 0)
 
 
@@ -70,7 +70,7 @@ def test_start_and_anchor_are_measured_once_more_with_all_threads(
     assert (usual.start, wide.start) == (150, 150)
     assert figures["start_all_threads_seconds"] == wide.start_seconds != usual.start_seconds
     assert 0 < figures["anchor_all_threads_seconds"] != figures["anchor_seconds"]
-    assert measure(GROWTH | {"threads": None}).parameters["ripplet"]["threads"] == everything
+    assert measure(GROWTH | {"threads": None}).parameters["ripplevec"]["threads"] == everything
 
 
 def test_an_anchor_is_shared_out_over_the_arrivals_between_two() -> None:

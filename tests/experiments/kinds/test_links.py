@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from ripplet import Embedder
-from ripplet.baselines.streaming import NeighbourMean, Streamed
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import link_prediction
-from ripplet.experiments.cells import check, measure
+from ripplevec import Embedder
+from ripplevec.baselines.streaming import NeighbourMean, Streamed
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import link_prediction
+from ripplevec.experiments.cells import check, measure
 
-LINKS = {"kind": "links", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 8, "method": "ripplet"}
+LINKS = {"kind": "links", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 8, "method": "ripplevec"}
 
 
 @pytest.mark.parametrize("edges", ["together", "spread"])

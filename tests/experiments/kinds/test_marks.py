@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.experiments.kinds.marks import check_marks, places
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.experiments.kinds.marks import check_marks, places
 
 
 def test_a_mark_is_as_many_vertices_and_one_of_the_stream_at_least(graph: Dataset) -> None:

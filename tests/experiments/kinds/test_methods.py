@@ -6,12 +6,12 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.baselines import DeepWalk, Spectral
-from ripplet.baselines.streaming import NeighbourMean, Streamed
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.experiments.kinds.methods import (
+from ripplevec import Embedder
+from ripplevec.baselines import DeepWalk, Spectral
+from ripplevec.baselines.streaming import NeighbourMean, Streamed
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.experiments.kinds.methods import (
     check_method,
     embedder,
     embedding,
@@ -20,7 +20,7 @@ from ripplet.experiments.kinds.methods import (
     spelt_out,
     streamed,
 )
-from ripplet.views.spectral import SpectralView
+from ripplevec.views.spectral import SpectralView
 
 
 def test_views_may_be_mappings() -> None:
@@ -29,8 +29,8 @@ def test_views_may_be_mappings() -> None:
 
 
 def test_methods_that_see_the_final_graph_only_are_told_from_those_that_stream() -> None:
-    assert [is_retrained(name) for name in ("deepwalk", "ripplet", "paper", "nystrom")] == [True, False, False, False]
-    with pytest.raises(InvalidValueError, match=r"method: expected one of 'ripplet', 'paper', 'deepwalk'.*'nystrom'"):
+    assert [is_retrained(name) for name in ("deepwalk", "ripplevec", "paper", "nystrom")] == [True, False, False, False]
+    with pytest.raises(InvalidValueError, match=r"method: expected one of 'ripplevec', 'paper', 'deepwalk'.*'nystrom'"):
         is_retrained("shallowwalk")
 
 
@@ -40,7 +40,7 @@ def test_a_retrained_method_has_the_parameters_given() -> None:
 
 
 def test_every_stream_has_a_model_of_its_own() -> None:
-    ours, theirs = streamed("ripplet", {"dim": 4}), streamed("neighbour_mean", {"dim": 4})
+    ours, theirs = streamed("ripplevec", {"dim": 4}), streamed("neighbour_mean", {"dim": 4})
     first, second = ours(), ours()
     assert isinstance(first, Embedder)
     assert first is not second
@@ -56,7 +56,7 @@ def test_paper_is_ours_with_its_rule() -> None:
     assert model.get_params()["rule"] == "paper"
 
 
-@pytest.mark.parametrize("name", ["ripplet", "paper", "neighbour_mean", "deepwalk"])
+@pytest.mark.parametrize("name", ["ripplevec", "paper", "neighbour_mean", "deepwalk"])
 def test_parameters_are_checked_before_anything_runs(name: str) -> None:
     own = {"kind": "shares", "dataset": "planted", "method": name, "seed": 0, "dim": 4, "shares": [0.5]}
     check_method(own, "shares")

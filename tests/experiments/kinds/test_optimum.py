@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation.protocols import Arrivals
-from ripplet.experiments.cells import check, measure
-from ripplet.experiments.kinds.followed import Followed
-from ripplet.objective import Objective, minimise, random_start
+from ripplevec import Embedder
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation.protocols import Arrivals
+from ripplevec.experiments.cells import check, measure
+from ripplevec.experiments.kinds.followed import Followed
+from ripplevec.objective import Objective, minimise, random_start
 
 OPTIMUM: dict[str, Any] = {
     "kind": "optimum", "dataset": "planted", "seed": 3, "dim": 4, "start": 0.5, "marks": [0.7, 1.0], "draws": 3,

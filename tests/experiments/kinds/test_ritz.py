@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import stream
-from ripplet.experiments.cells import check, measure
-from ripplet.views.spectral import SpectralView
+from ripplevec import Embedder
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import stream
+from ripplevec.experiments.cells import check, measure
+from ripplevec.views.spectral import SpectralView
 
 RITZ = {"kind": "ritz", "dataset": "planted", "seed": 3, "start": 0.5, "marks": [0.7, 1.0], "dim": 8}
 VIEWS: list[dict[str, float]] = [{"tau": 0.5}, {"tau": 9.0, "share": 3}]

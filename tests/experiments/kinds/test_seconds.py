@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from ripplet.errors import InvalidValueError
-from ripplet.experiments.cells import check, measure
-from ripplet.experiments.kinds import KINDS, seconds
-from ripplet.experiments.kinds.seconds import limited_to, retrainings
-from ripplet.parallel import resolve_threads
+from ripplevec.errors import InvalidValueError
+from ripplevec.experiments.cells import check, measure
+from ripplevec.experiments.kinds import KINDS, seconds
+from ripplevec.experiments.kinds.seconds import limited_to, retrainings
+from ripplevec.parallel import resolve_threads
 
 SECONDS = {
     "kind": "seconds",
@@ -27,7 +27,7 @@ SECONDS = {
 def test_ratios_are_those_of_the_seconds_beside_them() -> None:
     figures = measure(SECONDS).figures
     assert figures["fastest_walker"] == min(figures["deepwalk"], figures["node2vec"])
-    for name in ("ripplet", "ripplet_no_anchor", "paper"):
+    for name in ("ripplevec", "ripplevec_no_anchor", "paper"):
         assert figures[name] == pytest.approx((figures[f"{name}@30"] + figures[f"{name}@50"]) / 2)
         assert figures[f"{name}_times_faster"] == pytest.approx(figures["fastest_walker"] / figures[name])
         arrival = figures[f"{name}_arrival_us"] / 1e6
@@ -49,18 +49,18 @@ def test_ours_is_start_and_stream_with_anchors_and_without_and_by_rule_paper(mon
     figures = measure(SECONDS).figures
     kinds = [("ripple", "auto"), ("ripple", 0), ("paper", "auto")]
     assert streamed[6:] == [(*kind, share, 3) for kind in kinds for share in (0.3, 0.5)], "six before, to compile"
-    assert (figures["ripplet@30"], figures["ripplet@50"], figures["ripplet"]) == (306.0, 308.0, 307.0)
-    assert (figures["ripplet_no_anchor"], figures["paper"]) == (105.0, 206.0)
-    arrivals = [figures[f"{name}_arrival_us"] for name in ("ripplet", "ripplet_no_anchor", "paper")]
+    assert (figures["ripplevec@30"], figures["ripplevec@50"], figures["ripplevec"]) == (306.0, 308.0, 307.0)
+    assert (figures["ripplevec_no_anchor"], figures["paper"]) == (105.0, 206.0)
+    arrivals = [figures[f"{name}_arrival_us"] for name in ("ripplevec", "ripplevec_no_anchor", "paper")]
     assert arrivals == pytest.approx([3e6, 1e6, 2e6])
-    for name, spent in (("ripplet", 3.0), ("ripplet_no_anchor", 1.0), ("paper", 2.0)):
+    for name, spent in (("ripplevec", 3.0), ("ripplevec_no_anchor", 1.0), ("paper", 2.0)):
         found = [figures[f"{name}_{part}_us"] for part in ("p50", "p99", "maximum")]
         assert found == pytest.approx([1e6 * spent * 0.5 * step for step in (51, 100, 101)]), "from the middle share"
 
 
 def test_without_walks_there_is_nothing_to_compare_with() -> None:
     figures = measure(SECONDS | {"baselines": {"spectral": {}}}).figures
-    assert {"spectral", "ripplet", "ripplet_arrival_us"} <= figures.keys()
+    assert {"spectral", "ripplevec", "ripplevec_arrival_us"} <= figures.keys()
     assert not [name for name in figures if "faste" in name]
 
 
@@ -76,14 +76,14 @@ def test_without_a_number_of_threads_all_cores_are_used() -> None:
     everything, own = resolve_threads(None), SECONDS | {"threads": None, "shares": [0.5]}
     check(own)
     parameters = measure(own).parameters
-    assert {parameters[name]["threads"] for name in ("ripplet", "paper", "deepwalk")} == {everything}
+    assert {parameters[name]["threads"] for name in ("ripplevec", "paper", "deepwalk")} == {everything}
 
 
 def test_settings_are_spelt_out_for_each_method() -> None:
     parameters = measure(SECONDS | {"shares": [0.5]}).parameters
     assert parameters["deepwalk"]["walks"] == 2
     assert parameters["spectral"] == {"dim": 8, "seed": 3}
-    assert (parameters["ripplet"]["dim"], parameters["ripplet_no_anchor"]["anchor_growth"]) == (8, 0)
+    assert (parameters["ripplevec"]["dim"], parameters["ripplevec_no_anchor"]["anchor_growth"]) == (8, 0)
     assert parameters["paper"]["rule"] == "paper"
 
 

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.baselines import Spectral
-from ripplet.baselines.streaming import NeighbourMean, Streamed
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import arrival, classify, cluster, current, stream
-from ripplet.experiments.cells import check, measure
+from ripplevec import Embedder
+from ripplevec.baselines import Spectral
+from ripplevec.baselines.streaming import NeighbourMean, Streamed
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import arrival, classify, cluster, current, stream
+from ripplevec.experiments.cells import check, measure
 
 SHARES = {"kind": "shares", "dataset": "planted", "seed": 3, "dim": 8, "shares": [0.3, 0.5]}
 RETRAINED = SHARES | {"method": "spectral"}
-STREAMED = SHARES | {"method": "ripplet"}
+STREAMED = SHARES | {"method": "ripplevec"}
 
 
 def test_a_retrained_method_is_judged_by_its_one_embedding(graph: Dataset) -> None:
@@ -75,14 +75,14 @@ def test_edges_may_be_spread_over_the_stream(graph: Dataset) -> None:
     assert figures["arrival_micro@50"] != pytest.approx(measure(STREAMED).figures["arrival_micro@50"])
 
 
-@pytest.mark.parametrize("method", ["spectral", "ripplet"])
+@pytest.mark.parametrize("method", ["spectral", "ripplevec"])
 def test_a_share_with_a_single_class_to_train_on_has_no_scores(method: str, by_class: Dataset) -> None:
     own = {"method": method, "dataset": "by_class", "arrival_order": "index", "shares": [0.2, 0.5, 0.7]}
     figures = measure(SHARES | own).figures
     assert by_class.labels[:48].max() == 0
     assert not {"current_micro@20", "current_macro@20", "arrival_micro@20"} & figures.keys()
     assert {"current_micro@50", "current_micro@70"} <= figures.keys()
-    if method == "ripplet":
+    if method == "ripplevec":
         assert figures["current_micro"] == pytest.approx(
             (figures["current_micro@50"] + figures["current_micro@70"]) / 2
         )
@@ -118,7 +118,7 @@ def test_the_order_follows_the_seed_where_nothing_is_drawn() -> None:
         ({"deep": 1}, "parameters: expected those of the kind of cell.*'deep'"),
     ],
 )
-@pytest.mark.parametrize("method", ["spectral", "ripplet", "neighbour_mean"])
+@pytest.mark.parametrize("method", ["spectral", "ripplevec", "neighbour_mean"])
 def test_what_cannot_be_run_is_refused(method: str, change: dict[str, Any], expected: str) -> None:
     check(SHARES | {"method": method})
     with pytest.raises(InvalidValueError, match=expected):

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet import Embedder
-from ripplet.datasets import Dataset
-from ripplet.datasets.synthetic import planted_partition
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import ageing, anchor_cosines, arrival, cluster, current, stream
-from ripplet.experiments.cells import check, measure
-from ripplet.experiments.kinds import base
+from ripplevec import Embedder
+from ripplevec.datasets import Dataset
+from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import ageing, anchor_cosines, arrival, cluster, current, stream
+from ripplevec.experiments.cells import check, measure
+from ripplevec.experiments.kinds import base
 
 STREAM = {"kind": "stream", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 8}
 

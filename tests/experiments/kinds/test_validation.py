@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplet.baselines import Spectral
-from ripplet.datasets import Dataset
-from ripplet.errors import InvalidValueError
-from ripplet.evaluation import classify
-from ripplet.experiments.cells import check, measure
-from ripplet.experiments.kinds import base
+from ripplevec.baselines import Spectral
+from ripplevec.datasets import Dataset
+from ripplevec.errors import InvalidValueError
+from ripplevec.evaluation import classify
+from ripplevec.experiments.cells import check, measure
+from ripplevec.experiments.kinds import base
 
 VALIDATION = {"kind": "validation", "dataset": "planted", "seed": 3, "start": 0.5, "method": "spectral", "dim": 8}
 ORDER = np.random.default_rng(3).permutation(240)
@@ -42,7 +42,7 @@ def test_no_label_of_the_test_set_is_seen(
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"method": "ripplet"}, "method: expected one that is retrained, got 'ripplet'"),
+        ({"method": "ripplevec"}, "method: expected one that is retrained, got 'ripplevec'"),
         ({"method": "shallowwalk"}, "method: expected one of"),
         ({"start": 2.0}, "start: expected a share"),
         ({"shares": [0.5]}, "parameters: expected those of the kind of cell.*'shares'"),

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ripplet.experiments.plots import draw
-from ripplet.experiments.record import Record, key_of
-from ripplet.experiments.spec import Plot, Study
+from ripplevec.experiments.plots import draw
+from ripplevec.experiments.record import Record, key_of
+from ripplevec.experiments.spec import Plot, Study
 
 Figures = Callable[[str, str, int], dict[str, float]]
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ripplet.experiments.spec import Plot
+from ripplevec.experiments.spec import Plot
 
-RULES = ("rule paper", "ripplet")
+RULES = ("rule paper", "ripplevec")
 
 Drawn = Callable[..., list[Any]]
 
@@ -32,19 +32,19 @@ def test_a_line_per_setting_goes_along_the_stream(drawn: Drawn) -> None:
 def test_a_line_per_figure_of_one_setting_or_of_several(drawn: Drawn) -> None:
     both = {"loss": "now", "best": "at best"}
     one, several = (
-        Plot(kind="along", title="T", figures=both, settings=settings, log=True) for settings in (["ripplet"], [])
+        Plot(kind="along", title="T", figures=both, settings=settings, log=True) for settings in (["ripplevec"], [])
     )
     legend, panel, _ = drawn(one, RULES, along)
     assert names(legend) == ["now", "at best"]
     assert panel.get_yscale() == "log"
     assert len({line.get_color() for line in panel.get_lines()}) == 2
     legend, *_ = drawn(several, RULES, along)
-    assert names(legend) == ["rule paper: now", "rule paper: at best", "ripplet: now", "ripplet: at best"]
+    assert names(legend) == ["rule paper: now", "rule paper: at best", "ripplevec: now", "ripplevec: at best"]
 
 
 def test_a_line_keeps_its_colour_where_others_were_not_measured(drawn: Drawn) -> None:
     def some(setting: str, dataset: str, seed: int) -> dict[str, float]:
-        return along(setting, dataset, seed) if dataset == "cora" or setting == "ripplet" else {}
+        return along(setting, dataset, seed) if dataset == "cora" or setting == "ripplevec" else {}
 
     legend, cora, blog = drawn(Plot(kind="along", title="T", figure="loss"), RULES, some)
     assert names(legend) == list(RULES)

@@ -5,7 +5,7 @@ import math
 import pytest
 from matplotlib.figure import Figure
 
-from ripplet.experiments.plots.common import Point, draw_line, make_log, points_of
+from ripplevec.experiments.plots.common import Point, draw_line, make_log, points_of
 
 
 def test_a_point_is_a_mean_over_the_seeds_that_have_a_value() -> None:

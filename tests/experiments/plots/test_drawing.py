@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ripplet.experiments.plots import draw_apart, save, svg
-from ripplet.experiments.plots.drawing import KINDS
-from ripplet.experiments.record import Record
-from ripplet.experiments.spec import PLOTS, Plot, Study
+from ripplevec.experiments.plots import draw_apart, save, svg
+from ripplevec.experiments.plots.drawing import KINDS
+from ripplevec.experiments.record import Record
+from ripplevec.experiments.spec import PLOTS, Plot, Study
 
 Made = Callable[..., tuple[Study, Record]]
 
@@ -18,7 +18,7 @@ Made = Callable[..., tuple[Study, Record]]
 @pytest.fixture
 def shares(made: Made) -> tuple[Study, Record]:
     plots = {"shares": Plot(kind="shares", title="Micro-F1", figure="micro")}
-    return made(("ripplet", "NetMF, tuned"), lambda *_: {"micro@10": 1.0, "micro@50": 2.0}, plots=plots)
+    return made(("ripplevec", "NetMF, tuned"), lambda *_: {"micro@10": 1.0, "micro@50": 2.0}, plots=plots)
 
 
 def test_every_kind_of_plot_that_a_study_may_ask_for_can_be_drawn() -> None:
@@ -28,7 +28,7 @@ def test_every_kind_of_plot_that_a_study_may_ask_for_can_be_drawn() -> None:
 @pytest.mark.parametrize("kind", PLOTS)
 def test_a_plot_of_nothing_says_so(drawn: Callable[..., list[Any]], kind: str) -> None:
     plot = Plot(kind=kind, title="T", figure="micro", figures={"micro": "M"} if kind == "growth" else {}, x="depth D")
-    (axes,) = drawn(plot, ("ripplet", "LINE"), lambda *_: {})
+    (axes,) = drawn(plot, ("ripplevec", "LINE"), lambda *_: {})
     assert axes.texts[0].get_text() == "nothing measured yet"
 
 

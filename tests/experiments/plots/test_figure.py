@@ -6,8 +6,8 @@ import sys
 import matplotlib
 import pytest
 
-from ripplet.errors import MissingExtraError
-from ripplet.experiments.plots.figure import style, svg
+from ripplevec.errors import MissingExtraError
+from ripplevec.experiments.plots.figure import style, svg
 
 
 def lines() -> str:
@@ -39,5 +39,5 @@ def test_a_picture_is_one_slim_element_with_words_for_words() -> None:
 
 def test_drawing_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=re.escape("ripplet[eval]")), style():
+    with pytest.raises(MissingExtraError, match=re.escape("ripplevec[eval]")), style():
         pass

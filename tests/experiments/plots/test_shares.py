@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ripplet.experiments.spec import Plot
+from ripplevec.experiments.spec import Plot
 
 PLOT = Plot(kind="shares", title="Micro-F1", figure="micro")
-METHODS = ("ripplet", "NetMF", "NetMF, tuned", "LINE")
+METHODS = ("ripplevec", "NetMF", "NetMF, tuned", "LINE")
 
 Drawn = Callable[..., list[Any]]
 

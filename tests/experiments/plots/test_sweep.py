@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ripplet.experiments.spec import Plot
+from ripplevec.experiments.spec import Plot
 
 PLOT = Plot(kind="sweep", title="Depth", figure="micro", x="depth D")
 

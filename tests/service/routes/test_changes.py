@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ripplet.changes import Changes
-from ripplet.service.settings import Limits
+from ripplevec.changes import Changes
+from ripplevec.service.settings import Limits
 
 STREAM = {"Accept": "text/event-stream"}
 

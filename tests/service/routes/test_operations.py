@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import ripplet.service.runtime as runtime_module
-from ripplet.session import Session
+import ripplevec.service.runtime as runtime_module
+from ripplevec.session import Session
 
 
 def test_stats_say_how_it_stands(start: Any) -> None:
@@ -43,27 +43,27 @@ def test_metrics_count_what_happened(start: Any) -> None:
     service.http.get("/v1/vertices/nobody")
     text = service.http.get("/metrics").text
     expected = {
-        "ripplet_batches_total": 3,
-        "ripplet_events_total": 4,
-        "ripplet_arrivals_total": 4,
-        "ripplet_removals_total": 1,
-        "ripplet_vertices": 3,
-        "ripplet_edges": 2,
-        "ripplet_sequence": 3,
-        "ripplet_ready": 1,
-        "ripplet_queue_requests": 0,
-        "ripplet_write_seconds_count": 3,
-        'ripplet_requests_total{method="POST",route="/v1/edges",status="200"}': 2,
-        'ripplet_requests_total{method="GET",route="/v1/vertices/{id}",status="404"}': 1,
+        "ripplevec_batches_total": 3,
+        "ripplevec_events_total": 4,
+        "ripplevec_arrivals_total": 4,
+        "ripplevec_removals_total": 1,
+        "ripplevec_vertices": 3,
+        "ripplevec_edges": 2,
+        "ripplevec_sequence": 3,
+        "ripplevec_ready": 1,
+        "ripplevec_queue_requests": 0,
+        "ripplevec_write_seconds_count": 3,
+        'ripplevec_requests_total{method="POST",route="/v1/edges",status="200"}': 2,
+        'ripplevec_requests_total{method="GET",route="/v1/vertices/{id}",status="404"}': 1,
     }
     assert {name: value(text, name) for name in expected} == expected
     assert "nobody" not in text
 
 
 def test_drift_is_measured_since_the_last_anchor(service: Any) -> None:
-    assert value(service.http.get("/metrics").text, "ripplet_drift_degrees") == 0
+    assert value(service.http.get("/metrics").text, "ripplevec_drift_degrees") == 0
     service.edges(*[["r0", f"r{number}", 50.0] for number in range(20, 30)])
-    assert value(service.http.get("/metrics").text, "ripplet_drift_degrees") > 0
+    assert value(service.http.get("/metrics").text, "ripplevec_drift_degrees") > 0
 
 
 def test_it_lives_but_is_not_ready_while_it_recovers(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_metrics_and_stats_without_a_free_file_handle_are_answered(start: Any, m
     service = start()
     service.edges(["a", "b"])
     service.runtime.session.snapshot()
-    assert "ripplet_snapshot_sequence 1.0" in service.http.get("/metrics").text
+    assert "ripplevec_snapshot_sequence 1.0" in service.http.get("/metrics").text
 
     def no_handle(*_: Any) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -101,16 +101,16 @@ def test_metrics_and_stats_without_a_free_file_handle_are_answered(start: Any, m
     monkeypatch.setattr(Path, "iterdir", no_handle)
     text = service.http.get("/metrics")
     assert text.status_code == 200
-    assert "ripplet_snapshot_sequence 1.0" in text.text
-    assert "ripplet_vertices 2.0" in text.text
+    assert "ripplevec_snapshot_sequence 1.0" in text.text
+    assert "ripplevec_vertices 2.0" in text.text
     assert service.http.get("/v1/stats").json()["snapshot"]["sequence"] == 1
 
 
 def test_readiness_after_a_refused_anchor_carries_a_warning_and_the_metric_counts_it(
     service: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ripplet.rules.anchor import CorrectionError
-    from ripplet.rules.ripple import RippleRule
+    from ripplevec.rules.anchor import CorrectionError
+    from ripplevec.rules.ripple import RippleRule
 
     def no_good(*arguments: Any, **options: Any) -> Any:
         raise CorrectionError("nothing usable")
@@ -125,4 +125,4 @@ def test_readiness_after_a_refused_anchor_carries_a_warning_and_the_metric_count
     answer = service.http.get("/readyz")
     assert answer.status_code == 200
     assert "corrections refused in a row: 1" in answer.json()["warning"]
-    assert value(service.http.get("/metrics").text, "ripplet_anchors_refused") == 1
+    assert value(service.http.get("/metrics").text, "ripplevec_anchors_refused") == 1

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ripplet.client import Client, calls
-from ripplet.service.runtime import SEARCHERS
-from ripplet.service.settings import Limits
+from ripplevec.client import Client, calls
+from ripplevec.service.runtime import SEARCHERS
+from ripplevec.service.settings import Limits
 
 
 def test_a_vertex_has_vector_degree_and_age(start: Any) -> None:
@@ -189,7 +189,7 @@ def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert service.http.get("/v1/vertices/a").status_code == 200
         assert service.http.post("/v1/vectors", json={"ids": ["a"]}).status_code == 200
-        assert "ripplet_queue_reads 3.0" in service.http.get("/metrics").text
+        assert "ripplevec_queue_reads 3.0" in service.http.get("/metrics").text
         assert service.edges(["a", "c"]).status_code == 200
         blocked.release.set()
         assert [answer.result(30).status_code for answer in answers] == [200] * (SEARCHERS + 3)

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripplet.io.arrow import stream_bytes
+from ripplevec.io.arrow import stream_bytes
 
 ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
 

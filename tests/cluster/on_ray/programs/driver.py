@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from ripplet import Session
-from ripplet.cluster import Sharded
+from ripplevec import Session
+from ripplevec.cluster import Sharded
 
 if __name__ == "__main__":
     told = json.loads(sys.argv[1])

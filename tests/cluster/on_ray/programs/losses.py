@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import ray
 
-from ripplet.cluster import ShardedEmbedder
+from ripplevec.cluster import ShardedEmbedder
 
 
 def edges(seed: int) -> list[tuple[int, int]]:

@@ -12,8 +12,8 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
-from ripplet import Embedder
-from ripplet.cluster import ShardedEmbedder
+from ripplevec import Embedder
+from ripplevec.cluster import ShardedEmbedder
 
 HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 SIZE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}

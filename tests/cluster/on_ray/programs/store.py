@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import ray
 
-from ripplet import Batch
-from ripplet.cluster import ShardedEmbedder
+from ripplevec import Batch
+from ripplevec.cluster import ShardedEmbedder
 
 STORE, NEW, BATCHES = 80_000_000, 15_000, 25  # bytes: Ray takes no smaller one
 HOW: dict[str, Any] = {"dim": 128, "anchor_growth": 0, "threads": 1, "depth": 0}

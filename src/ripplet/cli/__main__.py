@@ -1,5 +1,0 @@
-"""`python -m ripplet.cli` is `ripplet`."""
-
-from ripplet.cli.main import run
-
-run()

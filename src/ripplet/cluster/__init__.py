@@ -1,5 +1,0 @@
-"""The same engine on several machines: vertices fall to shards, and every batch is a sequence of common steps."""
-
-from ripplet.cluster.sharded import Sharded, ShardedEmbedder
-
-__all__ = ["Sharded", "ShardedEmbedder"]

@@ -1,0 +1,13 @@
+"""A client for the service, for programs that wait and for those that do not."""
+
+from ripplevec.errors import MissingExtraError
+
+try:
+    from ripplevec.client.asynchronous import AsyncClient
+    from ripplevec.client.synchronous import Client
+except ModuleNotFoundError as error:
+    if error.name != "httpx":
+        raise
+    raise MissingExtraError("ripplevec.Client", "client") from error
+
+__all__ = ["AsyncClient", "Client"]

@@ -1,0 +1,87 @@
+"""Routing: which shard has a vertex, and what each shard has to know of a batch.
+
+A row, to whoever is not a shard, is a code: (the row on its shard) · shards + (the shard).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ripplevec.cluster import _kernels as kernels
+from ripplevec.cluster.crew import Crew
+from ripplevec.cluster.shares import Entry, shares
+from ripplevec.events import IdColumn, Op, as_list, take
+from ripplevec.graph.ids import names_for_kernels
+
+Rows = NDArray[np.int64]
+
+
+class Ends(NamedTuple):
+    """The ends of the operations of a step, a row each."""
+
+    op: NDArray[np.int8]
+    codes: Rows  # (m, 2)
+    numbers: Rows  # (m, 2): arrival numbers
+    arrived: Rows  # codes of newcomers, in order of arrival
+    arrived_as: Rows  # and their numbers
+
+
+def owners(column: IdColumn, shards: int) -> Rows:
+    """The shard that each name falls to."""
+    found = np.empty(len(column), np.int64)
+    kernels.owners_of(names_for_kernels(column), shards, found)
+    return found
+
+
+def interned(crew: Crew, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], next_arrival: int) -> Ends:
+    """Both ends of every operation; newcomers are numbered in the order of their first mention."""
+    shards, codes, numbers = crew.size, *np.empty((2, len(src), 2), np.int64)
+    where = [shares(owners(column, shards), shards) for column in (src, dst)]
+    names = [[take(column, rows) for rows in parts] for column, parts in zip((src, dst), where, strict=True)]
+    for shard, answer in enumerate(crew.get(crew.call("intern", list(zip(*names, strict=True))))):
+        for end in range(2):
+            there = where[end][shard], end
+            codes[there], numbers[there] = answer[2 * end] * shards + shard, answer[2 * end + 1]
+    new = np.flatnonzero(numbers.ravel() < 0)
+    place, arrived, _ = kernels.numbered(codes.ravel()[new])
+    numbers.ravel()[new] = next_arrival + place
+    return Ends(op, codes, numbers, arrived, next_arrival + np.arange(arrived.size))
+
+
+def enter(crew: Crew, ends: Ends, weight: NDArray[np.float32]) -> None:
+    """Have every shard number its newcomers and change the ends that are its own."""
+    size = 2 * len(ends.codes)
+    end_of, columns = np.empty(size, np.int64), np.empty((size, 4), np.int64)
+    begin = kernels.routed(ends.codes, ends.numbers, crew.size, end_of, columns)
+    edge, way = end_of >> 1, (end_of & 1).astype(np.int8)
+    op, weight = ends.op[edge], weight[edge]
+    entries = []
+    for shard, mine in enumerate(shares(ends.arrived % crew.size, crew.size)):
+        own = slice(begin[shard], begin[shard + 1])
+        arrived = ends.arrived[mine] // crew.size, ends.arrived_as[mine]
+        entries.append(Entry(*arrived, columns[own], op[own], weight[own], way[own]))
+    crew.call("enter", entries)
+
+
+def waves(ends: Ends, first_new: int, count: int, shards: int) -> tuple[Rows, Rows]:
+    """When each newcomer can be admitted: the wave, and the turn within it on its own shard."""
+    adds = ends.op == Op.ADD
+    columns = (ends.codes, ends.numbers) if adds.all() else (ends.codes[adds], ends.numbers[adds])
+    found: tuple[Rows, Rows] = kernels.waves_of(*columns, first_new, count, shards)
+    return found
+
+
+def merged(parts: list[IdColumn], places: list[Rows]) -> IdColumn:
+    """Columns of names as one, each name at its place."""
+    order = np.argsort(np.concatenate(places)) if places else np.empty(0, np.int64)
+    full = [part for part in parts if len(part)]
+    if all(isinstance(part, np.ndarray) for part in full):
+        return np.concatenate([np.empty(0, np.int64), *full])[order]
+    if all(isinstance(part, pa.Array) for part in full):
+        return pa.concat_arrays(full).take(pa.array(order))
+    names = [name for part in full for name in as_list(part)]
+    return [names[place] for place in order.tolist()]

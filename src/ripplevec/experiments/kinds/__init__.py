@@ -1,0 +1,18 @@
+"""What can be measured: one file per kind of cell, from its configuration to its figures."""
+
+from __future__ import annotations
+
+from ripplevec.experiments.kinds import checkpoint, growth, links, optimum, ritz, seconds, shares, stream, validation
+from ripplevec.experiments.kinds.base import Kind
+
+KINDS: dict[str, Kind] = {
+    "checkpoint": checkpoint.KIND,
+    "growth": growth.KIND,
+    "links": links.KIND,
+    "optimum": optimum.KIND,
+    "ritz": ritz.KIND,
+    "seconds": seconds.KIND,
+    "shares": shares.KIND,
+    "stream": stream.KIND,
+    "validation": validation.KIND,
+}

@@ -1,0 +1,52 @@
+"""Kernels that find an edge in the lists of its ends."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ripplevec.graph._block_kernels import NO_INDEX, Links
+from ripplevec.graph._hub_kernels import looked_up
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def find_slot(links: Links, row: int, other: int) -> int:
+    """The slot of `other` among the neighbours of `row`, -1 where there is none."""
+    if links.index_at[row] != NO_INDEX:
+        return looked_up(links, row, other)
+    begin = links.begin[row]
+    for at in range(begin, begin + links.count[row]):
+        if links.neighbour[at] == other:
+            return at
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def has_edge(links: Links, src: int, dst: int, directed: bool) -> bool:
+    """Whether the edge is there, read from the end with fewer neighbours where that is enough."""
+    if directed:
+        at = find_slot(links, src, dst)
+        return at >= 0 and links.outgoing[at] > 0
+    if links.count[src] > links.count[dst]:
+        src, dst = dst, src
+    return find_slot(links, src, dst) >= 0
+
+
+@njit(cache=True, nogil=True)
+def has_edges(
+    links: Links, src: NDArray[np.int64], dst: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
+) -> None:
+    """`has_edge`, pair by pair, into `found`."""
+    for i in range(src.size):
+        found[i] = has_edge(links, src[i], dst[i], directed)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def find_pair(links: Links, src: int, dst: int) -> tuple[int, int]:
+    """The two slots of an edge (-1, -1 where there is none); the shorter list is looked at first."""
+    if links.count[src] <= links.count[dst]:
+        here = find_slot(links, src, dst)
+        return here, find_slot(links, dst, src) if here >= 0 else -1
+    there = find_slot(links, dst, src)
+    return find_slot(links, src, dst) if there >= 0 else -1, there

@@ -1,0 +1,324 @@
+"""The hash table behind `Ids`: names of vertices to rows and back, in four flat arrays.
+
+A name is (key, end, data): the integer `key` itself where `end` is INTEGER, else the bytes `data[key:end]`. Many names
+are (keys, ends, data); without any `ends` all of them are integers. A table is (slots, spans, arena, meta):
+
+- slots, one line per place of the hash table: a tag (the integer, or the hash of the bytes) and 2·row + (1 for bytes),
+  or EMPTY. Open addressing with linear probing; the number of lines is a power of two.
+- spans, one line per row: (key, end) of its name in `arena`, or (the next free row, FREE).
+- meta: the counters named LIVE to GARBAGE below.
+
+A kernel that finds no room stops there; its caller makes room and calls again.
+
+A jitted function that loops over arrays counts references on every call, which costs more than a look-up of an integer.
+So names are searched for in blocks, and a column of integers has a search of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ripplevec.intrinsics import prefetch
+
+Ints: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+Names: TypeAlias = tuple[Ints, Ints, Bytes]
+Table: TypeAlias = tuple[Ints, Ints, Bytes, Ints]
+
+INTEGER, FREE = -1, -2
+EMPTY = -1
+BLOCK = 64
+LIVE, ROWS, HEAD, USED, GARBAGE = range(5)
+"""Live names, rows ever used, the first free row (or -1), bytes written to the arena, bytes of removed names in it."""
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def tag_of(key: int, end: int, data: Bytes) -> Any:
+    """What tells names apart at a glance: the integer itself, or the FNV-1a hash of the bytes."""
+    if end == INTEGER:
+        return key
+    value = np.uint64(0xCBF29CE484222325)
+    for place in range(key, end):
+        value = (value ^ np.uint64(data[place])) * np.uint64(0x100000001B3)
+    return np.int64(value)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def home_of(tag: int, mask: int) -> Any:
+    """The place where the search for a tag begins (splitmix64, so that regular ids spread evenly)."""
+    value = np.uint64(tag) + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64((value ^ (value >> np.uint64(31))) & np.uint64(mask))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bool:
+    place = 0
+    while place < size and arena[start + place] == data[key + place]:
+        place += 1
+    return place == size
+
+
+@njit(cache=True, nogil=True)
+def _read_ahead(table: Table, tags: Ints, rows: Ints) -> None:
+    """Read what a block of searches for bytes will read, so that they do not wait for memory one after the other."""
+    slots, spans, arena, _ = table
+    mask = len(slots) - 1
+    for i in range(len(rows)):
+        rows[i] = slots[home_of(tags[i], mask), 1] >> 1
+    for i in range(len(rows)):
+        row = rows[i]
+        rows[i] = spans[row, 0] if row >= 0 and 0 <= spans[row, 0] < spans[row, 1] else 0
+    for i in range(len(rows)):
+        rows[i] = arena[rows[i]]
+
+
+@njit(cache=True, nogil=True)
+def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
+    """Fill in the rows of integers; a block of them is asked for before it is read, so that they come together."""
+    mask = len(slots) - 1
+    for first in range(0, len(keys), BLOCK):
+        last = min(first + BLOCK, len(keys))
+        for i in range(first, last):
+            rows[i] = home_of(keys[i], mask)
+            prefetch(slots, rows[i], 0)
+        for i in range(first, last):
+            slot = rows[i]
+            ref = slots[slot, 1]
+            while ref != EMPTY and (slots[slot, 0] != keys[i] or ref & 1):
+                slot = (slot + 1) & mask
+                ref = slots[slot, 1]
+            rows[i] = ref >> 1
+
+
+@njit(cache=True, nogil=True)
+def _search(table: Table, names: Names, tags: Ints, first: int, last: int, rows: Ints) -> None:
+    """Fill in the rows of a block of names whose tags are known."""
+    slots, spans, arena, _ = table
+    keys, ends, data = names
+    mask = len(slots) - 1
+    for i in range(first, last):
+        key, end, tag = keys[i], ends[i], tags[i - first]
+        kind = 0 if end == INTEGER else 1
+        slot = home_of(tag, mask)
+        ref = slots[slot, 1]
+        while ref != EMPTY:
+            if slots[slot, 0] == tag and ref & 1 == kind:
+                if kind == 0:
+                    break
+                start, stop = spans[ref >> 1]
+                if stop - start == end - key and _same_bytes(arena, start, data, key, end - key):
+                    break
+            slot = (slot + 1) & mask
+            ref = slots[slot, 1]
+        rows[i] = ref >> 1
+
+
+@njit(cache=True, nogil=True)
+def find_names(table: Table, names: Names, first: int, last: int, rows: Ints) -> None:
+    """Fill in the rows of names `first` to `last`, -1 where one is unknown."""
+    keys, ends, data = names
+    if len(ends) == 0:
+        _search_integers(table[0], keys[first:last], rows[first:last])
+        return
+    tags = np.empty(BLOCK, np.int64)
+    for start in range(first, last, BLOCK):
+        stop = min(start + BLOCK, last)
+        for i in range(start, stop):
+            tags[i - start] = tag_of(keys[i], ends[i], data)
+        if stop - start > 1:
+            _read_ahead(table, tags, rows[start:stop])
+        _search(table, names, tags, start, stop, rows)
+
+
+@njit(cache=True, nogil=True)
+def find_name(table: Table, key: int, end: int, data: Bytes) -> Any:
+    """The row of one name, -1 where it is unknown."""
+    rows = np.empty(1, np.int64)
+    find_names(table, (np.array([key]), np.array([end]), data), 0, 1, rows)
+    return rows[0]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _enter(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
+    """Write a row into the first empty place for its name."""
+    mask = len(slots) - 1
+    tag = tag_of(key, end, data)
+    slot = home_of(tag, mask)
+    while slots[slot, 1] != EMPTY:
+        slot = (slot + 1) & mask
+    slots[slot, 0] = tag
+    slots[slot, 1] = 2 * row + (0 if end == INTEGER else 1)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _add_name(table: Table, key: int, end: int, data: Bytes) -> Any:
+    """The row now given to an unknown name, -1 where there is no room for it."""
+    slots, spans, arena, meta = table
+    row, used = meta[HEAD], meta[USED]
+    size = 0 if end == INTEGER else end - key
+    if (row < 0 and meta[ROWS] == len(spans)) or used + size > len(arena):
+        return np.int64(-1)
+    if row >= 0:
+        meta[HEAD] = spans[row, 0]
+    else:
+        row = meta[ROWS]
+        meta[ROWS] += 1
+    spans[row, 0] = key if end == INTEGER else used
+    spans[row, 1] = INTEGER if end == INTEGER else used + size
+    arena[used : used + size] = data[key : key + size]
+    _enter(slots, row, key, end, data)
+    meta[USED] += size
+    meta[LIVE] += 1
+    return row
+
+
+@njit(cache=True, nogil=True)
+def resolve(table: Table, names: Names, i: int, rows: Ints, fresh: Ints, new: int) -> int:
+    """Give a row to a name that was unknown when its block was read; the answer counts the new names."""
+    keys, ends, data = names
+    find_names(table, names, i, i + 1, rows)
+    if rows[i] < 0:
+        rows[i] = _add_name(table, keys[i], ends[i] if len(ends) else INTEGER, data)
+        if rows[i] >= 0:
+            fresh[new] = rows[i]
+            new += 1
+    return new
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _repeated(names: Names, i: int) -> bool:
+    """Whether a name is the one before it."""
+    keys, ends, data = names
+    if len(ends) == 0:
+        return keys[i] == keys[i - 1]
+    if ends[i] == INTEGER or ends[i - 1] == INTEGER:
+        return keys[i] == keys[i - 1] and ends[i] == ends[i - 1]
+    size = ends[i] - keys[i]
+    return ends[i - 1] - keys[i - 1] == size and _same_bytes(data, keys[i - 1], data, keys[i], size)
+
+
+@njit(cache=True, nogil=True)
+def intern_names(
+    table: Table, src: Names, dst: Names, src_rows: Ints, dst_rows: Ints, fresh: Ints, done: tuple[int, int]
+) -> Any:
+    """Give rows to src[0], dst[0], src[1], …, and list the new ones in `fresh`, as far as there is room.
+
+    `done` is (pairs, new names) so far; the answer is that for the next call. Most names are known after a few blocks,
+    so each block is looked up at full speed first and only what it does not find is taken one by one, in order.
+    """
+    pairs, new = done
+    while pairs < len(src_rows):
+        last = min(pairs + 256, len(src_rows))
+        find_names(table, src, pairs, last, src_rows)
+        find_names(table, dst, pairs, last, dst_rows)
+        for i in range(pairs, last):
+            if src_rows[i] < 0:
+                if i and _repeated(src, i):  # a newcomer mostly comes with several edges in a row
+                    src_rows[i] = src_rows[i - 1]
+                else:
+                    new = resolve(table, src, i, src_rows, fresh, new)
+            if src_rows[i] >= 0 and dst_rows[i] < 0:
+                new = resolve(table, dst, i, dst_rows, fresh, new)
+            if src_rows[i] < 0 or dst_rows[i] < 0:
+                return i, new
+        pairs = last
+    return pairs, new
+
+
+@njit(cache=True, nogil=True)
+def _close_gap(slots: Ints, gap: int) -> None:
+    """Empty a place and move up what was pushed past it, so that searches need no tombstones."""
+    mask = len(slots) - 1
+    slot = (gap + 1) & mask
+    while slots[slot, 1] != EMPTY:
+        if (slot - home_of(slots[slot, 0], mask)) & mask >= (slot - gap) & mask:
+            slots[gap] = slots[slot]
+            gap = slot
+        slot = (slot + 1) & mask
+    slots[gap, 1] = EMPTY
+
+
+@njit(cache=True, nogil=True)
+def remove_rows(table: Table, rows: Ints) -> None:
+    """Forget the names of some rows and put these on the free list, in order; rows without a name stay as they are."""
+    slots, spans, arena, meta = table
+    mask = len(slots) - 1
+    for row in rows:
+        if row < 0 or row >= meta[ROWS] or spans[row, 1] == FREE:
+            continue
+        key, end = spans[row]
+        slot = home_of(tag_of(key, end, arena), mask)
+        while slots[slot, 1] >> 1 != row:
+            slot = (slot + 1) & mask
+        _close_gap(slots, slot)
+        if end != INTEGER:
+            meta[GARBAGE] += end - key
+        spans[row, 0] = meta[HEAD]
+        spans[row, 1] = FREE
+        meta[HEAD] = row
+        meta[LIVE] -= 1
+
+
+@njit(cache=True, nogil=True)
+def fill_slots(table: Table) -> None:
+    """Enter every row that has a name into empty slots."""
+    slots, spans, arena, meta = table
+    for row in range(meta[ROWS]):
+        key, end = spans[row]
+        if end != FREE:
+            _enter(slots, row, key, end, arena)
+
+
+@njit(cache=True, nogil=True)
+def move_slots(old: Ints, slots: Ints) -> None:
+    """Enter what one table of slots holds into another, empty one.
+
+    No name has to be looked at; and a table twice as large has the same order twice over, so that memory is written
+    nearly in order, in two places.
+    """
+    mask = len(slots) - 1
+    for i in range(len(old)):
+        if old[i, 1] != EMPTY:
+            slot = home_of(old[i, 0], mask)
+            while slots[slot, 1] != EMPTY:
+                slot = (slot + 1) & mask
+            slots[slot, 0] = old[i, 0]
+            slots[slot, 1] = old[i, 1]
+
+
+@njit(cache=True, nogil=True)
+def names_of(table: Table, rows: Ints) -> Any:
+    """The names of rows, their bytes packed in this order; end is FREE where a row has none."""
+    _, spans, arena, meta = table
+    keys, ends = np.full(len(rows), -1, np.int64), np.full(len(rows), FREE, np.int64)
+    size = 0
+    for i, row in enumerate(rows):
+        if 0 <= row < meta[ROWS]:
+            keys[i], ends[i] = spans[row]
+            size += ends[i] - keys[i] if ends[i] >= 0 else 0
+    data = np.empty(size, np.uint8)
+    used = 0
+    for i in range(len(rows)):
+        if ends[i] >= 0:
+            start, used = used, used + ends[i] - keys[i]
+            data[start:used] = arena[keys[i] : ends[i]]
+            keys[i], ends[i] = start, used
+    return keys, ends, data
+
+
+@njit(cache=True, nogil=True)
+def free_rows(table: Table) -> Any:
+    """The rows to be reused, the next one first."""
+    _, spans, _, meta = table
+    rows = np.empty(meta[ROWS] - meta[LIVE], np.int64)
+    row = meta[HEAD]
+    for i in range(len(rows)):
+        rows[i] = row
+        row = spans[row, 0]
+    return rows

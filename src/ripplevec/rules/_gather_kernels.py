@@ -1,0 +1,172 @@
+"""Gathering: the sum over a vertex's neighbours, and the row that a view's own operator makes of it.
+
+These are the inner loops of everything that moves a vector. They are compiled into whoever calls them: to hand over
+two dozen arrays costs more than to add up a row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ripplevec.graph._block_kernels import Links
+from ripplevec.influence._kernels import sampled_slot
+from ripplevec.intrinsics import number, prefetch, set_number
+from ripplevec.views._kernels import Frame
+
+AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer list is on its way by itself
+
+
+class World(NamedTuple):
+    """The state that a batch works on."""
+
+    links: Links
+    arrival: NDArray[np.int64]
+    placed: NDArray[np.uint8]
+    vectors: NDArray[np.float32]
+    frame: Frame
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def look_ahead(world: World, rows: NDArray[np.int64], i: int, lines_too: bool) -> None:
+    """Ask memory for what the rows after the i-th will read: their lines, their neighbours, these neighbours' vectors.
+
+    With `lines_too`, also what is noted of these neighbours. A row is reached by three steps that each wait for the one
+    before. Taken for different rows at a time, they overlap.
+    """
+    links, vectors = world.links, world.vectors
+    if i + 6 < rows.size:
+        prefetch(links.begin, rows[i + 6], 0)
+    if i + 3 < rows.size:
+        prefetch(links.neighbour, links.begin[rows[i + 3]], 0)
+        prefetch(links.neighbour, links.begin[rows[i + 3]], 1)
+    if i + 1 < rows.size:
+        begin = links.begin[rows[i + 1]]
+        for slot in range(begin, begin + min(links.count[rows[i + 1]], AHEAD)):
+            other = links.neighbour[slot]
+            if lines_too:
+                prefetch(world.arrival, other, 0)
+            prefetch(vectors, other, 0)  # the first line: the processor sees for itself that more are read
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Add a·x of the slots begin … end−1 to the total, one after the other; Σa and Σa²."""
+    links, vectors = world.links, world.vectors
+    sum_a, sum_aa = 0.0, 0.0
+    slot = begin
+    while slot + 4 <= end:  # four at a time: the total is loaded and stored a quarter as often
+        a, p = links.weight[slot], vectors[links.neighbour[slot]]
+        b, q = links.weight[slot + 1], vectors[links.neighbour[slot + 1]]
+        c, r = links.weight[slot + 2], vectors[links.neighbour[slot + 2]]
+        d, s = links.weight[slot + 3], vectors[links.neighbour[slot + 3]]
+        for j in range(total.size):
+            sum_j = total[j] + a * number(p[j])
+            sum_j = sum_j + b * number(q[j])
+            sum_j = sum_j + c * number(r[j])
+            total[j] = sum_j + d * number(s[j])
+        slot += 4
+    for rest in range(slot, end):
+        a, p = links.weight[rest], vectors[links.neighbour[rest]]
+        for j in range(total.size):
+            total[j] += a * number(p[j])
+    for at in range(begin, end):
+        sum_a += links.weight[at]
+        sum_aa += np.float64(links.weight[at]) * links.weight[at]
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def gather(world: World, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Sum a·x over all neighbours (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
+    links = world.links
+    begin, count = links.begin[row], links.count[row]
+    total[:] = 0
+    if count <= limit:
+        return _add_all(world, begin, begin + count, total)
+    sum_a, sum_aa = 0.0, 0.0
+    for i in range(limit):
+        slot = begin + sampled_slot(key, world.arrival[row], i, count)
+        a, aa = _add_all(world, slot, slot + 1, total)
+        sum_a += a
+        sum_aa += aa
+    if sum_a > 0:
+        scale = links.strength[row] / sum_a
+        for j in range(total.size):
+            total[j] *= scale
+        sum_a *= scale
+        sum_aa *= scale * scale  # the effective number of neighbours stays that of the sample
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def gather_placed(world: World, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Sum a·x over the neighbours that are placed and have an arrival number below `before`; Σa and Σa²."""
+    links = world.links
+    first, end = links.begin[row], links.begin[row] + links.count[row]
+    total[:] = 0
+    sum_a, sum_aa = 0.0, 0.0
+    while first < end:  # nearly always all of them, in one stretch
+        last = first
+        while last < end and world.placed[links.neighbour[last]] and world.arrival[links.neighbour[last]] < before:
+            last += 1
+        if last > first:
+            a, aa = _add_all(world, first, last, total)
+            sum_a += a
+            sum_aa += aa
+        first = last + 1
+    return sum_a, sum_aa
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> int:
+    """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b).
+
+    A view's part that comes out longer than the view's bound is shortened to it. Returns 1 where one was, else 0.
+    """
+    one = total.dtype.type(1)
+    mu, centre = frame.columns[0], frame.columns[1]  # unpacked together they would not be known to be contiguous
+    shortened = 0
+    for g in range(len(frame.views)):
+        tau, top, ridge, _, unremarkable = frame.views[g]
+        over = total.dtype.type(1.0 / ((sum_a + tau) * top))
+        r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
+        limit, large = total.dtype.type(unremarkable), False
+        for j in range(np.uint64(frame.bounds[g]), np.uint64(frame.bounds[g + 1])):  # never negative: no check of that
+            m = mu[j]
+            value = (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r))
+            set_number(out, j, value)
+            large |= not abs(value) <= limit  # cheaper than a sum of squares, and true for NaN
+        if large:
+            shortened |= _shorten(frame, g, total, sum_a, sum_aa, out)
+    return shortened
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shorten(
+    frame: Frame, g: int, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]
+) -> int:
+    """Work out the part of view g again, in double precision, and scale it to the bound if it is longer than that.
+
+    A part that is not finite even so, because the sum over neighbours is not, becomes zero. Returns 1 where the part
+    was changed, else 0.
+    """
+    tau, top, ridge, longest, _ = frame.views[g]
+    mu, centre = frame.columns[0], frame.columns[1]
+    over, r = 1.0 / ((sum_a + tau) * top), ridge * sum_aa / (sum_a * sum_a)
+    first, last = frame.bounds[g], frame.bounds[g + 1]
+    values = np.empty(last - first)
+    squared = 0.0
+    for j in range(first, last):
+        m = np.float64(mu[j])
+        values[j - first] = (np.float64(total[j]) - centre[j]) * over * (m * (1.0 + r) / (m * m + r))
+        squared += values[j - first] * values[j - first]
+    if squared <= longest * longest:
+        return 0
+    scale = longest / np.sqrt(squared) if np.isfinite(squared) else 0.0
+    for j in range(first, last):
+        set_number(out, j, np.float32(values[j - first] * scale) if scale > 0.0 else np.float32(0.0))
+    return 1

@@ -1,0 +1,78 @@
+"""The inner loops of search: cosines with rows as they are served, the best of a block, and who has moved."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ripplevec.views._kernels import Serving, scale_parts, sum_by_halving
+
+
+@njit(cache=True, nogil=True, inline="always")
+def dot(first: NDArray[np.floating], second: NDArray[np.floating], work: NDArray[np.floating]) -> float:
+    """The product of two vectors of one type. Inlined: a call costs as much as the product itself."""
+    for column in range(len(first)):
+        work[column] = first[column] * second[column]
+    return sum_by_halving(work, len(first))
+
+
+@njit(cache=True, nogil=True)
+def replace_worst(cosines: NDArray[np.float32], found: NDArray[np.int64], cosine: np.float32, row: int) -> None:
+    """Put a row in the place of the worst of a heap: lowest cosine at the top, of equals the highest row."""
+    place, child = 0, 1
+    while child < len(cosines):
+        other = child + 1
+        if other < len(cosines) and (
+            cosines[other] < cosines[child] or (cosines[other] == cosines[child] and found[other] > found[child])
+        ):
+            child = other
+        # Rows come in ascending order, so of equals the one already there is the better.
+        if cosines[child] >= cosine:
+            break
+        cosines[place], found[place] = cosines[child], found[child]
+        place, child = child, 2 * child + 1
+    cosines[place], found[place] = cosine, row
+
+
+@njit(cache=True, nogil=True)
+def best_of_block(
+    rows: NDArray[np.floating],
+    alive: NDArray[np.bool_],
+    served: NDArray[np.floating],
+    exclude: NDArray[np.int64],
+    serving: Serving,
+    cosines: NDArray[np.float32],
+    found: NDArray[np.int64],
+) -> None:
+    """Fill, per served query, a heap of the best rows of one block; rows are counted from the block's first."""
+    parts = np.empty(rows.shape[1], served.dtype)
+    work, squares = np.empty(rows.shape[1], served.dtype), np.empty(rows.shape[1], np.float64)
+    cosines[:], found[:] = -np.inf, -1
+    for row in range(len(rows)):
+        if not alive[row]:
+            continue
+        length = scale_parts(rows[row], serving, parts, squares)
+        if length == 0.0:
+            continue
+        for query in range(len(served)):
+            cosine = np.float32(min(1.0, max(-1.0, dot(parts, served[query], work) / length)))
+            if cosine > cosines[query, 0] and row != exclude[query]:
+                replace_worst(cosines[query], found[query], cosine, row)
+
+
+@njit(cache=True, nogil=True)
+def suspects(
+    seen: NDArray[np.int64],
+    placed: NDArray[np.uint8],
+    held: NDArray[np.uint8],
+    waiting: NDArray[np.uint8],
+    since: int,
+) -> NDArray[np.int64]:
+    """The rows that an index may hold in the wrong place: placed and reached after `since`, or no longer placed."""
+    found, kept = np.empty(len(seen), np.int64), 0
+    for row in range(len(seen)):
+        if seen[row] > since if placed[row] else held[row] | waiting[row]:
+            found[kept] = row
+            kept += 1
+    return found[:kept]

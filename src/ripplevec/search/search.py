@@ -1,0 +1,93 @@
+"""Which search answers: exact where that is quick, an index where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from importlib.util import find_spec
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ripplevec.errors import MissingExtraError, one_of
+from ripplevec.parallel import resolve_threads
+from ripplevec.rules.field import Field
+from ripplevec.search import exact
+from ripplevec.search.present import Answers, Present, Query
+
+if TYPE_CHECKING:
+    from ripplevec.search.ann import AnnIndex
+
+WAYS = ("auto", "exact", "ann")
+EXACT_UP_TO = 200_000
+"""Vertices up to which "auto" is exact: a pass over their vectors takes milliseconds, and there is nothing to keep."""
+
+
+def check_search(way: object) -> None:
+    """Refuse a way to search that is not known, or for which something has to be installed first."""
+    one_of("search", way, WAYS)
+    if way == "ann" and not _installed():
+        raise MissingExtraError('search="ann"', "ann")
+
+
+class Search:
+    """Answers of one model; holds the index, if there is one, which is never saved and made anew when it is missed."""
+
+    def __init__(self, way: str, threads: int | None) -> None:
+        self.way, self.threads = way, threads
+        self.index: AnnIndex | None = None
+        self._tending = Lock()
+
+    @contextmanager
+    def asking(self) -> Iterator[Callable[[Present, Query, int], Answers]]:
+        """How to ask, while writers are kept out; afterwards, with writers let in again, the index catches up a little.
+
+        One thread at a time plans for the index and tends it; the others ask it as it is.
+        """
+        mine, planned = self._tending.acquire(blocking=False), list[Callable[[], None]]()
+
+        def ask(present: Present, query: Query, count: int) -> Answers:
+            index = self._index_of(present.field) if mine else self.index
+            if mine and index is not None:
+                planned.append(partial(index.carry_out, index.plan(present)))
+            return self._answer(index, present, query, count)
+
+        try:
+            yield ask
+            for work in planned:
+                work()
+        finally:
+            if mine:
+                self._tending.release()
+
+    def _answer(self, index: AnnIndex | None, present: Present, query: Query, count: int) -> Answers:
+        field = present.field
+        if index is not None and index.of() is field.lineage:
+            found = index.nearest(present, query, count)
+            if found[0].min() >= 0:  # else there may be more than were proposed
+                return found
+        rows = slice(field.graph.rows)
+        parts = field.vectors[rows], field.placed[rows], query.inside, present.rule.serving
+        return exact.nearest(*parts, count, np.array([query.exclude]), self.threads)
+
+    def wants_index(self, vertices: int) -> bool:
+        """Whether so many vertices are searched through an index; one that exists is kept until half of them go."""
+        if self.way == "auto":
+            return vertices > (EXACT_UP_TO if self.index is None else EXACT_UP_TO // 2) and _installed()
+        return self.way == "ann"
+
+    def _index_of(self, field: Field) -> AnnIndex | None:
+        if not self.wants_index(len(field.graph)):
+            self.index = None
+        elif self.index is None or self.index.of() is not field.lineage:
+            from ripplevec.search.ann import AnnIndex
+
+            self.index = AnnIndex(field, resolve_threads(self.threads))
+        return self.index
+
+
+@cache
+def _installed() -> bool:
+    return find_spec("usearch") is not None
