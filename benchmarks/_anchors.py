@@ -11,13 +11,13 @@ from memory import DIM, EDGES, arrivals
 from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.parallel import one_blas_thread
+from ripplevec.util.parallel import one_blas_thread
 from ripplevec.views import _kernels as kernels
+from ripplevec.views.aligned_matrix import columns_of, copied, zeros
 from ripplevec.views.base import Basis
-from ripplevec.views.blocks import columns_of, copied, zeros
-from ripplevec.views.space import Space
+from ripplevec.views.coordinates import Space
+from ripplevec.views.graph_stats import Traits
 from ripplevec.views.spectral import auto_views
-from ripplevec.views.traits import Traits
 
 AT_ONCE = 200_000  # vertices added together
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, Model, calibrated, of_shards, predicted
 
-from ripplevec.experiments.plots.figure import INK, style, svg
-from ripplevec.experiments.plots.looks import plain_look
+from ripplevec.lab.experiments.plots.figure import INK, style, svg
+from ripplevec.lab.experiments.plots.style import plain_look
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 MEASURED = (1, 200, 20_000)  # arrivals in a batch

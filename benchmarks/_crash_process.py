@@ -16,16 +16,17 @@ from typing import Any
 from _crash_sources import SIZE
 
 from ripplevec import Batch
+from ripplevec.durability import snapshot
+from ripplevec.durability.journal import Journal
+from ripplevec.durability.session import Entry, Session
+from ripplevec.durability.session_model import KeptModel
 from ripplevec.errors import SelfLoopWarning
-from ripplevec.io.base import ReadOptions
-from ripplevec.io.json_sinks import JsonlDeadLetters, JsonlSink
 from ripplevec.io.messages import decode_many
-from ripplevec.rules.pending import Pending
+from ripplevec.io.readers.edge_columns import ReadOptions
+from ripplevec.io.sinks.json_lines import JsonlDeadLetters, JsonlSink
+from ripplevec.rules.background_anchor import Pending
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.session import Entry, Session
-from ripplevec.state import files, snapshot
-from ripplevec.state.journal import Journal
-from ripplevec.state.model import KeptModel
+from ripplevec.util import checked_directory
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "start_size": 20, "anchor_growth": 0.1}
 SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4 * SIZE, "threads": 1}
@@ -34,9 +35,9 @@ MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, call, before or afte
     "before a commit": (Journal, "append", "before", 6),
     "after a commit": (Journal, "append", "after", 6),
     "after a batch was applied": (KeptModel, "take_in", "after", 15),
-    "within a snapshot": (files, "_write_array", "after", 30),
-    "before a snapshot is in place": (files, "_put_in_place", "before", 1),
-    "after a snapshot is in place": (files, "_put_in_place", "after", 1),
+    "within a snapshot": (checked_directory, "_write_array", "after", 30),
+    "before a snapshot is in place": (checked_directory, "_put_in_place", "before", 1),
+    "after a snapshot is in place": (checked_directory, "_put_in_place", "after", 1),
     "before an old snapshot is removed": (snapshot.shutil, "rmtree", "before", 1),
     "within a compaction": (Journal, "_drop", "after", 1),
     "after an anchor was begun": (Pending, "begin", "after", 1),

@@ -8,7 +8,7 @@ import os
 from _crash_process import SESSION, batch_of, send
 from _crash_sources import SIZE, events
 
-from ripplevec.state.model import kept_parameters, new_model
+from ripplevec.durability.session_model import kept_parameters, new_model
 
 
 class Reference:

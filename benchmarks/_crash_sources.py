@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ripplevec.io.connect import stream_from
+from ripplevec.io.registry import stream_from
 
 SIZE = 20
 """Events in a read."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ripplevec import Batch, Embedder
-from ripplevec.events import Op
-from ripplevec.session import Entry, Session
-from ripplevec.state import database
+from ripplevec.batch import Op
+from ripplevec.durability import journal_database
+from ripplevec.durability.session import Entry, Session
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.1, "anchor_lag": 3, "threads": 1}
 SNAPSHOT_EVERY = 40  # events
@@ -35,7 +35,7 @@ def entry(number: int) -> Entry:
 
 def reference(batches: int) -> list[str]:
     """The digest after every batch, and before the first, of a session without files."""
-    from ripplevec.state.model import kept_parameters, new_model
+    from ripplevec.durability.session_model import kept_parameters, new_model
 
     lag = PARAMETERS["anchor_lag"]
     model = new_model(kept_parameters({n: v for n, v in PARAMETERS.items() if n not in ("anchor_lag", "threads")}, lag))
@@ -48,7 +48,7 @@ def reference(batches: int) -> list[str]:
 
 def run(place: Path, batches: int, tell: Tell) -> None:
     """Send all batches that are not there yet, some in groups; open the directory three times; save a model twice."""
-    database._PAGES = 40  # of the log, so that it is moved into the file often
+    journal_database._PAGES = 40  # of the log, so that it is moved into the file often
     parts = (batches // 3, 2 * batches // 3, batches)
     for part, last in enumerate(parts):
         with Session(place / "deep" / "state", snapshot_every=SNAPSHOT_EVERY, **PARAMETERS) as session:

@@ -6,8 +6,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from ripplevec.experiments.plots.figure import style, svg
-from ripplevec.experiments.plots.looks import looks_of
+from ripplevec.lab.experiments.plots.figure import style, svg
+from ripplevec.lab.experiments.plots.style import looks_of
 
 
 def save_figure(record: dict[str, Any], path: Path) -> None:

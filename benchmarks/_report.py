@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ripplevec.experiments.record import environment
+from ripplevec.lab.experiments.record import environment
 
 
 def seconds(work: Callable[[], Any], repeats: int = 3) -> float:

@@ -15,9 +15,9 @@ from _served import Served
 from _soak_traffic import Log
 from numpy.typing import NDArray
 
-from ripplevec.experiments.plots.common import make_log
-from ripplevec.experiments.plots.figure import style, svg
-from ripplevec.experiments.plots.looks import COLOURS
+from ripplevec.lab.experiments.plots.common import make_log
+from ripplevec.lab.experiments.plots.figure import style, svg
+from ripplevec.lab.experiments.plots.style import COLOURS
 
 KILLED = "#d55e00"
 ON_TIME = 1.0  # seconds that a stream may be late and still be called on time

@@ -13,9 +13,9 @@ import numpy as np
 from httpx import TransportError
 
 from ripplevec import Batch, Client
-from ripplevec.client.calls import ServiceError, TooOldError, checked
-from ripplevec.events import Op
-from ripplevec.state.payload import encode
+from ripplevec.batch import Op
+from ripplevec.client.protocol import ServiceError, TooOldError, checked
+from ripplevec.durability.batch_codec import encode
 
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
 READS, SEARCHES, LOOKS = 20.0, 5.0, 1.0  # per second: of a vector, of the nearest, at the changes

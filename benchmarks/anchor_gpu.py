@@ -17,7 +17,7 @@ from _report import run
 from numpy.typing import NDArray
 
 from ripplevec.errors import RipplevecError
-from ripplevec.parallel import resolve_threads
+from ripplevec.util.parallel import resolve_threads
 from ripplevec.views.base import Basis
 from ripplevec.views.gpu import usable_cupy
 

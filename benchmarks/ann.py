@@ -16,10 +16,10 @@ import numpy as np
 from _report import run
 
 from ripplevec import Embedder
-from ripplevec.datasets.synthetic import growing_communities
-from ripplevec.events import Batch, Op
+from ripplevec.batch import Batch, Op
+from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search.ann import AnnIndex
-from ripplevec.search.present import Present
+from ripplevec.search.query import Present
 from ripplevec.search.search import Search
 
 QUERIES, NEAREST, ROUNDS, CHURN_ROUNDS = 100, 10, 8, 10

@@ -18,11 +18,11 @@ from _report import run, seconds
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.cluster.crew import LocalCrew
+from ripplevec.cluster.batch_protocol import Steps
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.routing import enter, interned, waves
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.steps import Steps
+from ripplevec.cluster.transport import LocalCrew
 
 SHARDS = (1, 4, 16, 64, 256)
 EDGES, KNOWN = 5, 1_000_000_000

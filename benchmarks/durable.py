@@ -20,7 +20,7 @@ from _report import run
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.session import GROUP, Session
+from ripplevec.durability.session import GROUP, Session
 
 BATCH, EDGES = 1_000, 5
 

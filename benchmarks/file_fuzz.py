@@ -29,9 +29,9 @@ import _durable_workload as workload
 from power_cuts import beside
 
 from ripplevec import Embedder
+from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError, StateError
-from ripplevec.service.labels import Labels
-from ripplevec.session import Session
+from ripplevec.service.vertex_labels import Labels
 
 LONGEST = 60  # seconds until a case counts as a hang
 BATCHES = 60

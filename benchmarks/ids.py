@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from _report import run, seconds
 from numpy.typing import NDArray
 
-from ripplevec.events import IdColumn, as_list, take
+from ripplevec.batch import IdColumn, as_list, take
 from ripplevec.graph.ids import Ids
 
 COMPARED = 1_000_000

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from _environment import install, own_variables
 
-from ripplevec import datasets
-from ripplevec.baselines import Baseline, NetMF, Node2Vec
-from ripplevec.evaluation import classify
-from ripplevec.experiments.record import environment
+from ripplevec.lab import datasets
+from ripplevec.lab.baselines import Baseline, NetMF, Node2Vec
+from ripplevec.lab.evaluation import classify
+from ripplevec.lab.experiments.record import environment
 
 DATASET, SHARE, SEEDS, WITHIN = "cora", 0.5, (0, 1, 2), 0.02
 

@@ -27,11 +27,11 @@ from _fuzz_models import SESSION, save_all
 from numpy.typing import NDArray
 
 from ripplevec import Embedder
+from ripplevec.durability.recovery import loaded
+from ripplevec.durability.session_model import kept_parameters, new_model
+from ripplevec.durability.snapshot import Snapshots
 from ripplevec.errors import FormatError
-from ripplevec.state.files import MANIFEST, _checksum, _manifest_bytes
-from ripplevec.state.model import kept_parameters, new_model
-from ripplevec.state.recovery import loaded
-from ripplevec.state.snapshot import Snapshots
+from ripplevec.util.checked_directory import MANIFEST, _checksum, _manifest_bytes
 
 WHOLE = [-(2**63), -(2**31), -2, -1, 0, 1, 2, 7, 255, 2**15, 2**31 - 1, 2**31, 2**53, 2**62, 2**63 - 1]
 REAL = [np.nan, np.inf, -np.inf, -1.0, -0.0, 0.0, 1e-45, 1e-30, 0.5, 1.0, 1e30, 3e38, 1e300]
@@ -251,7 +251,7 @@ def use(model: Embedder) -> None:
         model.neighbours(vertex)
     engine = model.engine
     from ripplevec import Batch
-    from ripplevec.events import Op
+    from ripplevec.batch import Op
 
     time_now = engine.memory.time if engine.memory is not None else None
     later = None if time_now is None else [time_now + 1.0] * 2

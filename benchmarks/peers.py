@@ -26,10 +26,11 @@ from _environment import install, interpreter, own_variables, versions
 from _peers_figure import save_figure
 from numpy.typing import NDArray
 
-from ripplevec import Embedder, datasets
-from ripplevec.datasets.synthetic import growing_communities
-from ripplevec.evaluation.classification import Classifier
-from ripplevec.experiments.record import environment
+from ripplevec import Embedder
+from ripplevec.lab import datasets
+from ripplevec.lab.datasets.synthetic import growing_communities
+from ripplevec.lab.evaluation.classification import Classifier
+from ripplevec.lab.experiments.record import environment
 
 REQUIREMENTS = (
     *("numpy==1.26.4", "scipy==1.17.1", "numba==0.68.1", "gensim==4.4.0"),

@@ -35,7 +35,7 @@ from _crash_images import POLICIES, Disk
 from _io_shim import Operation, Shim, note, operations
 
 from ripplevec import Embedder, RipplevecError
-from ripplevec.session import Session
+from ripplevec.durability.session import Session
 
 
 @dataclass

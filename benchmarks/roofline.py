@@ -24,11 +24,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec import Embedder
-from ripplevec.engine import Engine
-from ripplevec.events import Batch
-from ripplevec.intrinsics import number, set_number
-from ripplevec.parallel import for_blocks
+from ripplevec.batch import Batch
+from ripplevec.engine.engine import Engine
 from ripplevec.rules import _kernels as kernels
+from ripplevec.util.numba_intrinsics import number, set_number
+from ripplevec.util.parallel import for_blocks
 from ripplevec.views.operators import Operator
 
 DIM, DEGREE, START, AT_ONCE = 128, 5, 10_000, 10_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripplevec.experiments.plots.figure import FAINT, INK, style, svg
-from ripplevec.experiments.plots.looks import COLOURS
+from ripplevec.lab.experiments.plots.figure import FAINT, INK, style, svg
+from ripplevec.lab.experiments.plots.style import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

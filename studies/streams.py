@@ -15,13 +15,14 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
-from ripplevec import Embedder, datasets
-from ripplevec.datasets import Dataset
-from ripplevec.evaluation import arrival, current, stream
-from ripplevec.experiments.record import environment
+from ripplevec import Embedder
 from ripplevec.influence.cascade import Rows
-from ripplevec.rules.field import Field
+from ripplevec.lab import datasets
+from ripplevec.lab.datasets import Dataset
+from ripplevec.lab.evaluation import arrival, current, stream
+from ripplevec.lab.experiments.record import environment
 from ripplevec.rules.paper import PaperRule
+from ripplevec.rules.vector_store import Field
 
 ROOT = Path(__file__).resolve().parent.parent
 START, SEED, SEEDS, DIM = 0.5, 0, (0, 1, 2), 90

@@ -32,10 +32,11 @@ class Contributing:
 @pytest.fixture
 def contributing(monkeypatch: pytest.MonkeyPatch) -> Contributing:
     """What the examples register is forgotten again."""
-    from ripplevec import baselines, parameters
-    from ripplevec.io import connect
+    from ripplevec import parameters
+    from ripplevec.io import registry
+    from ripplevec.lab import baselines
 
-    for table, name in ((parameters.RULES, "mean"), (connect.SOURCES, "ticks"), (baselines.BASELINES, "projection")):
+    for table, name in ((parameters.RULES, "mean"), (registry.SOURCES, "ticks"), (baselines.BASELINES, "projection")):
         monkeypatch.setitem(table, name, None)  # undone, it is not there, whatever the example has put in its place
     return Contributing()
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Changes, Embedder, Op
-from ripplevec.datasets.synthetic import planted_partition
-from ripplevec.events import Id
+from ripplevec.batch import Id
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 DATA = planted_partition(communities=4, size=30, inside=8, elsewhere=2, seed=5)
 START, SIZE = 200, 12

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 
 import ripplevec
 from ripplevec import Batch, Embedder, InvalidValueError, Op, SpectralView, UnknownEdgeError, UnknownVertexError, load
-from ripplevec.datasets.synthetic import planted_partition
 from ripplevec.errors import FormatError, SelfLoopWarning
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.5, seed=1)
 SMALL = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]
@@ -497,7 +497,7 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_model_of_ours_is_refused(tmp_path: Path) -> None:
-    from ripplevec.state.files import read_arrays, write_arrays
+    from ripplevec.util.checked_directory import read_arrays, write_arrays
 
     Embedder(dim=3).fit(SMALL).save(tmp_path / "model")
     arrays, meta = read_arrays(tmp_path / "model")

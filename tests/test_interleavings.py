@@ -19,16 +19,16 @@ from histories import Follower, Reference, State, seen, stream
 from scheduler import Deadlock, Scheduler
 
 from ripplevec import Changes, Embedder, Session
-from ripplevec import locks as locks_module
-from ripplevec import session as session_module
-from ripplevec.rules import pending as pending_module
+from ripplevec.durability import session as session_module
+from ripplevec.durability.session_model import KeptModel
+from ripplevec.rules import background_anchor as pending_module
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.service import feed as feed_module
-from ripplevec.service import mirror as mirror_module
-from ripplevec.service.answers import Refused
-from ripplevec.service.feed import Feed
-from ripplevec.service.mirror import Mirror
-from ripplevec.state.model import KeptModel
+from ripplevec.service import change_feed as feed_module
+from ripplevec.service import vector_store_sync as mirror_module
+from ripplevec.service.change_feed import Feed
+from ripplevec.service.error_responses import Refused
+from ripplevec.service.vector_store_sync import Mirror
+from ripplevec.util import locks as locks_module
 
 SEEDS = int(os.environ.get("RIPPLEVEC_SEEDS", "160"))
 LAGS = 0, 1e-9, 0.05

@@ -17,8 +17,8 @@ from histories import stream
 from interrupts import raising_at
 
 from ripplevec import Batch, Embedder, Session
+from ripplevec.batch import Op
 from ripplevec.errors import SelfLoopWarning, StateError
-from ripplevec.events import Op
 from ripplevec.rules.ripple import RippleRule
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}

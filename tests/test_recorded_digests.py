@@ -22,9 +22,9 @@ import scipy
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder, Op
-from ripplevec.cluster.crew import LocalCrew
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.shard import Shard
+from ripplevec.cluster.transport import LocalCrew
 
 RECORD = Path(__file__).with_name("recorded_digests.json")
 STREAMS: dict[str, dict[str, Any]] = {

@@ -14,7 +14,7 @@
 # classifier must be trained again, too. Here neither happens: vectors are kept
 # up to date, and **the classifier is trained once**.
 #
-# The graph is Cora, which `ripplevec.datasets` reads from the folder named by
+# The graph is Cora, which `ripplevec.lab.datasets` reads from the folder named by
 # `RIPPLEVEC_DATA`, or downloads.
 
 # %%
@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import ripplevec
-from ripplevec import datasets
+from ripplevec.lab import datasets
 
 cora = datasets.load("cora")
 print(f"{cora.vertices:,} papers, {len(cora.edges):,} citations, {cora.classes} topics")

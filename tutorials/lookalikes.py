@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ripplevec
-from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.lab.datasets.synthetic import growing_communities
 
 HONEST, RINGS, OLD_RINGS, MEMBERS = 4_000, 10, 6, 40
 

@@ -22,8 +22,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from river import linear_model, metrics, optim, preprocessing
 
-from ripplevec.datasets.synthetic import growing_communities
 from ripplevec.integrations.river import StreamEmbedder
+from ripplevec.lab.datasets.synthetic import growing_communities
 
 GROUPS, DELAY = 6, 100
 graph = growing_communities(

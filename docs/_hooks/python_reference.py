@@ -17,10 +17,10 @@ from mkdocs.structure.files import File, Files
 MODULES = [
     "ripplevec",
     "ripplevec.io",
-    "ripplevec.datasets",
-    "ripplevec.evaluation",
-    "ripplevec.baselines",
-    "ripplevec.objective",
+    "ripplevec.lab.datasets",
+    "ripplevec.lab.evaluation",
+    "ripplevec.lab.baselines",
+    "ripplevec.lab.objective",
     "ripplevec.cluster",
 ]
 FIRST = {  # at the top of their page, and where to read more

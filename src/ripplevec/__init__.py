@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 from ripplevec._version import __version__
 
 if TYPE_CHECKING:
+    from ripplevec.batch import Batch, Op
     from ripplevec.changes import Changes
     from ripplevec.client import AsyncClient, Client
+    from ripplevec.durability.session import Session
     from ripplevec.embedder import Embedder, load
     from ripplevec.errors import InvalidValueError, RipplevecError, UnknownEdgeError, UnknownVertexError
-    from ripplevec.events import Batch, Op
-    from ripplevec.session import Session
     from ripplevec.views.spectral import SpectralView
 
 _HOMES = {
     "AsyncClient": "ripplevec.client",
-    "Batch": "ripplevec.events",
+    "Batch": "ripplevec.batch",
     "Changes": "ripplevec.changes",
     "Client": "ripplevec.client",
     "Embedder": "ripplevec.embedder",
     "InvalidValueError": "ripplevec.errors",
-    "Op": "ripplevec.events",
+    "Op": "ripplevec.batch",
     "RipplevecError": "ripplevec.errors",
-    "Session": "ripplevec.session",
+    "Session": "ripplevec.durability.session",
     "SpectralView": "ripplevec.views.spectral",
     "UnknownEdgeError": "ripplevec.errors",
     "UnknownVertexError": "ripplevec.errors",

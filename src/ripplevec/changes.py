@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.events import Id, IdColumn, as_list, take
+from ripplevec.batch import Id, IdColumn, as_list, take
 
 
 class Outcome(NamedTuple):

@@ -12,17 +12,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ripplevec.batch import Batch, Id, IdColumn, Op, arrival_columns, as_list, id_column, plain_id, weight_column
 from ripplevec.changes import Changes, Outcome
-from ripplevec.engine import Engine
+from ripplevec.engine.engine import Engine
+from ripplevec.engine.saved_state import NOT_SAVED_BY_US, check_dim
 from ripplevec.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
-from ripplevec.events import Batch, Id, IdColumn, Op, arrival_columns, as_list, id_column, plain_id, weight_column
 from ripplevec.graph.graph import ones
-from ripplevec.locks import ReadWriteLock
-from ripplevec.optimality import gaps, losses
 from ripplevec.parameters import Parameters, check_storage_dir
-from ripplevec.saved_state import NOT_SAVED_BY_US, check_dim
 from ripplevec.search.search import Search
-from ripplevec.state.files import RESTORE, read_arrays, write_arrays
+from ripplevec.util.checked_directory import RESTORE, read_arrays, write_arrays
+from ripplevec.util.locks import ReadWriteLock
 from ripplevec.views.base import Progress, View
 
 if TYPE_CHECKING:
@@ -148,6 +147,8 @@ class Embedder:
 
         With `gap` the changes say how much of its spectrum each view held before and after: `changes.spectrum`.
         """
+        from ripplevec.lab.objective.gap import gaps  # the research side is imported on demand
+
         with self._lock.still():
             possible = self.rule != "paper" and self._engine.edges > 0
             anchors = self._engine.anchors
@@ -283,6 +284,8 @@ class Embedder:
         `gap` adds what they could be at best, and per view the share of its operator's spectrum that the vectors hold:
         an eigenproblem on the whole graph, which takes about as long as a start.
         """
+        from ripplevec.lab.objective.gap import gaps, losses  # the research side is imported on demand
+
         earlier = None if since is None else since._engine
         with self._lock.reading():
             report = self._engine.diagnostics()

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from ripplevec.batch import LARGEST_TIME
 from ripplevec.errors import InvalidValueError, one_of
-from ripplevec.events import LARGEST_TIME
-from ripplevec.forgetting.memory import Memory
 from ripplevec.graph.adjacency import REPEATED
 from ripplevec.graph.graph import Graph
-from ripplevec.parallel import resolve_threads
 from ripplevec.rules.base import Rule
 from ripplevec.rules.paper import ON_EMPTY, PaperRule
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.search.search import check_search
+from ripplevec.temporal.temporal_graph import Memory
+from ripplevec.util.parallel import resolve_threads
 from ripplevec.views.base import View
 from ripplevec.views.laplacian import NORMALIZATIONS
 from ripplevec.views.spectral import SpectralView, auto_views

@@ -26,7 +26,7 @@ from blocks.records import (
     results,
     signed,
 )
-from ripplevec import datasets
+from ripplevec.lab import datasets
 
 ARRIVAL, END = "on arrival", "at the end"
 PROTOCOLS = {ARRIVAL: "arrival", END: "current"}

@@ -12,12 +12,12 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any
 
-from ripplevec.experiments import summary
-from ripplevec.experiments.record import Record
-from ripplevec.experiments.report import NOTHING as NOTHING
-from ripplevec.experiments.report import Cells, measured, shown, values_of
-from ripplevec.experiments.spec import Study, load
-from ripplevec.experiments.summary import BySeed as BySeed
+from ripplevec.lab.experiments import summary
+from ripplevec.lab.experiments.record import Record
+from ripplevec.lab.experiments.report import NOTHING as NOTHING
+from ripplevec.lab.experiments.report import Cells, measured, shown, values_of
+from ripplevec.lab.experiments.spec import Study, load
+from ripplevec.lab.experiments.summary import BySeed as BySeed
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"

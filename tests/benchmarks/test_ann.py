@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
-from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.lab.datasets.synthetic import growing_communities
 
 AnnIndex = pytest.importorskip("ripplevec.search.ann", reason="an index needs usearch").AnnIndex
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Batch
-from ripplevec.events import as_list
+from ripplevec.batch import as_list
 from ripplevec.influence._kernels import mix
 
 EDGES = 20_000

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.events import as_list, take
+from ripplevec.batch import as_list, take
 
 
 @pytest.fixture

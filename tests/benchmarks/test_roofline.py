@@ -10,7 +10,7 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.changes import Outcome
-from ripplevec.engine import Engine
+from ripplevec.engine.engine import Engine
 
 VERTICES, STARTED = 400, 200
 

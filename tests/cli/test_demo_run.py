@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
+from ripplevec.batch import as_list
 from ripplevec.cli.console import progress
 from ripplevec.cli.demo_run import Line, Result, Stream, first_part, judge, run, table
-from ripplevec.datasets.synthetic import growing_communities
 from ripplevec.errors import MissingExtraError
-from ripplevec.events import as_list
+from ripplevec.lab.datasets.synthetic import growing_communities
 
 DATA = growing_communities(500, 5, 4, 0.1, seed=1)
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from ripplevec.cli import main
 from ripplevec.cli.main import ExitCode
+from ripplevec.durability.session import Session
 from ripplevec.replay import targets
-from ripplevec.session import Session
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 from ripplevec.cli.main import ExitCode, app, run
 from ripplevec.cli.reproduce import Bar
-from ripplevec.experiments import reproduce
-from ripplevec.experiments.forecast import Forecast
-from ripplevec.experiments.kinds import KINDS
-from ripplevec.experiments.kinds.base import Kind, Measured
-from ripplevec.experiments.reproduce import Outcome
+from ripplevec.lab.experiments import reproduce
+from ripplevec.lab.experiments.forecast import Forecast
+from ripplevec.lab.experiments.kinds import KINDS
+from ripplevec.lab.experiments.kinds.base import Kind, Measured
+from ripplevec.lab.experiments.reproduce import Outcome
 
 GROWTH = """
 title: Growth
@@ -46,7 +46,7 @@ def fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce, "SOURCE", tmp_path)
     monkeypatch.setitem(KINDS, "counted", Kind(lambda own: None, counted))
     asked = []
-    monkeypatch.setattr("ripplevec.datasets.fetch", lambda name, progress: asked.append(name))
+    monkeypatch.setattr("ripplevec.lab.datasets.fetch", lambda name, progress: asked.append(name))
     return asked
 
 
@@ -140,12 +140,12 @@ def test_what_is_not_known_is_one_line(capsys, arguments, message):
 
 
 def test_data_that_cannot_be_had_is_missed_before_anything_runs(monkeypatch, capsys):
-    from ripplevec.datasets.files import MissingDataError
+    from ripplevec.lab.datasets.files import MissingDataError
 
     def fetch(name, progress):
         raise MissingDataError(f"{name} is not there")
 
-    monkeypatch.setattr("ripplevec.datasets.fetch", fetch)
+    monkeypatch.setattr("ripplevec.lab.datasets.fetch", fetch)
     invoke("growth")
     capsys.readouterr()
     assert leave() == ExitCode.BAD_INPUT
@@ -174,7 +174,7 @@ def test_one_bar_over_all_studies(monkeypatch):
     from rich.console import Console
     from rich.progress import Progress
 
-    monkeypatch.setattr("ripplevec.experiments.forecast.monotonic", lambda: 100.0)
+    monkeypatch.setattr("ripplevec.lab.experiments.forecast.monotonic", lambda: 100.0)
     bars = Progress(disable=True, console=Console(stderr=True, quiet=True))
     bar, left = Bar(bars), Forecast([])
     cells = [("", {"kind": "counted", "dataset": "cora", "seed": seed}) for seed in range(5)]

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ripplevec.cli.main import ExitCode, app, run
-from ripplevec.session import Session
+from ripplevec.durability.session import Session
 
 
 @pytest.fixture

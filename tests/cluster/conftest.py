@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ripplevec.batch import Batch, Id, Op
 from ripplevec.changes import Changes
-from ripplevec.cluster.crew import LocalCrew
+from ripplevec.cluster.distributed_matrix import Ground, Sheet
 from ripplevec.cluster.engine import ClusterEngine
-from ripplevec.cluster.ground import Ground, Sheet
 from ripplevec.cluster.shard import Shard
+from ripplevec.cluster.transport import LocalCrew
 from ripplevec.embedder import Embedder
-from ripplevec.engine import Engine
+from ripplevec.engine.engine import Engine
 from ripplevec.errors import SelfLoopWarning
-from ripplevec.events import Batch, Id, Op
 from ripplevec.parameters import Parameters
 
 

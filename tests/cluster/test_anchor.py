@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ripplevec.batch import Batch, Op
 from ripplevec.cluster import engine as engines
-from ripplevec.cluster.crew import LocalCrew
 from ripplevec.cluster.engine import ClusterEngine
-from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.cluster.transport import LocalCrew
 from ripplevec.embedder import Embedder
-from ripplevec.events import Batch, Op
+from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.views import solvers
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
@@ -208,7 +208,7 @@ def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monke
             raise MemoryError("no room for rows")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ripplevec.cluster.sheets.Sheets.turn", fail)
+        patch.setattr("ripplevec.cluster.shard_matrices.Sheets.turn", fail)
         with pytest.raises(MemoryError, match="no room for rows"):
             cluster.anchor()
     for shard, then in zip(shards, before, strict=True):

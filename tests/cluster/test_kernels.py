@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ripplevec.batch import id_column
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.routing import owners
-from ripplevec.events import id_column
 from ripplevec.graph._kernels import AWAY, HERE
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.influence._kernels import draw, sampled_slot

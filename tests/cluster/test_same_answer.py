@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripplevec.events import Batch, Op
+from ripplevec.batch import Batch, Op
 from ripplevec.graph import adjacency
 from ripplevec.rules import ripple
 

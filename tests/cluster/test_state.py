@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ripplevec.batch import Batch, Op
+from ripplevec.durability.snapshot import Snapshots
 from ripplevec.errors import FormatError, SelfLoopWarning
-from ripplevec.events import Batch, Op
-from ripplevec.state.snapshot import Snapshots
 
 NEXT = [
     Batch.of([0, 1, "new", 70], [5, 9, 0, "new"], weight=np.array([0.3, 2.0, 1.0, 0.7])),

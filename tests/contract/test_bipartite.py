@@ -15,9 +15,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from ripplevec import Embedder
-from ripplevec.datasets.synthetic import purchases
+from ripplevec.lab.datasets.synthetic import purchases
+from ripplevec.views.graph_stats import DENSE_GRAPH, Traits
 from ripplevec.views.spectral import auto_views
-from ripplevec.views.traits import DENSE_GRAPH, Traits
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/bipartite-directed.md"
 ITEMS, USERS, FIRST = 400, 2_000, 10

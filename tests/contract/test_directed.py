@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplevec import Embedder, datasets
-from ripplevec.datasets.cora import INFO
-from ripplevec.datasets.files import MissingDataError, find
-from ripplevec.evaluation import classify
+from ripplevec import Embedder
+from ripplevec.lab import datasets
+from ripplevec.lab.datasets.cora import INFO
+from ripplevec.lab.datasets.files import MissingDataError, find
+from ripplevec.lab.evaluation import classify
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/bipartite-directed.md"
 PAPERS, TOPICS, START = 2_000, 6, 1_000

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import ripplevec
-from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.batch import Batch, Op
 from ripplevec.errors import InvalidValueError
-from ripplevec.events import Batch, Op
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 DATA = planted_partition(communities=4, size=60, inside=8, elsewhere=2, seed=1)
 HALF = len(DATA.edges) // 2

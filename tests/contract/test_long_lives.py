@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from ripplevec import Batch, Embedder, InvalidValueError, Op, load
+from ripplevec.batch import SMALLEST_WEIGHT
 from ripplevec.errors import FormatError
-from ripplevec.events import SMALLEST_WEIGHT
 
 RING = [(i, (i + 1) % 40) for i in range(40)] + [(i, (i + 7) % 40) for i in range(40)]
 

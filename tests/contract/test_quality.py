@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplevec import Embedder, datasets
-from ripplevec.datasets.files import MissingDataError
-from ripplevec.datasets.synthetic import growing_communities
-from ripplevec.evaluation import ageing, anchor_cosines, arrival, classify, current, stream
+from ripplevec import Embedder
+from ripplevec.lab import datasets
+from ripplevec.lab.datasets.files import MissingDataError
+from ripplevec.lab.datasets.synthetic import growing_communities
+from ripplevec.lab.evaluation import ageing, anchor_cosines, arrival, classify, current, stream
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from ripplevec import Batch, Embedder, Op, SpectralView, UnknownVertexError, load
-from ripplevec.datasets.synthetic import Drift, drifting_communities
-from ripplevec.evaluation import classify
-from ripplevec.events import LARGEST_TIME
-from ripplevec.forgetting import decay
+from ripplevec.batch import LARGEST_TIME
+from ripplevec.durability.session import Session
+from ripplevec.lab.datasets.synthetic import Drift, drifting_communities
+from ripplevec.lab.evaluation import classify
 from ripplevec.rules import ripple
-from ripplevec.session import Session
-from ripplevec.state.files import write_arrays
+from ripplevec.temporal import decay
+from ripplevec.util.checked_directory import write_arrays
 
 FORGETFUL: dict[str, dict[str, Any]] = {
     "fading": {"half_life": 150.0},

@@ -14,7 +14,7 @@ from ripplevec.errors import FormatError, InvalidValueError, RipplevecError
 from ripplevec.graph import _block_kernels as blocks
 from ripplevec.graph import _kernels as kernels
 from ripplevec.graph.adjacency import MAX_ROWS, Adjacency, grown
-from ripplevec.intrinsics import LINE
+from ripplevec.util.numba_intrinsics import LINE
 
 ROWS = 7
 ADD, REMOVE, REMOVE_VERTEX = 0, 1, 2

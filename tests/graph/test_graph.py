@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ripplevec.batch import Batch, Id, Op
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
-from ripplevec.events import Batch, Id, Op
 from ripplevec.graph.graph import Delta, Graph, joined
 
 pytestmark = pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from ripplevec.batch import Id, as_list, id_column
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.events import Id, as_list, id_column
 from ripplevec.graph.ids import Ids
 
 EDGE_CASES: list[Id] = [

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec.graph import _block_kernels as blocks
-from ripplevec.graph import _finding_kernels as finding
 from ripplevec.graph import _kernels as kernels
+from ripplevec.graph import _lookup_kernels as finding
 from ripplevec.graph._block_kernels import EDGES, LOOPS, NO_ROOM, TOP, Links
 from ripplevec.graph._kernels import ADD, IGNORE, REMOVE, REPLACE, SUM
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplevec.events import Batch, Op
+from ripplevec.batch import Batch, Op
 from ripplevec.graph.graph import Graph
 from ripplevec.influence import _kernels as kernels
 from ripplevec.influence.cascade import UNTIL_NOBODY_NEW, Cascade

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ripplevec.cli import bench_record
-from ripplevec.datasets.own import from_files
 from ripplevec.errors import FormatError
-from ripplevec.experiments import spec
-from ripplevec.io.connect import stream_from
-from ripplevec.io.edges import open_edges
+from ripplevec.io.readers.edge_files import open_edges
+from ripplevec.io.registry import stream_from
+from ripplevec.lab.datasets.from_files import from_files
+from ripplevec.lab.experiments import spec
 from ripplevec.service.security import Tokens
 
 

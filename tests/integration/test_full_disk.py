@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
+from ripplevec.batch import Batch
+from ripplevec.durability.inspection import inspect, verify
+from ripplevec.durability.session import Session
 from ripplevec.errors import StateError
-from ripplevec.events import Batch
-from ripplevec.io.connect import sink_to, stream_from
-from ripplevec.session import Session
-from ripplevec.state.inspection import inspect, verify
+from ripplevec.io.registry import sink_to, stream_from
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 MEBIBYTES = 6
@@ -47,7 +47,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def short_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the log moved into the journal often, so that this meets the full disk too."""
-    monkeypatch.setattr("ripplevec.state.database._PAGES", 50)
+    monkeypatch.setattr("ripplevec.durability.journal_database._PAGES", 50)
 
 
 def batch(number: int) -> Batch:
@@ -209,7 +209,9 @@ def test_a_disk_that_may_only_be_read(small_disk: Path) -> None:
         inspect(small_disk / "killed")
 
 
-OPENED = "import os, sys, ripplevec.session; os.setuid(65534); ripplevec.session.Session(sys.argv[1])"
+OPENED = (
+    "import os, sys, ripplevec.durability.session; os.setuid(65534); ripplevec.durability.session.Session(sys.argv[1])"
+)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as somebody else")

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ripplevec.batch import as_list, id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError
-from ripplevec.events import as_list, id_column
 from ripplevec.io.arrow import stream_bytes
-from ripplevec.io.backoff import UnreachableError
 from ripplevec.io.change_messages import change_message
-from ripplevec.io.kafka import KafkaSource
-from ripplevec.io.kafka_sinks import KafkaDeadLetters, KafkaSink
-from ripplevec.io.stream import Poison
+from ripplevec.io.protocols import Poison
+from ripplevec.io.retry_policy import UnreachableError
+from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
+from ripplevec.io.sources.kafka import KafkaSource
 
 kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from ripplevec import Session
-from ripplevec.datasets.synthetic import planted_partition
 from ripplevec.io import sink_to, stream_from
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 FEED = """
 import os, signal, sys
 from ripplevec import Session
 from ripplevec.io import sink_to, stream_from
-from ripplevec.io.lance_sink import LanceSink
+from ripplevec.io.sinks.lance import LanceSink
 
 place, moment, flushes = sys.argv[1], sys.argv[2], int(sys.argv[3])
 write, left = getattr(LanceSink, moment), flushes

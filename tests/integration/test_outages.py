@@ -13,15 +13,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError
-from ripplevec.io import kafka
-from ripplevec.io.backoff import UnreachableError
 from ripplevec.io.change_messages import change_message
-from ripplevec.io.kafka import KafkaSource
-from ripplevec.io.kafka_sinks import KafkaSink
-from ripplevec.io.redis_sinks import RedisSink
-from ripplevec.io.redis_streams import RedisSource
-from ripplevec.session import Session
+from ripplevec.io.retry_policy import UnreachableError
+from ripplevec.io.sinks.kafka import KafkaSink
+from ripplevec.io.sinks.redis import RedisSink
+from ripplevec.io.sources import kafka
+from ripplevec.io.sources.kafka import KafkaSource
+from ripplevec.io.sources.redis import RedisSource
 
 PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 SIZE, BATCHES = 4, 24

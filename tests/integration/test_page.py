@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from ripplevec.events import as_list
-from ripplevec.io.regroup import part
-from ripplevec.replay.growing import growing
+from ripplevec.batch import as_list
+from ripplevec.io.rebatch import part
+from ripplevec.replay.builtin_stream import growing
 from ripplevec.service.security import Tokens
 from ripplevec.service.server import Server
 from ripplevec.service.settings import Settings

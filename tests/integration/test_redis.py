@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ripplevec.batch import as_list, id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError
-from ripplevec.events import as_list, id_column
 from ripplevec.io.arrow import stream_bytes
-from ripplevec.io.backoff import UnreachableError
 from ripplevec.io.change_messages import change_message
-from ripplevec.io.redis_sinks import RedisDeadLetters, RedisSink
-from ripplevec.io.redis_streams import RedisSource
-from ripplevec.io.stream import Poison
+from ripplevec.io.protocols import Poison
+from ripplevec.io.retry_policy import UnreachableError
+from ripplevec.io.sinks.redis import RedisDeadLetters, RedisSink
+from ripplevec.io.sources.redis import RedisSource
 
 redis = pytest.importorskip("redis", reason="the Python package is not installed: pip install 'ripplevec[redis]'")
 
@@ -308,7 +308,7 @@ def test_a_stream_of_bounded_length(redis_server, redis_client):
 
 
 def test_much_is_sent_without_a_flush(redis_server, redis_client, monkeypatch):
-    monkeypatch.setattr("ripplevec.io.redis_sinks.WAITING_BYTES", 100)
+    monkeypatch.setattr("ripplevec.io.sinks.redis.WAITING_BYTES", 100)
     sink = RedisSink(redis_server.url, stream="changes")
     sink.write(changed(1, 20))
     assert redis_client.xlen("changes") == 1

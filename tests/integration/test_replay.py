@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from ripplevec.batch import as_list
 from ripplevec.cli import main
-from ripplevec.events import as_list
-from ripplevec.io.connect import stream_from
-from ripplevec.io.stream import EventSource
-from ripplevec.replay.growing import growing
+from ripplevec.io.protocols import EventSource
+from ripplevec.io.registry import stream_from
+from ripplevec.replay.builtin_stream import growing
 
 VERTICES, EVENTS = 80, 120
 

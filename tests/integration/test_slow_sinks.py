@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from ripplevec.batch import Batch
 from ripplevec.changes import Changes
-from ripplevec.events import Batch
-from ripplevec.io.backoff import Absence, UnreachableError
-from ripplevec.io.stream import Read
-from ripplevec.session import GROUP, Session
+from ripplevec.durability.session import GROUP, Session
+from ripplevec.io.protocols import Read
+from ripplevec.io.retry_policy import Absence, UnreachableError
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 LONG = 30.0
@@ -156,7 +156,7 @@ class Remote:
 
 def run_until_flushed(folder: Path, sink: Remote, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run with a source that falls silent until the sink has been flushed so often."""
-    monkeypatch.setattr("ripplevec.session.IDLE_FLUSH", 0.0)
+    monkeypatch.setattr("ripplevec.durability.session.IDLE_FLUSH", 0.0)
     waited, source = threading.Event(), Silent()
     timer = threading.Timer(LONG, waited.set)
     timer.start()

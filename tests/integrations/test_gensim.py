@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder, InvalidValueError
-from ripplevec.datasets.synthetic import planted_partition
 from ripplevec.integrations.gensim import to_keyed_vectors
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 
 def test_neighbours_are_those_of_the_model():

@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch", reason="not installed: pip install 'ripplev
 geometric = pytest.importorskip("torch_geometric", reason="not installed: pip install 'ripplevec[torch]'")
 
 from ripplevec import Embedder  # noqa: E402  (behind what may be missing)
-from ripplevec.datasets.synthetic import planted_partition  # noqa: E402
 from ripplevec.integrations.pyg import to_data  # noqa: E402
+from ripplevec.lab.datasets.synthetic import planted_partition  # noqa: E402
 
 
 def edges(data):

@@ -7,8 +7,8 @@ import pytest
 from river import checks, compose, linear_model, metrics, multiclass, preprocessing
 
 from ripplevec import Embedder, InvalidValueError
-from ripplevec.datasets.synthetic import planted_partition
 from ripplevec.integrations.river import StreamEmbedder
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.0, seed=1)
 LABELS = DATA.labels.tolist()

@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from ripplevec import Embedder, InvalidValueError, UnknownVertexError
-from ripplevec.datasets.synthetic import planted_partition
 from ripplevec.integrations.sklearn import VertexVectors
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.0, seed=1)
 IDS, LABELS = np.arange(120), DATA.labels

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ripplevec.batch import id_column
 from ripplevec.changes import Changes
-from ripplevec.events import id_column
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from ripplevec.batch import id_column
 from ripplevec.changes import Changes
-from ripplevec.events import id_column
 from ripplevec.io.change_messages import MESSAGE_BYTES, change_message, change_messages
 
 

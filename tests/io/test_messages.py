@@ -10,10 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripplevec.events import Batch, Op, as_list
+from ripplevec.batch import Batch, Op, as_list
 from ripplevec.io.arrow import stream_bytes
-from ripplevec.io.base import ReadOptions
-from ripplevec.io.keys import LONGEST_KEY
+from ripplevec.io.idempotency_key import LONGEST_KEY
 from ripplevec.io.messages import (
     MAX_ID_BYTES,
     MessageError,
@@ -24,6 +23,7 @@ from ripplevec.io.messages import (
     decode_many,
     shown,
 )
+from ripplevec.io.readers.edge_columns import ReadOptions
 
 
 def rows(batch: Batch):

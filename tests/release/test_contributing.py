@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import ripplevec
-from ripplevec.datasets.synthetic import planted_partition
-from ripplevec.experiments.kinds.methods import is_retrained, retrained
-from ripplevec.io.connect import stream_from
+from ripplevec.io.registry import stream_from
+from ripplevec.lab.datasets.synthetic import planted_partition
+from ripplevec.lab.experiments.kinds.methods import is_retrained, retrained
 
 LONGEST = 60  # lines of a section: about a page
 

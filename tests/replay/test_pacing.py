@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ripplevec.batch import Batch, as_list
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.events import Batch, as_list
-from ripplevec.io.regroup import concatenate
+from ripplevec.io.rebatch import concatenate
 from ripplevec.replay.pacing import TICK, Beat, Report, at_rate, at_speed, in_time, play
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ripplevec.batch import Batch, Id, as_list
 from ripplevec.errors import FormatError
-from ripplevec.events import Batch, Id, as_list
 from ripplevec.replay.pacing import Report
 from ripplevec.replay.run import Stream, built_in_stream, file_stream
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ripplevec.batch import Batch, Op, as_list
+from ripplevec.durability.session import Session
 from ripplevec.errors import InvalidValueError, StateError
-from ripplevec.events import Batch, Op, as_list
-from ripplevec.io.backoff import UnreachableError
 from ripplevec.io.messages import decode_json
+from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.replay import targets
 from ripplevec.replay.targets import ServiceTarget, messages, open_target
-from ripplevec.session import Session
 
 
 class Recorder(HTTPServer):

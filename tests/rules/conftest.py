@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ripplevec.embedder import Embedder
-from ripplevec.engine import Engine
+from ripplevec.engine.engine import Engine
 from ripplevec.influence._kernels import draw, key_of, sampled_slot
 from ripplevec.rules._gather_kernels import World
 from ripplevec.rules._kernels import RESAMPLE, Turn

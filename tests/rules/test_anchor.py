@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.batch import Batch, Op
 from ripplevec.embedder import Embedder
-from ripplevec.events import Batch, Op
+from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.rules import anchor
 from ripplevec.rules.anchor import carried, corrected, from_nothing, orthogonality_error, turn, write
 from ripplevec.views import operators
 from ripplevec.views.base import Basis
-from ripplevec.views.space import Space
+from ripplevec.views.coordinates import Space
 from ripplevec.views.spectral import SpectralView
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ripplevec.batch import Batch, Op
 from ripplevec.embedder import Embedder
-from ripplevec.events import Batch, Op
 from ripplevec.graph._block_kernels import TOP
 
 

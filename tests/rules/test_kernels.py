@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplevec.engine import Engine
-from ripplevec.events import Batch, Op
+from ripplevec.batch import Batch, Op
+from ripplevec.engine.engine import Engine
 from ripplevec.influence._kernels import sampled_slot
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules._gather_kernels import World

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ripplevec.batch import Batch
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
-from ripplevec.events import Batch
 from ripplevec.rules.paper import ON_EMPTY
 from ripplevec.views.laplacian import NORMALIZATIONS
 from ripplevec.views.spectral import SpectralView

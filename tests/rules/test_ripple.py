@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.datasets.synthetic import planted_partition
+from ripplevec.batch import Batch, Op
 from ripplevec.embedder import Embedder
-from ripplevec.evaluation import current, stream
-from ripplevec.events import Batch, Op
+from ripplevec.lab.datasets.synthetic import planted_partition
+from ripplevec.lab.evaluation import current, stream
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules import ripple
 from ripplevec.rules._kernels import Turn
+from ripplevec.views.graph_stats import DENSE_GRAPH
 from ripplevec.views.spectral import SpectralView
-from ripplevec.views.traits import DENSE_GRAPH
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, None])

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec import Embedder
-from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search import ann
 from ripplevec.search.ann import AnnIndex
-from ripplevec.search.present import Present
+from ripplevec.search.query import Present
 
 EDGES = growing_communities(400, 8, 4, seed=2).edges
 

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.search import _kernels as kernels
-from ripplevec.storage import numbers
+from ripplevec.util.growable_array import numbers
 from ripplevec.views._kernels import Serving
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder, load
-from ripplevec.datasets.synthetic import growing_communities
 from ripplevec.errors import MissingExtraError
+from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search import search
 
 EDGES = growing_communities(300, 4, 4, seed=1).edges

@@ -12,7 +12,7 @@ import numpy as np
 from histories import ROUNDING, Reference, stream
 
 from ripplevec import Session
-from ripplevec.events import as_list, select
+from ripplevec.batch import as_list, select
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.05, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = [select(batch, np.arange(len(batch) - (number % 4 == 0 < number))) for number, batch in enumerate(stream(70))]

@@ -201,7 +201,7 @@ def test_where_disk_and_memory_differ_it_ends_to_be_started_again(start: Any, mo
 
 
 def test_without_a_parser_in_c_it_is_served_all_the_same(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ripplevec.service.protocol", None)  # as where its library is not installed
+    monkeypatch.setitem(sys.modules, "ripplevec.service.http_protocol", None)  # as where its library is not installed
     service = start()
     assert service.server.config.http == "h11"
     assert service.edges(["a", "b"]).status_code == 200

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ripplevec.service.answers import Refused
+from ripplevec.service.error_responses import Refused
 from ripplevec.service.thread_queue import CLIENT_GONE, ThreadQueue
 
 

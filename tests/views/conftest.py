@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplevec.events import Batch, Op
+from ripplevec.batch import Batch, Op
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.graph.graph import Graph
 

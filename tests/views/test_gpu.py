@@ -9,9 +9,9 @@ import pytest
 
 from ripplevec.errors import RipplevecError
 from ripplevec.views import gpu, operators
+from ripplevec.views.graph_stats import Traits
 from ripplevec.views.operators import Operator
 from ripplevec.views.spectral import SpectralView, auto_views
-from ripplevec.views.traits import Traits
 
 try:
     gpu.usable_cupy()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ripplevec.views import _kernels as kernels
 from ripplevec.views._kernels import Serving
-from ripplevec.views.blocks import columns_of
+from ripplevec.views.aligned_matrix import columns_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 

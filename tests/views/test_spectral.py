@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ripplevec.errors import InvalidValueError
 from ripplevec.views import operators
 from ripplevec.views.base import NOTHING
+from ripplevec.views.graph_stats import DENSE_GRAPH, Traits
 from ripplevec.views.operators import Operator
 from ripplevec.views.spectral import STEEPEST, SpectralView, auto_views
-from ripplevec.views.traits import DENSE_GRAPH, Traits
 
 VIEW = SpectralView(tau=0.5, diffusion=2)
 SHAPES: dict[str, list[tuple[int, int]]] = {

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from ripplevec.cli.bench_run import Size
 from ripplevec.cli.console import print_table, say
 from ripplevec.errors import FormatError
-from ripplevec.experiments.record import environment
-from ripplevec.io.write import replacing
+from ripplevec.io.vector_writers import replacing
+from ripplevec.lab.experiments.record import environment
 
 RECORD = Path(__file__).with_name("bench.json")
 

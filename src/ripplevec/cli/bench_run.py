@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.datasets.synthetic import preferential_attachment
 from ripplevec.embedder import Embedder
 from ripplevec.graph._block_kernels import TOP
+from ripplevec.lab.datasets.synthetic import preferential_attachment
 
 if TYPE_CHECKING:
     from rich.progress import Progress

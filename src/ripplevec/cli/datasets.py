@@ -12,7 +12,7 @@ from ripplevec.cli.options import Json
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from ripplevec.datasets import Info
+    from ripplevec.lab.datasets import Info
 
 
 def datasets(
@@ -21,8 +21,8 @@ def datasets(
     json: Json = False,
 ) -> None:
     """List the data sets of the paper: their sizes, and whether they are on this machine."""
-    from ripplevec.datasets import available, fetch
     from ripplevec.errors import one_of
+    from ripplevec.lab.datasets import available, fetch
 
     known = available()
     for name in names or ():
@@ -55,7 +55,7 @@ class Bars:
 
 def _row(info: Info) -> dict[str, Any]:
     """What is known of one data set, and where its files are on this machine."""
-    from ripplevec.datasets.files import present
+    from ripplevec.lab.datasets.files import present
 
     paths = {file: present(file) for file in info.files}
     return {

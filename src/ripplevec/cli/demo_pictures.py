@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.evaluation.rows import unit_rows
-from ripplevec.io.write import replacing
+from ripplevec.io.vector_writers import replacing
+from ripplevec.lab.evaluation.rows import unit_rows
 
 COLOURS = (
     "#4269d0", "#efb118", "#ff725c", "#3ca951", "#a463f2",

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.datasets.base import Dataset
-from ripplevec.datasets.synthetic import growing_communities
+from ripplevec.batch import Batch
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
-from ripplevec.evaluation.classification import Classifier
-from ripplevec.evaluation.clustering import cluster
-from ripplevec.events import Batch
-from ripplevec.io.regroup import concatenate
+from ripplevec.io.rebatch import concatenate
+from ripplevec.lab.datasets.base import Dataset
+from ripplevec.lab.datasets.synthetic import growing_communities
+from ripplevec.lab.evaluation.classification import Classifier
+from ripplevec.lab.evaluation.clustering import cluster
 
 if TYPE_CHECKING:
     from rich.progress import Progress

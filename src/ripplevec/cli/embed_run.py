@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ripplevec.batch import Batch, select
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
-from ripplevec.events import Batch, select
-from ripplevec.io.edges import BATCH_SIZE, EdgeReader, open_edges
-from ripplevec.io.regroup import concatenate, cut, part
-from ripplevec.io.write import LOG_FORMATS, VECTOR_FORMATS, ChangeLog, check_output, write_vectors
+from ripplevec.io.readers.edge_files import BATCH_SIZE, EdgeReader, open_edges
+from ripplevec.io.rebatch import concatenate, cut, part
+from ripplevec.io.vector_writers import LOG_FORMATS, VECTOR_FORMATS, ChangeLog, check_output, write_vectors
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -13,9 +13,9 @@ from ripplevec.cli.options import Json
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from ripplevec.experiments.forecast import Forecast
-    from ripplevec.experiments.reproduce import Choice, Outcome, Plan
-    from ripplevec.experiments.spec import Study
+    from ripplevec.lab.experiments.forecast import Forecast
+    from ripplevec.lab.experiments.reproduce import Choice, Outcome, Plan
+    from ripplevec.lab.experiments.spec import Study
 
 RESULTS = Path("results")
 HEADINGS = {"paper_setting": "paper's setting", "tuned": "tuned", "streaming": "streaming", "spectral": "spectral"}
@@ -45,8 +45,8 @@ def reproduce(
     It takes hours, with --quick minutes. What is recorded is not run again: stop it at any time, it goes on from there.
     """
     from ripplevec.errors import one_of
-    from ripplevec.experiments.reproduce import GRIDS, Choice, Plan
-    from ripplevec.parallel import resolve_threads
+    from ripplevec.lab.experiments.reproduce import GRIDS, Choice, Plan
+    from ripplevec.util.parallel import resolve_threads
 
     one_of("--grid", grid, GRIDS)
     plan = Plan(results or (RESULTS / "quick" if quick else RESULTS), quick, grid)
@@ -68,9 +68,9 @@ def reproduce(
 def _run(plan: Plan, studies: list[Study], choice: Choice) -> dict[str, Any]:
     """Carry out studies, and say what came of it. Data that cannot be had is missed before anything runs."""
     from ripplevec.cli.datasets import Bars
-    from ripplevec.datasets import fetch
-    from ripplevec.experiments.reproduce import carry_out_all, data_needed, write_page
-    from ripplevec.experiments.summary import summary
+    from ripplevec.lab.datasets import fetch
+    from ripplevec.lab.experiments.reproduce import carry_out_all, data_needed, write_page
+    from ripplevec.lab.experiments.summary import summary
 
     with progress() as bars:
         for dataset in data_needed(plan.waiting(studies, choice.again)):

@@ -11,7 +11,7 @@ from ripplevec.cli.console import print_json
 from ripplevec.cli.options import Json
 
 if TYPE_CHECKING:
-    from ripplevec.state.lock import DirectoryLock
+    from ripplevec.durability.directory_lock import DirectoryLock
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a session.")]
 
@@ -21,7 +21,7 @@ state = typer.Typer(no_args_is_help=True, help="Look into the directory of a ses
 @state.command()
 def inspect(directory: Directory, json: Json = False) -> None:
     """Say what a directory holds: batches, snapshots, sources. Nothing is changed; a session may be using it."""
-    from ripplevec.state.inspection import inspect
+    from ripplevec.durability.inspection import inspect
 
     found = inspect(directory)
     if json:
@@ -41,7 +41,7 @@ def inspect(directory: Directory, json: Json = False) -> None:
 @state.command()
 def verify(directory: Directory, json: Json = False) -> None:
     """Check every byte, and that replaying the batches gives every snapshot. Exit status 3 where something is wrong."""
-    from ripplevec.state.inspection import verify
+    from ripplevec.durability.inspection import verify
 
     with _alone(directory):
         found = verify(directory)
@@ -58,8 +58,8 @@ def verify(directory: Directory, json: Json = False) -> None:
 @state.command()
 def compact(directory: Directory, json: Json = False) -> None:
     """Write a snapshot, drop the batches that are no longer needed, and give their space back."""
-    from ripplevec.session import Session
-    from ripplevec.state.inspection import inspect
+    from ripplevec.durability.inspection import inspect
+    from ripplevec.durability.session import Session
 
     before = inspect(directory)
     with Session(directory) as session:
@@ -77,7 +77,7 @@ def cut(directory: Directory, json: Json = False) -> None:
 
     Where the journal itself is missing or empty, everything is given up: the snapshots are put aside.
     """
-    from ripplevec.state.cutting import cut
+    from ripplevec.durability.truncation import cut
 
     with _alone(directory):
         found = cut(directory)
@@ -88,7 +88,7 @@ def cut(directory: Directory, json: Json = False) -> None:
 
 def _alone(directory: Path) -> DirectoryLock:
     """Have a directory for oneself; one that is not there is not made."""
-    from ripplevec.state.lock import DirectoryLock
+    from ripplevec.durability.directory_lock import DirectoryLock
 
     if not directory.is_dir():
         raise typer.BadParameter(f"{directory} is no directory")

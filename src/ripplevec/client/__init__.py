@@ -3,8 +3,8 @@
 from ripplevec.errors import MissingExtraError
 
 try:
-    from ripplevec.client.asynchronous import AsyncClient
-    from ripplevec.client.synchronous import Client
+    from ripplevec.client.async_client import AsyncClient
+    from ripplevec.client.sync_client import Client
 except ModuleNotFoundError as error:
     if error.name != "httpx":
         raise

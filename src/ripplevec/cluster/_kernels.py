@@ -13,7 +13,7 @@ from ripplevec.graph._block_kernels import Links
 from ripplevec.graph._id_kernels import INTEGER, Names, home_of, tag_of
 from ripplevec.graph._kernels import drop_neighbour, find_slot
 from ripplevec.influence._kernels import draw, mix, sampled_slot
-from ripplevec.intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import prefetch
 
 _ALL_BITS = (1 << 62) - 1
 _HIGH = 32  # the table of names goes by the low bits: names of one shard must not have these in common

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.cluster.crew import Crew
-from ripplevec.cluster.ground import Ground, copied
+from ripplevec.cluster.distributed_matrix import Ground, copied
+from ripplevec.cluster.transport import Crew
 from ripplevec.rules.anchor import CorrectionError, from_nothing, settle
 from ripplevec.rules.ripple import RippleRule, learned
 from ripplevec.views.base import Basis, Progress
+from ripplevec.views.coordinates import Space
 from ripplevec.views.solvers import DENSE
-from ripplevec.views.space import Space
 
 Rows = NDArray[np.int64]
 

@@ -13,25 +13,25 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.batch import Batch, Id, IdColumn, Op, as_list, id_column, take
 from ripplevec.changes import Outcome
 from ripplevec.cluster import anchor
-from ripplevec.cluster.crew import Crew
-from ripplevec.cluster.gathered import whole_graph
-from ripplevec.cluster.held import HeldState
-from ripplevec.cluster.kept import ClusterCopy, counters_of, shards_of, state_of
-from ripplevec.cluster.reads import Reads
+from ripplevec.cluster.batch_protocol import Steps
+from ripplevec.cluster.checkpoint import ClusterCopy, counters_of, shards_of, state_of
+from ripplevec.cluster.driver_reads import Reads
+from ripplevec.cluster.gather import whole_graph
+from ripplevec.cluster.read_snapshot import HeldState
 from ripplevec.cluster.routing import Ends, enter, interned, waves
-from ripplevec.cluster.steps import Steps
+from ripplevec.cluster.transport import Crew
+from ripplevec.engine.saved_state import check_shards
 from ripplevec.errors import SelfLoopWarning
-from ripplevec.events import Batch, Id, IdColumn, Op, as_list, id_column, take
-from ripplevec.graph.foresight import growth_by
+from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import ones, under
-from ripplevec.graph.rehearsal import check_batch
+from ripplevec.graph.growth_bound import growth_by
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import CorrectionError
-from ripplevec.rules.field import Field
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.saved_state import check_shards
+from ripplevec.rules.vector_store import Field
 from ripplevec.views.base import Progress
 from ripplevec.views.solvers import DENSE
 

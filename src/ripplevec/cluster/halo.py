@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.shares import shares
-from ripplevec.rules.field import Field
+from ripplevec.cluster.partition import shares
+from ripplevec.rules.vector_store import Field
 
 Rows = NDArray[np.int64]
 Shown: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ripplevec.batch import IdColumn, Op, as_list, take
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.crew import Crew
-from ripplevec.cluster.shares import Entry, shares
-from ripplevec.events import IdColumn, Op, as_list, take
+from ripplevec.cluster.partition import Entry, shares
+from ripplevec.cluster.transport import Crew
 from ripplevec.graph.ids import names_for_kernels
 
 Rows = NDArray[np.int64]

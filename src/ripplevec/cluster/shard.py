@@ -20,19 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as own
-from ripplevec.cluster.entering import Entering
 from ripplevec.cluster.halo import Company, Halo, Shown, packed, show
-from ripplevec.cluster.holding import NO_ROWS
-from ripplevec.cluster.shares import rows_by_shard, shares
-from ripplevec.cluster.sheets import Sheets
+from ripplevec.cluster.partition import rows_by_shard, shares
+from ripplevec.cluster.shard_matrices import Sheets
+from ripplevec.cluster.shard_state import NO_ROWS
+from ripplevec.cluster.shard_updates import Entering
 from ripplevec.influence import _kernels as influence
 from ripplevec.influence.draws import draw_key
-from ripplevec.parallel import one_blas_thread
 from ripplevec.parameters import Parameters
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules._gather_kernels import World
 from ripplevec.rules._kernels import RESAMPLE, UNLIMITED, Turn
 from ripplevec.rules.ripple import Shared
+from ripplevec.util.parallel import one_blas_thread
 
 Rows = NDArray[np.int64]
 NOT_HELD = "not held"  # answered where a copy is asked for that has gone: to fail would be to give up the shard

@@ -28,12 +28,12 @@ from ripplevec.graph._block_kernels import (
     has_block,
     take_block,
 )
-from ripplevec.graph._finding_kernels import find_pair
-from ripplevec.graph._finding_kernels import find_slot as find_slot  # for whoever has only some of the ends
 from ripplevec.graph._hub_kernels import forget_index, index_hub, note_place
-from ripplevec.intrinsics import prefetch
+from ripplevec.graph._lookup_kernels import find_pair
+from ripplevec.graph._lookup_kernels import find_slot as find_slot  # for whoever has only some of the ends
+from ripplevec.util.numba_intrinsics import prefetch
 
-ADD, REMOVE = 0, 1  # as ripplevec.events.Op
+ADD, REMOVE = 0, 1  # as ripplevec.batch.Op
 AWAY, HERE = 0, 1  # which way an edge points, seen from an end
 HEAVIEST = 3e38  # a repeated edge gets no heavier than float32 can hold
 SUM, IGNORE, REPLACE, HEAVIER = 0, 1, 2, 3  # what a repeated edge does

@@ -14,12 +14,12 @@ from ripplevec.errors import FormatError, RipplevecError, one_of
 from ripplevec.graph import _block_kernels as blocks
 from ripplevec.graph import _kernels as kernels
 from ripplevec.graph._block_kernels import Links
-from ripplevec.graph._fading_kernels import fade
-from ripplevec.graph._finding_kernels import has_edge, has_edges
+from ripplevec.graph._decay_kernels import fade
 from ripplevec.graph._hub_kernels import index_is_right
-from ripplevec.graph.scale import Scale
-from ripplevec.intrinsics import LINE
-from ripplevec.storage import Growing, more
+from ripplevec.graph._lookup_kernels import has_edge, has_edges
+from ripplevec.graph.weight_scale import Scale
+from ripplevec.util.growable_array import Growing, more
+from ripplevec.util.numba_intrinsics import LINE
 
 REPEATED = {"add": kernels.SUM, "ignore": kernels.IGNORE, "replace": kernels.REPLACE}
 FADING = REPEATED | {"ignore": kernels.HEAVIER}  # it counts once, and that as of its latest mention

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.batch import Batch, Id, IdColumn, Op, as_list, take
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownVertexError
-from ripplevec.events import Batch, Id, IdColumn, Op, as_list, take
 from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.ids import Ids
-from ripplevec.graph.rehearsal import check_batch
 
 Rows = NDArray[np.int64]
 _NO_ROWS = np.empty(0, np.int64)

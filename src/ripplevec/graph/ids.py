@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+from ripplevec.batch import Id, IdColumn
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.events import Id, IdColumn
 from ripplevec.graph import _id_kernels as kernels
 from ripplevec.graph._id_kernels import FREE, GARBAGE, HEAD, INTEGER, LIVE, ROWS, USED, Bytes, Ints, Names, Table
 

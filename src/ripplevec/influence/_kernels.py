@@ -7,7 +7,7 @@ from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import prefetch
 
 AHEAD = 16  # neighbours of a row to come whose lines are asked for; in a longer list they overlap by themselves
 

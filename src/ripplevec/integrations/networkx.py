@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
-from ripplevec.integrations.whole import whole
+from ripplevec.integrations.export import whole
 
 try:
     import networkx as nx

@@ -8,7 +8,7 @@ import numpy as np
 
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
-from ripplevec.integrations.whole import whole
+from ripplevec.integrations.export import whole
 
 try:
     import torch

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from ripplevec.batch import Id
 from ripplevec.changes import Changes
-from ripplevec.events import Id
 
 MESSAGE_BYTES = 1 << 19
 """About how large a message may become: brokers commonly refuse those above a megabyte."""

@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ripplevec.batch import LARGEST_WEIGHT, SMALLEST_WEIGHT, Batch, IdColumn, Op
 from ripplevec.errors import InvalidValueError, RipplevecError, shorten
-from ripplevec.events import LARGEST_WEIGHT, SMALLEST_WEIGHT, Batch, IdColumn, Op
-from ripplevec.io.base import ReadOptions, RowError, to_id, to_op, to_time, to_weight
-from ripplevec.io.jsonl import EdgeValues
-from ripplevec.io.keys import check_key
-from ripplevec.io.parquet import seconds
-from ripplevec.io.regroup import concatenate
-from ripplevec.io.stream import Poison
-from ripplevec.io.unpacked import text_bytes, unpacked_bytes
+from ripplevec.io.arrow_size_guard import text_bytes, unpacked_bytes
+from ripplevec.io.idempotency_key import check_key
+from ripplevec.io.protocols import Poison
+from ripplevec.io.readers.edge_columns import ReadOptions, RowError, to_id, to_op, to_time, to_weight
+from ripplevec.io.readers.jsonl import EdgeValues
+from ripplevec.io.readers.parquet import seconds
+from ripplevec.io.rebatch import concatenate
 
 MAX_ID_BYTES = 1024
 """The longest id, in bytes of UTF-8 (digits, for an integer)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripplevec.errors import MissingExtraError
-from ripplevec.io.backoff import UnreachableError
+from ripplevec.io.retry_policy import UnreachableError
 
 if TYPE_CHECKING:
     from redis import Redis

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ripplevec.batch import Id
 from ripplevec.errors import InvalidValueError
-from ripplevec.events import Id
 
 _ROWS = 1 << 14  # turned into text together
 

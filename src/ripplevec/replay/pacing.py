@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.batch import Batch, select
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.events import Batch, select
-from ripplevec.io.regroup import cut, part, regroup
+from ripplevec.io.rebatch import cut, part, regroup
 
 TICK = 0.05
 """Seconds of a stream that go out together: shorter than an eye can tell."""

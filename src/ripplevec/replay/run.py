@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ripplevec.events import Batch, Id
-from ripplevec.io.edges import open_edges
-from ripplevec.io.regroup import concatenate, cut, part
-from ripplevec.replay.growing import growing
+from ripplevec.batch import Batch, Id
+from ripplevec.io.readers.edge_files import open_edges
+from ripplevec.io.rebatch import concatenate, cut, part
+from ripplevec.replay.builtin_stream import growing
 from ripplevec.replay.pacing import Beat, Report, at_rate, at_speed, in_time, play
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from ripplevec.batch import Batch, Id, as_list, known_times
 from ripplevec.errors import InvalidValueError
-from ripplevec.events import Batch, Id, as_list, known_times
-from ripplevec.io.backoff import PATIENCE, UnreachableError, patiently
-from ripplevec.io.connect import address_parts, made_for_broker
+from ripplevec.io.registry import address_parts, made_for_broker
+from ripplevec.io.retry_policy import PATIENCE, UnreachableError, patiently
 
 TOKEN = "RIPPLEVEC_TOKEN"
 """The variable of the environment that holds the token for a service that needs one."""
@@ -51,7 +51,7 @@ class DirectoryTarget:
     """The directory of a session; a new one where there is none."""
 
     def __init__(self, directory: Path, parameters: Mapping[str, Any]) -> None:
-        from ripplevec.session import Session
+        from ripplevec.durability.session import Session
 
         self._session = Session(directory, **parameters)
 

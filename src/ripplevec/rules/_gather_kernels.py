@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import sampled_slot
-from ripplevec.intrinsics import number, prefetch, set_number
+from ripplevec.util.numba_intrinsics import number, prefetch, set_number
 from ripplevec.views._kernels import Frame
 
 AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer list is on its way by itself

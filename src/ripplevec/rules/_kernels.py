@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import draw, key_of, look_around, mark_new, spread
-from ripplevec.intrinsics import number, prefetch
 from ripplevec.rules._gather_kernels import World, gather, gather_placed, look_ahead, step
+from ripplevec.util.numba_intrinsics import number, prefetch
 
 UNLIMITED = 1 << 62
 RESAMPLE = 1 << 20  # keeps the draws that sample neighbours for reading apart from those that test them

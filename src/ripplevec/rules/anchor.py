@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import RipplevecError
-from ripplevec.parallel import for_blocks, one_blas_thread
-from ripplevec.rules.field import Field
-from ripplevec.storage import Growing
+from ripplevec.rules.vector_store import Field
+from ripplevec.util.growable_array import Growing
+from ripplevec.util.parallel import for_blocks, one_blas_thread
+from ripplevec.views.aligned_matrix import copied
 from ripplevec.views.base import NOTHING, Basis, Progress
-from ripplevec.views.blocks import copied
-from ripplevec.views.devices import Ground, unit_of
+from ripplevec.views.coordinates import Space
+from ripplevec.views.graph_stats import Traits
+from ripplevec.views.operator_factory import Ground, unit_of
 from ripplevec.views.operators import AT_ONCE, cross, total
-from ripplevec.views.space import Space
-from ripplevec.views.traits import Traits
 
 Rows = NDArray[np.int64]
 LEAST_HELD = 0.9  # of the spectrum held before, by a correction that is taken over

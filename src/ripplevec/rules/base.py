@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.events import IdColumn
+from ripplevec.batch import IdColumn
 from ripplevec.graph.graph import Delta
-from ripplevec.rules.field import Field
+from ripplevec.rules.vector_store import Field
 from ripplevec.views._kernels import Serving
 from ripplevec.views.base import Progress
 

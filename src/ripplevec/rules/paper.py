@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.graph.graph import Delta, under
+from ripplevec.influence.cached_cascade import ReusedCascade
 from ripplevec.influence.cascade import Cascade, Rows
-from ripplevec.influence.reuse import ReusedCascade
-from ripplevec.parallel import one_blas_thread
 from ripplevec.rules import _paper_kernels as kernels
-from ripplevec.rules.field import Field
-from ripplevec.rules.plain import PlainRule
+from ripplevec.rules.static_rule import PlainRule
+from ripplevec.rules.vector_store import Field
+from ripplevec.util.parallel import one_blas_thread
 from ripplevec.views.base import Progress
 
 ON_EMPTY = ("neighbours", "zero", "resample")

@@ -12,12 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.events import IdColumn
+from ripplevec.batch import IdColumn
 from ripplevec.graph.graph import Delta, ones
 from ripplevec.graph.ids import names_for_kernels
 from ripplevec.influence import _kernels as influence
 from ripplevec.influence.draws import draw_key
-from ripplevec.parallel import for_blocks
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules._arrival_kernel import Stage, arrive, set_stage
 from ripplevec.rules._gather_kernels import World
@@ -44,13 +43,14 @@ from ripplevec.rules.anchor import (
     turn,
     write,
 )
-from ripplevec.rules.field import Field
+from ripplevec.rules.vector_store import Field
+from ripplevec.util.parallel import for_blocks
 from ripplevec.views._kernels import Serving
+from ripplevec.views.aligned_matrix import copied
 from ripplevec.views.base import Basis, Progress, View
-from ripplevec.views.blocks import copied
-from ripplevec.views.devices import Ground
-from ripplevec.views.space import Space, as_they_are
-from ripplevec.views.traits import Traits
+from ripplevec.views.coordinates import Space, as_they_are
+from ripplevec.views.graph_stats import Traits
+from ripplevec.views.operator_factory import Ground
 
 _log = logging.getLogger("ripplevec.rules")
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from usearch.index import Index
 
-from ripplevec.rules.field import Field
+from ripplevec.rules.vector_store import Field
 from ripplevec.search import exact
 from ripplevec.search._kernels import suspects
-from ripplevec.search.present import Answers, Present, Query
+from ripplevec.search.query import Answers, Present, Query
 
 MOVED = 0.3
 """How far a served direction may move before it is indexed again; candidates are ranked anew, so it may be far."""

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.parallel import blocks, for_blocks, resolve_threads
 from ripplevec.search._kernels import best_of_block
-from ripplevec.storage import numbers
+from ripplevec.util.growable_array import numbers
+from ripplevec.util.parallel import blocks, for_blocks, resolve_threads
 from ripplevec.views._kernels import Serving
 
 ROWS_PER_BLOCK = 4096

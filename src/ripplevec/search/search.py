@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripplevec.errors import MissingExtraError, one_of
-from ripplevec.parallel import resolve_threads
-from ripplevec.rules.field import Field
+from ripplevec.rules.vector_store import Field
 from ripplevec.search import exact
-from ripplevec.search.present import Answers, Present, Query
+from ripplevec.search.query import Answers, Present, Query
+from ripplevec.util.parallel import resolve_threads
 
 if TYPE_CHECKING:
     from ripplevec.search.ann import AnnIndex

@@ -16,17 +16,17 @@ from starlette.routing import Match, Route
 
 from ripplevec._version import __version__
 from ripplevec.errors import RipplevecError
-from ripplevec.service import live
-from ripplevec.service.answers import refusal, refusal_of
-from ripplevec.service.express import Express
+from ripplevec.service.api_docs import POLICY, reference
+from ripplevec.service.error_responses import refusal, refusal_of
+from ripplevec.service.fast_read import Express
+from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.logs import Observer, log
-from ripplevec.service.reference import POLICY, reference
+from ripplevec.service.map import routes
 from ripplevec.service.routes import changes, operations, vertices, writes
-from ripplevec.service.runtime import Runtime
 from ripplevec.service.security import OPEN, Guard
 from ripplevec.service.settings import Settings
 
-_ROUTERS = (vertices.router, writes.router, changes.router, operations.router, live.router)  # often asked: first
+_ROUTERS = (vertices.router, writes.router, changes.router, operations.router, routes.router)  # often asked: first
 
 
 def create_app(

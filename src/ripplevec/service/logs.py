@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ripplevec.service.answers import refusal
+from ripplevec.service.error_responses import refusal
 from ripplevec.service.metrics import Metrics
 
 log = logging.getLogger("ripplevec.service")

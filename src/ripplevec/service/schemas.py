@@ -15,7 +15,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from ripplevec.events import LARGEST_TIME, LARGEST_WEIGHT, SMALLEST_WEIGHT
+from ripplevec.batch import LARGEST_TIME, LARGEST_WEIGHT, SMALLEST_WEIGHT
 from ripplevec.io.messages import MAX_ID_BYTES
 from ripplevec.service.settings import Limits
 

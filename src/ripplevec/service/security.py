@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.service.answers import refusal
+from ripplevec.service.error_responses import refusal
 
 READ_TOKENS, WRITE_TOKENS = "RIPPLEVEC_READ_TOKENS", "RIPPLEVEC_WRITE_TOKENS"
 SHORTEST_TOKEN = 16

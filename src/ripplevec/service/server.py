@@ -61,7 +61,7 @@ class Server(uvicorn.Server):
 def _protocol() -> Any:
     """HTTP parsed in C; where there is no such parser, in Python."""
     try:
-        from ripplevec.service.protocol import BoundedProtocol
+        from ripplevec.service.http_protocol import BoundedProtocol
     except ImportError:
         return "h11"
     return BoundedProtocol

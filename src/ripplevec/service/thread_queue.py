@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from ripplevec.service.answers import Refused
+from ripplevec.service.error_responses import Refused
 
 CLIENT_GONE = 499
 """The status of a request whose client hung up before the answer; only logs and metrics ever show it."""

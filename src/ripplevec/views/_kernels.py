@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.intrinsics import LINE, prefetch
+from ripplevec.util.numba_intrinsics import LINE, prefetch
 
 AHEAD = 8  # neighbours whose rows are asked for before they are needed: more would drive each other out again
 FLOATS = LINE // 4  # of single precision in a line of memory

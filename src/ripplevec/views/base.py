@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.views.devices import Ground
+from ripplevec.views.operator_factory import Ground
 
 NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
 
@@ -63,7 +63,7 @@ class View(Protocol):
     ) -> Basis:
         """The embedding of a graph from one of an earlier state of it, with as many columns as asked for, or as before.
 
-        The block, a matrix of its own (see `views/blocks.py`), is used up: the rows of the result lie in its memory.
+        The block, a matrix of its own (see `views/aligned_matrix.py`), is overwritten by the result.
         It may have more columns than that, and be another view's: then its values μ are not known.
         """
 

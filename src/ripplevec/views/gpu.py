@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ripplevec.errors import MissingExtraError, RipplevecError
 from ripplevec.graph._block_kernels import TOP
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.parallel import blocks
+from ripplevec.util.parallel import blocks
 from ripplevec.views.operators import BEYOND, Matrix, Operator
 
 AT_ONCE = 2**18  # rows turned into float64 together

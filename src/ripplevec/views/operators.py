@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.parallel import blocks, for_blocks
+from ripplevec.util.parallel import blocks, for_blocks
 from ripplevec.views import _kernels as kernels
-from ripplevec.views.blocks import columns_of, zeros
+from ripplevec.views.aligned_matrix import columns_of, zeros
 
 BLOCK = 8_192  # rows per block: reductions run over these, in order, whatever the number of threads
 AT_ONCE = 1_024  # rows of a block turned into float64 together: they stay in the cache
 LANCZOS_STEPS = 16
 SPARE = 5 * 2**29  # bytes of memory beside a block: the whole of it up to here, some columns at a time beyond
 TOGETHER = 16  # columns that are never parted: a cache line of float32
-BEYOND = 2.0**16  # no entry of a row is larger: rows are bounded (see `views/space.py`)
+BEYOND = 2.0**16  # no entry of a row is larger: rows are bounded (see `views/coordinates.py`)
 
 Matrix = NDArray[Any]
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError, one_of
 from ripplevec.views.base import NOTHING, Basis, Progress
-from ripplevec.views.devices import DEVICES, Ground, operator_on
+from ripplevec.views.graph_stats import DENSE_GRAPH, Traits
+from ripplevec.views.operator_factory import DEVICES, Ground, operator_on
 from ripplevec.views.operators import Operator
 from ripplevec.views.solvers import leading_eigenpairs
 from ripplevec.views.subspace import chebyshev, rayleigh_ritz
-from ripplevec.views.traits import DENSE_GRAPH, Traits
 
 FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no power would make one
 SHORTEST = 1e-3  # however few edges there are

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec import Embedder, datasets
+from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
-from ripplevec.datasets.files import MissingDataError
-from ripplevec.evaluation import classify
-from ripplevec.evaluation.protocols import Arrivals, start_size
+from ripplevec.lab import datasets
+from ripplevec.lab.datasets.files import MissingDataError
+from ripplevec.lab.evaluation import classify
+from ripplevec.lab.evaluation.protocols import Arrivals, start_size
 
 
 def data_set(name: str) -> datasets.Dataset:

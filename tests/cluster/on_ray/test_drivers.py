@@ -17,9 +17,9 @@ import ray
 from ripplevec import Embedder, Session
 from ripplevec.cli.main import ExitCode, run
 from ripplevec.cluster import Sharded
+from ripplevec.durability.inspection import inspect, verify
 from ripplevec.errors import InvalidValueError
-from ripplevec.io.connect import sink_to, stream_from
-from ripplevec.state.inspection import inspect, verify
+from ripplevec.io.registry import sink_to, stream_from
 
 HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 DRIVER = Path(__file__).parent / "programs" / "driver.py"

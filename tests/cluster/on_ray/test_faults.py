@@ -13,7 +13,7 @@ import ray
 
 from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
-from ripplevec.cluster.lasting import LastingEngine
+from ripplevec.cluster.fault_tolerance import LastingEngine
 
 HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ripplevec.cluster.ray_crew import spread
+from ripplevec.cluster.ray_transport import spread
 
 
 @pytest.mark.parametrize(

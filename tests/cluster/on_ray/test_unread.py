@@ -6,7 +6,7 @@ from typing import Any
 
 import ray
 
-from ripplevec.cluster.unread import MOST, UnreadAnswers
+from ripplevec.cluster.abandoned_results import MOST, UnreadAnswers
 
 
 @ray.remote

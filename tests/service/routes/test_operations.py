@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import ripplevec.service.runtime as runtime_module
-from ripplevec.session import Session
+import ripplevec.service.lifecycle as runtime_module
+from ripplevec.durability.session import Session
 
 
 def test_stats_say_how_it_stands(start: Any) -> None:

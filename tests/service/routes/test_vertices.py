@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ripplevec.client import Client, calls
-from ripplevec.service.runtime import SEARCHERS
+from ripplevec.client import Client, protocol
+from ripplevec.service.lifecycle import SEARCHERS
 from ripplevec.service.settings import Limits
 
 
@@ -241,7 +241,7 @@ def test_every_id_that_can_be_inserted_can_be_read_and_deleted_by_its_address(se
         assert client.vertex(name)["id"] == name
         assert client.nearest(name, k=2)
     kind = "text" if isinstance(name, str) else "integer"
-    address = calls.address(name)
+    address = protocol.address(name)
     if isinstance(name, str) and name not in (".", ".."):
         assert service.http.get(address).json()["id"] == name
         assert service.http.get(f"{address}/nearest").status_code == 200

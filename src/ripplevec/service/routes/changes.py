@@ -11,9 +11,9 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ripplevec.service import schemas
-from ripplevec.service.encoded_feed import EncodedFeed, EncodedPart
-from ripplevec.service.feed import Feed, Gone
-from ripplevec.service.runtime import Runtime
+from ripplevec.service.change_feed import Feed, Gone
+from ripplevec.service.encoded_change_feed import EncodedFeed, EncodedPart
+from ripplevec.service.lifecycle import Runtime
 
 router = APIRouter(prefix="/v1", tags=["changes"])
 

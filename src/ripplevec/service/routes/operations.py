@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ripplevec._version import __version__
-from ripplevec.service import reads, schemas
-from ripplevec.service.answers import json_answer
+from ripplevec.service import schemas, vertex_lookup
+from ripplevec.service.error_responses import json_answer
+from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.metrics import CONTENT_TYPE
-from ripplevec.service.runtime import Runtime
 
 router = APIRouter(tags=["operations"])
 
@@ -28,7 +28,7 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
     model, feed, writer = runtime.model, runtime.feed, runtime.writer
     snapshot, age = runtime.snapshot_state()
     report: dict[str, Any] = {
-        **await runtime.read_shortly(lambda: reads.figures(model)),
+        **await runtime.read_shortly(lambda: vertex_lookup.figures(model)),
         "version": __version__,
         "status": runtime.status,
         "queue": {"requests": writer.requests, "events": writer.events},
@@ -44,7 +44,7 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
     if full:
         report["diagnostics"] = await runtime.search(model.diagnostics, receive=request.receive, seconds=_LONG)
     if digest:
-        found = await runtime.search(reads.digest, model, receive=request.receive, seconds=_LONG)
+        found = await runtime.search(vertex_lookup.digest, model, receive=request.receive, seconds=_LONG)
         report["sequence"], report["digest"] = found
     return json_answer(report, finite=False)
 

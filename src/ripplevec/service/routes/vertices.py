@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
-from ripplevec.events import Id
+from ripplevec.batch import Id
 from ripplevec.io.arrow import stream_bytes
-from ripplevec.service import express, reads, schemas
-from ripplevec.service.addresses import id_of
-from ripplevec.service.answers import NotFiniteError, Refused, json_answer
-from ripplevec.service.bodies import ARROW, model_of
-from ripplevec.service.runtime import Runtime
+from ripplevec.service import fast_read, schemas, vertex_lookup
+from ripplevec.service.error_responses import NotFiniteError, Refused, json_answer
+from ripplevec.service.lifecycle import Runtime
+from ripplevec.service.path_ids import id_of
+from ripplevec.service.request_body import ARROW, model_of
 
 router = APIRouter(prefix="/v1", tags=["reads"])
 _REFUSED = schemas.refusals(404, 408, 413, 415, 422, 429)
@@ -26,7 +26,7 @@ async def nearest(
     request: Request,
     id: str,
     k: Annotated[int, Query(ge=1, json_schema_extra=schemas.COUNT)] = 10,
-    kind: reads.Kind = "auto",
+    kind: vertex_lookup.Kind = "auto",
 ) -> Response:
     """The vertices of highest cosine with a vertex, best first, itself left out."""
     runtime: Runtime = request.app.state.runtime
@@ -34,7 +34,7 @@ async def nearest(
     name = id_of(id)
 
     def found() -> tuple[int, list[tuple[Id, float]]]:
-        return runtime.model.nearest_at(reads.known(runtime.model, name, kind), k)
+        return runtime.model.nearest_at(vertex_lookup.known(runtime.model, name, kind), k)
 
     sequence, near = await runtime.search(found, receive=request.receive)
     return json_answer({"sequence": sequence, "nearest": near})
@@ -56,8 +56,8 @@ async def vertex(request: Request) -> Response:
     An id in an address is text where there is such a vertex, else an integer where it is written so; `kind` decides.
     """
     runtime: Runtime = request.app.state.runtime
-    kind = reads.checked_kind(request.query_params.get("kind", "auto"))
-    return json_answer(await express.vertex(runtime, request.path_params["id"], kind, request.receive))
+    kind = vertex_lookup.checked_kind(request.query_params.get("kind", "auto"))
+    return json_answer(await fast_read.vertex(runtime, request.path_params["id"], kind, request.receive))
 
 
 VERTEX = router.routes[-1]
@@ -77,7 +77,9 @@ async def vectors(request: Request) -> Response:
         if len(ids) > limit:
             raise Refused(413, f"expected at most {limit:,} ids in one request, got {len(ids):,}")
         encode = _as_arrow if request.headers.get("accept") == ARROW else _as_json
-        answer = await runtime.read(lambda: encode(ids, *reads.vectors(runtime.model, ids)), receive=request.receive)
+        answer = await runtime.read(
+            lambda: encode(ids, *vertex_lookup.vectors(runtime.model, ids)), receive=request.receive
+        )
     return runtime.answers.counted(answer)
 
 
@@ -119,7 +121,7 @@ async def preview(request: Request) -> Response:
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.of(request) as (_, data):
         asked = model_of(schemas.Preview, data)
-        work = partial(reads.preview, runtime.model, asked.neighbours, asked.weights)
+        work = partial(vertex_lookup.preview, runtime.model, asked.neighbours, asked.weights)
         sequence, vector = await runtime.read(work, receive=request.receive)
     return json_answer({"sequence": sequence, "vector": vector.tolist()})
 

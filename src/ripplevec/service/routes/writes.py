@@ -6,14 +6,14 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from ripplevec.events import Batch, Op
+from ripplevec.batch import Batch, Op
 from ripplevec.io.messages import Message, checked_key
-from ripplevec.service import reads, schemas
-from ripplevec.service.addresses import id_of
-from ripplevec.service.answers import json_answer
-from ripplevec.service.bodies import EVENTS, JSON, KEY_HEADER, events_of, removals_of
-from ripplevec.service.runtime import Runtime
-from ripplevec.service.writer import Written
+from ripplevec.service import schemas, vertex_lookup
+from ripplevec.service.batch_writer import Written
+from ripplevec.service.error_responses import json_answer
+from ripplevec.service.lifecycle import Runtime
+from ripplevec.service.path_ids import id_of
+from ripplevec.service.request_body import EVENTS, JSON, KEY_HEADER, events_of, removals_of
 
 INLINE = 1 << 16
 """Bytes of a body that are understood at once; a longer one is handed to a thread, so that others are answered."""
@@ -54,13 +54,13 @@ async def remove_vertices(request: Request) -> Response:
 
 
 @router.delete("/vertices/{id:vertex}", **_described({}))
-async def remove_vertex(request: Request, id: str, kind: reads.Kind = "auto") -> Response:
+async def remove_vertex(request: Request, id: str, kind: vertex_lookup.Kind = "auto") -> Response:
     """Remove one vertex with all its edges."""
     runtime: Runtime = request.app.state.runtime
     name, key = id_of(id), checked_key(request.headers.get(KEY_HEADER))
     if key is not None and (number := await runtime.prepare(runtime.session.known, key)) is not None:
         return _receipt(Written(runtime.model.unchanged(number), True), 1)
-    vertex = await runtime.prepare(reads.known, runtime.model, name, kind)
+    vertex = await runtime.prepare(vertex_lookup.known, runtime.model, name, kind)
     batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
     return _receipt(await runtime.write(batch, key), len(batch))
 

@@ -1,0 +1,251 @@
+"""What may be asked of a model on shards: all that `Readable` answers on one machine. Nothing here changes it.
+
+Rows are codes (`asking.py`); they come from `find`, `rows_of` and `in_order`, and hold until a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Id, IdColumn, as_list, id_column, take
+from ripplevec.changes import Changes, Outcome
+from ripplevec.cluster.consistency_check import check_shards
+from ripplevec.cluster.gather import Gathered
+from ripplevec.cluster.partition import shares
+from ripplevec.cluster.remote_graph import KnownElsewhere
+from ripplevec.cluster.routing import merged, owners
+from ripplevec.cluster.shard_queries import Asking, assembled
+from ripplevec.engine.counters import Counts
+from ripplevec.engine.digest import digest
+from ripplevec.engine.reads import Standing
+from ripplevec.errors import UnknownVertexError
+from ripplevec.graph.adjacency import REPEATED, as_stored
+from ripplevec.graph.graph import Graph
+from ripplevec.parameters import Parameters
+from ripplevec.rules.anchor import largest_cosine
+from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.vector_store import Field
+from ripplevec.search.query import Answers, Present, Query, query_of_row, query_of_vector
+
+Rows = NDArray[np.int64]
+_NO_ROWS: Rows = np.empty(0, np.int64)
+
+
+class Reads(Asking, Counts):
+    """Shards, the coordinates of their rows and what is counted, for readers."""
+
+    parameters: Parameters
+    rule: RippleRule
+    next_arrival: int
+    _vertices: int
+    _edges: int
+
+    # ------------------------------------------------------------------ who is there
+
+    def __len__(self) -> int:
+        return self._vertices
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are."""
+        return self._edges
+
+    @property
+    def ready(self) -> bool:
+        """Whether arrivals can be placed: there has been a start."""
+        return self.rule.ready
+
+    @property
+    def known(self) -> KnownElsewhere:
+        """The graph as far as it is asked whether batches can be applied."""
+        return KnownElsewhere(self.parameters.directed, self.find_all, self.rows_of, self.has_edges)
+
+    def with_edges(self) -> int:
+        """How many vertices have edges."""
+        return self.sizes()["with_edges"]
+
+    def find(self, name: Id) -> int:
+        """The row of a vertex, −1 where it is not known."""
+        return int(self.find_all(id_column([name]))[0])
+
+    def find_all(self, column: IdColumn) -> Rows:
+        """The rows of vertices, −1 where one is not known."""
+        shards, owner = self.crew.size, owners(column, self.crew.size)
+        where = shares(owner, shards)
+        found = np.empty(len(column), np.int64)
+        for shard, rows in enumerate(self.ask("find", [take(column, part) for part in where])):
+            found[where[shard]] = np.where(rows < 0, -1, rows * shards + shard)
+        return found
+
+    def rows_of(self, column: IdColumn) -> Rows:
+        """The rows of known vertices, or an error naming those that are not known."""
+        rows = self.find_all(column)
+        if rows.size and rows.min() < 0:
+            raise UnknownVertexError(as_list(take(column, np.flatnonzero(rows < 0))))
+        return rows
+
+    def in_order(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
+        """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
+        shards, answers = self.crew.size, self.ask("in_order")
+        rows = np.concatenate([rows * shards + shard for shard, (rows, _) in enumerate(answers)])
+        numbers = np.concatenate([numbers for _, numbers in answers])
+        order = np.argsort(numbers, kind="stable")
+        return rows[order] if wanted is None else rows[order][wanted(numbers[order])]
+
+    def column(self, rows: Rows) -> IdColumn:
+        """The names of rows as a column of ids."""
+        answers, places = self.asked("column", rows)
+        return merged(answers, places)
+
+    def names(self, rows: Rows) -> list[Id]:
+        """The names of rows as plain ints and strs."""
+        return as_list(self.column(rows))
+
+    # ------------------------------------------------------------------ what is known of them
+
+    def arrival_of(self, rows: Rows) -> Rows:
+        """The arrival numbers of rows."""
+        return self.of_rows(rows, "arrival")
+
+    def degrees(self, rows: Rows) -> NDArray[np.int64]:
+        """How many edges rows have, in any direction."""
+        return self.of_rows(rows, "count").astype(np.int64)
+
+    def placed(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which of the rows have a vector."""
+        return self.of_rows(rows, "placed") != 0
+
+    def standing(self, row: int) -> Standing:
+        """All that is known of one row."""
+        arrival, count, strength, placed = (
+            self.of_rows(np.array([row]), what)[0] for what in ("arrival", "count", "strength", "placed")
+        )
+        return Standing(int(arrival), int(count), float(strength), bool(placed))
+
+    def neighbours(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
+        """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
+        answers = self.ask("neighbours", self._on_its_shard(row), most=most)
+        return cast(tuple[Rows, NDArray[np.float32]], answers[row % self.crew.size])
+
+    def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
+        """Whether there is an edge between two rows (from src to dst when directed), pair by pair."""
+        answers, places = self.asked("has_edges", src, dst)
+        return assembled(answers, places)
+
+    # ------------------------------------------------------------------ where they stand
+
+    def serve(self, rows: Rows) -> NDArray[np.float32]:
+        """The vectors of rows as readers get them."""
+        return self.rule.serve(self.of_rows(rows, "vectors"))
+
+    def serve_one(self, row: int) -> NDArray[np.float32]:
+        """The vector of one row as readers get it."""
+        return self.serve(np.array([row]))[0]
+
+    def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
+        around, shares = as_stored(rows, weights, REPEATED[self.parameters.duplicates])
+        graph, here = Graph(), np.arange(around.size)
+        graph.adjacency.ensure_rows(around.size)
+        field = Field(graph, self.parameters.dim, self.rule.precision)
+        field.vectors[here], field.placed[here] = (self.of_rows(around, what) for what in ("vectors", "placed"))
+        return self.rule.serve(self.rule.preview(field, here, shares)[None])[0]
+
+    def nearest(
+        self, ask: Callable[[Present, Query, int], Answers], asked: int | NDArray[np.float64], count: int
+    ) -> tuple[Rows, NDArray[np.float32]]:
+        """The rows of highest cosine with a row (itself left out) or with a served vector, best first.
+
+        Every shard looks among its own rows, by a search of its own, whatever the one here may be. Of equals the one
+        that arrived first comes first.
+        """
+        if isinstance(asked, int):
+            query = query_of_row(self.rule, self.of_rows(np.array([asked]), "vectors")[0], asked)
+            left_out = self._on_its_shard(asked)
+        else:
+            query, left_out = query_of_vector(self.rule, asked), [-1] * self.crew.size
+        how: dict[str, Any] = {"query": query, "count": count, "sequence": self.sequence, "anchors": self.anchors}
+        answers = self.ask("nearest", left_out, **how)
+        rows = np.concatenate([found * self.crew.size + shard for shard, (found, _, _) in enumerate(answers)])
+        cosines, numbers = (np.concatenate([answer[part] for answer in answers]) for part in (1, 2))
+        best = np.lexsort((numbers, -cosines))[:count]
+        return rows[best], cosines[best]
+
+    # ------------------------------------------------------------------ what a batch did
+
+    def changed(self, outcome: Outcome) -> Changes:
+        """What the last batch, or an anchor, changed; the vectors stay with the shards until they are asked for."""
+        arrival = self.arrival_of(outcome.moved)
+        order = np.argsort(arrival, kind="stable")
+        rows, serve = outcome.moved[order], self.rule.server()
+        places, shards = self._places(rows), self.crew.size
+        asked, sequence = [rows[place] // shards for place in places], self.sequence
+        vectors = self.ask_for("of_rows", asked, what="vectors")
+        return Changes(
+            self.column(rows),
+            cast(Any, vectors),
+            lambda answers: serve(assembled(self.vectors_then(list(answers), asked, sequence), places)),
+            arrival[order] >= outcome.first_new,
+            outcome.removed,
+            sequence,
+            outcome.anchored,
+        )
+
+    def vectors_then(self, answers: list[Any], asked: list[Rows], sequence: int) -> list[Any]:
+        """What shards answered when they were asked for the vectors of rows, after the batch with this number."""
+        return self.crew.get(answers)
+
+    def unchanged(self, sequence: int) -> Changes:
+        """What a batch changed that had been applied before, under this number: nothing."""
+        nothing = np.empty((0, self.parameters.dim), np.float32)
+        return Changes(_NO_ROWS, nothing, self.rule.server(), np.empty(0, np.bool_), [], sequence, False)
+
+    # ------------------------------------------------------------------ all of it
+
+    def diagnostics(self) -> dict[str, Any]:
+        """How the model stands, in numbers."""
+        sizes, grams = self.sizes(), self.ask("grams")
+        return {
+            "vertices": len(self),
+            "edges": self.edges,
+            "unplaced": sizes["unplaced"],
+            "ready": self.ready,
+            "orthogonality_error": largest_cosine([np.sum(view, axis=0) for view in zip(*grams, strict=True)]),
+            "growth_since_anchor": self.growth,
+            "anchors": self.anchors,
+            "anchors_refused": self.refused,
+            "rows_shortened": self.shortened,
+            "sequence": self.sequence,
+            "events": self.events,
+            "changes": self.changes,
+            "bytes": sizes["bytes"],
+        }
+
+    def digest(self) -> str:
+        """The hash that the same state has on one machine; vectors and edges pass through here, some at a time."""
+        return digest(self, self.rule.state(), self.counters())
+
+    def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
+        """What is hashed of the edges of rows: a weight, or the arrival numbers of the neighbours."""
+        return self.arrival_of(self.edges_of(rows, "code")) if what == "arrival" else self.edges_of(rows, what)
+
+    def kept(self, rows: Rows, what: str) -> NDArray[Any]:
+        """What is hashed of rows themselves: their vectors as they are kept, or whether they are placed."""
+        return self.of_rows(rows, what)
+
+    def whole(self) -> Gathered:
+        """All of it in one place, for what needs that; an error where it is too large."""
+        return Gathered(self)
+
+    def check(self) -> None:
+        """Raise where a shard contradicts itself or another, or what is known here of all of them."""
+        check_shards(self)
+
+    def sizes(self) -> dict[str, int]:
+        """How all shards stand, in numbers that add up."""
+        sizes = self.ask("sizes")
+        return {name: sum(size[name] for size in sizes) for name in sizes[0]}

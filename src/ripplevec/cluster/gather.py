@@ -1,0 +1,67 @@
+"""A cluster in one place, brought to the driver: for starts, and for what asks about all of a graph that is not large.
+
+Rows are in order of arrival there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.engine.reads import Readable
+from ripplevec.errors import RipplevecError
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.graph import Graph
+from ripplevec.rules.vector_store import Field
+
+if TYPE_CHECKING:
+    from ripplevec.cluster.driver_reads import Reads
+
+Rows = NDArray[np.int64]
+MOST_EDGES = 10_000_000
+"""Of a graph that is brought together with all its vectors to be looked at: more does not belong on a driver."""
+
+
+class Gathered(Readable):
+    """Graph, vectors and coordinates of a cluster as one machine would have them; of the coordinates no copy."""
+
+    def __init__(self, engine: Reads) -> None:
+        if engine.edges > MOST_EDGES:
+            raise RipplevecError(
+                f"this needs the whole graph in one place, and a cluster brings at most {MOST_EDGES:,} edges together; "
+                f"it has {engine.edges:,}: ask a model on one machine"
+            )
+        self.graph, rows = whole_graph(engine)
+        self.rule, self.sequence, self.anchors = engine.rule, engine.sequence, engine.anchors
+        self.field = Field(self.graph, engine.parameters.dim, engine.rule.precision)
+        self.field.vectors[: rows.size] = engine.of_rows(rows, "vectors")
+        self.field.placed[: rows.size] = engine.of_rows(rows, "placed")
+
+
+def whole_graph(engine: Reads) -> tuple[Graph, Rows]:
+    """The graph with a row per vertex, in order of arrival; and which rows of the cluster these are."""
+    rows, directed = engine.in_order(), engine.parameters.directed
+    packed: dict[str, NDArray[Any]] = {
+        "degree": engine.degrees(rows),
+        "neighbour": _places_of(engine.edges_of(rows, "code"), rows).astype(np.int32),
+    }
+    for name in ("weight", "outgoing", "incoming") if directed else ("weight",):
+        packed[name] = engine.edges_of(rows, name)
+    for name in ("strength", "in_strength") if directed else ("strength",):
+        packed[name] = engine.of_rows(rows, name)
+    graph = engine.parameters.new_graph()
+    names = engine.column(rows)
+    graph.ids.intern(names, names)
+    graph.adjacency = Adjacency.from_packed(packed, directed=directed, duplicates=engine.parameters.duplicates)
+    graph.adjacency.ensure_rows(rows.size)
+    graph.arrival[: rows.size] = engine.arrival_of(rows)
+    graph.next_arrival = engine.next_arrival
+    return graph, rows
+
+
+def _places_of(codes: Rows, rows: Rows) -> Rows:
+    """Where in `rows` each of the codes stands."""
+    order = np.argsort(rows)
+    return order[np.searchsorted(rows[order], codes)]

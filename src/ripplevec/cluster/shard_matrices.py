@@ -1,0 +1,214 @@
+"""The matrices of an anchor on one shard: its own rows, and behind them the halo, a row per neighbour elsewhere.
+
+For as long as this lasts the slots of the graph point to rows of these matrices, so that the operator of one machine
+works on them. What is summed over rows is summed over the rows here; the driver adds up what the shards say.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.cluster import _kernels as kernels
+from ripplevec.graph.adjacency import Totals
+from ripplevec.rules.anchor import agreement, apart, fill, side_by_side
+from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.vector_store import Field
+from ripplevec.util.parallel import blocks
+from ripplevec.views.aligned_matrix import zeros
+from ripplevec.views.base import Basis
+from ripplevec.views.operators import Operator
+
+Rows = NDArray[np.int64]
+Matrix = NDArray[Any]
+Learned = dict[str, NDArray[Any]]
+VECTORS = 0  # the handle of the vectors as they are kept, which have no halo and are not written to
+WORDS = 1 << 20  # random words drawn at a time
+
+
+class Piece(NamedTuple):
+    """Some columns of a matrix, as driver and shards speak of them."""
+
+    handle: int
+    first: int
+    last: int
+
+
+class Sheets:
+    """What a shard has to do with an anchor, or a start, of all shards."""
+
+    def __init__(self, field: Field, rule: RippleRule, number: int, shards: int) -> None:
+        self.field, self.rule, self.number = field, rule, number
+        self.rows = max(field.graph.rows, 1)  # where there is no vertex, a row without edges
+        self.sent = 0  # bytes of rows that other shards were given
+        self._matrices: dict[int, Matrix] = {}
+        self._lent: list[Rows] = []
+        field.graph.adjacency.ensure_rows(self.rows)
+        field.grow()
+        self._point(shards)
+
+    def _point(self, shards: int) -> None:
+        """Have all slots point to rows here or to places in the halo, which go by shard and row there."""
+        adjacency = self.field.graph.adjacency
+        codes = np.empty(int(adjacency.links.count[: self.rows].sum()), np.int64)
+        codes = codes[: kernels.codes_elsewhere(adjacency.links, self.rows, codes)]
+        place, distinct, _ = kernels.numbered(codes)
+        order = np.lexsort((distinct // shards, distinct % shards))
+        where = np.empty_like(order)
+        where[order] = np.arange(order.size)
+        self.codes = distinct[order]
+        ends = np.searchsorted(self.codes % shards, np.arange(1, shards))
+        self.wanted: list[Rows] = np.split(self.codes // shards, ends)
+        kernels.point_to(adjacency.links, self.rows, where[place])
+
+    def close(self) -> None:
+        """Have the slots point where they did."""
+        kernels.point_back(self.field.graph.adjacency.links, self.rows, self.codes)
+        self._matrices.clear()
+
+    def as_before(self, neighbour: Rows) -> Rows:
+        """What slots held that hold this now: for those who read meanwhile."""
+        behind = neighbour >= self.rows
+        before = neighbour.copy()
+        before[behind] = -1 - self.codes[neighbour[behind] - self.rows]
+        return before
+
+    # ------------------------------------------------------------------ the operator
+
+    def lend_to(self, *asked: Rows) -> int:
+        """Know which rows each shard will want, whenever rows are lent; how many rows matrices have here."""
+        self._lent = list(asked)
+        return self.rows + self.codes.size
+
+    def totals(self) -> Totals:
+        """Sums over the graph here."""
+        return self.field.graph.adjacency.totals(self.rows)
+
+    def operate(self, tau: float) -> None:
+        """Have the operator of a view from now on."""
+        self.operator = Operator(self.field.graph.adjacency, self.rows, tau, self.rule.threads)
+
+    # ------------------------------------------------------------------ matrices
+
+    def make(self, handle: int, columns: int, kind: Any, gone: list[int], lasting: bool = False) -> None:
+        """A new matrix of zeros, in place of those that have gone; where vectors lie on disk, so do lasting ones."""
+        for old in gone:
+            self._matrices.pop(old, None)
+        directory = self.rule.directory if lasting else None
+        self._matrices[handle] = zeros(self.rows + self.codes.size, columns, kind, directory)
+
+    def copy(self, target: Piece, source: Piece) -> None:
+        """Write columns over others."""
+        self._of(target)[: self.rows] = self._of(source)[: self.rows]
+
+    def scatter(self, target: Piece, places: Rows, source: Piece) -> None:
+        """Write columns over others that do not lie side by side."""
+        self._of(target)[: self.rows, places] = self._of(source)[: self.rows]
+
+    def noise(self, target: Piece, seed: int) -> None:
+        """What `Operator.noise` has, a vertex having the word that goes with its number: for any number of shards."""
+        arrival = self.field.graph.arrival[: self.rows]
+        words, draw = np.zeros(self.rows, np.uint64), np.random.Generator(np.random.Philox(seed))
+        order = np.argsort(arrival, kind="stable")
+        for first, last in blocks(int(arrival.max(initial=-1)) + 1, WORDS):
+            drawn = draw.integers(0, 2**64, last - first, np.uint64)
+            here = order[slice(*np.searchsorted(arrival, (first, last), sorter=order))]
+            words[here] = drawn[arrival[here] - first]
+        self.operator.fill_with_noise(self._of(target), words)
+
+    # ------------------------------------------------------------------ steps of the operator
+
+    def lend(self, source: Piece) -> list[Any]:
+        """The rows that each shard wants, packed; last, Σ d x of all rows here."""
+        block = self._of(source)
+        given = [np.ascontiguousarray(block[rows]) for rows in self._lent]
+        self.sent += sum(part.nbytes for part in given)
+        return [*given, self.operator.weighted(block, 0.0)]
+
+    def combine(
+        self, *received: Matrix, source: Piece, target: Piece, centre: NDArray[np.float64], factors: Any
+    ) -> None:
+        """target ← f₀ · W source + f₁ · source + f₂ · target, with what the other shards have lent."""
+        block, first = self._of(source), self.rows
+        for part in received:
+            block[first : first + len(part)] = part
+            first += len(part)
+        self.operator.combine_around(centre.copy(), block, self._of(target), factors)  # see `subtract`
+
+    def weighted(self, source: Piece, tau: float) -> NDArray[np.float64]:
+        """Σ (d+τ) x."""
+        return self.operator.weighted(self._of(source), tau)
+
+    def subtract(self, target: Piece, value: NDArray[np.float64]) -> None:
+        """Take one value per column off every row that has edges."""
+        own = value.copy()  # what comes from elsewhere may be read-only, for which kernels would be compiled once more
+        self.operator.subtract(self._of(target), own)
+
+    def clear(self, target: Piece) -> None:
+        """Make the rows without edges zero, and rows that no step of this package can have made."""
+        self.operator.clear(self._of(target))
+
+    def scale(self, target: Piece, factors: NDArray[np.float64], how: np.ufunc) -> None:
+        """Multiply (or divide) every column by its factor."""
+        self.operator.scale(self._of(target), factors, how)
+
+    def straighten(self, target: Piece) -> None:
+        """From eigenvectors of the symmetric form to those of W: divide every row by √(d+τ), where it has edges."""
+        root = np.sqrt(np.where(self.operator.active, self.operator.measure, 1.0))
+        self._of(target)[: self.rows] /= root[:, None]
+
+    def gram(self, left: Piece, right: Piece) -> NDArray[np.float64]:
+        """Σ (d+τ) left rightᵀ."""
+        block = self._of(left)[: self.rows]
+        return self.operator.gram(block, block if left == right else self._of(right)[: self.rows])
+
+    def squared_lengths(self, source: Piece) -> NDArray[np.float64]:
+        """Σ (d+τ) x²."""
+        return self.operator.squared_lengths(self._of(source))
+
+    def squares(self, source: Piece) -> NDArray[np.float64]:
+        """Σ x²."""
+        return self.operator.squares(self._of(source))
+
+    def longest(self, source: Piece) -> float:
+        """The length of the longest row here."""
+        return self.operator.longest(self._of(source)[: self.rows])
+
+    def turn(self, target: Piece, turn: NDArray[np.float64]) -> None:
+        """target ← target · turn."""
+        self.operator.turn(self._of(target), turn)
+
+    # ------------------------------------------------------------------ what comes of it
+
+    def agreement(self, pieces: list[Piece], learned: Learned) -> NDArray[np.float64]:
+        """The products of new rows and those served before, by which the new coordinates are turned."""
+        new = self.rule.space_from(learned)
+        return agreement(self.rule.space, new, self._bases(pieces), self._before(), self.rule.threads)
+
+    def apart(self, pieces: list[Piece], learned: Learned, threshold: float) -> Rows:
+        """The rows that will be served further than the threshold from where they were."""
+        after = partial(side_by_side, self._bases(pieces))
+        new, before = self.rule.space_from(learned), self._before()
+        return apart(self.rule.space, before, new, after, threshold, self.rule.threads)
+
+    def keep(self, pieces: list[Piece], learned: Learned) -> None:
+        """Have the new rows from now on, in the precision that rows are kept in."""
+        fill(self._before(), self.rule.space_from(learned), self._bases(pieces))
+        self.field.placed[: self.rows] = self.field.graph.adjacency.links.count[: self.rows] > 0
+
+    # ------------------------------------------------------------------ inside
+
+    def _before(self) -> Matrix:
+        return self.field.vectors[: self.rows]
+
+    def _bases(self, pieces: list[Piece]) -> list[Basis]:
+        """New rows as those functions know them that need nothing else of a basis."""
+        nothing = np.empty(0)
+        return [Basis(self._of(piece)[: self.rows], nothing, 0.0, nothing, 0.0) for piece in pieces]
+
+    def _of(self, piece: Piece) -> Matrix:
+        whole = self._before() if piece.handle == VECTORS else self._matrices[piece.handle]
+        return whole[:, piece.first : piece.last]

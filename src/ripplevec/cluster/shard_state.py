@@ -1,0 +1,188 @@
+"""What a shard holds, and what may be asked of it: its vertices with their edges and vectors. It knows them by row.
+
+Of a neighbour on another shard a slot holds −1 − its code, and a code is (its row there) · shards + (its shard).
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import IdColumn
+from ripplevec.cluster import _kernels as own
+from ripplevec.errors import RipplevecError
+from ripplevec.graph.graph import Graph, under
+from ripplevec.parameters import Parameters
+from ripplevec.rules.anchor import grams
+from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.vector_store import Field
+from ripplevec.search.query import Present, Query
+from ripplevec.search.search import Search
+
+Rows = NDArray[np.int64]
+NO_ROWS: Rows = np.empty(0, np.int64)
+END = np.dtype([("here", np.int64), ("there", np.int64), ("away", np.float32), ("back", np.float32)])
+
+
+class Holding:
+    """One part of a model, for readers."""
+
+    def __init__(self, number: int, shards: int, parameters: Parameters) -> None:
+        self.number, self.shards = number, shards
+        self.graph, rule = parameters.new_graph(), parameters.new_rule()
+        assert isinstance(rule, RippleRule)
+        self.rule = rule
+        self.field = Field(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
+        self.search = Search(parameters.search, parameters.threads)
+
+    # ------------------------------------------------------------------ of some
+
+    def find(self, names: IdColumn) -> Rows:
+        """The rows of names that fall to this shard, −1 where one is not known."""
+        return self.graph.ids.find(names)
+
+    def column(self, rows: Rows) -> IdColumn:
+        """The names of rows."""
+        return self.graph.ids.column(rows)
+
+    def of_rows(self, rows: Rows, what: str) -> NDArray[Any]:
+        """A number for each row, or its vector as it is kept."""
+        if what == "vectors":
+            return self.field.vectors[rows]
+        columns: dict[str, NDArray[Any]] = {"arrival": self.graph.arrival, "placed": self.field.placed}
+        return columns[what][rows] if what in columns else cast(NDArray[Any], getattr(self._links, what))[rows]
+
+    def edges_of(self, rows: Rows, what: str) -> tuple[Rows, NDArray[Any]]:
+        """Of rows their degrees, and of all their edges the `code` of the neighbour, or one of the weights."""
+        slots = self.graph.adjacency.slots(rows)
+        values = self._codes(slots) if what == "code" else getattr(self._links, what)[slots]
+        return self._links.count[rows].astype(np.int64), values
+
+    def neighbours(self, row: int, most: int | None) -> tuple[Rows, NDArray[np.float32]]:
+        """The codes of the neighbours of a row and the weights of the edges, the latest first; of row −1 none."""
+        slots = self.graph.adjacency.slots(np.array([row] if row >= 0 else NO_ROWS))[::-1][:most]
+        return self._codes(slots), self._links.weight[slots]
+
+    def has_edges(self, rows: Rows, codes: Rows) -> NDArray[np.bool_]:
+        """Whether rows have edges (away from them when directed) to vertices with these codes."""
+        found, directed = np.empty(rows.size, np.bool_), self.graph.adjacency.directed
+        other = np.where(codes % self.shards == self.number, codes // self.shards, -1 - codes)
+        own.has_ends(self._links, rows, other, found, directed)
+        return found
+
+    def nearest(
+        self, left_out: int, query: Query, count: int, sequence: int, anchors: int
+    ) -> tuple[Rows, NDArray[np.float32], Rows]:
+        """The rows here of highest cosine, one left out (−1: none); the cosines, and the arrival numbers.
+
+        Among equals those who came first are the best, and rows do not tell who did: so one more is asked for, and
+        more yet while the last of them may have an equal that was left behind. An index misses some anyhow.
+        """
+        present, most = Present(self.field, self.rule, sequence, anchors), max(len(self.graph), 1)
+        query, width = query._replace(exclude=left_out), min(count + 1, most)
+        while True:
+            with self.search.asking() as ask:
+                (rows,), (cosines,) = ask(present, query, width)
+            if width == most or rows[-1] < 0 or cosines[-1] < cosines[count - 1] or self.search.index is not None:
+                break
+            width = min(2 * width, most)
+        rows, cosines = rows[rows >= 0], cosines[rows >= 0]
+        return rows, cosines, self.graph.arrival[rows]
+
+    # ------------------------------------------------------------------ of all
+
+    def in_order(self) -> tuple[Rows, Rows]:
+        """All rows in order of arrival, and their numbers."""
+        rows = self.graph.in_order()
+        return rows, self.graph.arrival[rows]
+
+    def sizes(self) -> dict[str, int]:
+        """How the shard stands, in numbers that add up."""
+        count = self._links.count[: self.graph.rows]
+        placed, alive = self.field.placed[: self.graph.rows], self.graph.arrival[: self.graph.rows] >= 0
+        return {
+            "vertices": len(self.graph),
+            "edges": self.graph.adjacency.edges,
+            "ends": self.graph.adjacency.ends,
+            "with_edges": int(np.count_nonzero(count)),
+            "unplaced": int(np.count_nonzero(alive & (placed == 0))),
+            "bytes": self.graph.ids.nbytes + self.graph.adjacency.nbytes + self.field.vectors[: self.graph.rows].nbytes,
+        }
+
+    def grams(self) -> list[NDArray[np.float64]]:
+        """Per view, the inner products of its columns over the rows here."""
+        return grams(self.rule.space, self.field, self.rule.threads)
+
+    # ------------------------------------------------------------------ whether it is sound
+
+    def faults(self) -> str:
+        """Where what is here contradicts itself, if it does. Said, not raised: a shard that fails is given up."""
+        try:
+            self.graph.check(whole=False)
+        except RipplevecError as error:
+            return str(error)
+        return ""
+
+    def ends(self) -> list[NDArray[Any]]:
+        """The ends of edges that are here, by the shard that has the other end, in order."""
+        rows = np.arange(self.graph.rows)
+        slots, links = self.graph.adjacency.slots(rows), self._links
+        code, here = self._codes(slots), np.repeat(rows, links.count[rows])
+        ends = np.empty(slots.size, END)
+        ends["here"], ends["there"] = here, code // self.shards
+        ends["away"], ends["back"] = links.outgoing[slots], links.incoming[slots]
+        parts = [ends[code % self.shards == shard] for shard in range(self.shards)]
+        return [part[np.lexsort((part["there"], part["here"]))] for part in parts]
+
+    def one_sided(self, *received: NDArray[Any]) -> list[int]:
+        """The shards that say other things of the edges they have with this one."""
+        both = enumerate(zip(self.ends(), received, strict=True))
+        return [shard for shard, (here, there) in both if _differ(here, there)]
+
+    # ------------------------------------------------------------------ what is kept of it
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything that is here as plain arrays."""
+        rows = self.graph.rows
+        return {
+            **{f"graph_{name}": array for name, array in self.graph.state().items()},
+            "edges": np.array(self.graph.adjacency.edges),
+            "vectors": self.field.vectors[:rows].copy(),
+            "placed": self.field.placed[:rows].copy(),
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        adjacency = self.graph.adjacency
+        self.graph = Graph.from_state(
+            under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
+        )
+        self.graph.adjacency.count_as(int(state["edges"]))
+        self.field = self.field.on(self.graph)
+        rows = self.graph.rows
+        self.field.vectors[:rows], self.field.placed[:rows] = state["vectors"], state["placed"]
+
+    # ------------------------------------------------------------------ inside
+
+    @property
+    def _links(self) -> Any:
+        return self.graph.adjacency.links
+
+    def _codes(self, slots: Rows) -> Rows:
+        """The codes of the neighbours in slots."""
+        return self._codes_of(self._links.neighbour[slots].astype(np.int64))
+
+    def _codes_of(self, neighbour: Rows) -> Rows:
+        """The codes of what slots hold."""
+        return np.where(neighbour < 0, -1 - neighbour, neighbour * self.shards + self.number)
+
+
+def _differ(here: NDArray[Any], there: NDArray[Any]) -> bool:
+    """Whether two shards differ about the edges between them."""
+    if here.size != there.size:
+        return True
+    there = there[np.lexsort((there["here"], there["there"]))]
+    mirrored = (("here", "there"), ("there", "here"), ("away", "back"), ("back", "away"))
+    return not all(np.array_equal(here[name], there[other]) for name, other in mirrored)

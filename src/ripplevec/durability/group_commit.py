@@ -1,0 +1,90 @@
+"""Batches that share a flush: considered one by one, put on disk together, then applied one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from ripplevec.batch import Batch, Op, as_list, take
+from ripplevec.changes import Changes
+from ripplevec.durability.journal import Entry, Journal, check_entry
+from ripplevec.durability.session_model import KeptModel
+from ripplevec.errors import RipplevecError, StateError
+from ripplevec.graph.batch_validation import Admission
+from ripplevec.io.protocols import Poison, PoisonSink, Read
+
+
+class Group:
+    """What is to share the next flush."""
+
+    def __init__(self, model: KeptModel, journal: Journal) -> None:
+        self._model, self._journal = model, journal
+        self._admission = Admission(model.engine.known)
+        self._entries: list[Entry] = []
+        self._numbers: dict[str, int] = {}  # of keys within this group
+        self._answers: list[int | RipplevecError] = []  # per batch: the number it has or will have, or its refusal
+
+    def consider(self, entry: Entry) -> None:
+        """Take a batch into the group, unless it was applied before or cannot be applied."""
+        try:
+            check_entry(entry)
+            number = self._known(entry.key)
+            if number is None:
+                batch = Batch.from_any(entry.batch, directed=self._model.directed)
+                self._admission.admit(batch)
+                number = self._add(Entry(batch, entry.key, entry.source, entry.position))
+            self._answers.append(number)
+        except RipplevecError as refusal:
+            self._answers.append(refusal)
+
+    def take(self, source: str, reads: Sequence[Read], dead_letters: PoisonSink | None) -> RipplevecError | None:
+        """Take in reads, each without what cannot be applied; why it stopped before the last one, if it did."""
+        for read in reads:
+            batch, refused = self._admission.sift(Batch.from_any(read.batch, directed=self._model.directed))
+            poison = [*read.poison, *(_poison(read, row, error) for row, error in refused.items())]
+            for message in poison:
+                if dead_letters is None:
+                    return StateError(f"{source}: {message.where}: {message.reason}; give `dead_letters` to go on")
+                dead_letters.refuse(source, message)
+            self._answers.append(self._add(Entry(batch, None, source, read.position)))
+        return None
+
+    def commit(
+        self, published: Mapping[str, int], tell: Callable[[Entry, Changes], None] = lambda *_: None
+    ) -> list[Changes | RipplevecError]:
+        """Put the group on disk, then apply it, and tell of each batch as it is applied; its changes or its refusal."""
+        first = self._journal.last + 1
+        if self._entries:
+            self._journal.append(self._entries, published)
+        done: dict[int, Changes] = {}
+        for number, entry in enumerate(self._entries, first):
+            done[number] = self._model.take_in(entry.batch)
+            tell(entry, done[number])
+        return [self._answer(answer, done) for answer in self._answers]
+
+    def _answer(self, answer: int | RipplevecError, done: dict[int, Changes]) -> Changes | RipplevecError:
+        if isinstance(answer, RipplevecError):
+            return answer
+        changes = done.pop(answer, None)
+        return self._model.unchanged(answer) if changes is None else changes
+
+    def _known(self, key: str | None) -> int | None:
+        if key is None:
+            return None
+        return self._numbers.get(key) or self._journal.find(key)
+
+    def _add(self, entry: Entry) -> int:
+        self._entries.append(entry)
+        number = self._journal.last + len(self._entries)
+        if entry.key is not None:
+            self._numbers[entry.key] = number
+        return number
+
+
+def _poison(read: Read, row: int, error: RipplevecError) -> Poison:
+    """A row that cannot be applied, as the message that it could have come in."""
+    one, batch = slice(row, row + 1), read.batch
+    (src,), (dst,) = as_list(take(batch.src, one)), as_list(take(batch.dst, one))
+    op = Op(0 if batch.op is None else int(batch.op[row])).name.lower()
+    message = json.dumps({"src": src, "dst": dst, "op": op})
+    return Poison(message, f"row {row} of the read up to {json.dumps(read.position)}", str(error))

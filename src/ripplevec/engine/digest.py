@@ -1,0 +1,166 @@
+"""The state of an engine at one moment, and its digest: a hash that does not depend on how things lie in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ripplevec.batch import IdColumn
+from ripplevec.engine.counters import COUNTERS
+from ripplevec.graph.graph import Graph, under
+from ripplevec.graph.ids import names_for_kernels
+from ripplevec.rules.background_anchor import Pending
+from ripplevec.temporal.temporal_graph import hashed
+from ripplevec.util.parallel import blocks
+
+Rows = NDArray[np.int64]
+ROWS_AT_ONCE = 4_096
+"""Vectors, and lists of edges, that are copied to be hashed: so few that all of them need not be in one place."""
+
+
+class Copy:
+    """The state of an engine at one moment, for whoever saves it while the engine goes on."""
+
+    def __init__(
+        self, arrays: dict[str, NDArray[Any]], pending: Pending | None, *, directed: bool, duplicates: str
+    ) -> None:
+        self._arrays, self._pending = arrays, pending
+        self._directed, self._duplicates = directed, duplicates
+        self._counters = dict(zip(COUNTERS, arrays["counters"].tolist(), strict=True))
+
+    @property
+    def sequence(self) -> int:
+        """The sequence number the engine had."""
+        return self._counters["sequence"]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays, an anchor on its way included: that is waited for."""
+        pending = {} if self._pending is None else self._pending.state()
+        return self._arrays | {f"pending_{name}": array for name, array in pending.items()}
+
+    def digest(self) -> str:
+        """The digest the engine had."""
+        arrays = self._arrays
+        graph = Graph.from_state(under("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
+        held = Held(graph, arrays["vectors"], arrays["placed"])
+        learned = under("rule_", arrays) | hashed(under("memory_", arrays))
+        return digest(held, learned, self._counters, self._pending)
+
+
+class Hashed(Protocol):
+    """A state as far as its digest asks; it may lie elsewhere."""
+
+    @property
+    def next_arrival(self) -> int:
+        """The arrival number that the next new vertex will get."""
+
+    def in_order(self) -> Rows:
+        """The rows of all vertices in order of arrival."""
+
+    def column(self, rows: Rows) -> IdColumn:
+        """The names of rows."""
+
+    def arrival_of(self, rows: Rows) -> Rows:
+        """The arrival numbers of rows."""
+
+    def degrees(self, rows: Rows) -> Rows:
+        """How many neighbours rows have."""
+
+    def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
+        """The `weight`, or the `outgoing` one, of all edges of rows; or the arrival numbers of the neighbours."""
+
+    def kept(self, rows: Rows, what: str) -> NDArray[Any]:
+        """The `vectors` of rows as they are kept, or whether they are `placed`."""
+
+
+class Held:
+    """A state that is here, as the digest asks for it."""
+
+    def __init__(self, graph: Graph, vectors: NDArray[Any], placed: NDArray[np.uint8]) -> None:
+        self.graph, self.in_order, self.column = graph, graph.in_order, graph.ids.column
+        self.next_arrival = graph.next_arrival
+        self._beside = {"vectors": vectors, "placed": placed}
+
+    def arrival_of(self, rows: Rows) -> Rows:
+        """The arrival numbers of rows."""
+        return self.graph.arrival[rows]
+
+    def degrees(self, rows: Rows) -> Rows:
+        """How many neighbours rows have."""
+        return self.graph.adjacency.links.count[rows].astype(np.int64)
+
+    def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
+        """What is hashed of the edges of rows."""
+        links, slots = self.graph.adjacency.links, self.graph.adjacency.slots(rows)
+        if what == "arrival":
+            return self.graph.arrival[links.neighbour[slots]]
+        return {"weight": links.weight, "outgoing": links.outgoing}[what][slots]
+
+    def kept(self, rows: Rows, what: str) -> NDArray[Any]:
+        """What is hashed of rows themselves."""
+        return self._beside[what][rows]
+
+
+class Part(NamedTuple):
+    """An array to be hashed, block by block along its first axis."""
+
+    kind: np.dtype[Any]
+    shape: tuple[int, ...]
+    blocks: Iterator[NDArray[Any]]
+
+
+def digest(
+    held: Hashed, learned: dict[str, NDArray[Any]], counters: dict[str, int], pending: Pending | None = None
+) -> str:
+    """A hash of all parts of a state, in the order in which vertices arrived."""
+    hasher = hashlib.blake2b(digest_size=16)
+    for part in _parts(held, learned, counters, pending):
+        hasher.update(str((part.kind, part.shape)).encode())
+        for block in part.blocks:
+            hasher.update(np.ascontiguousarray(block).data)
+    return hasher.hexdigest()
+
+
+def _parts(
+    held: Hashed, learned: dict[str, NDArray[Any]], counters: dict[str, int], pending: Pending | None
+) -> Iterator[Part]:
+    order = held.in_order()
+    degree = held.degrees(order)
+    for array in (*_id_arrays(held.column(order)), held.arrival_of(order), degree):
+        yield _whole(array)
+    for what in ("arrival", "weight", "outgoing"):
+        yield _by_rows(held.edges_as, order, what, int(degree.sum()))
+    for what in ("vectors", "placed"):
+        yield _by_rows(held.kept, order, what, order.size)
+    for name in sorted(learned):
+        if not name.startswith("cascade_"):
+            yield _whole(learned[name])
+    then = (counters[name] for name in ("edge_events", "vertices_then", "edges_then", "shortened"))
+    yield _whole(np.array([counters["sequence"], held.next_arrival, *then]))
+    if pending is not None:
+        yield _whole(np.array([pending.since, pending.until]))
+
+
+def _whole(array: NDArray[Any]) -> Part:
+    return Part(array.dtype, array.shape, iter([array]))
+
+
+def _by_rows(ask: Callable[[Rows, str], NDArray[Any]], order: Rows, what: str, length: int) -> Part:
+    """What is said of all rows, asked for some at a time; as one array it would have this length."""
+    nothing = ask(order[:0], what)
+    parts = (ask(order[first:last], what) for first, last in blocks(order.size, ROWS_AT_ONCE))
+    return Part(nothing.dtype, (length, *nothing.shape[1:]), parts)
+
+
+def _id_arrays(column: IdColumn) -> list[NDArray[Any]]:
+    if isinstance(column, np.ndarray):
+        return [column]
+    if isinstance(column, pa.Array):
+        begins, ends, text = names_for_kernels(column)
+        return [ends - begins, text[begins[0] : ends[-1]] if len(begins) else text]
+    return [np.frombuffer(repr(column).encode(), np.uint8)]

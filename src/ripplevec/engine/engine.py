@@ -1,0 +1,330 @@
+"""The state of a model and how it changes: by a batch, or by an anchor. A pure function of what came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy, deepcopy
+from math import ceil
+from os import PathLike
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Batch, Id, IdColumn
+from ripplevec.changes import Outcome
+from ripplevec.engine.counters import COUNTERS, Counts
+from ripplevec.engine.digest import Copy, Held, digest
+from ripplevec.engine.reads import Readable, Rows
+from ripplevec.engine.saved_state import check_state
+from ripplevec.graph.adjacency import REPEATED
+from ripplevec.graph.batch_validation import check_batch
+from ripplevec.graph.graph import Delta, Graph, joined, under
+from ripplevec.graph.growth_bound import growth_by
+from ripplevec.rules.anchor import CorrectionError, TakeOver
+from ripplevec.rules.background_anchor import Pending
+from ripplevec.rules.base import Rule
+from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.vector_store import Field
+from ripplevec.temporal.temporal_graph import Memory, hashed
+from ripplevec.views.base import Progress
+
+LATEST = 2.0  # an anchor on its way is taken over at the latest when the graph has grown by this many times the growth
+
+
+class Engine(Readable, Counts):
+    """Graph, vectors, rule and sequence number."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        rule: Rule,
+        dim: int,
+        *,
+        anchor_growth: float = 0.0,
+        anchor_lag: float = 0.0,
+        start_size: int = 0,
+        change_threshold: float = 0.0,
+        directory: str | PathLike[str] | None = None,
+        memory: Memory | None = None,
+    ) -> None:
+        self.graph, self.rule, self.memory = graph, rule, memory
+        self.field = Field(graph, dim, rule.precision, directory)
+        self.changing = False  # whether a change has been begun and is not complete: what there is must not be used
+        self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
+        self.anchor_lag = anchor_lag  # events until an anchor that is due is taken over, as a share of the graph
+        self.pending: Pending | None = None
+        if memory is not None:
+            memory.watch(graph)
+        self.begin_counting()
+
+    def start(self, batch: Batch, progress: Progress | None = None) -> None:
+        """Take in a batch as the initial graph and embed it from nothing."""
+        self.field.expect(2 * len(batch))
+        for delta in self._steps(batch):
+            self.field.follow(delta)
+        self.events = self._events(batch)
+        if self.graph.adjacency.edges:
+            self.rule.start(self.field, progress)
+        self._note_size()
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Apply a batch: all of it, or, where it is refused, nothing of it. Nobody may read meanwhile."""
+        outcome = self.step(batch, self.prepare(batch))
+        self.follow_up()
+        return outcome
+
+    def prepare(self, batch: Batch) -> TakeOver | CorrectionError | None:
+        """Work out, if a batch is to take over an anchor, what all vectors will be before it. Readers may go on.
+
+        The error, where the anchor came to nothing.
+        """
+        pending = self.pending
+        if pending is None or not self._takes_over(pending):
+            return None
+        check_batch(self.graph, batch)
+        self.changing = True  # the correction is used up: there is no second time
+        try:
+            prepared = pending.prepare(cast(RippleRule, self.rule), self.field, self.change_threshold)
+        except CorrectionError as error:
+            return error
+        self.field.expect(2 * len(batch), prepared.rows)
+        return prepared
+
+    def step(self, batch: Batch, prepared: TakeOver | CorrectionError | None = None) -> Outcome:
+        """Apply a batch in the coordinates prepared for it. Nobody may read meanwhile; then `follow_up` is to come."""
+        first_new, steps = self.graph.next_arrival, self._steps(batch)
+        self.field.expect(2 * len(batch))
+        self.changing = True
+        anchors = self.anchors
+        if prepared is not None:
+            self.pending = None
+        if isinstance(prepared, CorrectionError):
+            self._refuse(prepared)
+        elif prepared is not None:
+            cast(RippleRule, self.rule).adopt(self.field, prepared)
+            self._note_anchor()
+        moved, removed, edges = self._move(steps, first_new)
+        due = self._count(self._events(batch), edges, moved.size + len(removed), self.rule.shortened)
+        if self.pending is not None:
+            self.pending.note(moved, self.field)
+        corrected = self._correct() if due and self.pending is None else None
+        for rows in (corrected, prepared.moved if isinstance(prepared, TakeOver) else None):
+            moved = moved if rows is None else _either(moved, rows, self.graph)
+        if not self.graph.adjacency.edges:
+            self.rule.reset(self.field)
+            self.pending, self.spare = None, 0.0
+        self.changing = self.pending is not None and self.pending.correction is None
+        return Outcome(moved, first_new, removed, self.anchors > anchors)
+
+    def follow_up(self) -> None:
+        """Begin the anchor that the last batch made due, in the background. Readers may go on."""
+        if self.changing and self.pending is not None:
+            self.pending.begin(cast(RippleRule, self.rule), self.field)
+            self.changing = False
+
+    def arrive(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
+        """Let the first of `names` arrive with edges to the others, in one kernel call; its row.
+
+        −1, with nothing done, where it has to be applied as a batch. Nobody may read meanwhile.
+        """
+        if self.memory is not None or self.pending is not None or self.anchor_lag or len(names) >= self.spare:
+            return -1
+        self.changing = True
+        row, edges, changed = self.rule.arrive(self.field, names, weights, self.sequence + 1)
+        if row >= 0 and self._count(len(names) - 1, edges, changed, self.rule.shortened):
+            self.anchor()
+        self.changing = False
+        return row
+
+    def may_anchor(self, batch: Batch) -> bool:
+        """Whether a batch may make an anchor due that is worked out before the batch is complete."""
+        if (self.ready and self._in_background()) or (self.pending is not None and not self._takes_over(self.pending)):
+            return False
+        if 2 * len(batch) < self.spare and batch.op is None and self.memory is None:
+            return False
+        adjacency = self.graph.adjacency
+        known_edges = adjacency.has_edges if adjacency.repeated == REPEATED["ignore"] else None
+        vertices, edges = growth_by(batch, self.find_all, self.degrees, known_edges)
+        return self.may_be_due(vertices, edges + (0 if self.memory is None else self.memory.expiring(batch)))
+
+    def for_change(self) -> tuple[Engine, Engine]:
+        """What readers are to see during a change that takes long, and what is to be changed."""
+        return self, self.clone()
+
+    def clone(self) -> Engine:
+        """An engine in the same state, which shares nothing with this one that either changes."""
+        other = copy(self)
+        other.graph, other.rule, other.memory = self.graph.copy(), self.rule.copy(), deepcopy(self.memory)
+        other.field = self.field.copy(other.graph)
+        other.pending = None if self.pending is None else self.pending.copy()
+        return other
+
+    def mention_loops(self) -> None:
+        """Warn of self-loops, once. For the caller, when all is done: a warning may be made an error."""
+        self.graph.mention_loops()
+
+    def _steps(self, batch: Batch) -> Iterable[Delta]:
+        """What a batch does to the graph; where edges grow old, the last step is the removal of those that did."""
+        if self.memory is not None:
+            return self.memory.steps(self.graph, batch)
+        return self.graph.apply(batch, one_by_one=self.rule.one_by_one)
+
+    def _events(self, batch: Batch) -> int:
+        """How many events a batch was, once it is applied: an edge that expires is one too."""
+        return len(batch) + (0 if self.memory is None else self.memory.gone)
+
+    def _note_size(self) -> None:
+        super()._note_size()
+        self.edges_then = int(
+            min(self.edges_then, self.graph.adjacency.scale.live)
+        )  # what has faded is no graph to grow
+
+    def _takes_over(self, pending: Pending) -> bool:
+        """Whether the next batch takes over an anchor on its way."""
+        return self.events >= pending.until or self.growth >= LATEST * self.anchor_growth
+
+    def _in_background(self) -> bool:
+        return self.anchor_lag > 0 and isinstance(self.rule, RippleRule)
+
+    def _correct(self) -> Rows | None:
+        """Correct all vectors, or note that this is to be begun in the background; the rows that moved, if they did."""
+        if not (self.rule.ready and self._in_background()):
+            return self.anchor()
+        lag = max(1, ceil(self.anchor_lag * (len(self) + self.edges)))  # a working time in proportion to the work
+        self.pending = Pending(self.sequence, self.events + lag)
+        self._note_size()
+        return None
+
+    def anchor(self) -> Rows:
+        """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
+        self.pending = None  # what it would bring is brought now
+        try:
+            if self.rule.ready:
+                moved = self.rule.anchor(self.field, self.sequence, self.change_threshold)
+            else:
+                self.rule.start(self.field)
+                moved = np.flatnonzero(self.field.placed)
+        except CorrectionError as error:
+            moved = self._refuse(error)
+        else:
+            self._note_anchor()
+        self._note_size()
+        return moved
+
+    def _move(self, steps: Iterable[Delta], first_new: int) -> tuple[Rows, list[Id], int]:
+        """Take the steps, the rule acting after each or after all: rows moved, vertices gone, edges changed."""
+        if not self.rule.one_by_one:
+            followed = [self.field.follow(delta) for delta in steps]
+            delta = self._joined(followed, first_new)
+            return self.rule.apply(self.field, delta, self.sequence + 1), delta.removed, _edges_changed(delta)
+        moved: list[Rows] = [np.empty(0, np.int64)]
+        removed: list[Id] = []
+        edges = 0
+        for delta in steps:
+            moved.append(self.rule.apply(self.field, self.field.follow(delta), self.sequence + 1))
+            removed += delta.removed
+            edges += _edges_changed(delta)
+        rows = np.unique(np.concatenate(moved))
+        return rows[self.graph.arrival[rows] >= 0], self._gone(removed), edges
+
+    def _gone(self, removed: list[Id]) -> list[Id]:
+        return [name for name in removed if name not in self.graph.ids]
+
+    def _joined(self, steps: list[Delta], first_new: int) -> Delta:
+        """The steps as one, without the newcomers that have gone again."""
+        delta = joined(steps)
+        if not delta.vacated.size:
+            return delta
+        rows = np.unique(delta.arrived)
+        rows = rows[self.graph.arrival[rows] >= first_new]
+        arrived = rows[np.argsort(self.graph.arrival[rows], kind="stable")]
+        return delta._replace(arrived=arrived, removed=self._gone(delta.removed))
+
+    def with_edges(self) -> int:
+        """How many vertices have edges."""
+        return int(np.count_nonzero(self.graph.adjacency.links.count[: self.graph.rows]))
+
+    def diagnostics(self) -> dict[str, Any]:
+        """How the model stands, in numbers."""
+        graph, rows = self.graph, self.graph.rows
+        alive = graph.arrival[:rows] >= 0
+        times = 0 if self.memory is None else self.memory.nbytes
+        return {
+            "vertices": len(graph),
+            "edges": graph.adjacency.edges,
+            "unplaced": int(np.count_nonzero(alive & (self.field.placed[:rows] == 0))),
+            "ready": self.rule.ready,
+            "orthogonality_error": self.rule.error(self.field),
+            "growth_since_anchor": self.growth,
+            "anchors": self.anchors,
+            "anchors_refused": self.refused,
+            "rows_shortened": self.shortened,
+            "sequence": self.sequence,
+            "events": self.events,
+            "changes": self.changes,
+            **({} if self.memory is None else {"time": self.memory.time}),
+            "bytes": graph.ids.nbytes + graph.adjacency.nbytes + times + rows * self.field.vectors[:1].nbytes,
+        }
+
+    def digest(self) -> str:
+        """A hash of graph, vectors, coordinates and sequence number that does not depend on how they lie in memory."""
+        held = Held(self.graph, self.field.vectors, self.field.placed)
+        memory = {} if self.memory is None else hashed(self.memory.state())
+        return digest(held, self.rule.state() | memory, self.counters(), self.pending)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays."""
+        return self.copy().state()
+
+    def copy(self) -> Copy:
+        """The state as it is now, for whoever saves it while this goes on."""
+        pending = None if self.pending is None else self.pending.copy()
+        adjacency = self.graph.adjacency
+        return Copy(self._arrays(), pending, directed=adjacency.directed, duplicates=adjacency.duplicates)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays, but for an anchor on its way."""
+        rows = self.graph.rows
+        learned = self.rule.state()
+        memory = {} if self.memory is None else self.memory.state()
+        return {
+            **{f"graph_{name}": array for name, array in self.graph.state().items()},
+            **{f"rule_{name}": array for name, array in learned.items()},
+            **{f"memory_{name}": array for name, array in memory.items()},
+            "vectors": self.field.vectors[:rows].copy(),
+            "placed": self.field.placed[:rows].copy(),
+            "counters": np.array(list(self.counters().values())),
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave, once it is known to be sound."""
+        adjacency = self.graph.adjacency
+        dim = self.field.vectors.shape[1]
+        check_state(state, dim=dim, directed=adjacency.directed, rule=self.rule, memory=self.memory)
+        self.graph = Graph.from_state(
+            under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
+        )
+        if self.memory is not None:
+            self.memory.restore(under("memory_", state))
+            self.memory.watch(self.graph)
+        self.rule.restore(under("rule_", state))
+        self.field = self.field.on(self.graph)
+        rows = self.graph.rows
+        self.field.vectors[:rows], self.field.placed[:rows] = state["vectors"], state["placed"]
+        for name, value in zip(COUNTERS, state["counters"].tolist(), strict=True):
+            setattr(self, name, value)
+        pending = under("pending_", state)
+        self.pending = Pending.from_state(pending, cast(RippleRule, self.rule), self.field) if pending else None
+        self.spare = 0.0
+
+
+def _either(some: Rows, others: Rows, graph: Graph) -> Rows:
+    """The rows in use in one list or the other; marked, because sorting or hashing so many keeps readers waiting."""
+    marked = np.zeros(graph.rows, bool)
+    marked[some] = marked[others] = True
+    return np.flatnonzero(marked & (graph.arrival[: graph.rows] >= 0))
+
+
+def _edges_changed(delta: Delta) -> int:
+    return int(np.count_nonzero(delta.chance[:, 0]))

@@ -1,0 +1,182 @@
+"""What may be asked of a state: who is there, who is connected, where vertices stand. Nothing here changes it.
+
+Whoever reads a model asks by these methods and treats rows as numbers without a meaning of their own, so that a state
+may also lie elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Id, IdColumn
+from ripplevec.changes import Changes, Outcome
+from ripplevec.graph.adjacency import as_stored
+from ripplevec.graph.batch_validation import Known
+from ripplevec.graph.graph import Graph
+from ripplevec.rules.base import Rule
+from ripplevec.rules.vector_store import Field
+from ripplevec.search.query import Answers, Present, Query, query_of_row, query_of_vector
+
+Rows = NDArray[np.int64]
+
+
+class Standing(NamedTuple):
+    """What is known of one vertex beside its name and its vector."""
+
+    arrival: int
+    degree: int
+    strength: float
+    placed: bool
+
+
+class Readable:
+    """Graph, vectors and rule, for readers. Rows come from `find`, `rows_of` and `in_order`, and hold until a batch."""
+
+    graph: Graph
+    rule: Rule
+    field: Field
+    sequence: int
+    anchors: int
+
+    # ------------------------------------------------------------------ who is there
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are."""
+        return self.graph.adjacency.edges
+
+    @property
+    def next_arrival(self) -> int:
+        """The arrival number that the next new vertex will get."""
+        return self.graph.next_arrival
+
+    @property
+    def ready(self) -> bool:
+        """Whether arrivals can be placed: there has been a start."""
+        return self.rule.ready
+
+    @property
+    def known(self) -> Known:
+        """The graph as far as it is asked whether batches can be applied."""
+        return self.graph
+
+    def find(self, name: Id) -> int:
+        """The row of a vertex, −1 where it is not known."""
+        return self.graph.ids.find_one(name)
+
+    def find_all(self, column: IdColumn) -> Rows:
+        """The rows of vertices, −1 where one is not known."""
+        return self.graph.ids.find(column)
+
+    def rows_of(self, column: IdColumn) -> Rows:
+        """The rows of known vertices, or an error naming those that are not known."""
+        return self.graph.rows_of(column)
+
+    def in_order(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
+        """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
+        return self.graph.in_order(wanted)
+
+    def column(self, rows: Rows) -> IdColumn:
+        """The names of rows as a column of ids."""
+        return self.graph.ids.column(rows)
+
+    def names(self, rows: Rows) -> list[Id]:
+        """The names of rows as plain ints and strs."""
+        return self.graph.ids.names(rows)
+
+    # ------------------------------------------------------------------ what is known of them
+
+    def arrival_of(self, rows: Rows) -> Rows:
+        """The arrival numbers of rows."""
+        return self.graph.arrival[rows]
+
+    def degrees(self, rows: Rows) -> NDArray[np.int64]:
+        """How many edges rows have, in any direction."""
+        return self.graph.adjacency.links.count[rows].astype(np.int64)
+
+    def placed(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which of the rows have a vector."""
+        return self.field.placed[rows] != 0
+
+    def standing(self, row: int) -> Standing:
+        """All that is known of one row."""
+        links = self.graph.adjacency.links
+        return Standing(
+            int(self.graph.arrival[row]),
+            int(links.count[row]),
+            float(links.strength[row]) / self.graph.adjacency.scale.unit,
+            bool(self.field.placed[row]),
+        )
+
+    def neighbours(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
+        """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
+        adjacency = self.graph.adjacency
+        links, slots = adjacency.links, adjacency.slots(np.array([row]))[::-1][:most]
+        return links.neighbour[slots].astype(np.int64), links.weight[slots] / np.float32(adjacency.scale.unit)
+
+    # ------------------------------------------------------------------ where they stand
+
+    def serve(self, rows: Rows) -> NDArray[np.float32]:
+        """The vectors of rows as readers get them."""
+        return self.rule.serve(self.field.vectors[rows])
+
+    def serve_one(self, row: int) -> NDArray[np.float32]:
+        """The vector of one row as readers get it."""
+        return self.rule.serve(self.field.vectors[row : row + 1])[0]
+
+    def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
+        adjacency = self.graph.adjacency
+        edges = as_stored(rows, weights * np.float32(adjacency.scale.unit), adjacency.repeated)
+        return self.rule.serve(self.rule.preview(self.field, *edges)[None])[0]
+
+    def nearest(
+        self, ask: Callable[[Present, Query, int], Answers], asked: int | NDArray[np.float64], count: int
+    ) -> tuple[Rows, NDArray[np.float32]]:
+        """The rows of highest cosine with a row (itself left out) or with a served vector, best first, by a search."""
+        present = Present(self.field, self.rule, self.sequence, self.anchors)
+        if isinstance(asked, int):
+            query = query_of_row(self.rule, self.field.vectors[asked], asked)
+        else:
+            query = query_of_vector(self.rule, asked)
+        rows, cosines = ask(present, query, min(count, max(len(self), 1)))
+        found = rows[0] >= 0
+        return rows[0][found], cosines[0][found]
+
+    # ------------------------------------------------------------------ what a batch did
+
+    def changed(self, outcome: Outcome) -> Changes:
+        """What the last batch, or an anchor, changed, for whoever follows the stream."""
+        arrival = self.graph.arrival[outcome.moved]
+        order = np.argsort(arrival, kind="stable")
+        rows = outcome.moved[order]
+        return Changes(
+            self.graph.ids.column(rows),
+            self.field.vectors[rows],
+            self.rule.server(),
+            arrival[order] >= outcome.first_new,
+            outcome.removed,
+            self.sequence,
+            outcome.anchored,
+        )
+
+    def unchanged(self, sequence: int) -> Changes:
+        """What a batch changed that had been applied before, under this number: nothing."""
+        nobody = np.empty(0, np.int64)
+        vectors, serve_them = self.field.vectors[nobody], self.rule.server()
+        return Changes(nobody, vectors, serve_them, np.empty(0, np.bool_), [], sequence, False)
+
+    def whole(self) -> Readable:
+        """All of it in one place: here it is."""
+        return self
+
+    def check(self) -> None:
+        """Raise where the state contradicts itself."""
+        self.graph.check()

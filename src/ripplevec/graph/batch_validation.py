@@ -1,0 +1,174 @@
+"""Whether batches can be applied, found out without changing the graph: a removal needs something to remove."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Batch, Id, IdColumn, Op, as_list, select, take
+from ripplevec.errors import RipplevecError, UnknownEdgeError, UnknownVertexError
+
+Rows = NDArray[np.int64]
+
+
+class Known(Protocol):
+    """A graph as far as it is asked whether batches can be applied to it; it may lie elsewhere."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge has a direction."""
+
+    def look_up(self, batch: Batch) -> None:
+        """Fetch in one go, where asking takes long, what `has_vertex` and `has_edge` will be asked of a batch."""
+
+    def has_vertex(self, name: Id) -> bool:
+        """Whether there is a vertex of this name."""
+
+    def has_edge(self, src: Id, dst: Id) -> bool:
+        """Whether there is an edge between two names (from src to dst when directed)."""
+
+    def rows_of(self, column: IdColumn) -> Rows:
+        """The rows of known vertices, or an error naming those that are not known."""
+
+    def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
+        """Whether there is an edge between two rows (from src to dst when directed), pair by pair."""
+
+
+@dataclass(slots=True)
+class Refused:
+    """The rows of a batch that remove what is not there when their turn comes, and why."""
+
+    rows: dict[int, RipplevecError] = field(default_factory=dict)
+    unknown: list[Id] = field(default_factory=list)
+    missing: list[tuple[Id, Id]] = field(default_factory=list)
+
+    @property
+    def error(self) -> RipplevecError | None:
+        """What the whole batch is refused with; None where it can be applied."""
+        if self.unknown:
+            return UnknownVertexError(self.unknown)
+        return UnknownEdgeError(self.missing) if self.missing else None
+
+
+class Rehearsal:
+    """Plays batches through, one after the other, on top of a graph that stays as it is."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.edges: dict[Hashable, bool] = {}  # what the batches themselves have said of an edge so far
+        self.vertices: dict[Id, bool] = {}
+        self.lives: Counter[Id] = Counter()  # removals so far; what was said of an earlier life no longer holds
+
+    def play(self, batch: Batch) -> Refused:
+        """Take over what a batch does, but for the rows that cannot be applied."""
+        refused = Refused()
+        self.known.look_up(batch)
+        ops = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
+        rows = zip(ops.tolist(), as_list(batch.src), as_list(batch.dst), strict=True)
+        for row, (op, src, dst) in enumerate(rows):
+            if op in (Op.ADD, Op.VERTEX):
+                self._add(src, dst)
+            elif unknown := self._unknown(src, *([dst] if op == Op.REMOVE else [])):
+                refused.unknown += unknown
+                refused.rows[row] = UnknownVertexError(unknown)
+            elif op == Op.REMOVE_VERTEX:
+                self.vertices[src] = False
+                self.lives[src] += 1
+            elif self._has_edge(src, dst):
+                self.edges[self._key(src, dst)] = False
+            else:
+                refused.missing.append((src, dst))
+                refused.rows[row] = UnknownEdgeError([(src, dst)])
+        return refused
+
+    def _add(self, src: Id, dst: Id) -> None:
+        self.vertices[src] = self.vertices[dst] = True
+        if src != dst:
+            self.edges[self._key(src, dst)] = True
+
+    def _key(self, src: Id, dst: Id) -> Hashable:
+        ends = (src, self.lives[src]), (dst, self.lives[dst])
+        return ends if self.known.directed else frozenset(ends)
+
+    def _unknown(self, *names: Id) -> list[Id]:
+        return [name for name in names if not self.vertices.get(name, self.known.has_vertex(name))]
+
+    def _has_edge(self, src: Id, dst: Id) -> bool:
+        said = self.edges.get(self._key(src, dst))
+        if said is not None:
+            return said
+        return not (self.lives[src] or self.lives[dst]) and self.known.has_edge(src, dst)
+
+
+class Admission:
+    """Says of batches, one after the other, whether they can be applied, before any of them is."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self._admitted: list[Batch] = []
+        self._rehearsal, self._played = Rehearsal(known), 0
+
+    def admit(self, batch: Batch) -> None:
+        """Count on a batch from now on, or say why it has to be refused as a whole."""
+        if removes(batch) and not self._admitted:
+            check_batch(self.known, batch)
+        elif removes(batch):
+            if error := self._play(batch).error:
+                self._rehearsal, self._played = Rehearsal(self.known), 0  # it has taken over the good rows
+                raise error
+            self._played += 1
+        self._admitted.append(batch)
+
+    def sift(self, batch: Batch) -> tuple[Batch, dict[int, RipplevecError]]:
+        """Count on what can be applied of a batch; that part, and per row that is not in it, why."""
+        if not removes(batch):
+            self._admitted.append(batch)
+            return batch, {}
+        refused = self._play(batch).rows
+        if refused:
+            batch = select(batch, np.delete(np.arange(len(batch)), list(refused)))
+        self._admitted.append(batch)
+        self._played += 1
+        return batch, refused
+
+    def _play(self, batch: Batch) -> Refused:
+        """Play those that were admitted unplayed, which few removals ever ask for, then this one."""
+        for earlier in self._admitted[self._played :]:
+            self._rehearsal.play(earlier)
+        self._played = len(self._admitted)
+        return self._rehearsal.play(batch)
+
+
+def removes(batch: Batch) -> bool:
+    """Whether a batch removes anything: only then can it be refused."""
+    return batch.op is not None and bool(((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX)).any())
+
+
+def check_batch(known: Known, batch: Batch) -> None:
+    """Refuse a batch that removes what is not there when its turn comes."""
+    if batch.op is None or not removes(batch):
+        return
+    if (batch.op == Op.REMOVE).all():
+        _check_removals(known, batch)
+    elif error := Rehearsal(known).play(batch).error:
+        raise error
+
+
+def _check_removals(known: Known, batch: Batch) -> None:
+    src, dst = known.rows_of(batch.src), known.rows_of(batch.dst)
+    pairs = np.stack([src, dst], axis=1)
+    if not known.directed:
+        pairs.sort(axis=1)
+    _, firsts = np.unique(pairs, axis=0, return_index=True)
+    there = np.zeros(len(batch), bool)
+    there[firsts] = known.has_edges(src[firsts], dst[firsts])
+    if not there.all():
+        missing = np.flatnonzero(~there)
+        raise UnknownEdgeError(
+            list(zip(as_list(take(batch.src, missing)), as_list(take(batch.dst, missing)), strict=True))
+        )

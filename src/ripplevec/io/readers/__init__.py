@@ -1,0 +1,1 @@
+"""Edge files in every supported format, read in batches."""

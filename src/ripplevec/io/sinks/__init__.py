@@ -1,0 +1,1 @@
+"""Sinks for changes: JSON lines, Parquet, Redis Streams, Kafka and LanceDB."""

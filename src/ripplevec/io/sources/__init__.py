@@ -1,0 +1,1 @@
+"""Live sources: files, folders, frames, standard input, Redis Streams and Kafka."""

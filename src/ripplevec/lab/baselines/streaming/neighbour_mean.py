@@ -1,0 +1,20 @@
+"""Neighbour mean: the simplest thing that works. A newcomer is given the mean of its neighbours' vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.lab.baselines.streaming.frozen import Frozen
+
+
+@dataclass(kw_only=True)
+class NeighbourMean(Frozen):
+    """The mean over all placed neighbours, whether of the start or arrived since."""
+
+    def place(self, neighbours: Sequence[int]) -> NDArray[np.float32]:
+        """The mean of the neighbours' vectors."""
+        return self._rows.mean(neighbours)

@@ -1,0 +1,45 @@
+"""What is searched, what for, and what is found."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.rules.base import Rule
+from ripplevec.rules.vector_store import Field
+from ripplevec.util.growable_array import numbers
+from ripplevec.views._kernels import serve
+
+Answers = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Rows with their cosines, a line per query, best first; row −1 with cosine 0 where there are no more."""
+
+
+class Present(NamedTuple):
+    """A model as it is at this moment."""
+
+    field: Field
+    rule: Rule
+    sequence: int
+    anchors: int
+
+
+class Query(NamedTuple):
+    """A direction inside (one line), the same as it is served, and a row to leave out (−1 for none)."""
+
+    inside: NDArray[Any]
+    served: NDArray[Any]
+    exclude: int
+
+
+def query_of_vector(rule: Rule, vector: NDArray[np.float64]) -> Query:
+    """Who is near a served vector."""
+    return Query(rule.inside(vector)[None], vector, -1)
+
+
+def query_of_row(rule: Rule, vector: NDArray[Any], row: int) -> Query:
+    """Who is near a row, with this vector as it is kept, beside the row itself."""
+    inside = np.empty((1, vector.size))
+    serve(numbers(vector[None]), rule.serving, inside)
+    return Query(inside, rule.serve(vector[None])[0], row)

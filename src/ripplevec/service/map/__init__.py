@@ -1,0 +1,1 @@
+"""The live map page: its endpoints, sampled points, projection and statistics."""

@@ -1,0 +1,72 @@
+"""What the page sees of a model: a fair sample of its vertices, some of them by name, and who is around one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Id, id_column
+from ripplevec.embedder import Embedder
+from ripplevec.engine.engine import Engine
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiples of it are spread evenly over 64 bits
+
+
+class Glimpse(NamedTuple):
+    """Some vertices that have a place: their names, their numbers in order of arrival, their vectors."""
+
+    ids: list[Id]
+    arrival: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+
+
+class Surroundings(NamedTuple):
+    """A vertex, how many neighbours it has, and the first of them with the weights of their edges."""
+
+    arrival: int
+    degree: int
+    neighbours: list[tuple[Id, float]]
+
+
+def sample(model: Embedder, share: float) -> Glimpse:
+    """About this share of the vertices, in order of arrival; the same ones every time, and fewer of them for less."""
+    with model.lock.reading():
+        return _glimpse(model.engine, model.engine.in_order(partial(chosen, share=share)))
+
+
+def named(model: Embedder, ids: list[Id]) -> Glimpse:
+    """Those of the named vertices that exist and have a place."""
+    with model.lock.reading():
+        engine = model.engine
+        rows = engine.find_all(id_column(ids))
+        return _glimpse(engine, rows[rows >= 0])
+
+
+def around(model: Embedder, vertex: Id, most: int) -> Surroundings:
+    """Who a vertex is connected to: `most` of its neighbours, the latest edges first."""
+    with model.lock.reading():
+        engine = model.engine
+        row = int(engine.rows_of(id_column([vertex]))[0])
+        standing, (rows, weights) = engine.standing(row), engine.neighbours(row, most)
+        neighbours = list(zip(engine.names(rows), weights.tolist(), strict=True))
+    return Surroundings(standing.arrival, standing.degree, neighbours)
+
+
+def anchors(model: Embedder) -> int:
+    """How many anchors there have been."""
+    return model.engine.anchors
+
+
+def chosen(arrival: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
+    """Which vertices are in a sample of this share, by their numbers alone."""
+    if share >= 1:
+        return np.ones(len(arrival), bool)
+    return arrival.astype(np.uint64) * _GOLDEN < np.uint64(share * 2.0**64)
+
+
+def _glimpse(engine: Engine, rows: NDArray[np.int64]) -> Glimpse:
+    rows = rows[engine.placed(rows)]
+    return Glimpse(engine.names(rows), engine.arrival_of(rows), engine.serve(rows))

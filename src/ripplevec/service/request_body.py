@@ -1,0 +1,140 @@
+"""What comes with a request: read within bounds, of a kind that is expected, as bytes or as a batch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from ripplevec.io.messages import Message, MessageError, checked_key, decode_arrow, decode_json, decode_many
+from ripplevec.service.error_responses import Refused
+from ripplevec.service.settings import Limits
+
+JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
+EVENTS = (JSON, NDJSON, ARROW)
+KEY_HEADER = "idempotency-key"
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Bodies:
+    """Reads the bodies of requests within a budget of bytes: received and still held, not announced."""
+
+    def __init__(self, limits: Limits, budget: int) -> None:
+        self.limits, self.budget = limits, max(budget, limits.body_bytes)
+        self.held = 0
+
+    @asynccontextmanager
+    async def of(self, request: Request, kinds: tuple[str, ...] = (JSON,)) -> AsyncIterator[tuple[str, bytes]]:
+        """The kind and the bytes of a body, counted as long as they are held."""
+        kind = kind_of(request, kinds)
+        self._check_announced(request)
+        parts: list[bytes] = []
+        try:
+            await self._receive(request, parts)
+            parts[:] = [b"".join(parts)]
+            yield kind, parts[0]
+        finally:
+            self.held -= sum(map(len, parts))
+
+    def _check_announced(self, request: Request) -> None:
+        """Refuse a size that is too large before anything is read."""
+        text = request.headers.get("content-length", "0")
+        if not (text.isascii() and text.isdigit() and len(text) < 20):
+            raise Refused(400, "Content-Length: expected a number of bytes")
+        self._check(int(text))
+
+    async def _receive(self, request: Request, parts: list[bytes]) -> None:
+        """Collect the parts of a body as they come, each within its time."""
+        stream = request.stream()
+        began, size = asyncio.get_running_loop().time(), 0
+        while True:
+            try:
+                async with asyncio.timeout_at(began + self._seconds(size)):
+                    part = await anext(stream, None)
+            except TimeoutError:
+                raise self._too_slow() from None
+            except ClientDisconnect:
+                raise Refused(400, "the body was cut off") from None
+            if part is None:
+                return
+            size += len(part)
+            self._check(size)
+            if self.held + len(part) > self.budget:
+                raise Refused(429, "too many large requests at once; try again", {"Retry-After": "1"})
+            self.held += len(part)
+            parts.append(part)
+
+    def _seconds(self, size: int) -> float:
+        """How long after its beginning a body of which so much is there has to go on."""
+        limits = self.limits
+        return min(limits.body_seconds, limits.body_grace + size / limits.body_rate)
+
+    def _too_slow(self) -> Refused:
+        """A connection that is cut off: whatever came later would be taken for another request."""
+        limits = self.limits
+        reason = (
+            f"expected the whole body within {limits.body_seconds:g} s, and {limits.body_rate:,} bytes a second "
+            f"after the first {limits.body_grace:g} s"
+        )
+        return Refused(408, reason, {"Connection": "close"})
+
+    def _check(self, size: int) -> None:
+        if size > self.limits.body_bytes:
+            raise Refused(413, f"expected a body of at most {self.limits.body_bytes:,} bytes")
+
+
+def kind_of(request: Request, kinds: tuple[str, ...]) -> str:
+    """The content type of a request, without its parameters, if it is one of those expected."""
+    kind, _, parameters = request.headers.get("content-type", "").partition(";")
+    kind, charset = kind.strip().lower(), parameters.strip().lower().replace('"', "")
+    if kind not in kinds or charset not in ("", "charset=utf-8"):
+        raise Refused(415, f"Content-Type: expected {' or '.join(kinds)}", {"Accept": ", ".join(kinds)})
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(415, "Content-Encoding: expected none", {"Accept-Encoding": "identity"})
+    return kind
+
+
+def events_of(kind: str, data: bytes, key: str | None, limits: Limits) -> Message:
+    """The batch a request holds, and its key, from the body or from the header."""
+    message = _decoded(kind, data)
+    if not len(message.batch):
+        raise MessageError("expected at least one event, got none")
+    if len(message.batch) > limits.events:
+        raise Refused(413, f"expected at most {limits.events:,} events in one request, got {len(message.batch):,}")
+    if message.key is not None and key is not None and message.key != key:
+        raise Refused(409, "key: expected the same in the body and in Idempotency-Key, got two")
+    return Message(message.batch, checked_key(message.key if key is None else key))
+
+
+def _decoded(kind: str, data: bytes) -> Message:
+    if kind == ARROW:
+        return Message(decode_arrow(data))
+    if kind == JSON:
+        return decode_json(data)
+    lines = ((f"line {number}", line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
+    batch, poison = decode_many(lines)
+    if poison:
+        raise MessageError(f"{poison[0].where}: {poison[0].reason}")
+    return Message(batch)
+
+
+def model_of(kind: type[T], data: bytes) -> T:
+    """A small body as what it should be, or one line that says why it is not."""
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "body"
+        raise MessageError(f"{place}: {first['msg']}") from None
+
+
+def removals_of(kind: type[BaseModel], data: bytes, form: str, field: str) -> bytes:
+    """A body that names what to remove, as the message that removes it."""
+    body: dict[str, Any] = model_of(kind, data).model_dump(mode="json")
+    return json.dumps({"key": body["key"], form: body[field]}).encode()

@@ -1,0 +1,110 @@
+"""What a model remembers of a graph: the steps of a batch with weights as they are at its time, and old edges gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Batch, Op
+from ripplevec.graph.adjacency import FADING
+from ripplevec.graph.batch_validation import check_batch
+from ripplevec.graph.graph import Delta, Graph, under
+from ripplevec.temporal.clock import Clock
+from ripplevec.temporal.decay import Decay
+from ripplevec.temporal.window import Window
+
+
+class Memory:
+    """The clock of a model, with weights that fade, edges that expire, or both."""
+
+    def __init__(self, half_life: float | None, expire_after: float | None, *, directed: bool = False) -> None:
+        self.clock = Clock()
+        self.decay = None if half_life is None else Decay(half_life)
+        self.window = None if expire_after is None else Window(expire_after, directed=directed)
+        self.gone = 0  # edges that expired with the last batch
+
+    @property
+    def time(self) -> float | None:
+        """The latest time that an event had; None before there was one."""
+        return None if np.isnan(self.clock.latest) else self.clock.latest
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the times of edges take."""
+        return 0 if self.window is None else self.window.nbytes
+
+    def watch(self, graph: Graph) -> None:
+        """Have a graph know that edges fade or go by themselves."""
+        graph.forgets = self.window is not None
+        if self.decay is not None:
+            adjacency = graph.adjacency
+            adjacency.repeated = FADING[adjacency.duplicates]
+            adjacency.scale = self.decay.scale(self.clock.now, adjacency.edges)
+
+    def expiring(self, batch: Batch) -> int:
+        """At most how many edges expire with a batch."""
+        return 0 if self.window is None else self.window.count_due(self.clock.after(batch.time))
+
+    def steps(self, graph: Graph, batch: Batch) -> Iterator[Delta]:
+        """Check a batch, then apply it step by step, the last step being the removal of what has expired by then."""
+        check_batch(graph, batch)
+        return self._steps(graph, batch)
+
+    def _steps(self, graph: Graph, batch: Batch) -> Iterator[Delta]:
+        op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
+        times = self.clock.read(batch.time, len(batch))
+        steps = []
+        for delta in graph.apply(self._written(graph, batch, op, times)):
+            if not delta.vacated.size:
+                steps.append(delta)
+            yield delta
+        self.gone = 0
+        if self.window is not None and steps:
+            on_edges = op != Op.REMOVE_VERTEX
+            pairs, numbers = (np.concatenate([getattr(step, name) for step in steps]) for name in ("pairs", "numbers"))
+            self.window.note(op[on_edges], pairs, numbers, times[on_edges])
+        if self.window is not None:
+            expired = self._expired(graph, self.window)
+            if len(expired):
+                self.gone = len(expired)
+                yield graph.remove_pairs(expired)
+        if self.decay is not None:
+            graph.adjacency.scale = self.decay.scale(self.clock.now, graph.adjacency.edges)
+
+    def _written(self, graph: Graph, batch: Batch, op: NDArray[np.int8], times: NDArray[np.float64]) -> Batch:
+        """A batch with weights as the graph writes them down."""
+        if self.decay is None:
+            return batch
+        self.decay.make_room(self.clock.now, graph.adjacency)
+        return replace(batch, weight=self.decay.written(batch.weight, times, op == Op.ADD))
+
+    def _expired(self, graph: Graph, window: Window) -> NDArray[np.int64]:
+        """The rows of edges that have expired and whose ends are still there."""
+        ends, numbers = window.expired(self.clock.now)
+        return ends[(graph.arrival[ends] == numbers).all(axis=1)]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays."""
+        state: dict[str, NDArray[Any]] = {"clock": self.clock.state()}
+        if self.decay is not None:
+            state["decay"] = self.decay.state()
+        if self.window is not None:
+            state |= {f"window_{name}": array for name, array in self.window.state().items()}
+        return state
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        self.clock = Clock(*state["clock"].tolist())  # of no time yet, where it is empty
+        if self.decay is not None:
+            self.decay.restore(state["decay"])
+        if self.window is not None:
+            self.window.restore(under("window_", state))
+
+
+def hashed(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What a digest sees of a `state`: not where the ends of edges lie in memory."""
+    return {f"memory_{name}": array for name, array in state.items() if name != "window_ends"}

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import ripplevec
+from ripplevec.client.protocol import NotThereError, ServiceError, TooOldError
+from ripplevec.errors import UnknownVertexError
+from ripplevec.service.security import Tokens
+from ripplevec.service.settings import Limits
+
+
+@pytest.fixture
+def client(service: Any) -> Iterator[ripplevec.Client]:
+    with ripplevec.Client(service.url) as made:
+        yield made
+
+
+def test_times_reach_the_model(start: Any) -> None:
+    parameters = {"dim": 4, "threads": 1, "half_life": 10.0, "expire_after": 35.0, "anchor_growth": 0}
+    service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
+    ring = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 5)]
+    edges = ripplevec.Batch.of(*map(list, zip(*ring, strict=True)), time=[i / 4 for i in range(len(ring))])
+    with ripplevec.Client(service.url) as client:
+        for target in (client, model):
+            target.add_edges(edges)
+            target.add_vertex("v", [0, 1], [1.0, 2.0], 40.0)
+            target.add_vertex("w", ["v"], time=50.0)
+        assert client.vertex("v")["strength"] == pytest.approx(0.5 * (1 + 2) + 1)
+        assert client.stats()["edges"] == model.engine.edges < len(ring)
+        assert client.stats(digest=True)["digest"] == model.digest()
+
+
+def test_it_does_what_an_embedder_does(start: Any) -> None:
+    service = start()
+    ring = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 5)]
+    model = ripplevec.Embedder(dim=8, threads=1, anchor_growth=0)
+    with ripplevec.Client(service.url) as client:
+        for target in (client, model):
+            target.add_edges(ring)
+            target.add_edges([(0, 20, 2.5)])
+            target.remove_edges([(0, 1)])
+        assert np.array_equal(client.add_vertex("v", [0, 1], [1, 2]), model.add_vertex("v", [0, 1], [1, 2]))
+        assert np.array_equal(client.vectors([3, "v"]), model.vectors([3, "v"]))
+        assert np.array_equal(client.vector(3), model[3])
+        assert np.array_equal(client.preview([1, 2]), model.preview([1, 2]))
+        assert client.nearest(3, 5) == model.nearest(3, 5)
+        assert client.nearest(model[3], 5) == model.nearest(model[3], 5)
+        client.remove_vertex(7)
+        assert client.stats()["vertices"] == 40
+        assert client.vertex("v")["degree"] == 2
+
+
+def test_frames_and_arrays_are_edges_too(start: Any) -> None:
+    service = start()
+    with ripplevec.Client(service.url) as client:
+        assert client.add_edges(np.array([[1, 2], [2, 3]]))["arrived"] == 3
+        assert client.add_edges(ripplevec.Batch.of(["a"], ["b"], [2.0]))["arrived"] == 2
+    assert service.http.get("/v1/vertices/a").json()["strength"] == 2
+
+
+def test_what_is_not_there_is_a_key_error(client: ripplevec.Client) -> None:
+    with pytest.raises(UnknownVertexError, match="nobody"):
+        client.vectors(["r0", "nobody"])
+    for call in (client.vertex, client.nearest, client.remove_vertex):
+        with pytest.raises(NotThereError) as error:
+            call("nobody")
+        assert isinstance(error.value, KeyError)
+
+
+def test_a_refusal_says_why(client: ripplevec.Client) -> None:
+    with pytest.raises(ServiceError, match=r"422.*weight") as error:
+        client.add_vertex("v", ["r0"], [-1])
+    assert error.value.status == 422
+
+
+def test_text_and_integers_are_told_apart(start: Any) -> None:
+    with ripplevec.Client(start().url) as client:
+        client.add_edges([(1, "a")])
+        client.add_edges([("1", "b")])
+        assert (client.vertex(1)["id"], client.vertex("1")["id"]) == (1, "1")
+        client.remove_vertex(1)
+        assert client.vertex("1")["id"] == "1"
+
+
+def test_labels(start: Any) -> None:
+    with ripplevec.Client(start().url) as client:
+        client.add_edges([("a", 1)])
+        assert client.put_labels({"a": "red", 1: "blue"}) == 2
+        assert client.vertex(1)["label"] == "blue"
+
+
+def test_a_token_is_sent(start: Any) -> None:
+    token = "a-token-of-some-length"
+    service = start(tokens=Tokens.of([], [token]), token=token)
+    with ripplevec.Client(service.url, token=token) as client:
+        assert client.add_edges([("a", "b")])["sequence"] == 1
+    with ripplevec.Client(service.url) as client, pytest.raises(ServiceError, match="401"):
+        client.stats()
+
+
+def test_what_was_lost_on_the_way_back_is_sent_again_and_applied_once(start: Any) -> None:
+    service = start()
+
+    class Lossy(httpx.HTTPTransport):
+        lost = 0
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            answer = super().handle_request(request)
+            answer.read()
+            if request.url.path == "/v1/edges" and self.lost < 2:
+                self.lost += 1
+                raise httpx.ReadError("the answer was lost", request=request)
+            return answer
+
+    with ripplevec.Client(service.url) as client:
+        client._http._transport = Lossy()
+        client._http._mounts = {}
+        receipt = client.add_edges([("a", "b")])
+    assert receipt["repeated"]
+    assert receipt["sequence"] == 1
+    assert service.http.get("/v1/vertices/a").json()["strength"] == 1
+
+
+def test_a_busy_service_is_asked_again(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = start(limits=Limits(queue_requests=1))
+    monkeypatch.setattr(service.runtime.writer, "_queue_requests", 0)
+    threading.Timer(0.3, lambda: setattr(service.runtime.writer, "_queue_requests", 1)).start()
+    with ripplevec.Client(service.url) as client:
+        assert client.add_edges([("a", "b")])["sequence"] == 1
+
+
+def test_in_the_end_it_gives_up(start: Any) -> None:
+    service = start()
+    service.stop()
+    with ripplevec.Client(service.url, retries=1) as client, pytest.raises(httpx.TransportError):
+        client.stats()
+
+
+def test_changes_are_followed_from_where_one_stands(start: Any) -> None:
+    service = start()
+    with ripplevec.Client(service.url) as client:
+        for number in range(3):
+            client.add_edges([(number, number + 1)])
+        client.remove_vertex(0)
+        stream = client.changes(since=1)
+        found = [next(stream) for _ in range(3)]
+        assert [changes.sequence for changes in found] == [2, 3, 4]
+        assert found[0].ids == [2]
+        assert found[0].arrived == [True]
+        assert found[0].vectors.shape == (1, 8)
+        assert found[2].removed == [0]
+
+
+def test_a_stream_that_breaks_is_taken_up_again(start: Any) -> None:
+    service = start()
+    port = int(service.url.rpartition(":")[2])
+    with ripplevec.Client(service.url, retries=50) as client:
+        client.add_edges([("a", "b")])
+        stream = client.changes(since=0)
+        assert next(stream).sequence == 1
+        service.stop()
+        service = start(port=port)
+        client.add_edges([("b", "c")])
+        assert next(stream).sequence == 2
+
+
+def test_changes_that_are_no_longer_kept(start: Any) -> None:
+    service = start(limits=Limits(retained_batches=1))
+    with ripplevec.Client(service.url) as client:
+        for number in range(4):
+            client.add_edges([(number, number + 1)])
+        with pytest.raises(TooOldError):
+            next(client.changes(since=1))

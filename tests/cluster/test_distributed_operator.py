@@ -1,0 +1,105 @@
+"""The operator on shards against that of one machine, on the same graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ripplevec.views import operators
+from ripplevec.views.operators import Operator
+from ripplevec.views.subspace import chebyshev, rayleigh_ritz
+
+SEEDS, SHARDS = st.integers(0, 2**32 - 1), st.integers(1, 4)
+
+
+def here(pair: Any, tau: float) -> Operator:
+    return Operator(pair.one._engine.graph.adjacency, pair.vertices, tau)
+
+
+def close(ours: Any, theirs: Any, relative: float = 1e-6) -> None:
+    np.testing.assert_allclose(ours, theirs, rtol=relative, atol=relative * max(np.abs(theirs).max(initial=0.0), 1e-9))
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, shards=SHARDS, vertices=st.integers(2, 40), edges=st.integers(1, 120), tau=st.floats(0.01, 20))
+@example(seed=0, shards=4, vertices=2, edges=3, tau=1.0)  # two shards have no vertex, or three
+@example(seed=0, shards=4, vertices=40, edges=5, tau=1.0)  # most vertices have no edge
+def test_every_step_agrees_with_one_machine(
+    pair_of: Any, seed: int, shards: int, vertices: int, edges: int, tau: float
+) -> None:
+    pair, draw = pair_of(seed, shards, vertices, edges), np.random.default_rng(seed)
+    one = here(pair, tau)
+    block, other = draw.standard_normal((2, vertices, 4)).astype(np.float32)
+    one.clear(block)
+    one.clear(other)
+    with pair.ground() as ground:
+        many, left, right = ground.operator(tau), pair.put(ground, block), pair.put(ground, other)
+        assert (many.size, many.degree) == (one.size, pytest.approx(one.degree))
+        close(many.centre(left), one.centre(block))
+        close(many.gram(left, right), one.gram(block, other))
+        close(many.gram(left, left), one.gram(block, block))
+        close(many.lengths(left), one.lengths(block))
+        close(many.squares(left), one.squares(block))
+        close(pair.read(many.step(left)), one.step(block), 1e-5)
+        for operator, own, written in ((many, left, right), (one, block, other)):
+            operator.combine(own[:, 1:3], written[:, 2:4], (0.5, -1.0, 2.0))
+            operator.deflate(own)
+            operator.scale(own, np.array([1.0, 2.0, 3.0, 4.0]))
+            operator.scale(own[:, :2], np.array([5.0, 7.0]), np.divide)
+            operator.turn(own, np.arange(16.0).reshape(4, 4))
+        close(pair.read(right), other, 1e-5)
+        close(pair.read(left), block, 1e-4)
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, shards=SHARDS, edges=st.integers(1, 200), tau=st.floats(0.01, 300))
+def test_the_ends_of_the_spectrum_are_those_of_one_machine(
+    pair_of: Any, seed: int, shards: int, edges: int, tau: float
+) -> None:
+    pair = pair_of(seed, shards, 40, edges)
+    with pair.ground() as ground:
+        many = ground.operator(tau)
+        close(many.ends(), here(pair, tau).ends())
+        close(many.lowest(), here(pair, tau).lowest())
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("shards", [1, 2, 4])
+def test_noise_is_the_same_for_any_number_of_shards(pair_of: Any, shards: int, kind: Any) -> None:
+    pair = pair_of(1, shards)
+    expected = here(pair, 1.0).noise(7, 3, kind)
+    with pair.ground() as ground:
+        operator = ground.operator(1.0)
+        assert np.array_equal(pair.read(operator.noise(7, 3, kind)), expected)
+        assert not np.array_equal(pair.read(operator.noise(8, 3, kind)), expected)
+
+
+def test_noise_is_drawn_in_parts(pair_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = pair_of(1, 3)
+    monkeypatch.setattr("ripplevec.cluster.shard_matrices.WORDS", 7)
+    with pair.ground() as ground:
+        drawn = pair.read(ground.operator(1.0).noise(7, 3, np.float32))
+    assert np.array_equal(drawn, here(pair, 1.0).noise(7, 3, np.float32))
+
+
+@pytest.mark.parametrize("room", [operators.SPARE, 0])
+def test_filters_and_ritz_values_are_those_of_one_machine(
+    pair_of: Any, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(operators, "SPARE", room)  # none: 16 columns at a time
+    pair, block = pair_of(2, 3, 60, 300), np.random.default_rng(0).standard_normal((60, 20))
+    one = here(pair, 2.0)
+    one.clear(block)
+    with pair.ground() as ground:
+        many, sheet = ground.operator(2.0), pair.put(ground, block)
+        values = []
+        for operator, own in ((many, sheet), (one, block)):
+            operator.deflate(own)
+            chebyshev(operator, own, -1.0, 0.1, 5)
+            values.append(rayleigh_ritz(operator, own))
+        close(*values)
+        close(np.abs(pair.read(sheet)), np.abs(block), 1e-5)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplevec.batch import Batch, Op
+from ripplevec.embedder import Embedder
+from ripplevec.engine.engine import Engine
+
+EDGES = [(i, (i * k + 1) % 40) for i in range(40) for k in (1, 3, 7) if i != (i * k + 1) % 40]
+
+
+def engine(edges: Any = EDGES, **parameters: Any) -> Engine:
+    return Embedder(**{"dim": 4, **parameters}).fit(edges)._engine
+
+
+def test_growth_counts_vertices_or_half_of_the_edges() -> None:
+    one = engine(anchor_growth=0)
+    vertices, edges = len(one.graph), one.graph.adjacency.edges
+    assert one.growth == 0
+    one.apply(Batch.vertices([f"new {i}" for i in range(8)]))
+    assert one.growth == pytest.approx(8 / vertices)
+    for _ in range(2):
+        one.apply(Batch.from_any([(0, i) for i in range(1, 40)]))
+    assert one.growth == pytest.approx(78 / (2 * edges))
+
+
+@pytest.mark.parametrize("growth", [0.1, 0.5])
+def test_an_anchor_comes_when_the_graph_has_grown_enough(growth: float) -> None:
+    one, anchored = engine(anchor_growth=growth), []
+    for number in range(30):
+        outcome = one.apply(Batch.arrival(f"new {number}", [number]))
+        anchored.append(outcome.anchored)
+    first = anchored.index(True)
+    assert first + 1 == np.ceil(40 * growth)
+    assert one.anchors == sum(anchored)
+    assert len(one.apply(Batch.vertices(["last"])).moved) >= 1
+
+
+def test_without_growth_there_is_no_anchor() -> None:
+    one = engine(anchor_growth=0)
+    for number in range(60):
+        assert not one.apply(Batch.arrival(f"new {number}", [number % 40])).anchored
+    assert one.anchors == 0
+
+
+def test_an_outcome_names_rows_numbers_and_the_gone() -> None:
+    one = engine()
+    first = one.graph.next_arrival
+    batch = Batch.of(["a", "b", 3, "b"], [0, "a", 3, "b"], op=[Op.ADD, Op.ADD, Op.REMOVE_VERTEX, Op.REMOVE_VERTEX])
+    outcome = one.apply(batch)
+    assert outcome.first_new == first
+    assert set(outcome.removed) >= {3}
+    names = one.graph.ids.names(outcome.moved)
+    assert "a" in names
+    assert not {3, "b"} & set(names)
+    assert len(set(outcome.moved.tolist())) == len(outcome.moved)
+
+
+def test_a_row_that_is_used_again_belongs_to_its_new_vertex() -> None:
+    one = engine(anchor_growth=0)
+    row = one.graph.ids.find_one(3)
+    outcome = one.apply(Batch.of([3, "heir"], [3, 0], op=[Op.REMOVE_VERTEX, Op.ADD]))
+    assert one.graph.ids.find_one("heir") == row
+    assert row in outcome.moved
+    assert outcome.removed == [3]
+    assert one.serve(np.array([row])).any()
+    one.graph.check()
+
+
+def test_a_vertex_that_returns_in_the_same_batch_is_not_gone() -> None:
+    one = engine(anchor_growth=0)
+    outcome = one.apply(Batch.of([3, 3], [3, 0], op=[Op.REMOVE_VERTEX, Op.ADD]))
+    assert outcome.removed == []
+    assert 3 in one.graph.ids.names(outcome.moved)
+    assert one.graph.arrival[one.graph.ids.find_one(3)] >= outcome.first_new
+
+
+def test_the_counters_add_up() -> None:
+    one = engine()
+    started = one.diagnostics()
+    assert (started["events"], started["sequence"], started["changes"], started["anchors"]) == (len(EDGES), 0, 0, 0)
+    assert (started["vertices"], started["edges"], started["unplaced"]) == (40, one.graph.adjacency.edges, 0)
+    one.apply(Batch.arrival("new", [0, 1]))
+    one.apply(Batch.vertices(["lonely"]))
+    now = one.diagnostics()
+    assert (now["events"], now["sequence"], now["unplaced"]) == (len(EDGES) + 3, 2, 1)
+    assert now["changes"] >= 2
+    assert now["bytes"] > started["bytes"]
+
+
+def test_state_goes_round() -> None:
+    one = engine()
+    one.apply(Batch.of([3, "a", "b"], [3, 0, "a"], op=[Op.REMOVE_VERTEX, Op.ADD, Op.ADD]))
+    other = engine([])
+    state = one.state()
+    other.restore(state)
+    assert other.digest() == one.digest()
+    for part in state.values():
+        part[...] = np.zeros_like(part)  # nothing of it is shared with either
+    for each in (one, other):
+        each.apply(Batch.from_any([("c", "b"), ("d", 5)]))
+    assert other.digest() == one.digest()

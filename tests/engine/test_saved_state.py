@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ripplevec import Batch, Embedder
+from ripplevec.engine.saved_state import check_state
+from ripplevec.errors import FormatError
+
+Arrays = dict[str, NDArray[Any]]
+Change = Callable[[Arrays], None]
+
+
+def model(**parameters: Any) -> Embedder:
+    made = Embedder(**{"dim": 4, "start_size": 8, "threads": 1, **parameters})
+    random, timed = np.random.default_rng(3), "expire_after" in parameters or "half_life" in parameters
+    for number in range(12):
+        src, dst = (number + random.integers(0, 6, 5)).tolist(), [f"v{i}" for i in range(5)]
+        made.partial_fit(Batch.of(src, dst, time=np.full(5, float(number)) if timed else None))
+    made.remove_vertex("v2")
+    return made
+
+
+def check(made: Embedder, state: Arrays) -> None:
+    engine = made.engine
+    directed = engine.graph.directed
+    check_state(state, dim=made.dim, directed=directed, rule=engine.rule, memory=engine.memory)
+
+
+def put(name: str, at: Any, value: Any) -> Change:
+    def change(state: Arrays) -> None:
+        state[name] = state[name].copy()
+        state[name][at] = value
+
+    return change
+
+
+def other_end(state: Arrays) -> None:
+    """Point an edge somewhere else at one of its ends only."""
+    first = int(np.flatnonzero(state["graph_edges_degree"])[0])
+    known = set(state["graph_edges_neighbour"][: state["graph_edges_degree"][first]].tolist())
+    named = np.flatnonzero(state["graph_arrival"] >= 0).tolist()
+    put("graph_edges_neighbour", 0, next(row for row in named if row not in known and row != first))(state)
+
+
+def two_weights(state: Arrays) -> None:
+    """Make an edge heavier at one of its ends, its strength included."""
+    put("graph_edges_weight", 0, state["graph_edges_weight"][0] * 2)(state)
+    row, degree = int(np.flatnonzero(state["graph_edges_degree"])[0]), state["graph_edges_degree"]
+    weights = state["graph_edges_weight"][: degree[row]].astype(np.float64)
+    put("graph_edges_strength", row, np.cumsum(weights)[-1])(state)
+
+
+def twice(state: Arrays) -> None:
+    put("graph_edges_neighbour", 1, state["graph_edges_neighbour"][0])(state)
+
+
+def drop(name: str) -> Change:
+    def change(state: Arrays) -> None:
+        del state[name]
+
+    return change
+
+
+def cast(name: str, kind: str) -> Change:
+    return lambda state: state.update({name: state[name].astype(kind)})
+
+
+PLAIN: dict[str, tuple[Change, str]] = {
+    "neighbor too large": (put("graph_edges_neighbour", 3, 2**31 - 1), "not a row"),
+    "neighbor negative": (put("graph_edges_neighbour", 3, -5), "not a row"),
+    "neighbor twice": (twice, "stands twice"),
+    "neighbor at one end": (other_end, "known to one end only"),
+    "weight at one end": (two_weights, "differs between its ends"),
+    "weight zero": (put("graph_edges_weight", 2, 0), "positive finite"),
+    "weight infinite": (put("graph_edges_weight", 2, np.inf), "positive finite"),
+    "strength off": (put("graph_edges_strength", 1, 7.7), "sum of the weights"),
+    "strength not a number": (put("graph_edges_strength", 1, np.nan), "sum of the weights"),
+    "degree negative": (put("graph_edges_degree", 0, -1), "negative"),
+    "degree too large": (put("graph_edges_degree", 0, 10_000), "expected shape"),
+    "arrival beyond the next": (put("graph_arrival", 0, 10**6), "out of range"),
+    "arrival twice": (put("graph_arrival", slice(0, 2), 0), "the same arrival number"),
+    "arrival of a free row": (lambda s: put("graph_arrival", s["graph_ids_free"][0], 1)(s), "no name"),
+    "arrivals counted too few": (lambda s: s.update(graph_next_arrival=np.array(1)), "out of range"),
+    "text not UTF-8": (put("graph_ids_text", 0, 0xC0), "UTF-8"),
+    "text of another length": (lambda s: s.update(graph_ids_text=s["graph_ids_text"][:-1]), "fill the text"),
+    "integer that fits 64 bits": (put("graph_ids_text", 0, 0xFF), "more than 64 bits"),
+    "vectors not finite": (put("vectors", (0, 1), np.nan), "vectors"),
+    "vectors too large": (put("vectors", (0, 1), 3e38), "vectors"),
+    "vectors of another type": (cast("vectors", "f8"), "expected float32"),
+    "vectors of another shape": (lambda s: s.update(vectors=s["vectors"][:-1]), "expected shape"),
+    "placed neither": (put("placed", 0, 2), "neither 0 nor 1"),
+    "placed free row": (lambda s: put("placed", s["graph_ids_free"][0], 1)(s), "free row has a vector"),
+    "counter negative": (put("counters", 0, -1), "counter"),
+    "counters too few": (lambda s: s.update(counters=s["counters"][:3]), "counters"),
+    "tau negative": (put("rule_tau", 0, -1.0), "tau"),
+    "mu not finite": (put("rule_mu", 0, np.inf), "mu"),
+    "ready no flag": (lambda s: s.update(rule_ready=np.array(1)), "expected bool"),
+    "strength missing": (drop("graph_edges_strength"), "got nothing"),
+}
+
+
+@pytest.mark.parametrize("case", PLAIN)
+def test_check_of_a_tampered_state_names_the_fault(case: str) -> None:
+    made = model()
+    state = made.engine.state()
+    check(made, state)
+    change, message = PLAIN[case]
+    change(state)
+    with pytest.raises(FormatError, match=message):
+        check(made, state)
+
+
+def test_check_of_directions_that_do_not_add_up_refuses() -> None:
+    made = model(directed=True)
+    state = made.engine.state()
+    check(made, state)
+    for name, message in (("outgoing", "two directions"), ("in_strength", "incoming weights")):
+        changed = dict(state)
+        put(f"graph_edges_{name}", 0, 1.5)(changed)
+        with pytest.raises(FormatError, match=message):
+            check(made, changed)
+
+
+def test_check_of_swapped_directions_at_one_end_refuses() -> None:
+    made = Embedder(dim=2, start_size=100, directed=True).fit([(1, 2), (2, 3), (3, 1)])
+    state = made.engine.state()
+    state["graph_edges_outgoing"], state["graph_edges_incoming"] = (
+        state[f"graph_edges_{way}"].copy() for way in ("outgoing", "incoming")
+    )
+    for name in ("outgoing", "incoming"):
+        state[f"graph_edges_{name}"][0] = 1 - state[f"graph_edges_{name}"][0]
+    state["graph_edges_in_strength"] = state["graph_edges_in_strength"] + np.array([1.0, 0, 0])
+    with pytest.raises(FormatError, match="damaged"):
+        check(made, state)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "change", "message"),
+    [
+        ({"half_life": 3.0}, put("memory_decay", 1, np.nan), "decay"),
+        ({"half_life": 3.0}, put("memory_clock", 1, 1e99), "does not fit the clock"),
+        ({"expire_after": 9.0}, put("memory_clock", 0, 1e99), "lies before"),
+        ({"expire_after": 9.0}, put("memory_window_ends", (0, 1), 10**6), "not a row"),
+        ({"expire_after": 9.0}, put("memory_window_numbers", (0, 1), -1), "out of range"),
+        ({"expire_after": 9.0}, put("memory_window_latest", 0, np.inf), "window"),
+        ({"rule": "paper"}, put("rule_units", 0, 99), "units"),
+        ({"rule": "paper"}, put("rule_initial_gram", (0, 0), np.nan), "initial_gram"),
+        ({"rule": "paper", "depth": 3, "reuse_influence": True}, put("rule_cascade_members", 0, 10**6), "is no row"),
+        ({"rule": "paper", "depth": 3, "reuse_influence": True}, put("rule_cascade_begin", (0, 1), -9), "outside"),
+        ({"rule": "paper", "depth": 3, "reuse_influence": True}, put("rule_cascade_owner", 1, 10**6), "owner"),
+    ],
+)
+def test_check_of_tampered_time_or_sets_refuses(parameters: dict[str, Any], change: Change, message: str) -> None:
+    made = model(**parameters)
+    state = made.engine.state()
+    check(made, state)
+    if "cascade" in str(sorted(state)):  # a row that owns a set
+        state["rule_cascade_owner"] = np.where(
+            state["graph_arrival"] >= 0, state["rule_cascade_owner"][: len(state["placed"])], -1
+        )
+        state["rule_cascade_made"] = state["rule_cascade_made"][: len(state["placed"])]
+        state["rule_cascade_begin"] = state["rule_cascade_begin"][: len(state["placed"])]
+        check(made, state)
+        state["rule_cascade_owner"][0] = max(state["graph_arrival"][0], 0)
+    change(state)
+    with pytest.raises(FormatError, match=message):
+        check(made, state)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("pending_touched_rows", 0, 10**6), "not one of the graph"),
+        (put("pending_touched_sizes", 0, -1), "do not add up"),
+        (put("pending_touched_batches", 0, 0), "expected shape"),
+        (put("pending_rows", (0, 0), np.nan), "pending rows"),
+        (put("pending_mu", 0, np.nan), "mu"),
+        (lambda s: s.update(pending_turn=np.ones_like(s["pending_turn"])), "orthogonal"),
+        (lambda s: s.update(pending_next_arrival=np.array(10**6)), "out of range"),
+        (drop("pending_edged"), "edged"),
+    ],
+)
+def test_check_of_a_tampered_correction_on_its_way_refuses(change: Change, message: str) -> None:
+    made = Embedder(dim=3, start_size=6, anchor_growth=0.1, threads=1)
+    made.engine.anchor_lag = 50
+    number = 0
+    while made.engine.pending is None:
+        made.partial_fit([(number, number + 1), (number, number + 2)])
+        number += 1
+    made.partial_fit([(number, number + 1), (number, number + 2)])
+    state = made.engine.state()
+    check(made, state)
+    change(state)
+    with pytest.raises(FormatError, match=message):
+        check(made, state)
+
+
+def test_restore_of_a_damaged_state_changes_nothing() -> None:
+    made, other = model(), model()
+    state = other.engine.state()
+    put("graph_edges_neighbour", 0, 10**6)(state)
+    before = made.digest()
+    with pytest.raises(FormatError):
+        made.engine.restore(state)
+    assert made.digest() == before

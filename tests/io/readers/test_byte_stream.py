@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import gzip
+import io
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ripplevec.errors import FormatError
+from ripplevec.io.readers import byte_stream as module
+from ripplevec.io.readers.byte_stream import Source, open_source
+
+TEXT = b"1 2\n2 3\n" * 1000
+
+
+def test_what_was_looked_at_is_still_read():
+    source = Source("x", io.BytesIO(b"abcdef"))
+    assert source.head(2) == b"ab"
+    assert source.head(4) == b"abcd"
+    assert source.readall() == b"abcdef"
+
+
+def test_head_of_a_short_stream_is_all_of_it():
+    assert Source("x", io.BytesIO(b"ab")).head(10) == b"ab"
+
+
+@given(
+    st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line), max_size=20),
+    st.integers(1, 64),
+    st.booleans(),
+)
+def test_blocks_are_whole_lines_with_their_numbers(lines, size, end):
+    data = b"\n".join(lines) + (b"\n" if end else b"")
+    joined, expected = b"", 1
+    for block in Source("x", io.BytesIO(data)).blocks(size):
+        assert block.first == expected
+        assert block.data.endswith(b"\n")
+        expected += block.data.count(b"\n")
+        joined += block.data
+    plain = data.removeprefix(b"\xef\xbb\xbf")
+    assert joined == plain if plain.endswith(b"\n") or not plain else joined == plain + b"\n"
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_line():
+    blocks = list(Source("x", io.BytesIO(b"\xef\xbb\xbf1,2\n")).blocks())
+    assert blocks[0].data == b"1,2\n"
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lambda data: pa.compress(data, "zstd", asbytes=True), lambda data: data]
+)
+def test_content_says_how_it_is_compressed(tmp_path, pack):
+    path = tmp_path / "edges"
+    path.write_bytes(pack(TEXT))
+    assert open_source(path).readall() == TEXT
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:12], lambda data: data[:-6] + b"xxxxxx"])
+def test_a_truncated_or_damaged_archive_is_an_error_that_names_the_file(tmp_path, damage):
+    path = tmp_path / "edges.gz"
+    path.write_bytes(damage(gzip.compress(TEXT)))
+    with pytest.raises(FormatError, match=r"edges\.gz: the compressed data is cut off or damaged"):
+        open_source(path).readall()
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch):
+    monkeypatch.setattr(module, "LONGEST_LINE", 100)
+    with pytest.raises(FormatError, match="line 2: expected lines of text"):
+        list(Source("x", io.BytesIO(b"1 2\n" + b"x" * 1000)).blocks(64))
+
+
+def test_closing_closes_the_file(tmp_path):
+    path = tmp_path / "edges"
+    path.write_bytes(TEXT)
+    source = open_source(path)
+    source.close()
+    assert source.closed
+    assert source._stream.closed

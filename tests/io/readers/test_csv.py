@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripplevec.batch import Op, as_list
+from ripplevec.errors import FormatError
+from ripplevec.io.readers import csv
+from ripplevec.io.readers.byte_stream import Block, Source
+from ripplevec.io.readers.edge_columns import BadRows, ReadOptions
+from ripplevec.io.rebatch import concatenate
+
+
+def read(text, bad=None, **options):
+    data = text if isinstance(text, bytes) else text.encode()
+    bad = bad or BadRows("e.csv", options.get("on_error", "stop"))
+    return concatenate(list(csv.read(Source("e.csv", io.BytesIO(data)), ReadOptions(**options), bad)))
+
+
+def edges(text, **options):
+    batch = read(text, **options)
+    return list(zip(as_list(batch.src), as_list(batch.dst), strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,2\n3,4\n",
+        "1\t2\n3\t4",
+        "1;2\r\n3;4\r\n",
+        "1 2\n3 4\n",
+        "  1   2\n3 \t 4  \n",
+        "# a comment\n% another\n1,2\n#1,9\n\n3,4\n",
+        "src,dst\n1,2\n3,4\n",
+        "# made by hand\n\nTarget;Source\n2;1\n4;3\n",
+        '"1","2"\n"3","4"\n',
+        "\ufeff1, 2\n3, 4\n",
+    ],
+)
+def test_the_same_edges_in_many_hands(text):
+    assert edges(text) == [(1, 2), (3, 4)]
+
+
+def test_a_third_and_fourth_field_without_header_are_weight_and_time():
+    batch = read("1 2 0.5 100\n3 4 2 200\n")
+    assert batch.weight.tolist() == [0.5, 2.0]
+    assert batch.time.tolist() == [100.0, 200.0]
+
+
+def test_columns_by_name_and_by_position():
+    text = "when,a,b,w\n5,1,2,0.5\n"
+    batch = read(text, src="a", dst="b", weight="w", time="when")
+    assert (batch.src.tolist(), batch.dst.tolist(), batch.weight.tolist(), batch.time.tolist()) == (
+        [1],
+        [2],
+        [0.5],
+        [5.0],
+    )
+    assert edges("9 1 2\n9 3 4\n", src="2", dst="3") == [(1, 2), (3, 4)]
+    assert read("9 1 2\n", src="2", dst="3").weight is None
+    assert read("1 2 x\n", weight="none").weight is None
+
+
+@pytest.mark.parametrize(
+    "time", ["2020-01-02", "2020-01-02T00:00:00", "2020-01-02 00:00:00", "2020-01-02T00:00:00Z", "1577923200"]
+)
+def test_times_may_be_dates(time):
+    assert read(f"src,dst,time\n1,2,{time}\n").time.tolist() == [1577923200.0]
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_column_op_says_what_a_row_does(quoted):
+    rows = ["1,2,add,0.5", "1,2,remove,1", "3,3,remove_vertex,1"] + ['4,"5",,2'] * quoted
+    batch = read("src,dst,OP,weight\n" + "\n".join(rows) + "\n")
+    assert as_list(batch.src) == [1, 1, 3] + [4] * quoted
+    assert as_list(batch.dst) == [2, 2, 3] + [5] * quoted
+    assert batch.op.tolist() == [Op.ADD, Op.REMOVE, Op.REMOVE_VERTEX] + [Op.ADD] * quoted
+    assert batch.weight[0] == 0.5
+
+
+def test_a_removal_needs_no_weight_and_a_vertex_no_target():
+    batch = read("src,dst,weight,op\na,b,2,\na,b,,remove\na,,,remove_vertex\n")
+    assert (as_list(batch.src), as_list(batch.dst)) == (["a", "a", "a"], ["b", "b", "a"])
+    assert (batch.op.tolist(), batch.weight.tolist()) == ([0, 1, 3], [2, 1, 1])
+
+
+def test_an_op_by_another_name_by_position_or_left_out():
+    text = "src,dst,kind\n1,2,add\n1,2,remove\n"
+    assert read(text, op="kind").op.tolist() == [0, 1]
+    assert read("1,2,remove\n", src="1", dst="2", op="3").op.tolist() == [1]
+    assert read(text.replace("kind", "op"), op="none").op is None
+    assert read("1,2,1,4\n").op is None  # without names, no field is one
+    with pytest.raises(FormatError, match="expected columns src, dst, sort"):
+        read(text, op="sort")
+    with pytest.raises(FormatError, match=r"line 3: expected an op that is one of add, .* not 'paint'"):
+        read("src,dst,op\n1,2,add\n1,2,paint\n")
+
+
+def test_quotes_protect_delimiters_and_quotes():
+    assert edges('"a,b";c\n"d ""e""";f\n') == [("a,b", "c"), ('d "e"', "f")]
+    assert edges('"a b"  c\n') == [("a b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,2\nx,3\n", [("1", "2"), ("x", "3")]),
+        ("007,8\n", [("007", "8")]),
+        (f"{2**70},1\n", [(2**70, 1)]),
+        ("-1,0\n", [(-1, 0)]),
+    ],
+)
+def test_ids_are_integers_only_where_all_are_written_so(text, expected):
+    assert edges(text) == expected
+
+
+def test_ids_as_asked_for():
+    assert edges("1,2\n", ids="str") == [("1", "2")]
+    assert edges("007,+8\n", ids="int") == [(7, 8)]
+
+
+def test_text_after_a_first_block_of_integers_is_an_error_with_the_line(monkeypatch):
+    monkeypatch.setattr(Source, "blocks", lambda self: iter([Block(1, b"1,2\n3,4\n"), Block(3, b"5,6\nalice,7\n")]))
+    with pytest.raises(FormatError, match=r"e\.csv, line 4: expected integer ids.*--ids str.*'alice,7'"):
+        read("")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,2\n3\n", "line 2: expected 2 fields, not 1, got '3'"),
+        ("1,2\n3,4,5\n", "line 2: expected 2 fields, not 3"),
+        ("1,2,1\n# x\n\n3,4,-1\n", "line 4: expected a positive finite weight, not '-1'"),
+        ("1,2,1\n3,4,nan\n", "line 2: expected a positive finite weight"),
+        ("1,2,1\n3,4,0\n", "line 2: expected a positive finite weight"),
+        ("1,2,1\n3,4,\n", "line 2: expected a positive finite weight"),
+        ("a,b\nc,\n", "line 2: expected an id"),
+        (b"a,b\nc,\xff\n", "line 2: expected UTF-8 text"),
+        (b"\xff,b\n", "line 1: expected UTF-8 text"),
+        ('a,b\nc,"d\ne,f\n', "line 2: expected a closing quote"),
+        ("a,b\nc,d\re,f\n", "line 2: expected fields"),
+        ("src,dst,time\n1,2,soon\n", "line 2: expected a time"),
+        ("src,dst,time\n1,2,1e300\n", "line 2: expected a time"),
+        ("a|b\n", "expected src in field 1, dst in field 2 between tabs, commas, semicolons or blanks, got 1"),
+        ("1 2\n", None),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_line(text, message):
+    if message is None:
+        assert edges(text) == [(1, 2)]
+        return
+    with pytest.raises(FormatError) as caught:
+        read(text)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("e.csv")
+
+
+def test_a_long_line_is_shortened():
+    with pytest.raises(FormatError) as caught:
+        read("1,2\n" + "x" * 10_000 + "\n")
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("options", [{"src": "a", "dst": "b"}, {"src": "src", "dst": "dst", "weight": "w"}])
+def test_columns_that_are_not_there(options):
+    with pytest.raises(FormatError, match=r"expected columns .* got src, dst"):
+        read("src,dst\n1,2\n", **options)
+
+
+def test_positions_that_are_not_there():
+    with pytest.raises(FormatError, match="dst in field 5, got 2"):
+        read("1,2\n", src="1", dst="5")
+
+
+def test_an_unknown_header_above_numbers_is_refused_not_read_as_an_edge():
+    with pytest.raises(FormatError, match="name them with --src and --dst"):
+        read("user,item\n1,2\n")
+    assert edges("user,item\n1,2\n", ids="str") == [("user", "item"), ("1", "2")]
+
+
+def test_skipping_leaves_out_the_bad_rows_and_tells_which():
+    bad = BadRows("e.csv", "skip")
+    batch = read(b"1,2,1\n3\n4,5,-1\n6,7,\xff\n8,9,2\n", bad)
+    assert (batch.src.tolist(), batch.weight.tolist()) == ([1, 8], [1.0, 2.0])
+    assert (bad.count, bad.first) == (3, [2, 3, 4])
+
+
+def test_self_loops_pass_through():
+    assert edges("1,1\n") == [(1, 1)]
+
+
+def test_blocks_do_not_show(monkeypatch):
+    whole = Source.blocks
+    monkeypatch.setattr(Source, "blocks", lambda self: whole(self, 7))
+    text = "# c\nsrc,dst,weight\n" + "".join(f"{i},{i + 1},{i + 1}\n" for i in range(200))
+    batch = read(text)
+    assert batch.src.tolist() == list(range(200))
+    assert batch.weight.tolist() == list(range(1, 201))
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "src,dst\n"])
+def test_files_without_edges_give_none(text):
+    assert len(read(text)) == 0
+
+
+numbers = st.sampled_from(["1", "-2", " 3", "007", "0x1f", "1.5", "nan", "1e3", "1_0"])
+fields = numbers | st.sampled_from(["a", "ä b", '"q"', '"a""b"', '"', '"x"y', "", "#", "\t", "\r"])
+lines = st.lists(fields, min_size=1, max_size=4)
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(lines, max_size=5), st.sampled_from([",", ";", "\t", " "]), st.sampled_from(["int", "str"]), st.booleans()
+)
+def test_the_fast_parser_agrees_with_the_exact_one_or_gives_up(table, delimiter, ids, weighted):
+    data = "".join(delimiter.join(row) + "\n" for row in table).encode()
+    columns = {"src": 0, "dst": 1} | ({"weight": 2} if weighted else {})
+    layout = csv.Layout(delimiter, len(columns), columns)
+    try:
+        fast = csv._fast(Block(1, data), layout, ids)
+    except (csv._NotPlainError, ValueError):
+        return
+    exact = csv._exact(Block(1, data), layout, ids, BadRows("x"))
+    assert (as_list(fast.src), as_list(fast.dst)) == (as_list(exact.src), as_list(exact.dst))
+    if weighted and len(exact):
+        np.testing.assert_array_equal(fast.weight, exact.weight)
+
+
+words = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=6).map(str.strip).filter(bool)
+
+
+@given(st.lists(st.tuples(words, words, st.floats(1e-3, 1e3)), min_size=1, max_size=8), st.sampled_from(",;\t"))
+def test_round_trip_of_quoted_text(rows, delimiter):
+    quote = lambda text: '"' + text.replace('"', '""') + '"'  # noqa: E731
+    text = "".join(delimiter.join([quote(u), quote(v), repr(w)]) + "\n" for u, v, w in rows)
+    batch = read("src,dst,weight\n".replace(",", delimiter) + text, ids="str")
+    assert list(zip(as_list(batch.src), as_list(batch.dst), batch.weight.tolist(), strict=True)) == rows

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ripplevec.batch import as_list
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.io.readers.byte_stream import Source, open_source
+from ripplevec.io.readers.edge_files import open_edges
+
+
+def pairs(path, **options):
+    return [
+        pair
+        for batch in open_edges(path, **options)
+        for pair in zip(as_list(batch.src), as_list(batch.dst), strict=True)
+    ]
+
+
+def parquet_bytes():
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"src": [1, 3], "dst": [2, 4]}), buffer)
+    return buffer.getvalue()
+
+
+CONTENTS = {"csv": b"1,2\n3,4\n", "jsonl": b"[1, 2]\n[3, 4]\n", "parquet": parquet_bytes()}
+PACKINGS = {"": bytes, ".gz": gzip.compress, ".zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("format", CONTENTS)
+@pytest.mark.parametrize("named", [True, False])
+def test_format_and_packing_are_found(tmp_path, format, packing, named):
+    path = tmp_path / (f"edges.{format}{packing}" if named else "edges")
+    path.write_bytes(PACKINGS[packing](CONTENTS[format]))
+    assert pairs(path) == [(1, 2), (3, 4)]
+
+
+def test_the_format_asked_for_wins(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_bytes(CONTENTS["jsonl"])
+    assert pairs(path, format="jsonl") == [(1, 2), (3, 4)]
+    with pytest.raises(InvalidValueError, match="format"):
+        open_edges(path, format="xml")
+
+
+@pytest.mark.parametrize("data", [CONTENTS["csv"], gzip.compress(CONTENTS["jsonl"], mtime=0), CONTENTS["parquet"]])
+def test_standard_input(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert pairs("-") == [(1, 2), (3, 4)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(1, 60), st.integers(1, 70))
+def test_batches_have_the_size_asked_for(tmp_path, count, size):
+    path = tmp_path / "edges.csv"
+    path.write_text("".join(f"{i},{i + 1}\n" for i in range(count)))
+    batches = list(open_edges(path, batch_size=size))
+    assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
+    assert sum(map(len, batches)) == count
+
+
+def test_skipped_rows_are_reported(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("1,2\nx\n3,4\n")
+    reader = open_edges(path, on_error="skip", ids="int")
+    assert sum(map(len, reader)) == 2
+    assert (reader.skipped, reader.skipped_rows) == (1, [2])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "got none"), ("src,dst\n", "got none"), ("src,dst\n1\n2\n", "all 2 rows were skipped")]
+)
+def test_a_file_without_edges_is_an_error(tmp_path, text, message):
+    path = tmp_path / "edges.csv"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=message):
+        list(open_edges(path, on_error="skip"))
+
+
+def test_a_matrix_market_file_is_not_read_as_edges(tmp_path):
+    path = tmp_path / "graph.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n2 1\n")
+    with pytest.raises(FormatError, match=r"scipy\.io\.mmread"):
+        open_edges(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        open_edges(tmp_path / "nothing.csv")
+
+
+@pytest.mark.parametrize("text", ["1,2\n3\n", "%%MatrixMarket\n"])
+def test_the_file_is_let_go_when_reading_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    opened: list[Source] = []
+    monkeypatch.setattr(
+        "ripplevec.io.readers.edge_files.open_source", lambda path: opened.append(open_source(path)) or opened[0]
+    )
+    (tmp_path / "e.csv").write_text(text)
+    with pytest.raises(FormatError):
+        list(open_edges(tmp_path / "e.csv"))
+    assert opened[0].closed

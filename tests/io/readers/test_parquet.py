@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ripplevec.batch import as_list
+from ripplevec.errors import FormatError
+from ripplevec.io.readers import parquet
+from ripplevec.io.readers.byte_stream import Source, open_source
+from ripplevec.io.readers.edge_columns import BadRows, ReadOptions
+from ripplevec.io.rebatch import concatenate
+
+
+def packed(columns):
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def read(columns, bad=None, **options):
+    source = Source("e.parquet", io.BytesIO(packed(columns)))
+    return concatenate(list(parquet.read(source, ReadOptions(**options), bad or BadRows("e.parquet"))))
+
+
+@given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1), st.floats(1e-3, 1e3)), min_size=1, max_size=6))
+def test_round_trip(rows):
+    src, dst, weight = (list(column) for column in zip(*rows, strict=True))
+    batch = read({"src": src, "dst": dst, "weight": weight})
+    assert (as_list(batch.src), as_list(batch.dst), batch.weight.tolist()) == (src, dst, weight)
+
+
+def test_a_plain_file_is_read_where_it_lies(tmp_path):
+    path = tmp_path / "e.parquet"
+    path.write_bytes(packed({"src": [1], "dst": [2]}))
+    batches = list(parquet.read(open_source(path), ReadOptions(), BadRows("e.parquet")))
+    assert [as_list(batch.src) for batch in batches] == [[1]]
+
+
+def test_kinds_of_ids():
+    assert as_list(read({"src": [1], "dst": [2]}).src) == [1]
+    assert as_list(read({"src": [1], "dst": [2]}, ids="str").src) == ["1"]
+    assert as_list(read({"src": ["1"], "dst": ["2"]}, ids="int").src) == [1]
+    assert as_list(read({"src": pa.array(["a", "a"]).dictionary_encode(), "dst": ["b", "c"]}).src) == ["a", "a"]
+
+
+@pytest.mark.parametrize("op", [["add", "remove", "remove_vertex"], [0, 1, 3], [None, "Remove", "3"]])
+def test_a_column_op_says_what_a_row_does(op):
+    batch = read({"src": [1, 1, 1], "dst": [2, 2, 9], "op": op})
+    assert (as_list(batch.src), as_list(batch.dst), batch.op.tolist()) == ([1, 1, 1], [2, 2, 1], [0, 1, 3])
+
+
+def test_of_a_removed_vertex_no_target_is_asked():
+    batch = read({"src": ["a", "a"], "dst": ["b", None], "weight": [2.0, None], "op": ["add", "remove_vertex"]})
+    assert (as_list(batch.dst), batch.op.tolist(), batch.weight.tolist()) == (["b", "a"], [0, 3], [2, 1])
+    with pytest.raises(FormatError, match="row 1: expected an op that is one of add"):
+        read({"src": [1], "dst": [2], "op": ["paint"]})
+
+
+def test_times_are_seconds():
+    moment = datetime(2020, 1, 2, tzinfo=UTC)
+    assert read({"src": [1], "dst": [2], "time": [moment]}).time.tolist() == [moment.timestamp()]
+    assert read({"src": [1], "dst": [2], "time": [moment.date()]}).time.tolist() == [moment.timestamp()]
+    assert read({"src": [1], "dst": [2], "time": [5]}).time.tolist() == [5.0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"src": [1, None], "dst": [2, 3]}, {}, "row 2: expected an id"),
+        ({"src": ["1", "x"], "dst": ["2", "3"]}, {"ids": "int"}, "row 2: expected integer ids, not 'x'"),
+        (
+            {"src": [1, 2], "dst": [2, 3], "weight": [1.0, -1.0]},
+            {},
+            "row 2: expected a positive finite weight, not -1.0",
+        ),
+        ({"src": [1, 2], "dst": [2, 3], "weight": [1.0, None]}, {}, "row 2: expected a positive finite weight"),
+        ({"src": [1.5], "dst": [2.0]}, {}, "row 1: expected an id"),
+        ({"src": [[1]], "dst": [[2]]}, {}, "row 1: expected an id"),
+        ({"src": [1, 1], "dst": [2, 3], "time": [datetime(2020, 1, 1), None]}, {}, "row 2: expected a time"),
+        ({"a": [1], "b": [2]}, {}, "expected columns src, dst, got a, b"),
+        ({"src": [1], "dst": [2]}, {"weight": "w"}, "expected columns src, dst, w, got src, dst"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_row(columns, options, message):
+    with pytest.raises(FormatError) as caught:
+        read(columns, **options)
+    assert message in str(caught.value)
+
+
+def test_skipping_keeps_the_good_rows():
+    bad = BadRows("e.parquet", "skip")
+    times = [datetime(2020, 1, 2, tzinfo=UTC), None, datetime(2020, 1, 2, tzinfo=UTC)]
+    batch = read({"src": [1, 2, 3], "dst": [2, 3, 4], "time": times}, bad)
+    assert (as_list(batch.src), batch.time.tolist()) == ([1, 3], [1577923200.0] * 2)
+    assert (bad.count, bad.first, bad.unit) == (1, [2], "row")
+
+
+@pytest.mark.parametrize("keep", [10, 100, -4])
+def test_a_damaged_file(keep):
+    data = packed({"src": [1, 2], "dst": [2, 3]})[:keep]
+    with pytest.raises(FormatError, match=r"e\.parquet: expected a Parquet file"):
+        list(parquet.read(Source("e.parquet", io.BytesIO(data)), ReadOptions(), BadRows("e.parquet")))

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import sys
+
+import lancedb
+import numpy as np
+import pytest
+
+from ripplevec import Batch, Embedder, InvalidValueError, Op, Session
+from ripplevec.errors import MissingExtraError
+from ripplevec.io import sink_to, stream_from
+from ripplevec.io.sinks import lance
+from ripplevec.io.sinks.lance import LanceSink
+from ripplevec.lab.datasets.synthetic import planted_partition
+
+
+def table(directory, name="vertices"):
+    return lancedb.connect(directory).open_table(name)
+
+
+def held(directory):
+    """Every row by its id, as it was before it became text."""
+    rows = table(directory).to_arrow().to_pylist()
+    found = {int(row["id"]) if row["integer"] else row["id"]: row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def assert_in_step(directory, model):
+    found = held(directory)
+    assert found.keys() == set(model.ids)
+    vectors = np.array([found[name]["vector"] for name in model.ids], np.float32)
+    assert np.array_equal(vectors, model.to_numpy())
+
+
+def test_a_row_per_vertex_with_its_last_vector(tmp_path, changes_of):
+    first = changes_of(["a", 1, "1"], sequence=1)
+    second = changes_of(["a", "b"], removed=[1], sequence=2)
+    sink = LanceSink(tmp_path)
+    sink.write(first)
+    sink.flush()
+    assert {name: row["sequence"] for name, row in held(tmp_path).items()} == {"a": 1, 1: 1, "1": 1}
+    for _ in range(2):  # as after a crash
+        sink.write(second)
+        sink.flush()
+        found = held(tmp_path)
+        assert {name: row["sequence"] for name, row in found.items()} == {"a": 2, "1": 1, "b": 2}
+        assert np.array_equal(np.array([found["a"]["vector"], found["b"]["vector"]], np.float32), second.vectors)
+        assert np.array_equal(np.array(found["1"]["vector"], np.float32), first.vectors[2])
+    sink.close()
+
+
+def test_what_comes_before_a_flush_counts_by_its_end(tmp_path, changes_of):
+    sink = LanceSink(tmp_path, table="mine")
+    sink.write(changes_of([], removed=["never there"], sequence=1))
+    sink.flush()
+    sink.write(changes_of(["a", "b"], sequence=2))
+    sink.write(changes_of([], removed=["a", "b"], sequence=3))
+    sink.write(changes_of(["b"], sequence=4))
+    sink.close()
+    assert [(row["id"], row["sequence"]) for row in table(tmp_path, "mine").to_arrow().to_pylist()] == [("b", 4)]
+
+
+def test_names_of_all_kinds_go_and_come(tmp_path, changes_of, monkeypatch):
+    monkeypatch.setattr(lance, "_AT_ONCE", 3)
+    names = ["it's", "''", "a\\'b", "-- x", "%", "a\nb", "日本", "", "x" * 500, 7, -(2**80), "7", "') OR true --"]
+    sink = LanceSink(tmp_path)
+    sink.write(changes_of([*names, "stays"], sequence=1))
+    sink.flush()
+    assert held(tmp_path).keys() == {*names, "stays"}
+    sink.write(changes_of([], removed=names[:-1], sequence=2))
+    sink.flush()
+    assert held(tmp_path).keys() == {names[-1], "stays"}
+    sink.write(changes_of([], removed=names[-1:], sequence=3))
+    sink.close()
+    assert held(tmp_path).keys() == {"stays"}
+
+
+def test_a_session_keeps_a_table_in_step_and_the_table_finds_the_same_neighbours(tmp_path):
+    edges = planted_partition(communities=3, size=40, seed=1).edges
+    path, place = tmp_path / "edges.csv", f"lancedb://{tmp_path}/a%20store?table=vertices"
+    path.write_text("".join(f"{a},{b}\n" for a, b in edges.tolist()))
+    with Session(tmp_path / "state", dim=8, change_threshold=0.0) as session:
+        source, sink = stream_from(path, batch_size=50), sink_to(place)
+        session.run(source, [sink])
+        source.close()
+        assert_in_step(tmp_path / "a store", session.model)
+        for name in (0, 50, 100):
+            asked = session.model[name]
+            store = table(tmp_path / "a store").search(asked).distance_type("cosine").limit(11).to_list()
+            theirs = {int(row["id"]): 1 - row["_distance"] for row in store}
+            ours = dict(session.model.nearest(name, 10))
+            assert theirs.keys() == ours.keys() | {name}
+            assert theirs == pytest.approx(ours | {name: 1.0}, abs=1e-5)
+        gone = Batch.vertices([0, 1, 2], Op.REMOVE_VERTEX)
+        sink.write(session.apply(gone))
+        sink.close()
+        assert_in_step(tmp_path / "a store", session.model)
+
+
+def test_what_a_sink_missed_is_filled_in(tmp_path):
+    model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", 1), ("c", "d")])
+    sink = LanceSink(tmp_path)
+    assert sink.fill(model) == model.sequence
+    assert_in_step(tmp_path, model)
+    model.partial_fit([("e", "a"), ("e", "d")])
+    model.remove_vertex(1)
+    assert sink.fill(model) == model.sequence == 2
+    assert_in_step(tmp_path, model)
+    version = table(tmp_path).version
+    assert LanceSink(tmp_path).fill(model) == 2
+    assert table(tmp_path).version == version  # there was nothing to write
+
+
+def test_who_has_no_vector_yet_is_never_near(tmp_path):
+    model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", "d")])
+    model.add_vertex("alone")
+    LanceSink(tmp_path).fill(model)
+    found = table(tmp_path).search(model["a"]).distance_type("cosine").limit(10).to_list()
+    assert {row["id"] for row in found} == {"a", "b", "c", "d"}
+    assert "alone" in held(tmp_path)
+
+
+def test_many_rows_do_not_wait(tmp_path, changes_of, monkeypatch):
+    monkeypatch.setattr(lance, "ROWS", 2)
+    LanceSink(tmp_path).write(changes_of(["a", "b"]))
+    assert held(tmp_path).keys() == {"a", "b"}
+
+
+def test_pieces_are_put_together(tmp_path, changes_of, monkeypatch):
+    monkeypatch.setattr(lance, "TIDY", 8)
+    sink = LanceSink(tmp_path)
+    fragments = []
+    for number in range(8):
+        sink.write(changes_of([number], sequence=number + 1))
+        sink.flush()
+        fragments.append(table(tmp_path).stats()["fragment_stats"]["num_fragments"])
+    assert fragments[6] == 7
+    assert fragments[7] == 1
+    assert held(tmp_path).keys() == set(range(8))
+
+
+def test_a_table_of_something_else(tmp_path, changes_of):
+    lancedb.connect(tmp_path).create_table("vertices", [{"id": "a", "vector": [1.0, 2.0]}])
+    sink = LanceSink(tmp_path)
+    sink.write(changes_of(["a"]))
+    with pytest.raises(InvalidValueError, match="table vertices, integer: expected bool, got 'a table without it'"):
+        sink.flush()
+    other = LanceSink(tmp_path, table="other")
+    other.write(changes_of(["a"]))
+    other.flush()
+    with pytest.raises(InvalidValueError, match=r"table other, vector: expected fixed_size_list<.*>\[2\], got .*\[3\]"):
+        LanceSink(tmp_path, table="other").fill(Embedder(dim=2).fit([(1, 2)]))
+
+
+def test_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lancedb", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'ripplevec\[lancedb\]'"):
+        LanceSink(tmp_path)

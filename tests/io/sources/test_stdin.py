@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+
+from ripplevec.batch import as_list
+from ripplevec.errors import InvalidValueError
+from ripplevec.io.sources.stdin import StdinSource
+
+
+@pytest.fixture
+def pipe(monkeypatch):
+    """Opens a source on a new pipe; what is to be piped in goes to the second value, None ends it."""
+    ends = []
+
+    def make(position=None, **options):
+        out, into = os.pipe()
+        ends.extend([out, into])
+        monkeypatch.setattr(sys, "stdin", os.fdopen(out, "rb", closefd=False))
+        source = StdinSource(**options)
+        source.open(json.loads(json.dumps(position)))
+
+        def send(data):
+            if data is None:
+                os.close(ends.pop(ends.index(into)))
+            else:
+                os.write(into, data)
+
+        return source, send
+
+    yield make
+    for end in ends:
+        os.close(end)
+
+
+def test_lines_of_json(pipe):
+    source, send = pipe(batch_size=2)
+    assert source.read(0.01) is None
+    send(b'\n["a", "b"]\n["b", ')
+    assert as_list(source.read(1).batch.src) == ["a"]
+    assert source.read(0) is None
+    send(b'"c"]\n["c", "d"]\nnothing\n["d", "e"]')
+    assert as_list(source.read(1).batch.src) == ["b", "c"]
+    read = source.read(1)
+    assert (len(read.batch), [one.where for one in read.poison]) == (0, ["stdin, line 5"])
+    assert source.read(0) is None
+    send(None)
+    read = source.read(1)
+    assert (as_list(read.batch.src), read.position) == (["d"], {"line": 7})
+    source.acknowledge(read.position)
+    source.close()
+    with pytest.raises(EOFError, match="ended"):
+        source.read(1)
+
+
+def test_separated_text(pipe):
+    source, send = pipe(fixed=True, batch_size=2)
+    send(b"src\tdst\n1\t2\n")
+    assert source.read(0) is None
+    send(b"2\t3\n3\t4\n")
+    assert as_list(source.read(0).batch.dst) == [2, 3]
+    assert source.read(0) is None
+    send(None)
+    assert as_list(source.read(0).batch.dst) == [4]
+
+
+def test_what_comes_after_a_restart_is_new_unless_it_is_a_replay(pipe):
+    text = b"src,dst\n1,2\n2,3\n3,4\n4,5\n"
+    source, send = pipe(batch_size=2)
+    send(text)
+    position = source.read(0).position
+    for replayed, expected in ((False, [1, 2]), (True, [3, 4])):
+        source, send = pipe(position, replayed=replayed, batch_size=2)
+        send(text)
+        send(None)
+        assert as_list(source.read(0).batch.src) == expected
+
+
+def test_a_replay_that_is_too_short_has_nothing_new(pipe):
+    source, send = pipe({"line": 9}, replayed=True)
+    send(b"[1, 2]\n[2, 3]")
+    assert source.read(0) is None
+    send(None)
+    with pytest.raises(EOFError):
+        source.read(0)
+
+
+def test_nothing_at_all(pipe):
+    source, send = pipe()
+    send(None)
+    with pytest.raises(EOFError):
+        source.read(0)
+    with pytest.raises(InvalidValueError, match="format"):
+        StdinSource(format="parquet")

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from ripplevec.errors import InvalidValueError
+from ripplevec.io import registry
+from ripplevec.io.registry import dead_letters_to, sink_to, stream_from
+from ripplevec.io.sinks.json_lines import JsonlDeadLetters, JsonlSink, StdoutSink
+from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
+from ripplevec.io.sinks.lance import LanceSink
+from ripplevec.io.sinks.parquet import ParquetSink
+from ripplevec.io.sinks.redis import RedisDeadLetters, RedisSink
+from ripplevec.io.sources.files import FileSource
+from ripplevec.io.sources.frames import FrameSource
+from ripplevec.io.sources.kafka import KafkaSource
+from ripplevec.io.sources.redis import RedisSource
+from ripplevec.io.sources.stdin import StdinSource
+
+REDIS, KAFKA = "redis://me:secret@127.0.0.1:7/1?stream=s", "kafka://127.0.0.1:1/t"
+
+
+def test_sources(tmp_path):
+    assert isinstance(stream_from("-", fixed=True), StdinSource)
+    assert isinstance(stream_from(pd.DataFrame({"src": [1], "dst": [2]}), name="mine"), FrameSource)
+    for path in (tmp_path, str(tmp_path)):
+        assert isinstance(stream_from(path, follow=True, ids="str"), FileSource)
+
+
+def test_addresses_hold_options():
+    source = stream_from(REDIS + "&group=g&consumer=c&batch_size=5&fixed=yes&claim_idle=2.5&health_check_interval=3")
+    assert isinstance(source, RedisSource)
+    assert (source._group, source._consumer, source._batch_size, source._fixed) == ("g", "c", 5, True)
+    assert source._claim_idle == 2.5
+    assert source._client.connection_pool.connection_kwargs["health_check_interval"] == 3
+    assert source._client.connection_pool.connection_kwargs["password"] == "secret"
+    assert source.name == "redis://127.0.0.1:7/1/s"
+    assert stream_from(REDIS + "&batch_size=5", batch_size=6)._batch_size == 6
+    assert stream_from("redis://127.0.0.1:7", stream="other").name == "redis://127.0.0.1:7/0/other"
+
+
+def test_kafka_addresses_hold_settings_of_the_library():
+    source = stream_from("kafka://127.0.0.1:1,127.0.0.1:2/a%20b?group=g&fixed=0&client.id=me")
+    assert isinstance(source, KafkaSource)
+    assert (source.name, source._fixed) == ("kafka://127.0.0.1:1,127.0.0.1:2/a b", False)
+    source.close()
+    with pytest.raises(InvalidValueError, match=r"no\.such\.setting"):
+        stream_from(KAFKA + "?no.such.setting=1")
+
+
+def test_sinks(tmp_path):
+    made = [sink_to("-"), sink_to(tmp_path / "c.jsonl"), sink_to(tmp_path / "folder"), sink_to(tmp_path)]
+    assert [type(sink) for sink in made] == [StdoutSink, JsonlSink, ParquetSink, ParquetSink]
+    made += [sink_to(REDIS + "&maxlen=9"), sink_to(KAFKA), sink_to(f"lancedb://{tmp_path}/store?table=t")]
+    assert [type(sink) for sink in made[4:]] == [RedisSink, KafkaSink, LanceSink]
+    for sink in made:
+        sink.close()
+
+
+def test_dead_letters(tmp_path):
+    made = [dead_letters_to(tmp_path / "dead.jsonl"), dead_letters_to(REDIS), dead_letters_to(KAFKA)]
+    assert [type(sink) for sink in made] == [JsonlDeadLetters, RedisDeadLetters, KafkaDeadLetters]
+    for sink in made:
+        sink.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: stream_from("amqp://here/queue"), "redis://…, kafka://… or a path, got 'amqp://…'"),
+        (lambda: stream_from("redis://127.0.0.1:7/0"), "stream="),
+        (lambda: stream_from("kafka://127.0.0.1:1"), "kafka://host:port/topic"),
+        (lambda: stream_from(REDIS + "&batch_size=many"), "batch_size: expected a number"),
+        (lambda: stream_from(REDIS + "&fixed=perhaps"), "fixed: expected yes or no"),
+        (lambda: stream_from(KAFKA + "?colour=red"), "KafkaSource: expected options .*, got 'colour'"),
+        (lambda: stream_from("edges.csv", colour="red"), "FileSource: expected options .*follow.*, got 'colour'"),
+        (lambda: stream_from("edges.csv", on_error="skip"), "got 'on_error'"),
+        (lambda: stream_from([(1, 2)]), "a pandas, polars or pyarrow table"),
+        (lambda: sink_to("-", follow=True), "StdoutSink: expected options none, got 'follow'"),
+        (lambda: sink_to("lancedb://?table=t"), "address: expected lancedb://DIRECTORY"),
+        (lambda: sink_to("lancedb://store?colour=red"), "LanceSink: expected options table, got 'colour'"),
+        (lambda: sink_to("changes.csv"), r"\.jsonl, \.ndjson, no suffix \(a folder for Parquet\)"),
+        (lambda: dead_letters_to("dead"), r"a path that ends in \.jsonl"),
+    ],
+)
+def test_what_leads_nowhere(make, message):
+    with pytest.raises(InvalidValueError, match=message):
+        make()
+
+
+def test_a_scheme_of_one_s_own(monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setitem(registry.SOURCES, "own", lambda address, *, pace=1: made.append((address, pace)) or "source")
+    assert stream_from("own://there", pace=3) == "source"
+    assert made == [("own://there", 3)]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    assert isinstance(stream_from("own"), FileSource)
+    with pytest.raises(InvalidValueError, match="expected options pace, got 'speed'"):
+        stream_from("own://there", speed=3)

@@ -1,0 +1,43 @@
+"""A graph of four communities as a stream for methods that know rows only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplevec.lab.datasets.synthetic import planted_partition
+from ripplevec.lab.evaluation import classify
+from ripplevec.lab.evaluation.protocols import Arrivals
+
+GRAPH = planted_partition(communities=4, size=40, inside=8, elsewhere=1)
+ARRIVALS = Arrivals.of(GRAPH, 0)
+HALF = GRAPH.vertices // 2
+
+
+class Stream:
+    """The start's graph, what arrives (as rows), and how well communities can be told at the end."""
+
+    graph = ARRIVALS.graph(HALF)
+    final = ARRIVALS.graph(GRAPH.vertices)
+
+    @property
+    def arrivals(self) -> list[tuple[int, list[int]]]:
+        place = np.argsort(ARRIVALS.order)
+        return [(v, place[ARRIVALS.neighbours(v)].tolist()) for v in range(HALF, GRAPH.vertices)]
+
+    def run(self, method: Any) -> Any:
+        method.start(self.graph)
+        for v, neighbours in self.arrivals:
+            method.arrive(v, neighbours)
+        return method
+
+    def score(self, vectors: np.ndarray) -> float:
+        rows = np.arange(GRAPH.vertices)
+        return classify(vectors, GRAPH.labels[ARRIVALS.order], rows[:HALF], rows[HALF:]).micro
+
+
+@pytest.fixture(scope="session")
+def small_stream() -> Stream:
+    return Stream()

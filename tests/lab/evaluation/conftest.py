@@ -1,0 +1,78 @@
+"""A model of a few lines with the methods of an embedder, so that the measures are tested without one."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplevec.batch import Batch, Op
+
+
+class NeighbourMean:
+    """Starts from eigenvectors, gives a newcomer the mean of its neighbours, turns everything at every anchor."""
+
+    def __init__(self, dim: int = 4, anchor_every: int | None = None, angle: float = 0.0) -> None:
+        self.dim, self.anchor_every = dim, anchor_every
+        self.turn = np.eye(dim)
+        self.turn[:2, :2] = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+        self.rows: dict[int, np.ndarray] = {}
+        self.edges: set[tuple[int, int]] = set()
+        self.calls: list[str] = []
+
+    def fit(self, batch: Batch) -> None:
+        self.calls.append("fit")
+        vertices, edges = self._parts(batch)
+        self.edges |= set(edges)
+        place = {vertex: row for row, vertex in enumerate(vertices)}
+        matrix = np.zeros((len(place), len(place)))
+        for u, v in edges:
+            matrix[place[u], place[v]] = matrix[place[v], place[u]] = 1
+        vectors = np.linalg.eigh(matrix)[1][:, -self.dim :] * matrix.any(axis=1)[:, None]
+        self.rows = dict(zip(vertices, vectors, strict=True))
+
+    def add_vertex(self, vertex: int, neighbours: list[int]) -> np.ndarray:
+        self.calls.append("add_vertex")
+        return self._arrive(vertex, neighbours)
+
+    def preview(self, neighbours: list[int]) -> np.ndarray:
+        self.calls.append("preview")
+        return self._mean(neighbours)
+
+    def partial_fit(self, batch: Batch) -> Any:
+        self.calls.append("partial_fit")
+        vertices, edges = self._parts(batch)
+        new = [vertex for vertex in vertices if vertex not in self.rows]
+        for vertex in new:
+            self._arrive(vertex, [v for u, v in edges if u == vertex])
+        self.edges |= {(u, v) for u, v in edges if u not in new}
+        anchored = bool(self.anchor_every) and len(self.rows) % self.anchor_every == 0
+        if anchored:
+            self.rows = {vertex: row @ self.turn for vertex, row in self.rows.items()}
+        return SimpleNamespace(ids=vertices, vectors=self.vectors(np.array(vertices)), anchored=anchored)
+
+    def vectors(self, ids: np.ndarray) -> np.ndarray:
+        return np.array([self.rows[vertex] for vertex in ids.tolist()])
+
+    def _arrive(self, vertex: int, neighbours: list[int]) -> np.ndarray:
+        assert vertex not in self.rows
+        self.edges |= {(vertex, other) for other in neighbours}
+        self.rows[vertex] = self._mean(neighbours)
+        return self.rows[vertex]
+
+    def _mean(self, neighbours: list[int]) -> np.ndarray:
+        return np.mean([self.rows[other] for other in neighbours], axis=0) if neighbours else np.zeros(self.dim)
+
+    @staticmethod
+    def _parts(batch: Batch) -> tuple[list[int], list[tuple[int, int]]]:
+        added = np.ones(len(batch.src), bool) if batch.op is None else batch.op == Op.ADD
+        edges = zip(batch.src[added].tolist(), batch.dst[added].tolist(), strict=True)
+        return list(dict.fromkeys(batch.src.tolist())), list(edges)
+
+
+@pytest.fixture
+def neighbour_mean() -> type[NeighbourMean]:
+    return NeighbourMean

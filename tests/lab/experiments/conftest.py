@@ -1,0 +1,61 @@
+"""A study of eight cells that takes no time, and a kind of cell that only counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+from ripplevec.lab.experiments.kinds import KINDS
+from ripplevec.lab.experiments.kinds.base import Kind, Measured, check_share
+
+STUDY = """
+title: A small study
+about: Says little.
+datasets: [cora, blog]
+seeds: [0, 1]
+parameters: {kind: fake, start: 0.5}
+settings:
+  plain: {}
+  double: {times: 2}
+figures: {score: A score}
+beside:
+  floor: {double: {score: {cora: 3.5}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def one_thread_of_linear_algebra() -> Iterator[None]:
+    """Tests run side by side, on graphs so small that more threads would only wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture
+def study_file(tmp_path: Path, calls: list[dict[str, Any]]) -> Path:
+    (tmp_path / "studies").mkdir()
+    path = tmp_path / "studies" / "small.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The configurations that were run, in order."""
+    seen: list[dict[str, Any]] = []
+
+    def check(configuration: dict[str, Any]) -> None:
+        check_share("start", configuration["start"])
+        if "wrong" in configuration:
+            raise TypeError("unexpected keyword argument 'wrong'")
+
+    def run(configuration: dict[str, Any]) -> Measured:
+        seen.append(configuration)
+        base = 1.0 + configuration["seed"] + (configuration["dataset"] == "blog")
+        return Measured({"score": base * configuration.get("times", 1)}, {"spelt": "out"})
+
+    monkeypatch.setitem(KINDS, "fake", Kind(check, run))
+    return seen

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripplevec.errors import InvalidValueError
+from ripplevec.lab.experiments.hyperparameters import Choices, check_chosen
+from ripplevec.lab.experiments.kinds.base import Measured
+from ripplevec.lab.experiments.record import Record
+
+TRIED = {"kind": "validation", "dataset": "cora", "seed": 0, "start": 0.5, "method": "deepwalk", "dim": 90}
+WANTED = {"kind": "shares", "dataset": "cora", "seed": 3, "method": "deepwalk", "dim": 8, "tuned_by": "grid"}
+
+
+GRID = [
+    TRIED | own
+    for own in (
+        {"walks": 10},
+        {"walks": 20, "window": 5},
+        {"walks": 30},
+        {"walks": 40, "dataset": "blog"},
+        {"walks": 50, "dataset": "blog"},
+        {"method": "netmf", "negatives": 5},
+    )
+]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder with the record of a study `grid`, which once had a setting more."""
+    record = Record.read(tmp_path / "grid.json")
+
+    def tried(own: dict[str, Any], score: float) -> None:
+        record.add(TRIED | own, Measured({"validation_micro": score, "validation_macro": -score}, {}), 1.0, {})
+
+    tried({"walks": 10}, 60.0)
+    tried({"walks": 20, "window": 5}, 70.0)
+    tried({"walks": 30}, 70.0)
+    tried({"walks": 40, "dataset": "blog"}, 90.0)
+    tried({"walks": 50, "dataset": "blog"}, 80.0)
+    tried({"method": "netmf", "negatives": 5}, 0.0)
+    tried({"walks": 60}, 99.0)
+    return tmp_path
+
+
+def test_the_best_setting_of_a_method_on_a_data_set_is_taken_and_the_first_of_equals(results: Path) -> None:
+    choices = Choices.read(results, {"grid": GRID})
+    rest = {"kind": "shares", "dataset": "cora", "seed": 3, "method": "deepwalk", "dim": 90}
+    assert choices.applied(WANTED) == {**rest, "walks": 20, "window": 5}
+    assert choices.applied(WANTED | {"dataset": "blog"}) == {**rest, "dataset": "blog", "walks": 40}
+    assert choices.applied(WANTED | {"method": "netmf"}) == {**rest, "method": "netmf", "negatives": 5}
+
+
+def test_the_choice_leaves_alone_what_the_cell_itself_says(results: Path) -> None:
+    own = WANTED | {"shares": [0.5], "arrival_order": "index"}
+    chosen = Choices.read(results, {"grid": GRID}).applied(own)
+    assert {name: chosen[name] for name in ("kind", "seed", "shares", "arrival_order")} == {
+        "kind": "shares",
+        "seed": 3,
+        "shares": [0.5],
+        "arrival_order": "index",
+    }
+    assert "start" not in chosen
+    assert own["tuned_by"] == "grid", "the caller's mapping is not altered"
+
+
+def test_without_a_choice_a_configuration_stays_as_it_is(results: Path) -> None:
+    plain = {name: value for name, value in WANTED.items() if name != "tuned_by"}
+    assert Choices.read(results, {"grid": GRID}).applied(plain) == plain
+    for choices in (Choices(), Choices.read(results, {"grid": []}), Choices.read(results / "else", {"grid": GRID})):
+        assert choices.applied(WANTED) == WANTED
+    for unknown in ({"dataset": "wiki"}, {"method": "line"}, {"tuned_by": "another"}):
+        assert Choices.read(results, {"grid": GRID}).applied(WANTED | unknown) == WANTED | unknown
+
+
+def test_no_choice_is_made_while_a_setting_is_yet_to_be_tried(results: Path) -> None:
+    more = Choices.read(results, {"grid": [*GRID, TRIED | {"walks": 70}]})
+    assert more.applied(WANTED) == WANTED
+    assert more.applied(WANTED | {"dataset": "blog"})["walks"] == 40, "where all have been tried there is one"
+
+
+def test_a_choice_not_made_is_refused_with_the_study_to_run(results: Path) -> None:
+    check_chosen(Choices.read(results, {"grid": GRID}).applied(WANTED))
+    expected = "all settings of deepwalk on cora; run the study grid first, got 'an incomplete one'"
+    with pytest.raises(InvalidValueError, match=expected):
+        check_chosen(WANTED)
+
+
+def test_a_study_that_judges_no_settings_is_refused(tmp_path: Path) -> None:
+    Record.read(tmp_path / "quality.json").add(TRIED, Measured({"current_micro": 80.0}, {}), 1.0, {})
+    with pytest.raises(InvalidValueError, match=r"tuned_by: expected a study .*validation_micro, got 'quality'"):
+        Choices.read(tmp_path, {"quality": [TRIED]})

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripplevec.lab.experiments import reproduce
+from ripplevec.lab.experiments.__main__ import main
+from ripplevec.lab.experiments.kinds.base import Measured
+from ripplevec.lab.experiments.record import Record
+from ripplevec.lab.experiments.spec import load
+
+
+def test_a_study_leaves_its_record_and_its_report_in_results(study_file: Path, tmp_path: Path) -> None:
+    main([str(study_file)])
+    assert sorted(file.name for file in (tmp_path / "results").iterdir()) == ["small.json", "small.md"]
+    assert "(8 cells)" in (tmp_path / "results" / "small.md").read_text()
+
+
+def test_options_choose_cells_and_place(study_file: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
+    arguments = [str(study_file), "--only", "seed=0, dataset=cora", "--results", str(tmp_path / "else")]
+    main(arguments)
+    assert len(Record.read(tmp_path / "else" / "small.json").cells) == len(calls) == 2
+    main([*arguments, "--again"])
+    assert len(calls) == 4
+
+
+def test_pictures_lie_beside_the_record(study_file: Path, tmp_path: Path) -> None:
+    study_file.write_text(study_file.read_text() + "plots: {score: {kind: bars, title: Scores, figure: score}}")
+    main([str(study_file)])
+    assert (tmp_path / "results" / "figures" / "small-score.svg").exists()
+
+
+@pytest.mark.parametrize("jobs", [[], ["--jobs", "2"]], ids=str)
+def test_cells_are_run_side_by_side_if_asked(
+    study_file: Path, jobs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(reproduce, "run", lambda cells, record, jobs, told: asked.append(jobs))
+    main([str(study_file), *jobs])
+    assert asked == [2 if jobs else 1]
+
+
+def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None:
+    study_file.write_text(study_file.read_text().replace("times: 2", "method: deepwalk, tuned_by: grid"))
+    with pytest.raises(SystemExit, match="run the study grid first"):
+        main([str(study_file)])
+    record = Record.read(study_file.parents[1] / "results" / "grid.json")
+    grid = study_file.with_stem("grid")
+    grid.write_text(
+        study_file.read_text().replace("tuned_by: grid", "times: 4").replace("fake", "fake, method: deepwalk")
+    )
+    for _, _, tried in load(grid).cells():
+        record.add(tried, Measured({"validation_micro": 1.0 + tried.get("times", 0)}, {}), 1.0, {})
+    main([str(study_file)])
+    cells = Record.read(record.path.parent / "small.json").cells.values()
+    assert sorted(cell["figures"]["score"] for cell in cells if "method" in cell["configuration"]) == [4, 8, 8, 12]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--only", "seed"], "--only: expected name=value"),
+        (["--only", "seed=9"], "only seed: expected one of 0, 1, got '9'"),
+    ],
+)
+def test_mistakes_are_one_line(study_file: Path, arguments: list[str], expected: str) -> None:
+    with pytest.raises(SystemExit, match=expected):
+        main([str(study_file), *arguments])
+
+
+def test_a_study_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"ripplevec.lab.experiments: .*nowhere.yaml"):
+        main([str(tmp_path / "nowhere.yaml")])

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripplevec.lab.experiments.record import Record
+from ripplevec.lab.experiments.report import report, shown
+from ripplevec.lab.experiments.run import run, waiting
+from ripplevec.lab.experiments.spec import Plot, load
+
+
+def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path, tmp_path: Path) -> None:
+    study, record = load(study_file), Record.read(tmp_path / "small.json")
+    run(waiting(study, record), record)
+    text = report(study, record)
+    assert text.startswith(
+        "# A small study\n\nSays little.\n\nMean ± standard deviation over the seeds 0, 1 (8 cells)."
+    )
+    assert "## A score\n\n|  | cora | blog |\n| --- | ---: | ---: |" in text
+    assert "| plain | 1.50 ± 0.71 | 2.50 ± 0.71 |" in text
+    assert "| double | 3.00 ± 1.41 (floor 3.5) | 5.00 ± 1.41 |" in text
+    assert "- commit " in text
+
+
+def test_what_was_not_run_is_not_filled_in(study_file: Path, tmp_path: Path) -> None:
+    study, record = load(study_file), Record.read(tmp_path / "small.json")
+    run(waiting(study, record, {"seed": "0", "dataset": "cora"}), record)
+    text = report(study, record)
+    assert "(2 of 8 cells)" in text
+    assert "| plain | 1.00 | – |" in text
+
+
+def test_cells_the_study_no_longer_has_do_not_count(study_file: Path, tmp_path: Path) -> None:
+    record = Record.read(tmp_path / "small.json")
+    run(waiting(load(study_file), record), record)
+    study_file.write_text(study_file.read_text().replace("[0, 1]", "[0]"))
+    assert "| plain | 1.00 | 2.00 |" in report(load(study_file), record)
+
+
+def test_pictures_stand_before_the_tables(study_file: Path, tmp_path: Path) -> None:
+    plot = Plot(kind="bars", title="Scores", figure="score")
+    study = replace(load(study_file), plots={"score": plot})
+    assert "cells).\n\n![Scores](figures/small-score.svg)\n\n## A score" in report(
+        study, Record(tmp_path / "small.json")
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], "–"),
+        ([7, 7], "7"),
+        ([7, 8], "7.50 ± 0.71"),
+        ([81.26], "81.3"),
+        ([81.0, 83.0], "82.0 ± 1.4"),
+        ([0.9634, 0.9634], "0.963 ± 0.000"),
+        ([123.4], "123"),
+        ([0.0, 0.0], "0 ± 0"),
+        ([-1.5, 1.5], "0.00 ± 2.12"),
+        ([0.00012], "0.000"),
+    ],
+)
+def test_three_digits_are_shown(values: list[Any], expected: str) -> None:
+    assert shown(values) == expected

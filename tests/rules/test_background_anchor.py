@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplevec import Batch, Embedder, Op
+from ripplevec.engine.engine import LATEST, Engine
+from ripplevec.lab.datasets.synthetic import planted_partition
+from ripplevec.rules import _kernels as kernels
+from ripplevec.rules import background_anchor
+from ripplevec.rules.anchor import Touched
+from ripplevec.rules.ripple import RippleRule
+
+DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
+START, SIZE, LAG, SHARE = 500, 20, 4, 0.075  # of the graph: the events of nearly three batches, so the fourth
+
+
+def model(lag: float = SHARE, **parameters: Any) -> Embedder:
+    made = Embedder(**{"dim": 6, "anchor_growth": 0.1, "seed": 1, **parameters}).fit(DATA.edges[:START])
+    made._engine.anchor_lag = lag
+    return made
+
+
+def batches() -> list[Batch]:
+    """What is left of the edges; vertices come with them, and some go again."""
+    stream = []
+    for number, first in enumerate(range(START, len(DATA.edges) - SIZE, SIZE)):
+        src, dst = DATA.edges[first : first + SIZE].T.tolist()
+        op = [Op.ADD] * len(src)
+        src, dst, op = [*src, f"new {number}"], [*dst, number], [*op, Op.ADD]
+        if number % 3 == 2:
+            gone = f"new {number - 2}"
+            src, dst, op = [*src, gone], [*dst, gone], [*op, Op.REMOVE_VERTEX]
+        stream.append(Batch.of(src, dst, op=op))
+    return stream
+
+
+def run(made: Embedder, stream: list[Batch]) -> list[bool]:
+    return [made.partial_fit(batch).anchored for batch in stream]
+
+
+def test_an_anchor_is_taken_over_a_fixed_number_of_batches_later() -> None:
+    at_once, later = run(model(0), batches()), run(model(), batches())
+    first = at_once.index(True)
+    assert later.index(True) == first + LAG
+    assert sum(later) >= 2
+
+
+def test_large_batches_take_it_over_before_the_graph_has_outgrown_it() -> None:
+    """However long the lag: by the time the graph has grown by twice the growth that makes one due."""
+    made = model(lag=1_000, anchor_growth=0.05)
+    seen = run(made, batches())
+    assert sum(seen) >= 2
+    assert made._engine.growth < LATEST * made._engine.anchor_growth + SIZE / (2 * made._engine.edges_then)
+
+
+def test_between_the_two_the_model_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are applied while the anchor is worked out; only the one that takes it over waits."""
+    go_on, real = threading.Event(), RippleRule.correction
+
+    def held(self: RippleRule, *given: Any) -> Any:
+        work = real(self, *given)
+        return lambda: (go_on.wait(30), work())[1]
+
+    monkeypatch.setattr(RippleRule, "correction", held)
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    for _ in range(LAG - 1):
+        assert not made.partial_fit(stream.pop(0)).anchored
+        assert not made._engine.pending.correction.done()
+    threading.Timer(0.2, go_on.set).start()
+    assert made.partial_fit(stream.pop(0)).anchored
+    assert made._engine.pending is None
+
+
+def test_it_does_not_matter_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, one = batches(), model()
+    run(one, stream)
+
+    def at_once(work: Any) -> Any:
+        done: Any = background_anchor.Future()
+        done.set_result(work())
+        return done
+
+    monkeypatch.setattr(background_anchor, "_in_background", at_once)
+    other = model(threads=2)
+    run(other, stream)
+    assert other.digest() == one.digest()
+    assert one._engine.anchors >= 2
+
+
+def test_nothing_else_changes_the_copy_it_works_on() -> None:
+    made = model(0)
+    rule, field = made._engine.rule, made._engine.field
+    work = rule.correction(field, 7)
+    expected = rule.correction(field, 7)()
+    made.partial_fit(DATA.edges[START : START + 200])
+    found = work()
+    np.testing.assert_array_equal(found.rows.array, expected.rows.array)
+    np.testing.assert_array_equal(found.space.turn, expected.space.turn)
+
+
+def test_taken_over_at_once_it_is_an_anchor() -> None:
+    """With nothing in between, the copy gives what an anchor in place gives."""
+    one, other = model(0), model(0)
+    for made in (one, other):
+        made.partial_fit(DATA.edges[START : START + 10])
+    moved = one.anchor()
+    rule, field, sequence = other._engine.rule, other._engine.field, other._engine.sequence
+    prepared = rule.prepare(field, rule.correction(field, sequence)(), [], sequence, other.change_threshold)
+    rule.adopt(field, prepared)
+    rows = prepared.moved
+    np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
+    np.testing.assert_array_equal(field.placed, one._engine.field.placed)
+    assert set(other._engine.graph.ids.names(rows)) == set(moved.ids)
+
+
+def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
+    made, stream = model(0.01), batches()  # seven events or eight
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.partial_fit(Batch.of(["late", "lost", "far"], [0, 1, "away"]))
+    made.partial_fit(Batch.of(["lost", 3], ["lost", 3], op=[Op.REMOVE_VERTEX] * 2))
+    made.partial_fit(Batch.of(["heir", "lonely"], [0, "lonely"], op=[Op.ADD, Op.VERTEX]))  # in the row of one gone
+    made.partial_fit(Batch.of(["one", "more"], [2, 3]))
+    changes = made.partial_fit(Batch.of(["last"], [5]))
+    assert changes.anchored
+    for name in ("late", "heir", "last"):
+        assert np.linalg.norm(made[name]) == pytest.approx(1, abs=1e-5)
+    for name in ("far", "away", "lonely"):
+        assert not made[name].any()
+    engine = made._engine
+    free = engine.graph.arrival[: engine.graph.rows] < 0
+    assert not engine.field.vectors[: engine.graph.rows][free].any()
+    assert not engine.field.placed[: engine.graph.rows][free].any()
+    assert {"late", "heir", "last"} <= set(changes.ids)
+    made.check()
+
+
+def test_what_was_touched_in_between_is_where_its_neighbours_are() -> None:
+    """New coordinates everywhere: a newcomer lies as near to its community as it would without the wait."""
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.partial_fit(Batch.of(["new"] * 6, DATA.edges[:, 0][DATA.labels[DATA.edges[:, 0]] == 1][:6].tolist()))
+    while made._engine.pending is not None:
+        made.partial_fit(stream.pop(0))
+    known = [name for name in made.ids if isinstance(name, int)]
+    cosines = made.vectors(known) @ made["new"]
+    same = DATA.labels[known] == 1
+    assert cosines[same].mean() > cosines[~same].mean() + 0.3
+
+
+def test_quality_is_that_of_an_anchor_at_once() -> None:
+    exact = Embedder(dim=6).fit(DATA.edges[: len(DATA.edges) - SIZE])._engine.rule.space.mu
+    one, other = model(0), model()
+    errors = []
+    for made in (one, other):
+        run(made, batches())
+        errors.append(np.abs(made._engine.rule.space.mu - exact).max())
+    assert errors[1] < errors[0] + 0.05
+
+
+def test_a_graph_that_loses_its_last_edge_needs_no_anchor() -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.partial_fit(Batch.vertices(made.ids, Op.REMOVE_VERTEX))
+    assert made._engine.pending is None
+    made.partial_fit(DATA.edges[:100])
+
+
+def test_an_anchor_asked_for_takes_the_place_of_one_on_its_way() -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.anchor()
+    assert made._engine.pending is None
+
+
+def test_single_arrivals_are_touched_too() -> None:
+    one, other = model(0.003), model(0.003)
+    for number in range(60):
+        one.add_vertex(f"v{number}", [number, number + 1])
+        other.partial_fit(Batch.arrival(f"v{number}", [number, number + 1]))
+    assert one.digest() == other.digest()
+    assert one._engine.anchors >= 1
+
+
+@pytest.mark.parametrize("after", range(LAG))
+def test_saved_on_its_way_it_goes_on(after: int) -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    run(made, stream[:after])
+    again = model()
+    again._engine.restore(made._engine.state())
+    assert again.digest() == made.digest()
+    waiting: Any = again._engine.pending
+    assert (waiting.since, waiting.until) == (made._engine.pending.since, made._engine.pending.until)
+    for each in (made, again):
+        run(each, stream[after:])
+    assert again.digest() == made.digest()
+
+
+def test_a_plain_model_takes_over_what_was_saved_on_its_way(tmp_path: Any) -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    made.save(tmp_path / "model")
+    again = Embedder.load(tmp_path / "model")
+    assert [again.partial_fit(batch).anchored for batch in stream[:LAG]] == [False] * (LAG - 1) + [True]
+
+
+def test_the_digest_knows_of_an_anchor_on_its_way() -> None:
+    def engine() -> Engine:
+        made, stream = model(), batches()
+        while made._engine.pending is None:
+            made.partial_fit(stream.pop(0))
+        return made._engine
+
+    one, other = engine(), engine()
+    assert one.digest() == other.digest()
+    other.pending = None
+    assert one.digest() != other.digest()
+
+
+def test_every_batch_in_between_is_noted() -> None:
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    for number in range(1, LAG):
+        changes = made.partial_fit(stream.pop(0))
+        noted = made._engine.pending.touched
+        assert len(noted) == number
+        assert set(made._engine.graph.ids.names(noted[-1].rows)) == set(changes.ids)
+        np.testing.assert_array_equal(noted[-1].arrival, made._engine.graph.arrival[noted[-1].rows])
+
+
+def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
+    """Each batch's rows together, from what the batches before it left; whose row it no longer is stays as it is."""
+    results = []
+    for touched in ([], [[3, 7], [7, 9], [11]]):
+        made = model(0)
+        rule, field = made._engine.rule, made._engine.field
+        whose = [Touched(np.array(rows), field.graph.arrival[rows] + (rows == [11])) for rows in touched]
+        rule.adopt(field, rule.prepare(field, rule.correction(field, 5)(), whose, 5, 0.0))
+        results.append((made, field.vectors[: field.graph.rows].copy()))
+    (plain, before), (_, after) = results
+    rule, field = plain._engine.rule, plain._engine.field
+    world, value = rule.world(field), np.empty((2, 6), np.float32)
+    for rows in ([3, 7], [7, 9]):
+        kernels.refresh(world, np.array(rows), 1 << 40, np.uint64(0), value)
+        field.vectors[rows] = value
+    np.testing.assert_array_equal(after, field.vectors[: field.graph.rows])
+    assert sorted(np.flatnonzero((after != before).any(axis=1))) == [3, 7, 9]
+
+
+def test_a_copy_taken_before_it_is_taken_over_stays_what_it_was() -> None:
+    """A snapshot is written in the background, so that the anchor it holds may have been taken over by then."""
+    made, stream = model(), batches()
+    while made._engine.pending is None:
+        made.partial_fit(stream.pop(0))
+    copy = made._engine.copy()
+    digest, rest = made.digest(), stream[: LAG + 3]
+    assert any(run(made, rest))
+    again = model()
+    again._engine.restore(copy.state())
+    assert again.digest() == digest == copy.digest()
+    run(again, rest)
+    assert again.digest() == made.digest()
+
+
+def test_anchor_on_its_way_beside_small_batches_has_time_in_proportion_to_the_graph() -> None:
+    """Counted in events: what comes as batches of one leaves the background as long as what comes at once."""
+    edges = DATA.edges[START : START + 300]
+    taken_over = []
+    for size in (1, 10):
+        made = model(0.1)
+        for first in range(0, len(edges), size):
+            made.partial_fit(edges[first : first + size])
+            if made._engine.pending is None and made._engine.anchors:
+                break
+        taken_over.append(made._engine.events - START)
+    assert abs(taken_over[0] - taken_over[1]) <= 20
+    waited = taken_over[0] - 0.1 * 2 * START  # since the anchor was due
+    assert waited >= 0.1 * START
+
+
+def test_rows_touched_by_many_small_batches_are_refreshed_in_a_bounded_number_of_steps() -> None:
+    touched = [Touched(np.array([number % 7, 90 + number]), np.array([number, number])) for number in range(100)]
+    merged = background_anchor._merged(touched)
+    assert len(merged) == background_anchor.STEPS
+    for rows, _ in merged:
+        assert np.unique(rows).size == rows.size
+    assert {row for rows, _ in merged for row in rows.tolist()} == {row for rows, _ in touched for row in rows.tolist()}
+    last = {int(row): int(arrival) for rows, arrivals in merged for row, arrival in zip(rows, arrivals, strict=True)}
+    assert [last[row] for row in range(7)] == [98, 99, 93, 94, 95, 96, 97]
+    assert background_anchor._merged(touched[: background_anchor.STEPS]) == touched[: background_anchor.STEPS]

@@ -1,0 +1,193 @@
+"""The page over HTTP: what it is made of, what it asks for, and what it must not do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from ripplevec.service.map import routes
+
+PAGE_FILES = ["live.js", "api.js", "points.js", "colours.js", "view.js", "dots.js", "glow.js", "map.js", "details.js"]
+PAGE_FILES += ["charts.js", "live.css", "plotly.css", "ripplevec.svg"]
+
+
+def test_the_page_comes_with_a_strict_policy(service: Any) -> None:
+    answer = service.http.get("/")
+    assert answer.headers["content-type"].startswith("text/html")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http:" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_has_nothing_inline_and_asks_nobody_else(service: Any) -> None:
+    page = service.http.get("/").text
+    assert not re.search(r"<script(?![^>]*\bsrc=)", page)
+    assert not re.search(r"\son\w+=|<style|\sstyle=", page)
+    assert not re.search(r"(?:src|href)=\"(?!/static/|#)", page)
+    for name in PAGE_FILES:
+        text = service.http.get(f"/static/{name}").text.replace("http://www.w3.org/2000/svg", "")
+        assert "http://" not in text
+        assert "https://" not in text
+
+
+def test_ids_are_never_put_in_as_markup(service: Any) -> None:
+    for name in PAGE_FILES:
+        text = service.http.get(f"/static/{name}").text
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), name
+
+
+def test_everything_the_page_names_is_there(service: Any) -> None:
+    page = service.http.get("/").text
+    named = set(re.findall(r"/static/([\w.]+)", page))
+    for name in [name for name in PAGE_FILES if name.endswith(".js")]:
+        named |= set(re.findall(r'from "\./([\w.]+)"', service.http.get(f"/static/{name}").text))
+    assert named == {*PAGE_FILES, "plotly.js"}
+    for name in named:
+        answer = service.http.get(f"/static/{name}")
+        assert answer.status_code == 200, name
+        assert answer.headers["content-type"].startswith(routes.KINDS["." + name.rpartition(".")[2]]), name
+
+
+def test_plotly_is_the_installed_one(service: Any) -> None:
+    answer = service.http.get("/static/plotly.js")
+    assert answer.content == routes.plotly_js().read_bytes()
+    assert "max-age" in answer.headers["cache-control"]
+
+
+def test_styles_that_plotly_would_bring_as_text_are_taken_already(service: Any) -> None:
+    names = re.findall(r'getElementById\("([0-9a-f]{64})"\)', routes.plotly_js().read_text())
+    assert names, "then the page needs no elements for them any more"
+    for name in names:
+        assert f'<meta id="{name}">' in service.http.get("/").text
+
+
+@pytest.mark.parametrize("name", ["nothing.js", "index.html", "..%2Flive.py", "%2e%2e%2flive.py", "routes.py"])
+def test_no_other_file_is_served(service: Any, name: str) -> None:
+    assert service.http.get(f"/static/{name}").status_code == 404
+
+
+def test_the_map_has_a_point_for_every_vertex(service: Any) -> None:
+    answer = service.http.get("/v1/map").json()
+    assert answer["whole"]
+    assert sorted(answer["points"]["id"]) == sorted(f"r{i}" for i in range(40))
+    assert {len(column) for column in answer["points"].values()} == {40}
+    assert answer["model"]["vertices"] == 40
+
+
+def test_the_map_tells_what_is_new(start: Callable[..., Any]) -> None:
+    service = start()
+    ring = [[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)]
+    service.edges(*ring)
+    seen = service.http.get("/v1/map").json()
+    service.edges(["new", "r3"], ["new", "r4"])
+    service.http.put("/v1/labels", json={"labels": [["r20", "red"]]})
+    since = {"epoch": seen["epoch"], "tick": seen["tick"]}
+    told = service.http.get("/v1/map", params=since).json()
+    labels = dict(zip(told["points"]["id"], told["points"]["label"], strict=True))
+    assert not told["whole"]
+    assert {"new", "r20"} <= labels.keys()
+    assert labels["r20"] == "red"
+    assert len(labels) < 41
+    assert told["model"]["sequence"] == 2
+
+
+def test_there_is_one_map_however_many_ask_at_first(start: Callable[..., Any]) -> None:
+    service = start()
+    with ThreadPoolExecutor(8) as pool:
+        epochs = list(pool.map(lambda _: service.http.get("/v1/map").json()["epoch"], range(16)))
+    assert len(set(epochs)) == 1
+
+
+def test_a_page_that_outlives_a_service_gets_everything_from_the_next(start: Callable[..., Any]) -> None:
+    service = start()
+    service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
+    seen = service.http.get("/v1/map").json()
+    service.stop()
+    again = start().http.get("/v1/map", params={"epoch": seen["epoch"], "tick": seen["tick"]}).json()
+    assert again["whole"]
+    assert len(again["points"]["id"]) == 40
+
+
+@pytest.mark.parametrize("query", ["epoch=-1", "tick=x", "epoch=1&tick=1.5"])
+def test_a_wrong_question_about_the_map_is_refused(service: Any, query: str) -> None:
+    assert service.http.get(f"/v1/map?{query}").status_code == 422
+
+
+def test_who_is_around_a_vertex(service: Any) -> None:
+    around = service.http.get("/v1/map/around", params={"id": "r3", "k": 4}).json()
+    assert around["id"] == "r3"
+    assert around["degree"] == 6
+    assert len(around["neighbours"]) == len(around["nearest"]) == 4
+    assert {point["id"] for point in around["neighbours"]} <= {f"r{3 + step}" for step in (-5, -2, -1, 1, 2, 5)} | {
+        "r38"
+    }
+    assert [point["id"] for point in around["nearest"]] == [
+        name for name, _ in service.http.get("/v1/vertices/r3/nearest?k=4").json()["nearest"]
+    ]
+    for point in [around, *around["neighbours"], *around["nearest"]]:
+        assert isinstance(point["x"], float)
+        assert isinstance(point["y"], float)
+
+
+def test_integers_and_text_are_different_vertices(start: Callable[..., Any]) -> None:
+    service = start()
+    service.edges(*[[i, (i + step) % 40] for i in range(40) for step in (1, 2)])
+    service.edges(["1", 7], ["a/b ?", 8])
+
+    def found(id: str, kind: str) -> Any:
+        return service.http.get("/v1/map/around", params={"id": id, "kind": kind}).json()
+
+    assert found("1", "auto")["id"] == "1"
+    assert found("1", "integer")["id"] == 1
+    assert found("2", "auto")["id"] == 2
+    assert found("a/b ?", "auto")["degree"] == 1
+
+
+def test_a_vertex_that_is_not_placed_yet_has_no_place(start: Callable[..., Any]) -> None:
+    service = start()
+    service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
+    service.http.post("/v1/arrivals", json={"arrivals": [{"id": "alone"}]})
+    around = service.http.get("/v1/map/around?id=alone").json()
+    assert around["id"] == "alone"
+    assert around["degree"] == 0
+    assert around["neighbours"] == []
+    assert "x" not in around
+
+
+def test_an_unknown_vertex_is_no_error(service: Any) -> None:
+    answer = service.http.get("/v1/map/around?id=nobody")
+    assert answer.status_code == 200
+    assert answer.json() == {"id": None}
+
+
+@pytest.mark.parametrize("query", ["", "id=", "id=r1&k=0", "id=r1&k=1000", "id=r1&kind=what", "id=" + "x" * 2000])
+def test_a_wrong_question_about_a_vertex_is_refused(service: Any, query: str) -> None:
+    assert service.http.get(f"/v1/map/around?{query}").status_code == 422
+
+
+def test_the_pulse_counts_arrivals(start: Callable[..., Any]) -> None:
+    service = start()
+    service.http.get("/v1/map/pulse")
+    service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
+    pulse = service.http.get("/v1/map/pulse").json()
+    assert sum(second["arrivals"] for second in pulse["seconds"]) == 40
+    assert sum(second["events"] for second in pulse["seconds"]) == 120
+    assert any(second["p99"] for second in pulse["seconds"])
+
+
+def test_data_needs_a_token_and_the_page_does_not(start: Callable[..., Any]) -> None:
+    from ripplevec.service.security import Tokens
+
+    token = "r" * 20
+    service = start(tokens=Tokens.of(read=[token]), ready=True)
+    assert service.http.get("/").status_code == 200
+    assert service.http.get("/static/live.js").status_code == 200
+    for path in ("/v1/map", "/v1/map/pulse", "/v1/map/around?id=a"):
+        assert service.http.get(path).status_code == 401
+        assert service.http.get(path, headers={"Authorization": f"Bearer {token}"}).status_code == 200

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from ripplevec.service.coalesced_reads import Reading
+from ripplevec.util.locks import ReadWriteLock
+
+
+def test_a_read_is_done_at_once_where_nobody_writes() -> None:
+    lock = ReadWriteLock()
+
+    def read() -> int:
+        assert not _can_write(lock)
+        return 7
+
+    assert asyncio.run(Reading(lock)(read)) == 7
+    assert _can_write(lock)
+
+
+def test_those_that_waited_are_read_together_and_in_order() -> None:
+    lock, order, go_on = ReadWriteLock(), list[str](), threading.Event()
+
+    def read(name: str) -> str:
+        order.append(name)
+        if name == "fails":
+            raise KeyError(name)
+        return name
+
+    async def live() -> list[object]:
+        reading = Reading(lock)
+        written = _write_until(lock, go_on)
+        waiting = [asyncio.ensure_future(reading(lambda name=name: read(name))) for name in ("a", "gone", "fails", "b")]
+        await asyncio.sleep(0)
+        assert order == []
+        waiting[1].cancel()
+        go_on.set()
+        await asyncio.to_thread(written.join)
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    a, gone, fails, b = asyncio.run(live())
+    assert (a, b) == ("a", "b")
+    assert isinstance(gone, asyncio.CancelledError)
+    assert isinstance(fails, KeyError)
+    assert order == ["a", "fails", "b"]
+    assert _can_write(lock)
+
+
+def test_an_event_loop_that_has_ended_keeps_no_writer_out() -> None:
+    lock, go_on = ReadWriteLock(), threading.Event()
+
+    async def leave() -> None:
+        _write_until(lock, go_on)
+        waiting = asyncio.ensure_future(Reading(lock)(lambda: 1))
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+    asyncio.run(leave())
+    go_on.set()
+    assert _can_write(lock)
+
+
+def test_an_error_of_a_read_is_the_readers() -> None:
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(Reading(ReadWriteLock())(lambda: 1 // 0))
+
+
+def _write_until(lock: ReadWriteLock, go_on: threading.Event) -> threading.Thread:
+    """Have another thread write; return once it does."""
+    inside = threading.Event()
+
+    def write() -> None:
+        with lock.still():
+            lock.run_exclusively(lambda: (inside.set(), go_on.wait(10)))
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    assert inside.wait(10)
+    return writer
+
+
+def _can_write(lock: ReadWriteLock, seconds: float = 0.2) -> bool:
+    """Whether nobody reads, or will have read by then."""
+    written = threading.Event()
+
+    def write() -> None:
+        with lock.still():
+            lock.run_exclusively(written.set)
+
+    threading.Thread(target=write, daemon=True).start()
+    return written.wait(seconds)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripplevec.batch import Batch
+from ripplevec.durability.session import Session
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.service.error_responses import Refused
+from ripplevec.service.lifecycle import Runtime
+from ripplevec.service.settings import Limits, Settings
+
+
+def settings(tmp_path: Path, **options: Any) -> Settings:
+    return Settings(state=tmp_path / "state", **{"parameters": {"dim": 4, "threads": 1}} | options)
+
+
+def with_runtime(made: Settings, work: Callable[[Runtime], Any]) -> Any:
+    async def live() -> Any:
+        runtime = Runtime(made)
+        runtime.start()
+        while runtime.status == "recovering":
+            await asyncio.sleep(0.005)
+        try:
+            return await work(runtime)
+        finally:
+            await asyncio.to_thread(runtime.stop)
+
+    return asyncio.run(live())
+
+
+def test_what_was_written_is_in_a_snapshot_when_it_ends(tmp_path: Path) -> None:
+    async def work(runtime: Runtime) -> str:
+        for number in range(5):
+            await runtime.write(Batch.of([number], [number + 1]), None)
+        return runtime.model.digest()
+
+    digest = with_runtime(settings(tmp_path), work)
+    with Session(tmp_path / "state") as session:
+        assert (session.recovery.snapshot, session.recovery.replayed) == (5, 0)
+        assert session.model.digest() == digest
+
+
+def test_a_state_that_is_damaged_is_told_and_nothing_is_answered(tmp_path: Path) -> None:
+    Session(tmp_path / "state", dim=4).close()
+    (tmp_path / "state" / "journal.sqlite").write_bytes(b"nonsense" * 1000)
+    for rest in (tmp_path / "state").glob("journal.sqlite-*"):
+        rest.unlink()
+
+    async def work(runtime: Runtime) -> None:
+        assert runtime.status == "failed"
+        assert isinstance(runtime.failure, FormatError)
+        with pytest.raises(Refused):
+            await runtime.write(Batch.of(["a"], ["b"]), None)
+
+    with_runtime(settings(tmp_path), work)
+
+
+def test_other_parameters_than_those_of_the_state_are_refused(tmp_path: Path) -> None:
+    Session(tmp_path / "state", dim=8).close()
+
+    async def work(runtime: Runtime) -> None:
+        assert isinstance(runtime.failure, InvalidValueError)
+
+    with_runtime(settings(tmp_path), work)
+
+
+def test_a_writer_that_takes_too_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(runtime: Runtime) -> None:
+        release = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        apply_many = runtime.session.apply_many
+
+        def slow(entries: Any) -> Any:
+            asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
+            return apply_many(entries)
+
+        monkeypatch.setattr(runtime.session, "apply_many", slow)
+        with pytest.raises(Refused, match="same key") as refused:
+            await runtime.write(Batch.of(["a"], ["b"]), "k")
+        assert refused.value.status == 503
+        release.set()
+        monkeypatch.undo()
+        again = None
+        while again is None:  # on a busy machine the first one may still be on its way
+            with suppress(Refused):
+                again = await runtime.write(Batch.of(["a"], ["b"]), "k")
+        assert again.repeated
+        assert runtime.model.sequence == 1
+
+    with_runtime(settings(tmp_path, limits=Limits(write_seconds=0.3)), work)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripplevec.durability.session import Session
+from ripplevec.errors import InvalidValueError
+from ripplevec.service.source_follower import open_stream
+
+
+def until(condition: Any) -> None:
+    while not condition():
+        time.sleep(0.01)
+
+
+def sequence(service: Any) -> int:
+    return int(service.http.get("/v1/stats").json()["sequence"])
+
+
+def test_a_growing_file_is_followed_and_taken_up_where_it_was_left(start: Any, tmp_path: Path) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst\na,b\nb,c\n")
+    service = start(source=str(path))
+    until(lambda: service.http.get("/v1/stats").json()["edges"] == 2)
+    with path.open("a") as file:
+        file.write("c,d\n")
+    until(lambda: service.http.get("/v1/stats").json()["edges"] == 3)
+    assert service.edges(["d", "e"]).status_code == 200
+    told = service.http.get("/v1/changes?since=0").json()["batches"]
+    assert [batch["sequence"] for batch in told] == list(range(1, sequence(service) + 1))
+    digest = service.digest()
+    service.stop()
+    service = start(source=str(path))
+    time.sleep(0.3)  # what was read is not read again
+    assert service.digest() == digest
+    with path.open("a") as file:
+        file.write("x,y\n")
+    until(lambda: service.http.get("/v1/vertices/y").status_code == 200)
+
+
+def test_requests_and_a_source_at_once_are_told_in_order_and_none_is_lost(start: Any, tmp_path: Path) -> None:
+    path = tmp_path / "edges.jsonl"
+    path.write_text("".join(json.dumps([f"s{n}", f"s{n + 1}"]) + "\n" for n in range(5000)))
+    service = start(source=str(path))
+    for number in range(30):
+        assert service.edges([f"r{number}", f"r{number + 1}"]).status_code == 200
+    until(lambda: service.http.get("/v1/stats").json()["edges"] == 5030)
+    until(lambda: service.runtime.feed.newest == sequence(service))
+    told = service.http.get("/v1/changes?since=0&limit=1000").json()["batches"]
+    numbers = sorted({batch["sequence"] for batch in told})
+    assert numbers == list(range(1, sequence(service) + 1))
+    text = service.http.get("/metrics").text
+    assert "ripplevec_events_total 5030.0" in text
+
+
+def test_what_holds_no_events_is_put_aside_and_the_stream_goes_on(start: Any, tmp_path: Path) -> None:
+    path, letters = tmp_path / "edges.jsonl", tmp_path / "dead.jsonl"
+    path.write_text('["a", "b"]\nnonsense\n["b", "c"]\n')
+    service = start(source=str(path), dead_letters=str(letters))
+    until(lambda: service.http.get("/v1/stats").json()["edges"] == 2)
+    service.stop()
+    assert "nonsense" in letters.read_text()
+
+
+def test_an_address_that_is_none_ends_the_service(start: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="stream"):
+        open_stream("redis://localhost:6379/0")
+    service = start(source="http://localhost/x", ready=False)
+    service.thread.join(60)
+    assert isinstance(service.server.failure, InvalidValueError)
+    Session(tmp_path / "state").close()

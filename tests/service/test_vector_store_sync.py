@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import lancedb
+import numpy as np
+import pytest
+
+from ripplevec import Session
+from ripplevec.errors import InvalidValueError
+from ripplevec.io.sinks.lance import LanceSink
+from ripplevec.service import vector_store_sync
+from ripplevec.service.vector_store_sync import Mirror
+
+
+def held(place: Path) -> dict[Any, list[float]]:
+    database = lancedb.connect(place)
+    if "vertices" not in database.list_tables().tables:
+        return {}
+    rows = database.open_table("vertices").to_arrow().to_pylist()
+    return {int(row["id"]) if row["integer"] else row["id"]: row["vector"] for row in rows}
+
+
+def in_step(place: Path, model: Any) -> bool:
+    found = held(place)
+    if found.keys() != set(model.ids):
+        return False
+    return np.array_equal(np.array([found[name] for name in model.ids], np.float32), model.to_numpy())
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_service_keeps_a_store_in_step_across_restarts(start: Any, tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    service = start(sink=f"lancedb://{place}")
+    assert service.edges(["a", "b"], ["b", "c"], ["c", 1]).status_code == 200
+    until(lambda: in_step(place, service.runtime.model))
+    assert service.http.delete("/v1/vertices/b").status_code == 200
+    assert service.edges(["d", "c"]).status_code == 200
+    service.stop()
+    assert held(place).keys() == {"a", "c", 1, "d"}
+    service = start()  # without it
+    assert service.edges(["e", "a"], ["e", "d"]).status_code == 200
+    service.stop()
+    service = start(sink=f"lancedb://{place}")
+    until(lambda: in_step(place, service.runtime.model))
+    assert "e" in held(place)
+    assert "ripplevec_sink_batches 0.0" in service.http.get("/metrics").text
+
+
+def test_an_address_that_is_none_ends_the_service(start: Any) -> None:
+    service = start(sink="changes.jsonl", ready=False)
+    service.thread.join(60)
+    assert isinstance(service.server.failure, InvalidValueError)
+    assert "lancedb://DIRECTORY" in str(service.server.failure)
+
+
+def test_a_store_that_failed_is_filled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[str] = []
+    monkeypatch.setattr(vector_store_sync, "_PAUSE", 0.05)
+    monkeypatch.setattr(vector_store_sync, "say", lambda message, level, reason, **more: failures.append(reason))
+    place = tmp_path / "store"
+    with Session(tmp_path / "state", dim=4) as session:
+        session.apply([("a", "b"), ("b", "c")])
+        follower = Mirror(session, f"lancedb://{place}")
+        until(lambda: in_step(place, session.model))
+        (place / "vertices.lance").rename(tmp_path / "aside")
+        (place / "vertices.lance").write_text("no table")
+        session.apply([("d", "a"), ("d", "c")])
+        until(lambda: failures)
+        (place / "vertices.lance").unlink()
+        (tmp_path / "aside").rename(place / "vertices.lance")
+        until(lambda: in_step(place, session.model))
+        follower.close()
+
+
+def test_where_too_much_waits_the_store_is_filled_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_store_sync, "MOST_ROWS", 3)
+    filled = []
+    fill = LanceSink.fill
+    monkeypatch.setattr(LanceSink, "fill", lambda sink, model: filled.append(model.sequence) or fill(sink, model))
+    with Session(tmp_path / "state", dim=4) as session:
+        follower = Mirror(session, f"lancedb://{tmp_path / 'store'}")
+        for number in range(5):
+            session.apply([(number, number + 1), (number, "hub"), (number, "other")])
+        follower.close()
+        assert in_step(tmp_path / "store", session.model)
+        assert len(filled) >= 2

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ripplevec.errors import FormatError
+from ripplevec.temporal.window import AT_ONCE, SMALLEST, Window
+
+
+def noted(window: Window, pairs: np.ndarray, times: np.ndarray) -> Window:
+    window.note(np.zeros(len(pairs), np.int8), pairs + 1000, pairs, times.astype(np.float64))
+    return window
+
+
+def many(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    pairs = np.sort(rng.choice(count * count, count, replace=False))
+    pairs = np.stack([pairs // count, count + pairs % count], axis=1)
+    return pairs, rng.permutation(count)
+
+
+def test_it_grows_and_says_the_oldest_first() -> None:
+    count = 3 * AT_ONCE
+    pairs, times = many(count)
+    window = Window(10.0)
+    for part in np.array_split(np.arange(count), 7):
+        noted(window, pairs[part], times[part])
+    assert len(window) == count > SMALLEST
+    ends, numbers = window.expired(now=2 * AT_ONCE + 10.0)
+    order = np.argsort(times)[: 2 * AT_ONCE]
+    assert np.array_equal(numbers, pairs[order])
+    assert np.array_equal(ends, numbers + 1000)
+    assert len(window) == AT_ONCE
+
+
+def test_an_edge_may_be_exactly_as_old_as_it_may_be() -> None:
+    window = noted(Window(10.0), np.array([[0, 1]]), np.array([5.0]))
+    assert len(window.expired(15.0)[0]) == 0
+    assert len(window.expired(np.nextafter(15.0, 16.0))[0]) == 1
+
+
+def test_the_state_does_not_depend_on_how_it_came_about() -> None:
+    pairs, times = many(500)
+    one, other = noted(Window(10.0), pairs, times), Window(10.0)
+    noted(other, pairs[::-1], np.zeros(500))
+    noted(other, pairs, times)
+    for name, array in one.state().items():
+        assert np.array_equal(array, other.state()[name]), name
+    again = Window(10.0)
+    again.restore(one.state())
+    for left, right in zip(again.expired(260.0), one.expired(260.0), strict=True):
+        assert np.array_equal(left, right)
+    assert len(again) == len(one) == 250
+
+
+@pytest.mark.parametrize("count", [5_000, 21_000, 40_000])
+def test_an_edge_takes_as_much_memory_as_is_said(count: int) -> None:
+    pairs, times = many(count)
+    window = Window(1.0)
+    for part in np.array_split(np.arange(count), 100):
+        noted(window, pairs[part], times[part])
+    assert 90 < window.nbytes / count < 190
+
+
+def test_directed_edges_are_two() -> None:
+    pairs = np.array([[0, 1], [1, 0]])
+    assert len(noted(Window(1.0, directed=True), pairs, np.zeros(2))) == 2
+    assert len(noted(Window(1.0), pairs, np.zeros(2))) == 1
+
+
+def test_a_state_that_does_not_fit_is_refused() -> None:
+    state = noted(Window(1.0), np.array([[0, 1]]), np.zeros(1)).state()
+    with pytest.raises(FormatError, match="not as many times as edges"):
+        Window(1.0).restore(state | {"latest": np.zeros(2)})

@@ -1,0 +1,304 @@
+"""Saved directories: what goes in comes out, what is damaged is named, what is not ours stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+from numpy.typing import NDArray
+
+from ripplevec._version import __version__
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.util import checked_directory
+from ripplevec.util.checked_directory import FORMAT_VERSION, MANIFEST, read_arrays, read_meta, write_arrays
+
+OLD = {"rows": np.arange(6, dtype=np.float32).reshape(2, 3), "flags": np.array([True, False])}
+NEW = {"rows": np.ones((3, 3), np.float32)}
+META = {"seed": 7, "rate": 1e-05, "name": "café", "views": [{"share": 0.5}, None]}
+
+dtypes = st.one_of(
+    arrays_of.integer_dtypes(endianness="?"),
+    arrays_of.floating_dtypes(endianness="?", sizes=(16, 32, 64)),
+    arrays_of.boolean_dtypes(),
+    arrays_of.unicode_string_dtypes(max_len=4),
+    arrays_of.datetime64_dtypes(),
+)
+any_array = dtypes.flatmap(
+    lambda dtype: arrays_of.arrays(dtype, arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
+)
+names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def assert_holds(directory: Path, arrays: dict[str, NDArray[Any]], meta: Any = META) -> None:
+    read, read_meta = read_arrays(directory)
+    assert read_meta == meta
+    assert list(read) == list(arrays)
+    for name, array in arrays.items():
+        assert read[name].dtype == array.dtype
+        assert read[name].shape == array.shape
+        assert read[name].tobytes() == array.tobytes()
+
+
+def only_entry(directory: Path) -> bool:
+    return os.listdir(directory.parent) == [directory.name]
+
+
+@settings(deadline=None, max_examples=40)
+@given(arrays=st.dictionaries(names, any_array, max_size=3), meta=st.dictionaries(st.text(), json_values, max_size=3))
+def test_what_is_written_is_read(arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        write_arrays(Path(place) / "model", arrays, meta)
+        assert_holds(Path(place) / "model", arrays, meta)
+        assert only_entry(Path(place) / "model")
+
+
+def test_layouts_other_than_c_order_are_kept_by_value(tmp_path: Path) -> None:
+    matrix = np.arange(12.0).reshape(3, 4)
+    write_arrays(tmp_path / "model", {"turned": matrix.T, "some": matrix[:, ::2]}, {})
+    read, _ = read_arrays(tmp_path / "model")
+    assert np.array_equal(read["turned"], matrix.T)
+    assert np.array_equal(read["some"], matrix[:, ::2])
+
+
+def test_values_come_back_as_json_knows_them(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "model", {}, {"pair": (1, 2), "table": {10: "a", 9: "b"}})
+    assert_holds(tmp_path / "model", {}, {"pair": [1, 2], "table": {"10": "a", "9": "b"}})
+
+
+def test_the_manifest_says_what_is_there(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "model", OLD, META, kind="snapshot")
+    manifest = json.loads((tmp_path / "model" / MANIFEST).read_text())
+    assert {key: manifest[key] for key in ("format", "kind", "version", "ripplevec", "meta")} == {
+        "format": "ripplevec",
+        "kind": "snapshot",
+        "version": FORMAT_VERSION,
+        "ripplevec": __version__,
+        "meta": META,
+    }
+    rows = manifest["arrays"]["rows"]
+    size = (tmp_path / "model" / "rows.npy").stat().st_size
+    assert (rows["file"], rows["dtype"], rows["shape"], rows["bytes"]) == ("rows.npy", "<f4", [2, 3], size)
+    read_arrays(tmp_path / "model", kind="snapshot")
+    with pytest.raises(FormatError, match="expected a saved embedder, found a saved snapshot"):
+        read_arrays(tmp_path / "model")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sound") / "model"
+    write_arrays(directory, OLD, META)
+    return directory
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data())
+def test_a_change_of_any_byte_is_seen(sound: Path, data: st.DataObject) -> None:
+    path = sound / data.draw(st.sampled_from(sorted(os.listdir(sound))))
+    before = path.read_bytes()
+    place, flip = data.draw(st.integers(0, len(before) - 1)), data.draw(st.integers(1, 255))
+    try:
+        path.write_bytes(before[:place] + bytes([before[place] ^ flip]) + before[place + 1 :])
+        with pytest.raises(FormatError):
+            read_arrays(sound)
+    finally:
+        path.write_bytes(before)
+    assert_holds(sound, OLD)
+
+
+def put_a_file_there(directory: Path) -> None:
+    shutil.rmtree(directory)
+    directory.write_text("")
+
+
+def truncate(directory: Path) -> None:
+    with open(directory / "rows.npy", "r+b") as file:
+        file.truncate(100)
+
+
+def alter(directory: Path) -> None:
+    content = bytearray((directory / "rows.npy").read_bytes())
+    content[-1] ^= 1
+    (directory / "rows.npy").write_bytes(content)
+
+
+def edit_manifest(**changes: Any) -> Callable[[Path], None]:
+    """Change the line of `rows` in a way that keeps the manifest consistent with its own checksum."""
+
+    def edit(directory: Path) -> None:
+        manifest = json.loads((directory / MANIFEST).read_bytes())
+        del manifest["checksum"]
+        manifest["arrays"]["rows"] |= changes
+        (directory / MANIFEST).write_bytes(checked_directory._manifest_bytes(manifest))
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (shutil.rmtree, "expected a directory written by Ripplevec, found nothing there; check the path"),
+        (put_a_file_there, "expected a directory written by Ripplevec, found a file"),
+        (lambda d: (d / MANIFEST).unlink(), "expected a directory with a manifest.json, found none"),
+        (lambda d: (d / MANIFEST).write_text("{"), "expected JSON, .*damaged: restore"),
+        (lambda d: (d / MANIFEST).write_text("[1]"), "expected the manifest of a ripplevec directory"),
+        (lambda d: (d / MANIFEST).write_text('{"format": "ripplevec"}'), "expected the text its checksum was made of"),
+        (
+            lambda d: write_arrays(d, OLD, META, version=FORMAT_VERSION + 1),
+            rf"newer Ripplevec \(format {FORMAT_VERSION + 1}; this one reads up to {FORMAT_VERSION}\): upgrade",
+        ),
+        (lambda d: (d / "rows.npy").unlink(), "rows.npy: expected the array the manifest names, found no such file"),
+        (truncate, "rows.npy: expected 152 bytes, found 100; restore"),
+        (alter, "rows.npy: expected checksum [0-9a-f]{64}, found [0-9a-f]{64}; the file is damaged: restore"),
+        (edit_manifest(shape=[3, 2]), r"expected dtype <f4 and shape \(3, 2\), found dtype <f4 and shape \(2, 3\)"),
+        (edit_manifest(dtype="<f8"), r"expected dtype <f8 and shape \(2, 3\), found dtype <f4 and shape \(2, 3\)"),
+        (edit_manifest(file="../rows.npy"), "expected plain file names, found '../rows.npy'"),
+    ],
+)
+def test_every_fault_is_named(tmp_path: Path, damage: Callable[[Path], object], message: str) -> None:
+    write_arrays(tmp_path / "model", OLD, META)
+    damage(tmp_path / "model")
+    with pytest.raises(FormatError, match=message):
+        read_arrays(tmp_path / "model")
+
+
+def test_an_earlier_model_is_replaced_and_nothing_is_left_over(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "model", OLD, META)
+    write_arrays(tmp_path / "model", NEW, META)
+    assert_holds(tmp_path / "model", NEW)
+    assert not (tmp_path / "model" / "flags.npy").exists()
+    assert only_entry(tmp_path / "model")
+
+
+def test_empty_and_missing_places_are_filled(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for place in ("empty", "not/yet/there"):
+        write_arrays(tmp_path / place, OLD, META)
+        assert_holds(tmp_path / place, OLD)
+
+
+def test_a_link_leads_to_the_directory_that_is_replaced(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "real", OLD, META)
+    (tmp_path / "link").symlink_to("real")
+    write_arrays(tmp_path / "link", NEW, META)
+    assert (tmp_path / "link").is_symlink()
+    assert_holds(tmp_path / "real", NEW)
+
+
+@pytest.mark.parametrize("ours_before", [False, True])
+def test_a_directory_with_foreign_files_is_left_alone(tmp_path: Path, ours_before: bool) -> None:
+    directory = tmp_path / "thesis"
+    directory.mkdir()
+    if ours_before:
+        write_arrays(directory, OLD, META)
+    (directory / "chapter.txt").write_text("years of work")
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    with pytest.raises(FormatError, match=r"found 'chapter\.txt' in it; choose another place"):
+        write_arrays(directory, NEW, META)
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+    assert only_entry(directory)
+
+
+def test_a_file_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(FormatError, match="found a file; choose another place"):
+        write_arrays(tmp_path / "notes", NEW, META)
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+class CrashError(Exception):
+    """The machine stops here."""
+
+
+def crash(*_: object, **__: object) -> None:
+    raise CrashError
+
+
+def crash_from(step: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that works until its call number `step` and never again."""
+    calls = iter(range(step))
+
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs) if next(calls, None) is not None else crash()
+
+    return limited
+
+
+@pytest.mark.parametrize("cleaning", [True, False])
+@pytest.mark.parametrize(("function", "steps"), [("replace", 2), ("fsync", 4)])
+def test_a_crash_leaves_a_whole_model(tmp_path: Path, function: str, steps: int, cleaning: bool) -> None:
+    for step in range(steps):
+        directory = tmp_path / f"{step}" / "model"
+        write_arrays(directory, OLD, META)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, function, crash_from(step, getattr(os, function)))
+            if not cleaning:
+                patch.setattr(shutil, "rmtree", crash)
+            with pytest.raises(CrashError):
+                write_arrays(directory, NEW, META)
+            in_place = function == "fsync" and step == 3  # only the names around it were not flushed
+            assert_holds(directory, NEW if in_place else OLD)
+        write_arrays(directory, NEW, META)
+        assert_holds(directory, NEW)
+        assert only_entry(directory)
+
+
+def test_a_failed_rename_brings_the_old_model_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_arrays(tmp_path / "model", OLD, META)
+    real = os.replace
+
+    def refuse_new(source: Path, target: Path) -> None:
+        if source.name.endswith("ripplevec-new"):
+            raise PermissionError(13, "in use", str(target))
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse_new)
+    with pytest.raises(PermissionError):
+        write_arrays(tmp_path / "model", NEW, META)
+    assert only_entry(tmp_path / "model")
+    assert_holds(tmp_path / "model", OLD)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../a", ".hidden", "a b", "a\n", "ä", "x" * 101])
+def test_unsafe_names_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidValueError, match="array name: expected"):
+        write_arrays(tmp_path / "model", {name: np.zeros(1)}, {})
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("array", [np.array([None]), np.zeros(1, [("a", "O")])])
+def test_objects_are_refused(tmp_path: Path, array: NDArray[Any]) -> None:
+    with pytest.raises(InvalidValueError, match="array 'bad': expected"):
+        write_arrays(tmp_path / "model", {"bad": array}, {})
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, np.float32(1)])
+def test_values_json_cannot_hold_are_refused(tmp_path: Path, value: object) -> None:
+    with pytest.raises(InvalidValueError, match="meta: expected values that JSON can hold"):
+        write_arrays(tmp_path / "model", {}, {"bad": value})
+    assert not os.listdir(tmp_path)
+
+
+def test_values_can_be_read_without_the_arrays(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "saved", {"a": np.arange(9)}, {"name": "x"}, kind="thing")
+    (tmp_path / "saved" / "a.npy").unlink()
+    found = read_meta(tmp_path / "saved", kind="thing")
+    assert found["name"] == "x"
+    assert found["bytes"] > 72
+    with pytest.raises(FormatError, match="expected a saved other"):
+        read_meta(tmp_path / "saved", kind="other")

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ripplevec.util import growable_array
+from ripplevec.util.growable_array import LARGE, Growing, more
+
+
+@given(sizes=st.lists(st.integers(0, 3000), max_size=8), large=st.sampled_from([1, 1000, LARGE]))
+def test_what_was_written_stays_and_what_is_new_is_empty(sizes: list[int], large: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(growable_array, "LARGE", large)
+        rows, length = Growing(np.float32, (3,)), 0
+        for size in sizes:
+            array = rows.grow(size)
+            assert array is rows.array
+            assert len(array) == max(size, length)
+            assert not array[length:].any()
+            array[length:] = np.arange(length, len(array))[:, None] + 1
+            length = len(array)
+        assert np.array_equal(rows.array[:, 1], np.arange(1, length + 1))
+
+
+def test_a_large_array_grows_in_place() -> None:
+    rows = Growing(np.float32, (128,))
+    before = rows.grow(LARGE // 512)
+    after = rows.grow(50 * LARGE // 512)
+    assert np.shares_memory(before, after)
+    before[0] = 7
+    assert after[0, 0] == 7
+    assert after.flags.c_contiguous
+    assert after.flags.writeable
+
+
+def test_new_rows_hold_the_fill_value() -> None:
+    kind = np.dtype([("number", np.int64), ("flag", np.int8)])
+    fill = np.array((5, -1), kind)
+    rows = Growing(kind, fill=fill)
+    rows.grow(2)["number"] = 9
+    assert rows.grow(200_000)["flag"].max() == -1
+    assert rows.array["number"][:3].tolist() == [9, 9, 5]
+
+
+def test_where_the_system_refuses_address_space_it_is_an_ordinary_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    rows = Growing(np.float32, (2,))
+    rows.grow(LARGE)[5] = 3
+    assert rows.grow(2 * LARGE)[5, 1] == 3
+
+
+def test_one_that_outgrows_its_space_moves_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growable_array, "RESERVED", 4 * LARGE)
+    rows = Growing(np.uint8)
+    rows.grow(2 * LARGE)[-1] = 1
+    assert rows.grow(40 * LARGE)[2 * LARGE - 1] == 1
+    assert rows.array.sum() == 1
+
+
+def test_in_a_directory_it_is_a_file_that_leaves_nothing_behind(tmp_path: Path) -> None:
+    rows = Growing(np.float16, (4,), directory=tmp_path)
+    rows.grow(3)[:] = 2
+    assert rows.grow(100_000)[:3].sum() == 24
+    assert not rows.array[3:].any()
+    rows.array[99_999] = 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_few_rows_are_doubled_and_many_grow_by_a_sixteenth_or_by_what_is_needed() -> None:
+    assert more(0, 1) == 16
+    assert more(800, 801) == 1_616
+    assert more(800, 5_000) == 5_000
+    assert more(1_000_000, 1_000_001) == 1_062_516

@@ -1,0 +1,366 @@
+"""A writer is alone, readers share, and nobody is kept out for ever."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from interrupts import raising_at
+
+from ripplevec.util import locks
+from ripplevec.util.locks import ReadWriteLock
+
+SOON = 0.05  # long enough for a thread that is free to go to have gone
+LATE = 10.0  # nobody waits this long unless the lock is broken
+
+
+def write(lock: ReadWriteLock, work: Callable[[], Any] = lambda: None) -> Any:
+    with lock.still():
+        return lock.run_exclusively(work)
+
+
+def is_free(lock: ReadWriteLock) -> bool:
+    """Whether another thread can read and write."""
+    done = threading.Event()
+
+    def use() -> None:
+        with lock.reading():
+            pass
+        write(lock, done.set)
+
+    threading.Thread(target=use, daemon=True).start()
+    return done.wait(LATE)
+
+
+@contextmanager
+def running(*works: Callable[[], None]) -> Iterator[list[threading.Thread]]:
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    yield threads
+    for thread in threads:
+        thread.join(LATE)
+        assert not thread.is_alive()
+
+
+def test_a_writer_never_meets_anybody() -> None:
+    lock, faults = ReadWriteLock(), []
+    inside = {"readers": 0, "writers": 0}
+    pair = [0, 0]
+
+    def read() -> None:
+        for _ in range(200):
+            with lock.reading():
+                inside["readers"] += 1
+                if inside["writers"] or pair[0] != pair[1]:
+                    faults.append("a reader met a writer")
+                inside["readers"] -= 1
+
+    def change() -> None:
+        inside["writers"] += 1
+        if inside["writers"] > 1:
+            faults.append("two writers met")
+        pair[0] += 1
+        threading.Event().wait(0.0001)  # let the others try
+        pair[1] += 1
+        inside["writers"] -= 1
+
+    def write_often() -> None:
+        for _ in range(100):
+            write(lock, change)
+
+    with running(write_often, write_often, read, read, read):
+        pass
+    assert not faults
+    assert pair == [200, 200]
+
+
+def test_readers_share() -> None:
+    lock, together = ReadWriteLock(), threading.Barrier(3)
+
+    def read() -> None:
+        with lock.reading():
+            together.wait(LATE)
+
+    with running(read, read, read):
+        pass
+    assert not together.broken
+
+
+def test_a_writer_waits_for_readers_and_goes_before_those_that_come_after_it() -> None:
+    lock, order = ReadWriteLock(), []
+    leave, entered, waiting = threading.Event(), threading.Event(), threading.Event()
+
+    def early() -> None:
+        with lock.reading():
+            entered.set()
+            leave.wait(LATE)
+            order.append("early reader")
+
+    def write_once() -> None:
+        entered.wait(LATE)
+        waiting.set()
+        write(lock, lambda: order.append("writer"))
+
+    def late() -> None:
+        waiting.wait(LATE)
+        threading.Event().wait(SOON)
+        with lock.reading():
+            order.append("late reader")
+
+    with running(early, write_once, late):
+        waiting.wait(LATE)
+        threading.Event().wait(3 * SOON)
+        assert order == []
+        leave.set()
+    assert order == ["early reader", "writer", "late reader"]
+
+
+def test_an_error_inside_sets_the_lock_free() -> None:
+    lock = ReadWriteLock()
+    with pytest.raises(ZeroDivisionError), lock.reading():
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        write(lock, lambda: 1 // 0)
+    assert is_free(lock)
+
+
+def test_one_reader_beside_one_writer_never_wait_for_each_other_for_ever() -> None:
+    lock, stop, reads = ReadWriteLock(), threading.Event(), []
+
+    def read() -> None:
+        while not stop.is_set():
+            with lock.reading():
+                reads.append(1)
+
+    with running(read):
+        for _ in range(2_000):
+            write(lock)
+        stop.set()
+    assert reads
+
+
+def test_a_reader_waits_for_one_write_at_the_most() -> None:
+    """Beside a writer that never pauses, every write that ends lets the waiting reader in before the next."""
+    lock, stop, writes = ReadWriteLock(), threading.Event(), [0]
+
+    def change() -> None:
+        writes[0] += 1
+
+    def write_on() -> None:
+        while not stop.is_set():
+            write(lock, change)
+
+    waited = []
+    with running(write_on):
+        for _ in range(50):
+            before = writes[0]
+            with lock.reading():
+                waited.append(writes[0] - before)
+        stop.set()
+    assert sorted(waited)[len(waited) // 2] <= 2
+
+
+def test_trying_to_read_never_waits() -> None:
+    lock, inside, leave = ReadWriteLock(), threading.Event(), threading.Event()
+    assert lock.try_reading()
+    assert lock.try_reading()
+    with running(lambda: write(lock, lambda: (inside.set(), leave.wait(LATE)))):
+        deadline = time.monotonic() + LATE
+        while not lock._gate.locked() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert not lock.try_reading()  # a writer waits
+        lock.end_reading()
+        lock.end_reading()
+        inside.wait(LATE)
+        assert not lock.try_reading()  # a writer is inside
+        leave.set()
+    assert lock.try_reading()
+    lock.end_reading()
+    assert is_free(lock)
+
+
+def test_reading_within_reading_does_not_wait_for_a_writer_that_waits() -> None:
+    lock, order = ReadWriteLock(), list[str]()
+    with lock.reading():
+        writer = threading.Thread(target=write, args=(lock, lambda: order.append("writer")), daemon=True)
+        writer.start()
+        writer.join(SOON)
+        with lock.reading():
+            order.append("inner")
+        assert order == ["inner"]
+    writer.join(LATE)
+    assert order == ["inner", "writer"]
+
+
+def test_still_keeps_writers_out_and_lets_readers_in() -> None:
+    lock, wrote = ReadWriteLock(), threading.Event()
+    with running(lambda: write(lock, wrote.set) if lock.still() else None) as (writer,), lock.still():
+        writer.join(SOON)
+        with lock.reading():
+            pass
+    assert wrote.wait(LATE)
+
+
+def test_threads_that_have_ended_are_forgotten() -> None:
+    lock = ReadWriteLock()
+
+    def read() -> None:
+        with lock.reading():
+            pass
+
+    for _ in range(20):
+        with running(read):
+            pass
+    assert len(lock._readers) < 10
+
+
+# ------------------------------------------------------------------ interrupts
+
+
+def read_at_once(lock: ReadWriteLock) -> None:
+    with lock.reading():
+        pass
+
+
+def read_after_a_writer(lock: ReadWriteLock) -> None:
+    inside, leave = threading.Event(), threading.Event()
+    writer = threading.Thread(target=write, args=(lock, lambda: (inside.set(), leave.wait(LATE))), daemon=True)
+    writer.start()
+    inside.wait(LATE)
+    threading.Timer(0.002, leave.set).start()
+    try:
+        read_at_once(lock)
+    finally:
+        leave.set()
+        writer.join(LATE)
+
+
+def write_after_a_reader(lock: ReadWriteLock) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with lock.reading():
+            inside.set()
+            leave.wait(LATE)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    inside.wait(LATE)
+    threading.Timer(0.002, leave.set).start()
+    try:
+        write(lock)
+    finally:
+        leave.set()
+        reader.join(LATE)
+
+
+@pytest.mark.parametrize("use", [read_at_once, write, read_after_a_writer, write_after_a_reader])
+def test_lock_interrupted_at_any_line_is_left_free(use: Callable[[ReadWriteLock], None]) -> None:
+    for number in range(200):
+        lock = ReadWriteLock()
+        interrupt = raising_at(number, KeyboardInterrupt(), lambda name: name == locks.__file__)
+        with suppress(KeyboardInterrupt), interrupt as injection:
+            use(lock)
+        assert is_free(lock), f"line {number}"
+        if not injection.raised:
+            return
+    pytest.fail("more lines than expected")
+
+
+class Interrupt(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("use", [read_at_once, write])
+def test_lock_interrupted_wherever_python_may_be_is_left_free(use: Callable[[ReadWriteLock], None]) -> None:
+    """Exceptions that come from outside arrive where a signal would raise KeyboardInterrupt."""
+    lock, stop, caught = ReadWriteLock(), threading.Event(), [0]
+
+    def go_on() -> None:
+        while not stop.is_set():
+            try:
+                while not stop.is_set():
+                    use(lock)
+            except Interrupt:
+                caught[0] += 1
+
+    def go_on_for_ever() -> None:
+        while not stop.is_set():  # an interrupt may come where `go_on` itself cannot catch it
+            try:
+                go_on()
+            except Interrupt:
+                caught[0] += 1
+
+    user = threading.Thread(target=go_on_for_ever, daemon=True)
+    user.start()
+    until, interval = time.monotonic() + 1.0, sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    while time.monotonic() < until:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(user.ident or 0), ctypes.py_object(Interrupt))
+        time.sleep(0.0001)
+    sys.setswitchinterval(interval)
+    stop.set()
+    user.join(LATE)
+    assert not user.is_alive()
+    assert caught[0] > 10
+    assert is_free(lock)
+
+
+SIGNALS = """
+import signal, threading, time
+from ripplevec.util.locks import ReadWriteLock
+
+armed = False
+
+def interrupt(*_):
+    global armed
+    if armed:
+        armed = False
+        raise KeyboardInterrupt
+
+def use(lock):
+    for _ in range(50):
+        with lock.reading():
+            pass
+        with lock.still():
+            lock.run_exclusively(lambda: None)
+
+def beside(lock, stop):
+    while not stop.is_set():
+        use(lock)
+
+lock, stop, caught = ReadWriteLock(), threading.Event(), 0
+threading.Thread(target=beside, args=(lock, stop), daemon=True).start()
+signal.signal(signal.SIGALRM, interrupt)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+until = time.monotonic() + 1.5
+while time.monotonic() < until:
+    try:
+        armed = True
+        use(lock)
+        armed = False
+    except KeyboardInterrupt:
+        caught += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+stop.set()
+done = threading.Event()
+threading.Thread(target=lambda: (use(lock), done.set()), daemon=True).start()
+assert done.wait(10), "the lock is held"
+print(caught)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+def test_lock_interrupted_by_signals_is_left_free() -> None:
+    done = subprocess.run([sys.executable, "-c", SIGNALS], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from ripplevec.util.numba_intrinsics import LARGEST, number, prefetch, set_number
+
+floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40)
+
+
+@njit
+def read(cells: Any, out: Any) -> None:
+    for j in range(out.size):
+        out[j] = number(cells[j])
+
+
+@njit
+def write(values: Any, cells: Any) -> None:
+    for j in range(values.size):
+        set_number(cells, j, values[j])
+
+
+@njit
+def ask(array: Any, rows: Any) -> None:
+    for row in rows:
+        prefetch(array, row, 0)
+        prefetch(array, row, 1)
+
+
+def halves(values: list[float]) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.clip(np.array(values, np.float32), -LARGEST, LARGEST).astype(np.float16)
+
+
+@given(values=floats)
+def test_half_precision_is_that_of_numpy(values: list[float]) -> None:
+    exact = np.array(values, np.float32)
+    cells, out = np.zeros(len(values), np.uint16), np.zeros(len(values), np.float32)
+    write(exact, cells)
+    assert np.array_equal(cells.view(np.float16), halves(values))
+    read(cells, out)
+    assert np.array_equal(out, halves(values).astype(np.float32))
+
+
+@given(values=floats)
+def test_outside_kernels_they_say_the_same(values: list[float]) -> None:
+    cells = np.zeros(len(values), np.uint16)
+    for place, value in enumerate(values):
+        set_number(cells, place, np.float32(value))
+    assert np.array_equal(cells.view(np.float16), halves(values))
+    assert [number(cell) for cell in cells] == halves(values).astype(np.float32).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_other_numbers_are_what_they_are(kind: type) -> None:
+    values = np.random.default_rng(0).standard_normal(9).astype(kind)
+    cells, out = np.zeros(9, kind), np.zeros(9, kind)
+    write(values, cells)
+    read(cells, out)
+    assert np.array_equal(out, values)
+    assert number(values[0]) == values[0]
+
+
+def test_to_ask_for_memory_changes_nothing_wherever_it_is() -> None:
+    table = np.zeros(100, [("a", np.int64), ("b", np.int32)])
+    for array in (np.ones((100, 7), np.float32), np.ones(100, np.uint16), table["b"]):
+        before = array.copy()
+        ask(array, np.array([0, 5, 99, 10**6, -(10**6)]))
+        assert np.array_equal(array, before)
