@@ -23,7 +23,7 @@ AT_ONCE = 200_000  # vertices added together
 
 
 class Grown(NamedTuple):
-    """A graph, and rows as a stream leaves them: in 16 bits, newcomers at the mean of their neighbours."""
+    """A graph, and rows as a stream leaves them: in 16 bits, newcomers at the mean of their neighbors."""
 
     adjacency: Adjacency
     space: Space

@@ -51,8 +51,8 @@ class Model:
     serial: float  # s: of the driver
     serial_per_shard: float  # t
     work: float  # w: of one thread
-    exchange: float  # x: of one thread, were all neighbours elsewhere
-    sent: float  # bytes from shard to shard, were all neighbours elsewhere
+    exchange: float  # x: of one thread, were all neighbors elsewhere
+    sent: float  # bytes from shard to shard, were all neighbors elsewhere
     needed: float  # of these, vectors that had to be read, in float32
     through_driver: float  # bytes
     through_driver_per_shard: float
@@ -116,7 +116,7 @@ OF_THE_DRIVER = CALLS, DRIVER, DRIVER_NETWORK
 
 
 def elsewhere(shards: int) -> float:
-    """The share of neighbours that are on another shard."""
+    """The share of neighbors that are on another shard."""
     return 1 - 1 / shards
 
 

@@ -64,8 +64,8 @@ class Peer(Protocol):
         """A row per vertex."""
 
 
-class NeighbourMean:
-    """PecanPy's node2vec of the start; a newcomer has the mean of its neighbours and nobody else moves."""
+class NeighborMean:
+    """PecanPy's node2vec of the start; a newcomer has the mean of its neighbors and nobody else moves."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.rows = task, np.zeros((task.sizes[-1], task.columns), np.float32)
@@ -101,11 +101,11 @@ class Retrained:
 
 
 class WarmStart:
-    """Skip-gram that goes on, on walks from newcomers and their neighbours, as dynnode2vec does."""
+    """Skip-gram that goes on, on walks from newcomers and their neighbors, as dynnode2vec does."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.draw = task, random.Random(task.seed)
-        self.neighbours: list[list[int]] = [[] for _ in range(task.sizes[-1])]
+        self.neighbors: list[list[int]] = [[] for _ in range(task.sizes[-1])]
         self.names = [str(vertex) for vertex in range(task.sizes[-1])]
 
     def start(self) -> None:
@@ -125,14 +125,14 @@ class WarmStart:
     def link(self, edges: Any) -> None:
         """Note new edges."""
         for older, newer in edges.tolist():
-            self.neighbours[older].append(newer)
-            self.neighbours[newer].append(older)
+            self.neighbors[older].append(newer)
+            self.neighbors[newer].append(older)
 
     def walk(self, vertex: int) -> list[str]:
         """A walk that sets out from a vertex."""
         words = [self.names[vertex]]
         for _ in range(self.task.length):
-            around = self.neighbours[vertex]
+            around = self.neighbors[vertex]
             vertex = around[int(self.draw.random() * len(around))]
             words.append(self.names[vertex])
         return words
@@ -204,7 +204,7 @@ class Projected:
 
 
 PEERS: dict[str, type[Peer]] = {
-    "PecanPy, neighbour mean": NeighbourMean,
+    "PecanPy, neighbor mean": NeighborMean,
     "gensim, warm start": WarmStart,  # goes on with the model of the one before
     "PecanPy, retrained": Retrained,
     "pycleora, update": Cleora,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ripplevec.lab.experiments.plots.common import make_log
 from ripplevec.lab.experiments.plots.figure import style, svg
-from ripplevec.lab.experiments.plots.style import COLOURS
+from ripplevec.lab.experiments.plots.style import COLORS
 
 KILLED = "#d55e00"
 ON_TIME = 1.0  # seconds that a stream may be late and still be called on time
@@ -167,8 +167,8 @@ def draw(course: Course, kills: list[Kill], path: Path) -> None:
             axes = figure.add_subplot(len(panels), 1, place)
             for kill in kills:
                 axes.axvspan(kill.seconds / 60, (kill.seconds + kill.away) / 60, color=KILLED, alpha=0.35, linewidth=0)
-            for colour, (name, values) in zip(COLOURS, lines.items(), strict=False):
-                axes.plot(course.time / 60, course.broken(values), color=colour, linewidth=1.3, label=name)
+            for color, (name, values) in zip(COLORS, lines.items(), strict=False):
+                axes.plot(course.time / 60, course.broken(values), color=color, linewidth=1.3, label=name)
             axes.set(ylabel=unit, xlim=(0, course.time[-1] / 60))
             if unit == "ms":
                 make_log(axes, "y")

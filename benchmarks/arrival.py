@@ -71,16 +71,16 @@ def run_bare(vectors: NDArray[np.float32], reads: Rows, ends: Rows, out: NDArray
 
 
 def recorded_reads(world: World, rows: Rows, seed: int, sequence: int) -> tuple[Rows, Rows]:
-    """The rows that arrivals read, per arrival: own neighbours twice, and the neighbours of whom they influence."""
+    """The rows that arrivals read, per arrival: own neighbors twice, and the neighbors of whom they influence."""
     links, seen = world.links, np.zeros_like(world.arrival)
     reads: list[Rows] = []
     ends = [0]
     for i, row in enumerate(rows):
-        own = links.neighbour[links.begin[row] : links.begin[row] + links.count[row]].astype(np.int64)
+        own = links.neighbor[links.begin[row] : links.begin[row] + links.count[row]].astype(np.int64)
         reached = np.empty(own.size, np.int64)
         key = np.uint64(key_of(seed, sequence + i, 1))
         count = spread(links, world.arrival, rows[i : i + 1], seen, 1, key, UNLIMITED, reached)
-        others = [links.neighbour[links.begin[u] : links.begin[u] + links.count[u]] for u in np.unique(reached[:count])]
+        others = [links.neighbor[links.begin[u] : links.begin[u] + links.count[u]] for u in np.unique(reached[:count])]
         reads.append(np.concatenate([own, own, *others]).astype(np.int64))
         ends.append(ends[-1] + reads[-1].size)
     return np.concatenate(reads), np.array(ends)
@@ -119,8 +119,8 @@ def python_call(model: Embedder, vertices: int, text: bool = False) -> float:
     calls = [(name(10**9 + i), [name(end) for end in row]) for i, row in enumerate(ends)]
     model.add_vertex(*calls[0])
     began = time.perf_counter()
-    for vertex, neighbours in calls[1:]:
-        model.add_vertex(vertex, neighbours)
+    for vertex, neighbors in calls[1:]:
+        model.add_vertex(vertex, neighbors)
     return (time.perf_counter() - began) / (len(calls) - 1)
 
 

@@ -72,7 +72,7 @@ KARATE_CLUB = Peer(
     ("karateclub==1.3.3",),
     """
 import networkx
-from karateclub.node_embedding.neighbourhood.netmf import NetMF
+from karateclub.node_embedding.neighborhood.netmf import NetMF
 model = NetMF(dimensions=90, iteration=10, order=10, negative_samples=1, seed=seed)
 model.fit(networkx.from_numpy_array(matrix))
 vectors = model.get_embedding()

@@ -248,7 +248,7 @@ def use(model: Embedder) -> None:
     model.diagnostics()
     for vertex in ids[:3]:
         model.nearest(vertex, 5)
-        model.neighbours(vertex)
+        model.neighbors(vertex)
     engine = model.engine
     from ripplevec import Batch
     from ripplevec.batch import Op

@@ -105,8 +105,8 @@ def ours(stream: Stream, setting: Setting, seed: int, whole: bool) -> Iterator[t
         if whole:
             _ = model.partial_fit(edges).vectors
         else:
-            for vertex, neighbours in enumerate(around, known):
-                model.add_vertex(vertex, neighbours)
+            for vertex, neighbors in enumerate(around, known):
+                model.add_vertex(vertex, neighbors)
         yield time.perf_counter() - began, vectors_of(model, vertices)
 
 

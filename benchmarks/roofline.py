@@ -86,7 +86,7 @@ def gather_average(vectors: Any, reads: Any, begin: int, end: int) -> None:
 
 
 def admitted(engine: Engine, new: Rows) -> Reads:
-    """What newcomers were placed by: their neighbours that came before them."""
+    """What newcomers were placed by: their neighbors that came before them."""
     arrival, around = engine.graph.arrival, refreshed(engine, new)
     owner = np.repeat(np.arange(new.size), around.counts)
     kept = arrival[around.rows] < arrival[new][owner]
@@ -94,9 +94,9 @@ def admitted(engine: Engine, new: Rows) -> Reads:
 
 
 def refreshed(engine: Engine, rows: Rows) -> Reads:
-    """What a refresh reads: all neighbours."""
+    """What a refresh reads: all neighbors."""
     adjacency = engine.graph.adjacency
-    read = adjacency.links.neighbour[adjacency.slots(rows)].astype(np.int64)
+    read = adjacency.links.neighbor[adjacency.slots(rows)].astype(np.int64)
     return Reads(read, adjacency.links.count[rows].astype(np.int64), rows)
 
 

@@ -114,7 +114,7 @@ def single_arrivals(service: Served, known: int) -> tuple[float, float]:
     ends = np.random.default_rng(1).integers(0, known, (ARRIVALS + 50, DEGREE)).tolist()
     taken = []
     for number, row in enumerate(ends):
-        body = {"arrivals": [{"id": f"single{number}", "neighbours": [f"v{end}" for end in row]}]}
+        body = {"arrivals": [{"id": f"single{number}", "neighbors": [f"v{end}" for end in row]}]}
         began = time.perf_counter()
         post(connection, "/v1/arrivals", body)
         taken.append(time.perf_counter() - began)

@@ -5,7 +5,7 @@ to every vertex of the other in batches of 1,000, whether readers of vectors are
 
     python benchmarks/worst.py [--leaves 1043576] [--json FILE]
 
-By default there are so many leaves that the hub's list of neighbours is full, and moves, half-way through the arrivals.
+By default there are so many leaves that the hub's list of neighbors is full, and moves, half-way through the arrivals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ READ_EVERY = 0.001  # seconds
 
 
 def star(leaves: int) -> dict[str, float]:
-    """Arrivals on the centre of a star, each with one more edge to a leaf: milliseconds each."""
+    """Arrivals on the center of a star, each with one more edge to a leaf: milliseconds each."""
     model = Embedder(dim=DIM, anchor_growth=0, start_size=2 * DIM)
     spokes = np.stack([np.zeros(leaves, np.int64), np.arange(1, leaves + 1)], axis=1)
     model.fit(spokes[: leaves // 100])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripplevec.lab.experiments.plots.figure import FAINT, INK, style, svg
-from ripplevec.lab.experiments.plots.style import COLOURS
+from ripplevec.lab.experiments.plots.style import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ PLACES = {  # of the vertices in the drawing of the graph
     "a": (1.1, -0.1), "b": (1.75, -0.75), "c": (0.75, -0.95), "d": (-0.75, -0.95), "e": (-1.75, -0.75),
     "f": (-1.1, -0.1), "g": (-0.5, 0.75), "h": (0.0, 1.45), "i": (0.5, 0.75), "j": (0.75, -1.9),
 }  # fmt: skip
-CIRCLE = dict(zip("abcdefghij", [*[COLOURS[0]] * 3, *[COLOURS[1]] * 3, *[COLOURS[2]] * 3, COLOURS[5]], strict=True))
+CIRCLE = dict(zip("abcdefghij", [*[COLORS[0]] * 3, *[COLORS[1]] * 3, *[COLORS[2]] * 3, COLORS[5]], strict=True))
 WIDTH, HEIGHT = 6.0, 3.0
 STYLE = {"axes.grid": False, "font.size": 11, "axes.titlesize": 11}
 

@@ -39,13 +39,13 @@ def steps() -> dict[str, Any]:
     record: dict[str, Any] = {"edges": [*CIRCLES, *BRIDGES], "newcomer": NEWCOMER, "its_edges": ITS_EDGES}
     record |= {"start": _placed(model), "preview": _rounded(model.preview(ITS_EDGES))}
     record["changed"] = model.partial_fit(arrival).ids
-    strength = {u: sum(weight for _, weight in model.neighbours(u)) for u in ITS_EDGES}
+    strength = {u: sum(weight for _, weight in model.neighbors(u)) for u in ITS_EDGES}
     record |= {"after": _placed(model), "chances": {u: round(1 / strength[u], DIGITS) for u in ITS_EDGES}}
     return record | {"seeds": SEEDS, "influenced": _influenced(arrival), "anchor": _anchor(model), "batch": _batch()}
 
 
 def _influenced(arrival: Batch) -> dict[str, int]:
-    """How often each neighbour is influenced, over many seeds."""
+    """How often each neighbor is influenced, over many seeds."""
     times = Counter(vertex for seed in range(SEEDS) for vertex in begun(seed).partial_fit(arrival).ids)
     return {vertex: times[vertex] for vertex in ITS_EDGES}
 

@@ -47,7 +47,7 @@ def index_order(dataset: Dataset) -> dict[str, float]:
 def influence(dataset: Dataset) -> dict[str, float]:
     """How many an arrival influences at depth 1, and how many vertices end with the zero vector."""
     sizes = np.array(_sizes_of_sets(dataset))
-    model = _model("neighbours")
+    model = _model("neighbors")
     final = stream(model, dataset, START, SEED).final_vectors
     return {
         "sets_drawn": len(sizes),
@@ -59,14 +59,14 @@ def influence(dataset: Dataset) -> dict[str, float]:
 
 
 def never_late(dataset: Dataset) -> dict[str, float]:
-    """Scores in % when a vertex that came without a neighbour is not placed later either, and so takes from nobody."""
+    """Scores in % when a vertex that came without a neighbor is not placed later either, and so takes from nobody."""
     drawn = PaperRule._influenced
 
     def only_newcomers(rule: PaperRule, field: Field, row: int) -> Rows | None:
         return drawn(rule, field, row) if row == field.graph.rows - 1 else None
 
     with patch.object(PaperRule, "_influenced", only_newcomers):
-        found = [stream(_model("neighbours", seed), dataset, START, seed) for seed in SEEDS]
+        found = [stream(_model("neighbors", seed), dataset, START, seed) for seed in SEEDS]
     return {
         "arrival_micro": 100 * fmean(arrival(result).micro for result in found),
         "current_micro": 100 * fmean(current(result).micro for result in found),
@@ -79,7 +79,7 @@ def _sizes_of_sets(dataset: Dataset) -> list[int]:
 
     def noted(rule: PaperRule, field: Field, row: int) -> Rows | None:
         found = drawn(rule, field, row)
-        if found is not None:  # an arrival without a neighbour draws nothing
+        if found is not None:  # an arrival without a neighbor draws nothing
             sizes.append(len(found))
         return found
 

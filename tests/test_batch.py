@@ -161,13 +161,13 @@ def test_columns_of_one_kind_are_packed() -> None:
 
 
 def test_subclasses_count_as_what_they_hold() -> None:
-    class Colour(str, Enum):  # noqa: UP042 - a StrEnum would show its text
+    class Color(str, Enum):  # noqa: UP042 - a StrEnum would show its text
         RED = "red"
 
     class Level(IntEnum):
         LOW = 1
 
-    assert as_list(id_column([Colour.RED, Level.LOW])) == ["red", 1]
+    assert as_list(id_column([Color.RED, Level.LOW])) == ["red", 1]
 
 
 @given(st.lists(st.one_of(st.integers(), st.text(st.characters(exclude_categories=["Cs"])))))
@@ -349,9 +349,9 @@ def test_an_arrival() -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("a", "bob"), "neighbours"),
-        (("a", 7), "neighbours"),
-        (("a", [None]), "neighbours"),
+        (("a", "bob"), "neighbors"),
+        (("a", 7), "neighbors"),
+        (("a", [None]), "neighbors"),
         (("a", ["b"], [1.0, 2.0]), "weight"),
         (("a", ["b"], [-1.0]), "weight"),
         (("a", [], [1.0]), "weight"),

@@ -90,18 +90,18 @@ def test_numpy_names_are_the_same_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "neighbours", [["x", "y"], ("x", "y"), {"x": 1, "y": 2}, pa.array(["x", "y"]), np.array(["x", "y"])]
+    "neighbors", [["x", "y"], ("x", "y"), {"x": 1, "y": 2}, pa.array(["x", "y"]), np.array(["x", "y"])]
 )
 @pytest.mark.parametrize("rule", ["ripple", "paper"])
-def test_neighbours_may_come_in_many_forms(neighbours: Any, rule: str) -> None:
+def test_neighbors_may_come_in_many_forms(neighbors: Any, rule: str) -> None:
     model = Embedder(dim=2, rule=rule).fit(SMALL)
-    model.add_vertex("new", neighbours)
+    model.add_vertex("new", neighbors)
     assert model.ids[-3:] == ["new", "x", "y"]
     model.add_vertex("newer", (name for name in ["x", "y", "z"]))
     assert (model.ids[-1], model.diagnostics()["edges"]) == ("z", 10)
 
 
-def test_a_text_is_not_a_list_of_neighbours() -> None:
+def test_a_text_is_not_a_list_of_neighbors() -> None:
     model = Embedder(dim=2).fit(SMALL)
     before = model.digest()
     for call in (model.add_vertex, lambda name, others: model.preview(others)):
@@ -264,19 +264,19 @@ def test_the_nearest_are_those_of_the_highest_cosine(normalize: bool, rule: str)
     assert len(model.nearest((3 * model[0]).tolist(), k=np.int64(4))) == 4
 
 
-def test_degree_age_and_neighbours() -> None:
+def test_degree_age_and_neighbors() -> None:
     model = Embedder(dim=2, threads=1).fit([("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 3.0)])
     model.partial_fit([("d", "b", 4.0), (7, "b", 5.0)])
     assert model.degree(["b", 7, "a"]).tolist() == [4, 1, 2]
     assert model.age(["a", 7]).tolist() == [4, 0]
-    assert model.neighbours("b") == [(7, 5.0), ("d", 4.0), ("c", 2.0), ("a", 1.0)]
-    assert model.neighbours("b", 2) == [(7, 5.0), ("d", 4.0)]
-    assert model.neighbours("b", 0) == []
+    assert model.neighbors("b") == [(7, 5.0), ("d", 4.0), ("c", 2.0), ("a", 1.0)]
+    assert model.neighbors("b", 2) == [(7, 5.0), ("d", 4.0)]
+    assert model.neighbors("b", 0) == []
     model.remove_vertex("d")
     assert model.degree(["b", "a"]).tolist() == [3, 2]
-    assert [name for name, _ in model.neighbours("b")] == [7, "c", "a"]
+    assert [name for name, _ in model.neighbors("b")] == [7, "c", "a"]
     assert model.age(["a"]).tolist() == [4]  # arrivals since, gone or not
-    for read in (model.degree, model.age, lambda ids: model.neighbours(ids[0])):
+    for read in (model.degree, model.age, lambda ids: model.neighbors(ids[0])):
         with pytest.raises(UnknownVertexError, match="nobody"):
             read(["nobody"])
 
@@ -460,7 +460,7 @@ def test_set_params_begins_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"dim": 0}, {"seed": 1, "rule": "none"}, {"seed": 1, "colour": "red"}, {"reuse_influence": True}]
+    "bad", [{"dim": 0}, {"seed": 1, "rule": "none"}, {"seed": 1, "color": "red"}, {"reuse_influence": True}]
 )
 def test_a_bad_parameter_leaves_the_model_as_it_was(bad: dict[str, Any]) -> None:
     model = Embedder(dim=3).fit(SMALL)

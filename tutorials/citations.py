@@ -162,9 +162,9 @@ print(f"recomputed, classifier of the start:  {mixed_up:.1%}")
 # come in between.
 
 # %% drawing
-centre = at_the_start.mean(axis=0)
-sides = np.linalg.svd(at_the_start - centre, full_matrices=False)[2][:2]
-colours = np.array(
+center = at_the_start.mean(axis=0)
+sides = np.linalg.svd(at_the_start - center, full_matrices=False)[2][:2]
+colors = np.array(
     [
         "#4269d0",
         "#efb118",
@@ -182,16 +182,16 @@ for panel, papers, vectors in (
     (after, order, model.vectors(order)),
 ):
     panel.scatter(
-        *((vectors - centre) @ sides.T).T,
+        *((vectors - center) @ sides.T).T,
         s=4,
-        c=colours[topics[papers]],
+        c=colors[topics[papers]],
         linewidths=0,
     )
     panel.set_title(f"{len(papers):,} papers")
     panel.set_xticks([])
     panel.set_yticks([])
     panel.spines[:].set_visible(False)
-figure.suptitle("The map stays where it is (colour: topic)")
+figure.suptitle("The map stays where it is (color: topic)")
 
 # %% [markdown]
 # ## What to take with you

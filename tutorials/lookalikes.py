@@ -6,7 +6,7 @@
 # You run a social network. Some people sell followers: each seller keeps a
 # **ring** of fake accounts, and all of a ring follow the seller's customers.
 # Moderators find fakes in time, but in time is late. Can a new account be
-# recognised at the door, by whom it follows first?
+# recognized at the door, by whom it follows first?
 #
 # A fake differs from its siblings in name and picture, and it follows only
 # some of the customers, with a few strangers for cover. But it stands where
@@ -112,7 +112,7 @@ print(f"  honest accounts {nearby_before[~fake].mean():.2f}")
 
 # %% drawing
 plt.figure()
-for who, colour, name in (
+for who, color, name in (
     (fake, "#ff725c", "fakes"),
     (~fake, "#4269d0", "honest accounts"),
 ):
@@ -123,7 +123,7 @@ for who, colour, name in (
         np.arange(NEAREST + 1) + (0.2 if who is fake else -0.2),
         shares,
         0.4,
-        color=colour,
+        color=color,
         label=name,
     )
 plt.axvline(ALERT_FROM - 0.5, color="#8a91a0", linestyle="--")

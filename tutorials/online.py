@@ -33,7 +33,7 @@ contacts = [[] for _ in range(graph.vertices)]
 for earlier, later in graph.edges.tolist():
     contacts[later].append(earlier)
 arrivals = [
-    {"vertex": vertex, "neighbours": others} for vertex, others in enumerate(contacts)
+    {"vertex": vertex, "neighbors": others} for vertex, others in enumerate(contacts)
 ]
 print(
     f"{graph.vertices:,} arrivals, {len(graph.edges):,} edges; a quarter of the edges go to anywhere"
@@ -51,7 +51,7 @@ print(
 
 def degrees_of(arrival, degree):
     """The number of contacts of an arrival, and of its contacts."""
-    theirs = [degree[other] for other in arrival["neighbours"]]
+    theirs = [degree[other] for other in arrival["neighbors"]]
     return {
         "own": len(theirs),
         "mean": sum(theirs) / max(len(theirs), 1),
@@ -76,14 +76,14 @@ def two_learners():
 # order is *progressive validation*: every answer is given before its label is
 # seen, so the accuracy of the stream is an honest one.
 #
-# For comparison we also let the **labelled contacts vote**. That needs no
+# For comparison we also let the **labeled contacts vote**. That needs no
 # learning at all. Where no contact has a label yet, the most frequent one of
 # all is said.
 
 # %%
 
 
-def play(share_labelled):
+def play(share_labeled):
     """Run the stream; which answers were right, by way."""
     rng = np.random.default_rng(1)
     embedder, learners = StreamEmbedder(dim=16, seed=0), two_learners()
@@ -92,7 +92,7 @@ def play(share_labelled):
     for arrival in arrivals:
         vertex, truth = arrival["vertex"], int(graph.labels[arrival["vertex"]])
         embedder.learn_one(arrival)
-        degree.update([vertex] * len(arrival["neighbours"]) + arrival["neighbours"])
+        degree.update([vertex] * len(arrival["neighbors"]) + arrival["neighbors"])
 
         features = {
             "vectors": embedder.transform_one(arrival),
@@ -101,12 +101,12 @@ def play(share_labelled):
         for way, learner in learners.items():
             right[way].append(learner.predict_one(features[way]) == truth)
         votes = (
-            Counter(labels[other] for other in arrival["neighbours"] if other in labels)
+            Counter(labels[other] for other in arrival["neighbors"] if other in labels)
             or seen
         )
         right["vote"].append([label for label, _ in votes.most_common(1)] == [truth])
 
-        if rng.random() < share_labelled:
+        if rng.random() < share_labeled:
             waiting.append((vertex, features, truth))
         while waiting and waiting[0][0] <= vertex - DELAY:
             known, was, label = waiting.popleft()
@@ -117,7 +117,7 @@ def play(share_labelled):
     return {way: np.array(answers) for way, answers in right.items()}
 
 
-right = play(share_labelled=0.1)
+right = play(share_labeled=0.1)
 accuracy = {way: answers.mean() for way, answers in right.items()}
 late = {way: answers[-1000:].mean() for way, answers in right.items()}
 print("progressive accuracy      whole stream   last 1,000")
@@ -128,9 +128,9 @@ for way in right:
 looks = {"vectors": "#4269d0", "vote": "#efb118", "degrees": "#8a91a0"}
 pieces = np.array_split(np.arange(graph.vertices), 40)
 plt.figure()
-for way, colour in looks.items():
+for way, color in looks.items():
     along = [100 * right[way][piece].mean() for piece in pieces]
-    plt.plot([piece.mean() for piece in pieces], along, color=colour, label=way)
+    plt.plot([piece.mean() for piece in pieces], along, color=color, label=way)
 plt.axhline(100 / GROUPS, color="#8a91a0", linestyle=":", linewidth=1)
 plt.title("From nothing: accuracy along the stream, one label in ten")
 plt.xlabel("arrivals")
@@ -150,7 +150,7 @@ plt.legend(loc="center right", bbox_to_anchor=(1, 0.68))
 # ## Do you need it?
 #
 # If nearly everybody's label is known, let the contacts vote and be done. With
-# few labels it helps that a vector is made from the whole graph, labelled or
+# few labels it helps that a vector is made from the whole graph, labeled or
 # not.
 
 # %% drawing
@@ -209,5 +209,5 @@ print(
     f"Beginning with nothing, and with one label in ten, the group of an\n"
     f"arrival is right in {accuracy['vectors']:.0%} of the cases, {late['vectors']:.0%} of the last\n"
     f"thousand. With degrees for vectors it is {accuracy['degrees']:.0%}, with a vote of\n"
-    f"labelled contacts {accuracy['vote']:.0%}."
+    f"labeled contacts {accuracy['vote']:.0%}."
 )

@@ -186,10 +186,10 @@ looks = {
     "item-to-item": "#3ca951",
 }
 plt.figure()
-for way, colour in looks.items():
+for way, color in looks.items():
     hit = best[:, ways.index(way)] <= 10
     along = [100 * hit[piece].mean() for piece in pieces]
-    plt.plot([piece.mean() for piece in pieces], along, "o-", color=colour, label=way)
+    plt.plot([piece.mean() for piece in pieces], along, "o-", color=color, label=way)
 plt.title("Suggestions that follow the stream keep up, old vectors do not")
 plt.xlabel("purchases since the start")
 plt.ylabel("hit rate@10 in %")

@@ -100,9 +100,9 @@ class Batch:
         return _from_rows(edges, op)
 
     @classmethod
-    def arrival(cls, vertex: Id, neighbours: Sequence[Id], weights: Any = None, time: float | None = None) -> Batch:
+    def arrival(cls, vertex: Id, neighbors: Sequence[Id], weights: Any = None, time: float | None = None) -> Batch:
         """One vertex with its edges (perhaps none)."""
-        column = id_column(neighbours, "neighbours")
+        column = id_column(neighbors, "neighbors")
         shares = None if weights is None else weight_column(weights, len(column))
         rows = max(len(column), 1)
         times = None if time is None else time_column([time] * rows, rows)
@@ -118,13 +118,13 @@ class Batch:
 
 
 def arrival_columns(
-    vertex: Id, neighbours: Sequence[Id], weights: Any
+    vertex: Id, neighbors: Sequence[Id], weights: Any
 ) -> tuple[Sequence[Id], IdColumn, NDArray[np.float64] | None]:
-    """The neighbours of a newcomer as a sequence, the ids of all of them as a column, itself first, and the weights."""
-    if not isinstance(neighbours, list | tuple):
-        neighbours = as_list(id_column(neighbours, "neighbours"))
-    column = id_column([vertex, *neighbours], "vertex and neighbours")
-    return neighbours, column, None if weights is None else weight_column(weights, len(neighbours))
+    """The neighbors of a newcomer as a sequence, the ids of all of them as a column, itself first, and the weights."""
+    if not isinstance(neighbors, list | tuple):
+        neighbors = as_list(id_column(neighbors, "neighbors"))
+    column = id_column([vertex, *neighbors], "vertex and neighbors")
+    return neighbors, column, None if weights is None else weight_column(weights, len(neighbors))
 
 
 def id_column(values: Any, name: str = "ids") -> IdColumn:

@@ -57,7 +57,7 @@ class Embedder:
         normalize: str | bool = "auto",
         start_size: str | int = "auto",
         change_threshold: float = 0.01,
-        on_empty: str = "neighbours",
+        on_empty: str = "neighbors",
         normalization: str = "symmetric",
         reuse_influence: bool = False,
         threads: int | None = None,
@@ -110,17 +110,17 @@ class Embedder:
         return self._apply(batch)
 
     def add_vertex(
-        self, vertex: Id, neighbours: Sequence[Id] = (), weights: Any = None, time: float | None = None
+        self, vertex: Id, neighbors: Sequence[Id] = (), weights: Any = None, time: float | None = None
     ) -> NDArray[np.float32]:
         """Let a vertex arrive with its edges; its vector. A known vertex gets these edges in addition.
 
         Without a `time` it happens at the latest time that an event had.
         """
-        neighbours, column, shares = arrival_columns(vertex, neighbours, weights)
+        neighbors, column, shares = arrival_columns(vertex, neighbors, weights)
         with self._lock.still():
             row = self._arrive(column, shares) if time is None else -1
             if row < 0:
-                self._write(Batch.arrival(vertex, neighbours, shares, time))
+                self._write(Batch.arrival(vertex, neighbors, shares, time))
                 row = self._row(vertex)
             vector = self._engine.serve_one(row)
             self._engine.mention_loops()
@@ -196,9 +196,9 @@ class Embedder:
         with self._lock.reading():
             return self._engine.serve(self._engine.rows_of(column))
 
-    def preview(self, neighbours: Sequence[Id], weights: Any = None) -> NDArray[np.float32]:
-        """The vector a newcomer with these known neighbours would be placed at, before it moves any of them."""
-        column = id_column(neighbours, "neighbours")
+    def preview(self, neighbors: Sequence[Id], weights: Any = None) -> NDArray[np.float32]:
+        """The vector a newcomer with these known neighbors would be placed at, before it moves any of them."""
+        column = id_column(neighbors, "neighbors")
         shares = ones(len(column)) if weights is None else weight_column(weights, len(column)).astype(np.float32)
         with self._lock.reading():
             return self._engine.preview(self._engine.rows_of(column), shares)
@@ -236,12 +236,12 @@ class Embedder:
             engine = self._engine
             return engine.next_arrival - 1 - engine.arrival_of(engine.rows_of(column))
 
-    def neighbours(self, vertex: Id, most: int | None = None) -> list[tuple[Id, float]]:
+    def neighbors(self, vertex: Id, most: int | None = None) -> list[tuple[Id, float]]:
         """Who a vertex is connected to, with the weights of the edges, the latest first: all of them, or `most`."""
         column = id_column([vertex])
         with self._lock.reading():
             engine = self._engine
-            rows, weights = engine.neighbours(int(engine.rows_of(column)[0]), most)
+            rows, weights = engine.neighbors(int(engine.rows_of(column)[0]), most)
             return list(zip(engine.names(rows), weights.tolist(), strict=True))
 
     def to_numpy(self) -> NDArray[np.float32]:

@@ -62,7 +62,7 @@ class MissingExtraError(RipplevecError, ImportError):
 
 
 class SelfLoopWarning(UserWarning):
-    """Self-loops came in and were left out; a vertex is not its own neighbour here."""
+    """Self-loops came in and were left out; a vertex is not its own neighbor here."""
 
 
 def one_of(name: str, value: object, choices: Collection[str]) -> None:

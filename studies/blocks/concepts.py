@@ -26,7 +26,7 @@ def arrival() -> str:
 
 
 def influence() -> str:
-    """How often neighbours are influenced, beside their chance."""
+    """How often neighbors are influenced, beside their chance."""
     record = content("concepts.json")
     if record is None:
         return NOTHING

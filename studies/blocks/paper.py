@@ -97,7 +97,7 @@ def readings() -> str:
     usual = next(iter(rows))
     if (facts := content("streams.json")) is not None:
         late = {name: facts["datasets"][name]["never_late"] for name in found.study.datasets}
-        rows["no neighbour yet: not placed later"] = lambda name: " / ".join(points(late[name][one]) for one in both)
+        rows["no neighbor yet: not placed later"] = lambda name: " / ".join(points(late[name][one]) for one in both)
     rows["final graph embedded anew, as in the first row"] = found.means(["exact_micro"], usual, points)
     return by_dataset(rows, found.study.datasets)
 

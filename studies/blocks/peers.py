@@ -9,7 +9,7 @@ from typing import Any
 from blocks.records import NOTHING, RESULTS, content, plain, points, table
 
 RECORD, PICTURE, OURS = "peers.json", "figures/peers.svg", "ripplevec"
-BEGINS_WITH = {"gensim, warm start": "PecanPy, neighbour mean"}  # trained once for both, timed with the latter
+BEGINS_WITH = {"gensim, warm start": "PecanPy, neighbor mean"}  # trained once for both, timed with the latter
 AT_ONCE = 1e-4  # seconds: there was nothing to do
 
 

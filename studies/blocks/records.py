@@ -26,7 +26,7 @@ OURS, PAPER = "ripplevec", "rule paper"
 OF_THE_PAPER = ("DeepWalk", "node2vec", "struc2vec", "NetMF")
 RETRAINED = (*OF_THE_PAPER, "LINE", "GraphWave")
 TUNED = tuple(f"{name}, tuned" for name in RETRAINED)
-STREAMING = ("neighbour mean", "Nyström", "incremental SVD", "warm node2vec")
+STREAMING = ("neighbor mean", "Nyström", "incremental SVD", "warm node2vec")
 SHARES = range(10, 100, 10)
 FROM_30 = SHARES[2:]
 

@@ -121,7 +121,7 @@ def _assumed(found: model.Model, threads: float) -> str:
         f"{_time(found.pair)} for a pair of shards; {found.calls:.0f} calls in a large batch, "
         f"{found.calls_over_one:.1f} × those of a single arrival; for an arrival {1e6 * found.serial:.1f} µs of the "
         f"driver and {1e6 * found.serial_per_shard:.2f} µs for every shard, {1e6 * found.work:.1f} µs of work, "
-        f"{1e6 * found.exchange:.1f} µs of exchanging rows were all neighbours elsewhere, and {found.sent:,.0f} bytes, "
+        f"{1e6 * found.exchange:.1f} µs of exchanging rows were all neighbors elsewhere, and {found.sent:,.0f} bytes, "
         f"with float32 rows; a shard alone on two cores is taken to gain what one machine does, {threads:.2f} ×. "
         f"Assumed, not measured: one shard per machine; of its threads the speed of one (four times that would make 64 "
         f"machines {more / one:.2f} × as fast); "

@@ -18,7 +18,7 @@ def anchors(benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) ->
     return made
 
 
-def test_a_grown_graph_has_ten_edges_a_vertex_and_newcomers_from_their_neighbours(anchors: Any) -> None:
+def test_a_grown_graph_has_ten_edges_a_vertex_and_newcomers_from_their_neighbors(anchors: Any) -> None:
     grown = anchors.grow(VERTICES, 1)
     links, rows = grown.adjacency.links, grown.rows.astype(np.float64)
     assert 0.9 * 10 * VERTICES < grown.adjacency.edges <= 10 * (VERTICES - 1)
@@ -27,8 +27,8 @@ def test_a_grown_graph_has_ten_edges_a_vertex_and_newcomers_from_their_neighbour
     placed[:few] = rows[:few]
     for row in range(few, VERTICES):
         slots = slice(links.begin[row], links.begin[row] + links.count[row])
-        assert 5 < np.count_nonzero(links.neighbour[slots] < row) <= 10  # an edge may come twice
-        placed[row] = links.weight[slots] @ placed[links.neighbour[slots]] / links.strength[row]
+        assert 5 < np.count_nonzero(links.neighbor[slots] < row) <= 10  # an edge may come twice
+        placed[row] = links.weight[slots] @ placed[links.neighbor[slots]] / links.strength[row]
     np.testing.assert_allclose(rows, placed, atol=2e-3 * np.abs(placed).max())
 
 

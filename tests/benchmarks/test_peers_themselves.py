@@ -36,15 +36,15 @@ def test_edges_come_with_their_later_end(task: Any) -> None:
     assert task.between(4, 7).tolist() == [[1, 4], [3, 4], [4, 5]]
 
 
-def test_a_newcomer_has_the_mean_of_its_neighbours_those_of_its_own_step_too(peers: Any, task: Any) -> None:
-    peer = peers.NeighbourMean(task)
+def test_a_newcomer_has_the_mean_of_its_neighbors_those_of_its_own_step_too(peers: Any, task: Any) -> None:
+    peer = peers.NeighborMean(task)
     peer.rows[:3] = [[1, 0], [0, 1], [3, 3]]
     peer.update(3, 4)
     peer.update(4, 7)
     assert peer.vectors(7)[3:].tolist() == [[3, 3], [1.5, 2], [1.5, 2], [0, 0]]
 
 
-def test_walks_follow_edges_from_newcomers_and_their_neighbours(
+def test_walks_follow_edges_from_newcomers_and_their_neighbors(
     peers: Any, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpora = []

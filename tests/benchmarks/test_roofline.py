@@ -36,7 +36,7 @@ def streamed(roofline: Any) -> tuple[Engine, np.ndarray, Outcome]:
 def around(engine: Engine, row: int) -> list[int]:
     links = engine.graph.adjacency.links
     begin = int(links.begin[row])
-    return links.neighbour[begin : begin + int(links.count[row])].tolist()
+    return links.neighbor[begin : begin + int(links.count[row])].tolist()
 
 
 def by_row(reads: Any) -> dict[int, list[int]]:
@@ -63,7 +63,7 @@ def test_to_have_memory_beforehand_changes_no_vector(roofline: Any) -> None:
     assert model.digest() == digest
 
 
-def test_a_refresh_reads_all_neighbours(roofline: Any, streamed: Any) -> None:
+def test_a_refresh_reads_all_neighbors(roofline: Any, streamed: Any) -> None:
     engine = streamed[0]
     rows = np.arange(0, VERTICES, 7)
     assert by_row(roofline.refreshed(engine, rows)) == {row: around(engine, row) for row in rows.tolist()}

@@ -19,9 +19,9 @@ def test_a_vertex_that_does_not_move_keeps_its_place(moments):
 
 
 def test_communities_stand_apart(moments):
-    centres = np.array([moments[1][label == LABELS].mean(axis=0) for label in range(4)])
-    spread = max(np.linalg.norm(moments[1] - centres[LABELS], axis=1))
-    gaps = np.linalg.norm(centres[:, None] - centres[None], axis=2)[np.triu_indices(4, 1)]
+    centers = np.array([moments[1][label == LABELS].mean(axis=0) for label in range(4)])
+    spread = max(np.linalg.norm(moments[1] - centers[LABELS], axis=1))
+    gaps = np.linalg.norm(centers[:, None] - centers[None], axis=2)[np.triu_indices(4, 1)]
     assert gaps.min() > 4 * spread
     assert np.abs(moments[1]).max() == 1
 

@@ -128,7 +128,7 @@ def test_skipped_rows_are_told(tmp_path, edges):
     ("arguments", "message"),
     [
         (["--dim", "0"], "dim: expected"),
-        (["--set", "colour=red"], "colour"),
+        (["--set", "color=red"], "color"),
         (["--rule", "magic"], "rule: expected one of"),
         (["--ids", "float"], "ids: expected one of"),
         (["--changes", "log.txt"], "changes: expected a file name that ends in"),

@@ -25,16 +25,16 @@ def test_times_go_along() -> None:
     edges = Batch.of(["a", "b"], ["b", "c"], time=[7.5, float("nan")])
     assert protocol.add_edges(edges, None).body["edges"] == [("a", "b", 1.0, 7.5), ("b", "c", 1.0, None)]
     assert protocol.add_vertex("v", ["a"], None, None, 3).body["arrivals"] == [
-        {"id": "v", "neighbours": ["a"], "time": 3.0}
+        {"id": "v", "neighbors": ["a"], "time": 3.0}
     ]
-    assert protocol.add_vertex("v", [], None, None).body["arrivals"] == [{"id": "v", "neighbours": []}]
+    assert protocol.add_vertex("v", [], None, None).body["arrivals"] == [{"id": "v", "neighbors": []}]
 
 
 def test_ids_are_what_the_library_takes() -> None:
-    assert protocol.add_vertex("v", np.array([1, 2]), None, None).body["arrivals"][0]["neighbours"] == [1, 2]
+    assert protocol.add_vertex("v", np.array([1, 2]), None, None).body["arrivals"][0]["neighbors"] == [1, 2]
     assert json.loads(protocol.vectors(np.array([3])).arguments()["content"]) == {"ids": [3]}
     for call in (lambda: protocol.add_vertex("v", "ann", None, None), lambda: protocol.preview("ann", None)):
-        with pytest.raises(InvalidValueError, match="neighbours: expected a list or column of ids, got 'ann'"):
+        with pytest.raises(InvalidValueError, match="neighbors: expected a list or column of ids, got 'ann'"):
             call()
     for call in (lambda: protocol.vectors("ann"), lambda: protocol.remove_vertices("ann", None)):
         with pytest.raises(InvalidValueError, match="ids: expected a list or column of ids, got 'ann'"):

@@ -63,7 +63,7 @@ class Pair:
 
     def slots(self) -> list[NDArray[np.int32]]:
         """What the slots of every shard hold."""
-        return [shard.graph.adjacency.links.neighbour.copy() for shard in self.shards]
+        return [shard.graph.adjacency.links.neighbor.copy() for shard in self.shards]
 
 
 def random_pair(seed: int, shards: int, vertices: int = 40, edges: int = 90, **parameters: Any) -> Pair:

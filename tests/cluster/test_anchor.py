@@ -201,7 +201,7 @@ def test_a_start_after_removals_has_the_bits_of_one_machine(cluster_of: Any) -> 
 def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one, cluster = both(cluster_of, 3, DATA.edges)
     shards = cluster.crew.shards
-    before, digest = [shard.graph.adjacency.links.neighbour.copy() for shard in shards], cluster.digest()
+    before, digest = [shard.graph.adjacency.links.neighbor.copy() for shard in shards], cluster.digest()
 
     def fail(self: Any, *columns: Any, **constants: Any) -> None:
         if self.number == 2:
@@ -212,7 +212,7 @@ def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monke
         with pytest.raises(MemoryError, match="no room for rows"):
             cluster.anchor()
     for shard, then in zip(shards, before, strict=True):
-        assert np.array_equal(shard.graph.adjacency.links.neighbour, then)
+        assert np.array_equal(shard.graph.adjacency.links.neighbor, then)
     assert cluster.digest() == digest
     one.anchor()
     cluster.anchor()

@@ -89,8 +89,8 @@ def test_restore_of_tampered_shards_is_refused(directed: bool) -> None:
     other.restore(state)
     assert other.digest() == engine.digest()
     changes: dict[str, tuple[int, Any]] = {
-        "shard1_graph_edges_neighbour": (2, 10**6),  # a row that is not there
-        "shard2_graph_edges_neighbour": (1, -(10**6)),  # one of another shard that is not there
+        "shard1_graph_edges_neighbor": (2, 10**6),  # a row that is not there
+        "shard2_graph_edges_neighbor": (1, -(10**6)),  # one of another shard that is not there
         "shard0_graph_edges_weight": (0, 7.5),
         "shard0_graph_arrival": (0, state["shard1_graph_arrival"][0]),
         "shard1_vectors": (0, np.nan),
@@ -102,8 +102,8 @@ def test_restore_of_tampered_shards_is_refused(directed: bool) -> None:
         tampered[name][at] = value
         with pytest.raises(FormatError, match="damaged"):
             on_shards(3, directed=directed).restore(tampered)
-    edge = state["shard0_graph_edges_neighbour"].copy()
+    edge = state["shard0_graph_edges_neighbor"].copy()
     first, second = (np.flatnonzero(edge < 0)[[0, -1]]).tolist()
     edge[[first, second]] = edge[[second, first]]  # ends that are there, of edges that the other shards do not know
     with pytest.raises(FormatError, match="damaged"):
-        on_shards(3, directed=directed).restore({**state, "shard0_graph_edges_neighbour": edge})
+        on_shards(3, directed=directed).restore({**state, "shard0_graph_edges_neighbor": edge})

@@ -45,10 +45,10 @@ def test_vectors_are_copied_to_be_worked_on(pair_of: Any, storage: str) -> None:
         assert np.array_equal(pair.read(copy), kept[:, 1:3])
 
 
-def test_only_neighbouring_columns_with_all_rows_can_be_had(pair_of: Any) -> None:
+def test_only_neighboring_columns_with_all_rows_can_be_had(pair_of: Any) -> None:
     with pair_of(0, 2).ground() as ground:
         for key in ((slice(0, 3), slice(None)), (slice(None), slice(None, None, 2))):
-            with pytest.raises(IndexError, match="neighbouring columns"):
+            with pytest.raises(IndexError, match="neighboring columns"):
                 ground.vectors[key]
 
 
@@ -86,4 +86,4 @@ def test_whatever_fails_slots_are_as_they_were(pair_of: Any, monkeypatch: pytest
         ground.operator(1.0).step(pair.put(ground, BLOCK))
     for shard, then in zip(pair.shards, before, strict=True):
         assert shard.sheets is None
-        assert np.array_equal(shard.graph.adjacency.links.neighbour, then)
+        assert np.array_equal(shard.graph.adjacency.links.neighbor, then)

@@ -39,7 +39,7 @@ def test_every_step_agrees_with_one_machine(
     with pair.ground() as ground:
         many, left, right = ground.operator(tau), pair.put(ground, block), pair.put(ground, other)
         assert (many.size, many.degree) == (one.size, pytest.approx(one.degree))
-        close(many.centre(left), one.centre(block))
+        close(many.center(left), one.center(block))
         close(many.gram(left, right), one.gram(block, other))
         close(many.gram(left, left), one.gram(block, block))
         close(many.lengths(left), one.lengths(block))

@@ -55,8 +55,8 @@ def test_what_is_known_of_vertices(models: tuple[Embedder, Embedder]) -> None:
     assert np.array_equal(one.degree(one.ids), other.degree(one.ids))
     assert np.array_equal(one.age(one.ids), other.age(one.ids))
     for name in one.ids:
-        assert one.neighbours(name) == other.neighbours(name)
-        assert one.neighbours(name, 2) == other.neighbours(name, 2)
+        assert one.neighbors(name) == other.neighbors(name)
+        assert one.neighbors(name, 2) == other.neighbors(name, 2)
         assert one.engine.standing(one.engine.find(name)) == other.engine.standing(other.engine.find(name))
     column = id_column(one.ids)
     rows = [model.engine.find_all(column) for model in models]

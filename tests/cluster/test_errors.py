@@ -31,12 +31,12 @@ BAD: dict[str, Callable[[Embedder], Any]] = {
     "a weight of an arrival that is no number": lambda m: m.add_vertex("new", [0, 1], [1.0, float("nan")]),
     "a name that is none": lambda m: m.partial_fit([(0.5, 1)]),
     "a newcomer without a name": lambda m: m.add_vertex(None, [0]),  # type: ignore[arg-type]
-    "a neighbour without a name": lambda m: m.add_vertex("new", [None]),  # type: ignore[list-item]
-    "neighbours that are one": lambda m: m.add_vertex("new", "old"),
+    "a neighbor without a name": lambda m: m.add_vertex("new", [None]),  # type: ignore[list-item]
+    "neighbors that are one": lambda m: m.add_vertex("new", "old"),
     "vectors of strangers": lambda m: m.vectors([0, "who", "what"]),
     "degrees of strangers": lambda m: m.degree(["who"]),
     "ages of strangers": lambda m: m.age([-1]),
-    "neighbours of a stranger": lambda m: m.neighbours("who"),
+    "neighbors of a stranger": lambda m: m.neighbors("who"),
     "a preview among strangers": lambda m: m.preview([0, "who"]),
     "a preview with too few weights": lambda m: m.preview([0, 1], [1.0]),
     "who is near a stranger": lambda m: m.nearest("who"),
@@ -69,7 +69,7 @@ def test_the_same_error_and_nothing_changed(new: Any, case: str, directed: bool)
 
 
 def test_a_shard_that_is_full_says_so(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A neighbour elsewhere is a code in a slot, and the code goes up to rows times shards."""
+    """A neighbor elsewhere is a code in a slot, and the code goes up to rows times shards."""
     monkeypatch.setattr(shard_updates, "MAX_ROWS", 30)
     _, other = new(3)
     with pytest.raises(RipplevecError, match="one of 3 shards holds at most 10 vertices"):

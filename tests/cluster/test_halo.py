@@ -21,7 +21,7 @@ def shards(request: pytest.FixtureRequest, grown: Any) -> list[Shard]:
 
 def elsewhere(shard: Shard) -> NDArray[np.int64]:
     slots = shard.graph.adjacency.slots()
-    return slots[shard.graph.adjacency.links.neighbour[slots] < 0]
+    return slots[shard.graph.adjacency.links.neighbor[slots] < 0]
 
 
 def halo_of(shard: Shard, kind: type[Halo] = Halo) -> Any:
@@ -36,7 +36,7 @@ def known_of(shard: Shard) -> list[NDArray[Any]]:
     """All that must be left as it is: of the rows that are here, and that there is nothing behind them."""
     links, rows = shard.graph.adjacency.links, shard.graph.rows
     own = shard.field.cells[:rows], shard.field.seen[:rows], links.count[:rows], links.strength[:rows]
-    columns = links.neighbour[shard.graph.adjacency.slots()], *own
+    columns = links.neighbor[shard.graph.adjacency.slots()], *own
     behind = shard.graph.arrival[rows:], shard.field.placed[rows:]
     assert (behind[0] == -1).all()
     assert not behind[1].any()
@@ -46,7 +46,7 @@ def known_of(shard: Shard) -> list[NDArray[Any]]:
 def test_every_row_is_asked_for_once_of_its_shard(shards: list[Shard]) -> None:
     shard, slots = shards[0], elsewhere(shards[0])
     halo = halo_of(shard)
-    codes = -1 - shard.graph.adjacency.links.neighbour[slots].astype(np.int64)
+    codes = -1 - shard.graph.adjacency.links.neighbor[slots].astype(np.int64)
     assert halo.parts[0].size == 0
     for number in (1, 2):
         wanted = dict.fromkeys((codes[codes % 3 == number] // 3).tolist())
@@ -58,11 +58,11 @@ def test_every_row_is_asked_for_once_of_its_shard(shards: list[Shard]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_slots_point_to_what_was_received(shards: list[Shard], kind: str) -> None:
     shard, slots = shards[1], elsewhere(shards[1])
-    codes = -1 - shard.graph.adjacency.links.neighbour[slots].astype(np.int64)
+    codes = -1 - shard.graph.adjacency.links.neighbor[slots].astype(np.int64)
     halo, field = halo_of(shard), shard.field
     halo.receive(given(shards, halo, kind))
     with halo.here():
-        rows = shard.graph.adjacency.links.neighbour[slots]
+        rows = shard.graph.adjacency.links.neighbor[slots]
         assert rows.min() >= halo.first == shard.graph.rows
         assert rows.max() < halo.end
         for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
@@ -75,7 +75,7 @@ def test_some_of_the_slots_can_point_alone(shards: list[Shard]) -> None:
     shard, slots = shards[1], elsewhere(shards[1])
     halo = halo_of(shard)
     with halo.here(slice(2, 5)):
-        behind = shard.graph.adjacency.links.neighbour[slots] >= halo.first
+        behind = shard.graph.adjacency.links.neighbor[slots] >= halo.first
     assert np.flatnonzero(behind).tolist() == [2, 3, 4]
 
 

@@ -24,7 +24,7 @@ ROWS = 12
 
 
 def part_of_a_graph(seed: int, *, directed: bool = False, edges: int = 60) -> Adjacency:
-    """Rows 0 … 11 with neighbours among themselves, one end at a time, and elsewhere (below zero)."""
+    """Rows 0 … 11 with neighbors among themselves, one end at a time, and elsewhere (below zero)."""
     rng = np.random.default_rng(seed)
     adjacency = Adjacency(directed=directed)
     adjacency.ensure_rows(ROWS)
@@ -76,7 +76,7 @@ def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
         (slot, row)
         for row in rows.tolist()
         for slot in looked_at(adjacency, row, limit, key)
-        if adjacency.links.neighbour[slot] < 0
+        if adjacency.links.neighbor[slot] < 0
     ]
     assert list(zip(slots[:found].tolist(), readers[:found].tolist(), strict=True)) == expected
 
@@ -114,7 +114,7 @@ def lists_of(adjacency: Adjacency) -> list[dict[int, tuple[float, float]]]:
     links = adjacency.links
     return [
         {
-            int(links.neighbour[slot]): (float(links.outgoing[slot]), float(links.incoming[slot]))
+            int(links.neighbor[slot]): (float(links.outgoing[slot]), float(links.incoming[slot]))
             for slot in adjacency.slots(np.array([row]))
         }
         for row in range(ROWS)
@@ -138,7 +138,7 @@ def test_which_ends_are_there(seed: int, directed: bool) -> None:
 
 @settings(max_examples=30)
 @given(seed=SEEDS, directed=st.booleans(), other=st.integers(-9, ROWS - 1))
-def test_a_neighbour_that_goes(seed: int, directed: bool, other: int) -> None:
+def test_a_neighbor_that_goes(seed: int, directed: bool, other: int) -> None:
     adjacency = part_of_a_graph(seed, directed=directed)
     before, strength = lists_of(adjacency), adjacency.links.strength[:ROWS].copy()
     rows = np.array([row for row in range(ROWS) if other in before[row]], np.int64)
@@ -182,8 +182,8 @@ def test_ends_go_to_their_shards_in_order(pairs: list[tuple[int, int]], shards: 
         for i, pair in enumerate(pairs):
             for end, (code, other) in enumerate((pair, pair[::-1])):
                 if code % shards == shard:
-                    neighbour = other // shards if other % shards == shard else -1 - other
-                    expected.append([2 * i + end, code // shards, neighbour, code + 100, other + 100])
+                    neighbor = other // shards if other % shards == shard else -1 - other
+                    expected.append([2 * i + end, code // shards, neighbor, code + 100, other + 100])
         part = slice(begin[shard], begin[shard + 1])
         assert np.column_stack([end_of[part], out[part]]).tolist() == expected
 

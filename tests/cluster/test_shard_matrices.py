@@ -20,22 +20,22 @@ def test_slots_point_to_rows_and_back(pair_of: Any, seed: int, shards: int, vert
         for shard, then in zip(pair.shards, before, strict=True):
             sheets, adjacency = shard.sheets, shard.graph.adjacency
             used = adjacency.slots()
-            now = adjacency.links.neighbour[used].astype(np.int64)
+            now = adjacency.links.neighbor[used].astype(np.int64)
             assert now.min(initial=0) >= 0
             assert now.max(initial=0) < sheets.rows + sheets.codes.size
             assert np.array_equal(sheets.as_before(now), then[used])
             assert np.unique(sheets.codes).size == sheets.codes.size
             assert not (sheets.codes % shards == shard.number).any()
     for shard, then in zip(pair.shards, before, strict=True):
-        assert np.array_equal(shard.graph.adjacency.links.neighbour, then)
+        assert np.array_equal(shard.graph.adjacency.links.neighbor, then)
 
 
-def test_neighbours_can_be_read_meanwhile(pair_of: Any) -> None:
+def test_neighbors_can_be_read_meanwhile(pair_of: Any) -> None:
     pair = pair_of(0, 3)
     cluster, digest = pair.cluster, pair.cluster.digest()
-    before = [cluster.neighbours(row)[0].tolist() for row in cluster.in_order().tolist()]
+    before = [cluster.neighbors(row)[0].tolist() for row in cluster.in_order().tolist()]
     with pair.ground():
-        assert [cluster.neighbours(row)[0].tolist() for row in cluster.in_order().tolist()] == before
+        assert [cluster.neighbors(row)[0].tolist() for row in cluster.in_order().tolist()] == before
         assert cluster.digest() == digest
 
 

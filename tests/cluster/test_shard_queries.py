@@ -22,7 +22,7 @@ def test_edges_row_by_row(grown: Any, shards: int, directed: bool) -> None:
     names = np.random.default_rng(0).permutation(one.names(one.in_order()))
     here, there = one.rows_of(names), other.rows_of(names)
     links, slots = one.graph.adjacency.links, one.graph.adjacency.slots(here)
-    assert other.names(other.edges_of(there, "code")) == one.names(links.neighbour[slots].astype(np.int64))
+    assert other.names(other.edges_of(there, "code")) == one.names(links.neighbor[slots].astype(np.int64))
     for what in ("weight", "outgoing", "incoming"):
         assert np.array_equal(other.edges_of(there, what), getattr(links, what)[slots])
     for what in ("strength", "in_strength", "count"):

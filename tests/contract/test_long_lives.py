@@ -99,11 +99,11 @@ def test_only_edges_that_change_bring_an_anchor_nearer() -> None:
 
 @pytest.mark.parametrize("half_life", [None, 10.0])
 @pytest.mark.parametrize("duplicates", ["add", "ignore", "replace"])
-def test_a_preview_merges_repeated_neighbours_as_an_arrival_does(duplicates: str, half_life: float | None) -> None:
+def test_a_preview_merges_repeated_neighbors_as_an_arrival_does(duplicates: str, half_life: float | None) -> None:
     model = Embedder(dim=4, duplicates=duplicates, depth=0, anchor_growth=0, half_life=half_life).fit(RING)
-    neighbours, weights = [0, 5, 0, 9], [1.0, 2.0, 4.0, 1.0]
-    preview = model.preview(neighbours, weights)
-    np.testing.assert_allclose(model.add_vertex("x", neighbours, weights), preview, atol=1e-5)
+    neighbors, weights = [0, 5, 0, 9], [1.0, 2.0, 4.0, 1.0]
+    preview = model.preview(neighbors, weights)
+    np.testing.assert_allclose(model.add_vertex("x", neighbors, weights), preview, atol=1e-5)
 
 
 def test_a_saved_model_has_the_parameters_it_was_made_with(tmp_path: Path) -> None:

@@ -132,10 +132,10 @@ def test_what_the_caller_owns_is_neither_kept_nor_altered(new: Any) -> None:
     assert all(np.array_equal(one, two) for one, two in zip(columns, kept, strict=True))
     for column in columns:
         column[:] = 1
-    neighbours = [1, 2, 3]
+    neighbors = [1, 2, 3]
     for each in (model, other):
-        each.add_vertex("new", neighbours)
-    assert neighbours == [1, 2, 3]
+        each.add_vertex("new", neighbors)
+    assert neighbors == [1, 2, 3]
     assert model.digest() == other.digest()
     vector = model["new"]
     model.add_edges([("new", 5), ("new", 6)])

@@ -106,7 +106,7 @@ def test_a_start_sees_the_weights_that_are_left() -> None:
     plain = Embedder(dim=5, views=view).fit(Batch.of(*pairs.T, 2.0 ** ((time - time.max()) / 20.0)))
     assert np.abs(np.sum(fading.to_numpy() * plain.to_numpy(), axis=1)) == pytest.approx(np.ones(80), abs=1e-4)
     for vertex in (0, 40):
-        assert dict(fading.neighbours(vertex)) == pytest.approx(dict(plain.neighbours(vertex)), rel=1e-5)
+        assert dict(fading.neighbors(vertex)) == pytest.approx(dict(plain.neighbors(vertex)), rel=1e-5)
     assert fading.diagnostics(objective=True)["objective"] == pytest.approx(
         plain.diagnostics(objective=True)["objective"], rel=1e-3
     )
@@ -144,7 +144,7 @@ def test_when_everything_is_halved_changes_no_bit(
     monkeypatch.setattr(decay, "HEIGHT", height)
     often = run(forgetful, stream)
     assert np.array_equal(often.to_numpy(), seldom.to_numpy())
-    assert [often.neighbours(vertex) for vertex in often] == [seldom.neighbours(vertex) for vertex in seldom]
+    assert [often.neighbors(vertex) for vertex in often] == [seldom.neighbors(vertex) for vertex in seldom]
     if forgetful.get("half_life"):
         assert often.digest() != seldom.digest()  # it did happen
 
@@ -166,12 +166,12 @@ def test_a_silence_is_no_reason_to_forget_the_communities(silence: int) -> None:
 def test_weights_are_read_as_they_are_by_now() -> None:
     model = Embedder(dim=2, half_life=10.0)
     model.partial_fit(Batch.of(["a", "a"], ["b", "c"], [4.0, 1.0], time=[100.0, 120.0]))
-    assert dict(model.neighbours("a")) == {"b": 1.0, "c": 1.0}
+    assert dict(model.neighbors("a")) == {"b": 1.0, "c": 1.0}
     model.add_vertex("d", time=130.0)
-    assert dict(model.neighbours("a")) == {"b": 0.5, "c": 0.5}
+    assert dict(model.neighbors("a")) == {"b": 0.5, "c": 0.5}
     assert model.engine.standing(model.engine.find("a")).strength == 1.0
     model.add_vertex("a", ["b"], time=90.0)  # it comes late
-    assert dict(model.neighbours("a")) == {"b": 0.5 + 1 / 16, "c": 0.5}
+    assert dict(model.neighbors("a")) == {"b": 0.5 + 1 / 16, "c": 0.5}
     assert model.diagnostics()["time"] == 130.0
 
 
@@ -195,7 +195,7 @@ def test_times_as_far_apart_as_can_be_are_still_times() -> None:
         model.partial_fit(Batch.of([0, 1, 2, 0], [1, 2, 3, 3], time=np.full(4, time)))
         model._engine.check()
         assert np.isfinite(model._engine.field.vectors).all()
-    assert dict(model.neighbours(0)) == {1: 1.0, 3: 1.0}
+    assert dict(model.neighbors(0)) == {1: 1.0, 3: 1.0}
 
 
 # ---------------------------------------------------------------------- keeping

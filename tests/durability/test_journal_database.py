@@ -65,8 +65,8 @@ def test_older_versions_are_brought_up_to_date(journal_at: Any, monkeypatch: pyt
     one.append([SMALL])
     one.close()
 
-    def add_colour(db: sqlite3.Connection) -> None:
-        db.execute("ALTER TABLE batches ADD COLUMN colour TEXT DEFAULT 'blue'")
+    def add_color(db: sqlite3.Connection) -> None:
+        db.execute("ALTER TABLE batches ADD COLUMN color TEXT DEFAULT 'blue'")
 
     def fail(db: sqlite3.Connection) -> None:
         db.execute("DELETE FROM batches")
@@ -74,13 +74,13 @@ def test_older_versions_are_brought_up_to_date(journal_at: Any, monkeypatch: pyt
 
     monkeypatch.setattr(journal_database, "check_schema", lambda db: None)
     monkeypatch.setattr(journal_database, "VERSION", 4)
-    monkeypatch.setattr(journal_database, "MIGRATIONS", {2: add_colour, 3: fail})
+    monkeypatch.setattr(journal_database, "MIGRATIONS", {2: add_color, 3: fail})
     with pytest.raises(RuntimeError):
         journal_at()
     monkeypatch.setitem(journal_database.MIGRATIONS, 3, lambda db: None)
     again = journal_at()
     assert again.meta["version"] == 4
-    assert again._db.execute("SELECT colour FROM batches").fetchall() == [("blue",)]
+    assert again._db.execute("SELECT color FROM batches").fetchall() == [("blue",)]
 
 
 def test_a_newer_version_is_refused(journal_at: Any, monkeypatch: pytest.MonkeyPatch) -> None:

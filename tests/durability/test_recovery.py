@@ -80,7 +80,7 @@ def test_the_newest_snapshot_and_what_came_after_it(tmp_path: Path) -> None:
     assert (found.snapshot, found.replayed, found.lost, found.notes) == (9, 3, 0, [])
 
 
-@pytest.mark.parametrize("name", ["vectors.npy", "manifest.json", "graph_edges_neighbour.npy"])
+@pytest.mark.parametrize("name", ["vectors.npy", "manifest.json", "graph_edges_neighbor.npy"])
 def test_a_damaged_snapshot_falls_back_to_the_older_one(tmp_path: Path, name: str) -> None:
     place = Place(tmp_path)
     place.spoil_snapshot(9, name)

@@ -260,9 +260,9 @@ def test_parameters_are_those_of_the_directory(new: Any, tmp_path: Path) -> None
         with pytest.raises(InvalidValueError, match=f"{next(iter(other))}: expected .*begin another directory"):
             Session(tmp_path / "state", **other)
     with pytest.raises(InvalidValueError, match="one of dim"):
-        Session(tmp_path / "state", colour="blue")
-    for bad in ({"snapshot_every": 0}, {"anchor_lag": -1}, {"anchor_lag": True}, {"dim": 0}, {"colour": 1}):
-        with pytest.raises(InvalidValueError, match=next(iter(bad)) if "colour" not in bad else "parameter"):
+        Session(tmp_path / "state", color="blue")
+    for bad in ({"snapshot_every": 0}, {"anchor_lag": -1}, {"anchor_lag": True}, {"dim": 0}, {"color": 1}):
+        with pytest.raises(InvalidValueError, match=next(iter(bad)) if "color" not in bad else "parameter"):
             Session(tmp_path / "other", **bad)
     Session(tmp_path / "other").close()
 

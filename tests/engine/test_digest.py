@@ -27,7 +27,7 @@ DIFFERENT: dict[str, Any] = {
     "an arrival number": lambda e: e.graph.arrival.__setitem__(39, 1000),
     "the next arrival number": lambda e: setattr(e.graph, "next_arrival", 1000),
     "an eigenvalue": lambda e: e.rule.space.mu.__setitem__(0, 0.123),
-    "the centre": lambda e: e.rule.space.centre.__setitem__(0, 0.123),
+    "the center": lambda e: e.rule.space.center.__setitem__(0, 0.123),
     "tau": lambda e: e.rule.space.tau.__setitem__(0, 0.123),
     "the turn": lambda e: e.rule.space.turn_by(np.eye(4)[::-1]),
     "growth so far": lambda e: setattr(e, "edge_events", 3),

@@ -49,10 +49,10 @@ def test_what_is_known_of_them(one: Engine) -> None:
     assert one.degrees(rows).dtype == np.int64
     assert one.placed(rows).tolist() == [True, True, False]
     assert one.standing(int(rows[1])) == Standing(10, 1, 2.5, True)
-    around, weights = one.neighbours(int(rows[0]), 2)
+    around, weights = one.neighbors(int(rows[0]), 2)
     assert one.names(around)[0] == "heir"
     assert weights.tolist() == [2.5, 1.0]
-    assert len(one.neighbours(int(rows[0]))[0]) == 5
+    assert len(one.neighbors(int(rows[0]))[0]) == 5
 
 
 def test_a_preview_is_where_the_newcomer_will_stand(one: Engine) -> None:

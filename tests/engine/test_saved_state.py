@@ -42,9 +42,9 @@ def put(name: str, at: Any, value: Any) -> Change:
 def other_end(state: Arrays) -> None:
     """Point an edge somewhere else at one of its ends only."""
     first = int(np.flatnonzero(state["graph_edges_degree"])[0])
-    known = set(state["graph_edges_neighbour"][: state["graph_edges_degree"][first]].tolist())
+    known = set(state["graph_edges_neighbor"][: state["graph_edges_degree"][first]].tolist())
     named = np.flatnonzero(state["graph_arrival"] >= 0).tolist()
-    put("graph_edges_neighbour", 0, next(row for row in named if row not in known and row != first))(state)
+    put("graph_edges_neighbor", 0, next(row for row in named if row not in known and row != first))(state)
 
 
 def two_weights(state: Arrays) -> None:
@@ -56,7 +56,7 @@ def two_weights(state: Arrays) -> None:
 
 
 def twice(state: Arrays) -> None:
-    put("graph_edges_neighbour", 1, state["graph_edges_neighbour"][0])(state)
+    put("graph_edges_neighbor", 1, state["graph_edges_neighbor"][0])(state)
 
 
 def drop(name: str) -> Change:
@@ -71,8 +71,8 @@ def cast(name: str, kind: str) -> Change:
 
 
 PLAIN: dict[str, tuple[Change, str]] = {
-    "neighbor too large": (put("graph_edges_neighbour", 3, 2**31 - 1), "not a row"),
-    "neighbor negative": (put("graph_edges_neighbour", 3, -5), "not a row"),
+    "neighbor too large": (put("graph_edges_neighbor", 3, 2**31 - 1), "not a row"),
+    "neighbor negative": (put("graph_edges_neighbor", 3, -5), "not a row"),
     "neighbor twice": (twice, "stands twice"),
     "neighbor at one end": (other_end, "known to one end only"),
     "weight at one end": (two_weights, "differs between its ends"),
@@ -203,7 +203,7 @@ def test_check_of_a_tampered_correction_on_its_way_refuses(change: Change, messa
 def test_restore_of_a_damaged_state_changes_nothing() -> None:
     made, other = model(), model()
     state = other.engine.state()
-    put("graph_edges_neighbour", 0, 10**6)(state)
+    put("graph_edges_neighbor", 0, 10**6)(state)
     before = made.digest()
     with pytest.raises(FormatError):
         made.engine.restore(state)

@@ -127,7 +127,7 @@ def test_agrees_with_a_dict_per_row(directed: bool, duplicates: str, history: li
     assert adjacency.edges == plain.edges()
     for u in range(ROWS):
         slots = slice(links.begin[u], links.begin[u] + links.count[u])
-        assert adjacency.neighbours(u).tolist() == list(plain.away[u])
+        assert adjacency.neighbors(u).tolist() == list(plain.away[u])
         assert links.outgoing[slots].tolist() == list(plain.away[u].values())
         assert links.weight[slots].tolist() == plain.weights(u)
         assert links.strength[u] == plain.strength(u)
@@ -167,7 +167,7 @@ def test_everything_in_and_out_again_leaves_nothing(directed: bool, by_vertex: b
         add(adjacency, pairs[::-1], REMOVE)
     adjacency.check()
     assert adjacency.edges == 0
-    assert adjacency.packed()["neighbour"].size == 0
+    assert adjacency.packed()["neighbor"].size == 0
     assert not adjacency.links.strength.any()
     assert not adjacency.links.in_strength.any()
     assert (adjacency.links.room == blocks.NO_ROOM).all()
@@ -239,15 +239,15 @@ def test_room_is_given_back() -> None:
     add(adjacency, star)
     add(adjacency, star[10:], REMOVE)
     assert adjacency.links.room[0] <= 5
-    assert adjacency.neighbours(0).tolist() == list(range(1, 11))
+    assert adjacency.neighbors(0).tolist() == list(range(1, 11))
 
 
-def test_neighbours_stay_in_order_of_insertion() -> None:
+def test_neighbors_stay_in_order_of_insertion() -> None:
     adjacency = with_rows(10)
     add(adjacency, np.array([[0, 5], [0, 3], [7, 0], [0, 1], [0, 9]]))
     add(adjacency, np.array([[3, 0]]), REMOVE)
     add(adjacency, np.array([[0, 3], [0, 5]]))
-    assert adjacency.neighbours(0).tolist() == [5, 7, 1, 9, 3]
+    assert adjacency.neighbors(0).tolist() == [5, 7, 1, 9, 3]
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -278,13 +278,13 @@ def test_many_pairs_are_looked_up_at_once() -> None:
 
 
 def _one_sided(adjacency: Adjacency) -> None:
-    adjacency.links.neighbour[adjacency.links.begin[0]] = 4
+    adjacency.links.neighbor[adjacency.links.begin[0]] = 4
 
 
 def _twice(adjacency: Adjacency) -> None:
     links = adjacency.links
     for row, other in ((3, 4), (4, 3)):
-        links.neighbour[links.begin[row] + 1], links.weight[links.begin[row] + 1] = other, 1
+        links.neighbor[links.begin[row] + 1], links.weight[links.begin[row] + 1] = other, 1
     links.count[3:5], links.strength[3:5] = 2, 2
 
 
@@ -381,7 +381,7 @@ def test_a_copy_goes_its_own_way(directed: bool) -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_a_hub_is_looked_up_and_stays_what_a_plain_dict_says(directed: bool) -> None:
-    """Edges of one vertex with thousands of neighbours: new ones, repeated ones, some taken out, more again."""
+    """Edges of one vertex with thousands of neighbors: new ones, repeated ones, some taken out, more again."""
     rng, leaves = np.random.default_rng(0), 5_000
     adjacency, known = with_rows(leaves + 1, directed=directed), {}
     for turn in range(4):
@@ -401,7 +401,7 @@ def test_a_hub_is_looked_up_and_stays_what_a_plain_dict_says(directed: bool) -> 
         adjacency.check()
     begin, count = int(adjacency.links.begin[0]), int(adjacency.links.count[0])
     slots = slice(begin, begin + count)
-    names, weights = adjacency.links.neighbour[slots].tolist(), adjacency.links.weight[slots].tolist()
+    names, weights = adjacency.links.neighbor[slots].tolist(), adjacency.links.weight[slots].tolist()
     assert dict(zip(names, weights, strict=True)) == known
     assert names == list(known)  # in the order in which they came
     copy = adjacency.copy()
@@ -451,7 +451,7 @@ def test_rows_in_another_order_have_the_same_edges_in_their_order(
     other = adjacency.reordered(order)
     other.check()
     for row, before in enumerate(order.tolist()):
-        assert order[other.neighbours(row)].tolist() == adjacency.neighbours(before).tolist()
+        assert order[other.neighbors(row)].tolist() == adjacency.neighbors(before).tolist()
         assert other.links.strength[row] == adjacency.links.strength[before]
     assert other.totals(ROWS) == pytest.approx(adjacency.totals(ROWS))
     assert other.edges == adjacency.edges

@@ -51,7 +51,7 @@ def test_there_is_a_block_where_one_is_free_or_fits_above() -> None:
     adjacency.ensure_rows(4)
     adjacency.apply(np.zeros(1, np.int8), np.array([[0, 1]]), np.ones(1, np.float32))
     links = adjacency.links
-    links.heads[TOP] = links.neighbour.size - 4
+    links.heads[TOP] = links.neighbor.size - 4
     assert blocks.has_block(links, 2)
     assert not blocks.has_block(links, 3)
     links.heads[3] = 0

@@ -20,7 +20,7 @@ def saved(seed: int, rows: int = 12) -> SavedEdges:
     adjacency.apply(np.zeros(30, np.int8), pairs, random.uniform(0.5, 2, 30).astype(np.float32))
     packed = adjacency.packed(np.arange(rows))
     weight, strength = packed["weight"], packed["strength"]
-    return SavedEdges(packed["degree"], strength, strength, packed["neighbour"], weight, weight, weight)
+    return SavedEdges(packed["degree"], strength, strength, packed["neighbor"], weight, weight, weight)
 
 
 def check(edges: SavedEdges) -> tuple[int, int]:

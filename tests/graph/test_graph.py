@@ -98,7 +98,7 @@ def weights_of(graph: Graph) -> dict[Any, float]:
     links, found = graph.adjacency.links, {}
     for row in graph.in_order():
         for slot in range(links.begin[row], links.begin[row] + links.count[row]):
-            ends = graph.ids.names(np.array([row, links.neighbour[slot]]))
+            ends = graph.ids.names(np.array([row, links.neighbor[slot]]))
             if links.outgoing[slot] > 0:
                 found[tuple(ends) if graph.adjacency.directed else frozenset(ends)] = float(links.outgoing[slot])
     return found
@@ -154,7 +154,7 @@ def test_vertices_arrive_in_order_of_first_mention_source_before_target(one_by_o
     assert numbers_of(graph) == {"c": 0, "a": 1, "b": 2, "d": 3, "e": 4}
 
 
-def test_unknown_neighbours_are_created_and_known_vertices_get_more_edges() -> None:
+def test_unknown_neighbors_are_created_and_known_vertices_get_more_edges() -> None:
     graph = grown_by(Batch.arrival("a", ["b", "c"]), Batch.arrival("b", ["c", "d"]))
     assert list(numbers_of(graph)) == ["a", "b", "c", "d"]
     assert graph.adjacency.edges == 4

@@ -29,7 +29,7 @@ def test_it_finds_what_a_search_finds() -> None:
     leaves = np.random.default_rng(0).permutation(np.arange(1, 10_000))[:3_000]
     links = star(leaves).links
     assert kernels.index_is_right(links, 0)
-    listed = links.neighbour[links.begin[0] : links.begin[0] + links.count[0]].tolist()
+    listed = links.neighbor[links.begin[0] : links.begin[0] + links.count[0]].tolist()
     for other in range(1, 10_000, 7):
         found = kernels.looked_up(links, 0, other)
         assert found == (links.begin[0] + listed.index(other) if other in set(listed) else -1)
@@ -42,5 +42,5 @@ def test_it_is_forgotten_made_anew_and_found_out_where_it_is_wrong() -> None:
     kernels.index_hub(links, 0)
     assert kernels.index_is_right(links, 0)
     begin = int(links.begin[0])
-    links.neighbour[begin], links.neighbour[begin + 1] = links.neighbour[begin + 1], links.neighbour[begin]
+    links.neighbor[begin], links.neighbor[begin + 1] = links.neighbor[begin + 1], links.neighbor[begin]
     assert not kernels.index_is_right(links, 0)

@@ -34,7 +34,7 @@ def empty(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
         room=np.full(rows, NO_ROOM, np.int8),
         strength=strength,
         in_strength=np.zeros(rows) if directed else strength,
-        neighbour=np.zeros(slots, np.int32),
+        neighbor=np.zeros(slots, np.int32),
         weight=weight,
         outgoing=np.zeros(slots, np.float32) if directed else weight,
         incoming=np.zeros(slots, np.float32) if directed else weight,
@@ -71,7 +71,7 @@ def test_ends_by_themselves_become_what_edges_make_of_them(history: Edges, repea
     np.testing.assert_array_equal(of_ends.reshape(-1, 2), chance)
     assert both.heads[EDGES] == apart.heads[EDGES]
     for row in range(ROWS):
-        assert neighbours(both, row) == neighbours(apart, row)
+        assert neighbors(both, row) == neighbors(apart, row)
         for name in ("weight", "outgoing", "incoming"):
             one, other = (
                 getattr(links, name)[links.begin[row] : links.begin[row] + links.count[row]] for links in (both, apart)
@@ -81,8 +81,8 @@ def test_ends_by_themselves_become_what_edges_make_of_them(history: Edges, repea
     np.testing.assert_array_equal(both.in_strength, apart.in_strength)
 
 
-def neighbours(links: Links, row: int) -> list[int]:
-    return links.neighbour[links.begin[row] : links.begin[row] + links.count[row]].tolist()
+def neighbors(links: Links, row: int) -> list[int]:
+    return links.neighbor[links.begin[row] : links.begin[row] + links.count[row]].tolist()
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -117,11 +117,11 @@ def test_apply_edges_stops_where_the_arena_is_full_and_goes_on_from_there() -> N
     assert 0 < done < len(history)
     assert small.count[0] == done
     assert small.heads[TOP] <= 20
-    roomy = small._replace(neighbour=np.resize(small.neighbour, 200), weight=np.resize(small.weight, 200))
+    roomy = small._replace(neighbor=np.resize(small.neighbor, 200), weight=np.resize(small.weight, 200))
     roomy = roomy._replace(outgoing=roomy.weight)
     assert apply(roomy, history, first=done)[0] == len(history)
     apply(large, history)
-    assert [neighbours(roomy, row) for row in range(ROWS)] == [neighbours(large, row) for row in range(ROWS)]
+    assert [neighbors(roomy, row) for row in range(ROWS)] == [neighbors(large, row) for row in range(ROWS)]
     assert np.array_equal(roomy.strength, large.strength)
 
 
@@ -131,9 +131,9 @@ def test_apply_edges_stops_where_the_arena_is_full_and_goes_on_from_there() -> N
 def test_remove_vertex_takes_out_its_edges_and_names_those_who_lost(directed: bool, history: Edges, row: int) -> None:
     links = empty(4096, directed=directed)
     apply(links, history, directed=directed)
-    known = neighbours(links, row)
+    known = neighbors(links, row)
     shares = [links.weight[kernels.find_slot(links, u, row)] / links.strength[u] for u in known]
-    others = {u: [v for v in neighbours(links, u) if v != row] for u in range(ROWS) if u != row}
+    others = {u: [v for v in neighbors(links, u) if v != row] for u in range(ROWS) if u != row}
     pointing = sum(finding.has_edge(links, row, u, directed) for u in range(ROWS))
     pointing += sum(finding.has_edge(links, u, row, directed) for u in range(ROWS)) if directed else 0
     left = links.heads[EDGES] - pointing
@@ -142,7 +142,7 @@ def test_remove_vertex_takes_out_its_edges_and_names_those_who_lost(directed: bo
     kernels.remove_vertex(links, row, touched, chance, directed)
     assert touched.tolist() == known
     assert chance == pytest.approx(shares)
-    assert {u: neighbours(links, u) for u in others} == others
+    assert {u: neighbors(links, u) for u in others} == others
     assert links.heads[EDGES] == left
     assert (links.count[row], links.room[row], links.strength[row], links.in_strength[row]) == (0, NO_ROOM, 0, 0)
     for u, around in others.items():
@@ -153,10 +153,10 @@ def test_remove_vertex_takes_out_its_edges_and_names_those_who_lost(directed: bo
 def test_a_moved_row_keeps_its_slots_and_gives_its_block_back() -> None:
     links = empty(64, directed=True)
     apply(links, [(ADD, 0, 3, 1.0), (ADD, 5, 0, 2.0)], directed=True)
-    before, old = neighbours(links, 0), links.begin[0]
+    before, old = neighbors(links, 0), links.begin[0]
     kernels._resize(links, 0, 4, True)
     slots = slice(links.begin[0], links.begin[0] + 2)
-    assert (links.room[0], neighbours(links, 0)) == (4, before)
+    assert (links.room[0], neighbors(links, 0)) == (4, before)
     assert (links.weight[slots].tolist(), links.outgoing[slots].tolist()) == ([1.0, 2.0], [1.0, 0.0])
     assert links.heads[1] == old
 
@@ -167,15 +167,15 @@ def test_a_dropped_slot_leaves_the_others_in_order_and_gives_room_back() -> None
     assert links.room[0] == 3
     for gone, left, room in [(3, [1, 2, 4, 5], 3), (1, [2, 4, 5], 3), (5, [2, 4], 2), (4, [2], 1), (2, [], NO_ROOM)]:
         kernels._drop_slot(links, 0, kernels.find_slot(links, 0, gone), False)
-        assert (neighbours(links, 0), links.room[0], links.strength[0]) == (left, room, sum(left))
+        assert (neighbors(links, 0), links.room[0], links.strength[0]) == (left, room, sum(left))
 
 
 def test_room_is_kept_where_there_is_no_smaller_block_to_move_to() -> None:
     links = empty(8, rows=9)
     links.room[0], links.count[0], links.heads[TOP] = 3, 3, 8
-    links.neighbour[:3], links.weight[:3] = [1, 2, 3], 1
+    links.neighbor[:3], links.weight[:3] = [1, 2, 3], 1
     kernels._drop_slot(links, 0, 0, False)
-    assert (neighbours(links, 0), links.room[0]) == ([2, 3], 3)
+    assert (neighbors(links, 0), links.room[0]) == ([2, 3], 3)
 
 
 def test_strength_is_summed_in_order() -> None:

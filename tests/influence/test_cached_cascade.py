@@ -57,7 +57,7 @@ def numbers(graph: Graph, rows: np.ndarray) -> list[int]:
 
 
 def stream(seed: int, steps: int) -> list[Batch]:
-    """Arrivals with a few neighbours each, and now and then a vertex that goes."""
+    """Arrivals with a few neighbors each, and now and then a vertex that goes."""
     rng = np.random.default_rng(seed)
     alive, batches = [0], [Batch.vertices([0])]
     for name in range(1, steps):
@@ -87,7 +87,7 @@ def test_agrees_with_a_plain_reference_while_vertices_come_and_go(depth: int, se
 
 
 def test_later_rounds_are_as_old_as_the_cascade_that_made_them() -> None:
-    """1 passes on what it reached when it was asked first, though its neighbours have changed since."""
+    """1 passes on what it reached when it was asked first, though its neighbors have changed since."""
     graph, reused = Graph(), ReusedCascade(2, SEED)
     list(graph.apply(Batch.from_any([(1, 2, 1.0)])))
     reused.influenced(graph, 0)

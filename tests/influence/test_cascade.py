@@ -102,7 +102,7 @@ def test_rounds_are_disjoint_and_lie_next_to_the_round_before(edges: Edges, seed
         assert np.unique(rows).size == rows.size
         before = {source}
         for a, b in pairwise(ends):
-            around = {u for v in before for u in graph.adjacency.neighbours(v).tolist()}
+            around = {u for v in before for u in graph.adjacency.neighbors(v).tolist()}
             assert set(rows[a:b].tolist()) <= around
             before = set(rows[a:b].tolist())
         if depth is not None:
@@ -175,7 +175,7 @@ def test_draws_do_not_depend_on_rows() -> None:
         {
             "degree": packed["degree"][order],
             "strength": packed["strength"][order],
-            "neighbour": back[packed["neighbour"][np.concatenate(parts)]],
+            "neighbor": back[packed["neighbor"][np.concatenate(parts)]],
             "weight": packed["weight"][np.concatenate(parts)],
         },
         directed=False,
@@ -194,11 +194,11 @@ def test_the_graph_may_grow_between_cascades() -> None:
     assert cascade.influenced(graph, 0).tolist() == [1]
     list(graph.apply(Batch.from_any([(9, vertex) for vertex in range(100, 200)])))
     row = graph.ids.find_one(9)
-    assert sorted(cascade.influenced(graph, row)) == sorted(graph.adjacency.neighbours(row))
+    assert sorted(cascade.influenced(graph, row)) == sorted(graph.adjacency.neighbors(row))
 
 
 def test_no_depth_means_until_nobody_is_new() -> None:
-    """On a path whose weights fall by 1000 each step the first vertex reaches far, the last hardly its neighbour."""
+    """On a path whose weights fall by 1000 each step the first vertex reaches far, the last hardly its neighbor."""
     graph = graph_of([(i, i + 1, 1000.0 ** (5 - i)) for i in range(10)])
     assert Cascade(None, 0).depth == UNTIL_NOBODY_NEW
     assert Cascade(None, 0).influenced(graph, 0).tolist() == list(range(1, 11))

@@ -95,13 +95,13 @@ def test_sampled_slots_are_even() -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("limit", [2**62, 3])
-def test_a_round_gives_each_neighbour_not_seen_one_chance(directed: bool, limit: int) -> None:
+def test_a_round_gives_each_neighbor_not_seen_one_chance(directed: bool, limit: int) -> None:
     rows = 60
     adjacency = random_adjacency(rows, 300, directed=directed)
     away = np.zeros((rows, rows))
     packed = adjacency.packed()
     ends = np.repeat(np.arange(adjacency.rows), packed["degree"])
-    away[ends, packed["neighbour"]] = packed["outgoing" if directed else "weight"]
+    away[ends, packed["neighbor"]] = packed["outgoing" if directed else "weight"]
     coming = away.sum(axis=0)
     arrival = np.random.default_rng(1).permutation(adjacency.rows) + 1000
     reached_at_all = 0
@@ -112,7 +112,7 @@ def test_a_round_gives_each_neighbour_not_seen_one_chance(directed: bool, limit:
         sources = np.array([number, number + 20, number + 40])
         expected = []
         for v in sources:
-            around = adjacency.neighbours(v)
+            around = adjacency.neighbors(v)
             if len(around) > limit:
                 own = int(arrival[v])
                 around = [around[kernels.sampled_slot(shared, own, i, len(around))] for i in range(limit)]

@@ -115,7 +115,7 @@ PIXELS = """
 
 
 def painted(page: Any) -> int:
-    """How many pixels of the map have a colour."""
+    """How many pixels of the map have a color."""
     return int(
         page.evaluate(f"() => {{ {PIXELS} return data.filter((value, i) => i % 4 === 3 && value > 0).length; }}")
     )
@@ -182,7 +182,7 @@ def test_a_search_shows_the_vertex_and_who_is_around_it(visit: Callable[..., Any
     page.press("#search", "Enter")
     shows(page, "#chosen-id", name)
     assert page.locator("#nearest .name").all_text_contents() == [point["id"] for point in around["nearest"]]
-    assert page.locator("#neighbours .name").all_text_contents() == [point["id"] for point in around["neighbours"]]
+    assert page.locator("#neighbors .name").all_text_contents() == [point["id"] for point in around["neighbors"]]
     page.locator("#nearest button").first.click()
     shows(page, "#chosen-id", around["nearest"][0]["id"])
     page.keyboard.press("Escape")
@@ -227,7 +227,7 @@ def test_ids_and_labels_are_shown_as_they_are(visit: Callable[..., Any], live: L
     assert page.title() == "Ripplevec, live"
 
 
-def test_colours_can_be_chosen(visit: Callable[..., Any]) -> None:
+def test_colors_can_be_chosen(visit: Callable[..., Any]) -> None:
     page = visit()
     playwright.expect(page.locator("#legend li")).to_have_count(10)
     page.locator("input[value=label]").focus()

@@ -230,9 +230,9 @@ def arrow(**columns):
 def test_payloads_and_poison(redis_client, begun):
     entries = [
         {"src": "a", "dst": "b", "weight": "2", "op": "add", "time": "5"},
-        {"data": '{"arrivals": [{"id": "c", "neighbours": ["a"]}], "remove_edges": [["a", "b"]]}'},
+        {"data": '{"arrivals": [{"id": "c", "neighbors": ["a"]}], "remove_edges": [["a", "b"]]}'},
         {"data": arrow(src=["d"], dst=["a"])},
-        {"colour": "red"},
+        {"color": "red"},
         {"data": "[" * 100_000},
     ]
     keys = [redis_client.xadd("edges", fields).decode() for fields in entries]

@@ -8,7 +8,7 @@ from ripplevec.integrations.gensim import to_keyed_vectors
 from ripplevec.lab.datasets.synthetic import planted_partition
 
 
-def test_neighbours_are_those_of_the_model():
+def test_neighbors_are_those_of_the_model():
     model = Embedder(dim=8).fit(planted_partition(communities=3, size=40, seed=1).edges)
     held = to_keyed_vectors(model)
     for vertex in (0, 50, 100):

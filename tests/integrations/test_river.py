@@ -22,7 +22,7 @@ def arrivals(count=120):
     for a, b in DATA.edges.tolist():
         new, old = (a, b) if place[a] > place[b] else (b, a)
         earlier[new].append(old)
-    return [({"vertex": v, "neighbours": n}, LABELS[v]) for v, n in list(earlier.items())[:count]]
+    return [({"vertex": v, "neighbors": n}, LABELS[v]) for v, n in list(earlier.items())[:count]]
 
 
 def checked():
@@ -43,7 +43,7 @@ def test_what_river_expects_of_a_transformer(check):
         check(model)
 
 
-def test_a_stream_is_learnt_as_it_comes():
+def test_a_stream_is_learned_as_it_comes():
     classify = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
     pipeline = StreamEmbedder(dim=8) | preprocessing.StandardScaler() | classify
     late = metrics.Accuracy()
@@ -55,13 +55,13 @@ def test_a_stream_is_learnt_as_it_comes():
     model = pipeline["StreamEmbedder"].model
     plain = Embedder(dim=8)
     for x, _ in arrivals():
-        plain.add_vertex(x["vertex"], x["neighbours"])
+        plain.add_vertex(x["vertex"], x["neighbors"])
     assert model.digest() == plain.digest()
 
 
 def test_beside_other_features():
-    features = (compose.Select("vertex", "neighbours") | StreamEmbedder(dim=2)) + compose.Select("age")
-    x = {"vertex": "a", "neighbours": ["b"], "age": 3}
+    features = (compose.Select("vertex", "neighbors") | StreamEmbedder(dim=2)) + compose.Select("age")
+    x = {"vertex": "a", "neighbors": ["b"], "age": 3}
     features.learn_one(x)
     assert features.transform_one(x).keys() == {0, 1, "age"}
 
@@ -70,13 +70,13 @@ def test_a_newcomer_is_seen_as_it_would_be_placed():
     step = StreamEmbedder(dim=4)
     step.model = Embedder(dim=4).fit(DATA.edges)
     before = step.model.digest()
-    seen = step.transform_one({"vertex": "new", "neighbours": [0, "unknown", 1], "weights": [1, 9, 2]})
+    seen = step.transform_one({"vertex": "new", "neighbors": [0, "unknown", 1], "weights": [1, 9, 2]})
     assert step.model.digest() == before
     assert list(seen.values()) == step.model.preview([0, 1], [1, 2]).tolist()
     assert set(step.transform_one({"vertex": "newer"}).values()) == {0.0}
-    step.learn_one({"vertex": "new", "neighbours": [0, 1], "weights": [1, 2]})
+    step.learn_one({"vertex": "new", "neighbors": [0, 1], "weights": [1, 2]})
     assert list(step.transform_one({"vertex": "new"}).values()) == step.model["new"].tolist()
-    assert step.model.neighbours("new") == [(1, 2.0), (0, 1.0)]
+    assert step.model.neighbors("new") == [(1, 2.0), (0, 1.0)]
 
 
 @pytest.mark.parametrize("verb", ["learn_one", "transform_one"])
@@ -87,6 +87,6 @@ def test_what_is_no_arrival(verb):
 
 def test_arrivals_may_have_a_time():
     embedder = StreamEmbedder(dim=2, half_life=10.0)
-    embedder.learn_one({"vertex": "a", "neighbours": ["b"], "time": 0})
-    embedder.learn_one({"vertex": "c", "neighbours": ["b"], "time": 20})
-    assert embedder.model.neighbours("b") == [("c", 1.0), ("a", 0.25)]
+    embedder.learn_one({"vertex": "a", "neighbors": ["b"], "time": 0})
+    embedder.learn_one({"vertex": "c", "neighbors": ["b"], "time": 20})
+    assert embedder.model.neighbors("b") == [("c", 1.0), ("a", 0.25)]

@@ -42,7 +42,7 @@ def test_a_document_is_applied_in_one_order():
     message = decode_json(
         b"""{"key": "k1", "remove_vertices": ["z"], "remove_edges": [["a", "b"]],
              "edges": [["a", "b"], ["a", "c", 2.0]],
-             "arrivals": [{"id": "v", "neighbours": ["a", "b"], "weights": [1, 2.5], "time": 7}, {"id": "alone"}]}"""
+             "arrivals": [{"id": "v", "neighbors": ["a", "b"], "weights": [1, 2.5], "time": 7}, {"id": "alone"}]}"""
     )
     assert message.key == "k1"
     assert rows(message.batch) == [
@@ -123,9 +123,9 @@ def test_an_empty_list_is_an_empty_batch():
         (b'{"key": "\\ud800", "edges": []}', "key: expected text"),
         (b'{"arrivals": ["v"]}', "arrivals: expected"),
         (b'{"arrivals": [{"id": "v", "neighbors": []}]}', "arrivals: expected"),
-        (b'{"arrivals": [{"id": "v", "neighbours": "ab"}]}', "lists of neighbours"),
-        (b'{"arrivals": [{"id": "v", "neighbours": ["a"], "weights": []}]}', "one per neighbour"),
-        (b'{"arrivals": [{"id": ["v"], "neighbours": ["a"]}]}', "int or str"),
+        (b'{"arrivals": [{"id": "v", "neighbors": "ab"}]}', "lists of neighbors"),
+        (b'{"arrivals": [{"id": "v", "neighbors": ["a"], "weights": []}]}', "one per neighbor"),
+        (b'{"arrivals": [{"id": ["v"], "neighbors": ["a"]}]}', "int or str"),
         (b'{"remove_edges": [[1, 2, 3]]}', "pairs"),
         (b'{"remove_vertices": [{}]}', "int or str"),
         (b"[" * 100_000, "too deeply"),
@@ -233,7 +233,7 @@ def test_fields():
     [
         {},
         {"src": b"1"},
-        {"src": b"1", "dst": b"2", "colour": b"red"},
+        {"src": b"1", "dst": b"2", "color": b"red"},
         {"src": b"\xff", "dst": b"2"},
         {"src": b"1", "dst": b"2", "weight": b"nan"},
         {"src": b"1", "dst": b"2", "op": b"4"},

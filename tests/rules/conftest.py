@@ -30,21 +30,21 @@ class Reference:
         begin = int(self.links.begin[row])
         return list(range(begin, begin + int(self.links.count[row])))
 
-    def neighbours(self, row: int) -> list[int]:
-        return [int(self.links.neighbour[slot]) for slot in self.around(row)]
+    def neighbors(self, row: int) -> list[int]:
+        return [int(self.links.neighbor[slot]) for slot in self.around(row)]
 
     def step(self, terms: list[tuple[float, NDArray[np.float64]]], scale: float = 1.0) -> NDArray[np.float64]:
         """x ← z · μ'(1 + ρ/b) / (μ'² + ρ/b), z = (Σ a x − c) / ((d + τ) μ₁), view by view."""
         weights = np.array([a for a, _ in terms], np.float64)
         total, d = scale * sum(a * x for a, x in terms), scale * weights.sum()
         b = weights.sum() ** 2 / (weights**2).sum()
-        mu, centre = self.frame.columns.astype(np.float64)
+        mu, center = self.frame.columns.astype(np.float64)
         row = np.empty_like(total)
         for (tau, top, ridge, longest, _), first, last in zip(
             self.frame.views, self.frame.bounds, self.frame.bounds[1:], strict=False
         ):
             part = slice(first, last)
-            z = (total[part] - centre[part]) / ((d + tau) * top)
+            z = (total[part] - center[part]) / ((d + tau) * top)
             row[part] = z * mu[part] * (1 + ridge / b) / (mu[part] ** 2 + ridge / b)
             row[part] *= min(1.0, longest / max(np.linalg.norm(row[part]), 1e-300))
         return row
@@ -58,12 +58,12 @@ class Reference:
             scale = self.links.strength[row] / sum(float(self.links.weight[slot]) for slot in slots)
         if limit < EVERYTHING:
             self.reads += len(slots)
-        return self.step([(float(self.links.weight[s]), self.x[self.links.neighbour[s]]) for s in slots], scale)
+        return self.step([(float(self.links.weight[s]), self.x[self.links.neighbor[s]]) for s in slots], scale)
 
     def place_from(self, row: int, earlier: bool) -> NDArray[np.float64] | None:
         terms = []
         for slot in self.around(row):
-            other = self.links.neighbour[slot]
+            other = self.links.neighbor[slot]
             if self.placed[other] and (not earlier or self.arrival[other] < self.arrival[row]):
                 terms.append((float(self.links.weight[slot]), self.x[other]))
         return self.step(terms) if terms else None
@@ -78,14 +78,14 @@ class Reference:
             if value is not None:
                 self.store([row], [value])
         newcomers = [row for row in arrived if self.placed[row]]
-        asked = dict.fromkeys([row for row in touched if any(self.placed[u] for u in self.neighbours(row))])
-        asked |= dict.fromkeys(u for row in newcomers for u in self.neighbours(row))
+        asked = dict.fromkeys([row for row in touched if any(self.placed[u] for u in self.neighbors(row))])
+        asked |= dict.fromkeys(u for row in newcomers for u in self.neighbors(row))
         ring = [row for row in asked if not self.placed[row]]
         while ring:
             values = [self.place_from(row, earlier=False) for row in ring]
             self.store(ring, values)
             newcomers += ring
-            ring = [u for u in dict.fromkeys(u for row in ring for u in self.neighbours(row)) if not self.placed[u]]
+            ring = [u for u in dict.fromkeys(u for row in ring for u in self.neighbors(row)) if not self.placed[u]]
         return newcomers
 
     def spread(self, sources: list[int], seen: set[int], limit: int, depth: int) -> list[int]:
@@ -97,7 +97,7 @@ class Reference:
             if limit < EVERYTHING:
                 self.reads += len(slots)
             for slot in slots:
-                u = int(self.links.neighbour[slot])
+                u = int(self.links.neighbor[slot])
                 chance = draw(np.uint64(key), int(self.arrival[u]), own) * self.links.in_strength[u]
                 if u not in seen and chance < self.links.outgoing[slot]:
                     reached.append(u)

@@ -57,7 +57,7 @@ def test_without_room_nothing_happens(edges_of: Any, full: str) -> None:
     links = engine.graph.adjacency.links
     column = np.array([1000, *range(5)]) if full == "edges" else np.arange(1000, 1000 + 2 * engine.graph.adjacency.rows)
     if full == "edges":
-        links.heads[TOP] = links.neighbour.size
+        links.heads[TOP] = links.neighbor.size
     before = engine.digest()
     assert engine.rule.arrive(engine.field, column, None, 1) == (-1, 0, 0)
     assert engine.digest() == before

@@ -141,7 +141,7 @@ def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
     made.check()
 
 
-def test_what_was_touched_in_between_is_where_its_neighbours_are() -> None:
+def test_what_was_touched_in_between_is_where_its_neighbors_are() -> None:
     """New coordinates everywhere: a newcomer lies as near to its community as it would without the wait."""
     made, stream = model(), batches()
     while made._engine.pending is None:

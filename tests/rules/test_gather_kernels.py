@@ -1,4 +1,4 @@
-"""Sums over neighbours and the step they lead to, against plain NumPy, in single and in half precision."""
+"""Sums over neighbors and the step they lead to, against plain NumPy, in single and in half precision."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def numbers(world: kernels.World) -> np.ndarray:
 
 def around(world: kernels.World, row: int) -> tuple[np.ndarray, np.ndarray]:
     slots = slice(world.links.begin[row], world.links.begin[row] + world.links.count[row])
-    return world.links.neighbour[slots], world.links.weight[slots].astype(np.float64)
+    return world.links.neighbor[slots], world.links.weight[slots].astype(np.float64)
 
 
-def test_all_neighbours_are_added_up(world: kernels.World) -> None:
+def test_all_neighbors_are_added_up(world: kernels.World) -> None:
     total = np.empty(8, np.float32)
     for row in np.flatnonzero(world.links.count)[:20]:
         others, weights = around(world, row)
@@ -61,10 +61,10 @@ def test_the_step_is_the_one_of_the_method(world: kernels.World) -> None:
     total, frame = np.linspace(-2, 2, 8, dtype=np.float32), world.frame
     out = np.zeros(8, world.vectors.dtype)
     kernels.step(frame, total, 5.0, 7.0, out)
-    mu, centre = frame.columns.astype(np.float64)
+    mu, center = frame.columns.astype(np.float64)
     views = np.repeat(frame.views, np.diff(frame.bounds), axis=0)
     ratio = views[:, 2] * 7.0 / 25.0
-    z = (total - centre) / ((5.0 + views[:, 0]) * views[:, 1])
+    z = (total - center) / ((5.0 + views[:, 0]) * views[:, 1])
     expected = z * mu * (1 + ratio) / (mu**2 + ratio)
     got = out.view(np.float16).astype(np.float64) if out.dtype == np.uint16 else out
     np.testing.assert_allclose(got, expected, rtol=2e-3 if out.dtype == np.uint16 else 1e-5, atol=1e-6)
@@ -86,9 +86,9 @@ def test_step_that_makes_a_long_row_keeps_its_direction_and_the_bound(world: ker
     total = (size * np.linspace(-1, 1, 8)).astype(np.float32)
     out = np.zeros(8, world.vectors.dtype)
     shortened = kernels.step(frame, total, 1e-30, 1e-60, out)
-    mu, centre = frame.columns.astype(np.float64)
+    mu, center = frame.columns.astype(np.float64)
     views = np.repeat(frame.views, np.diff(frame.bounds), axis=0)
-    row = (total - centre) / ((1e-30 + views[:, 0]) * views[:, 1]) * mu * (1 + views[:, 2]) / (mu**2 + views[:, 2])
+    row = (total - center) / ((1e-30 + views[:, 0]) * views[:, 1]) * mu * (1 + views[:, 2]) / (mu**2 + views[:, 2])
     parts = [slice(first, last) for first, last in zip(frame.bounds, frame.bounds[1:], strict=False)]
     lengths = [np.linalg.norm(row[part]) for part in parts]
     for part, length in zip(parts, lengths, strict=True):

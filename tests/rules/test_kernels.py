@@ -70,7 +70,7 @@ def test_a_batch_is_the_rule_in_plain_python(
 @settings(max_examples=30)
 @given(seed=SEEDS, max_reads=st.integers(2, 60))
 def test_the_work_is_bounded_whatever_the_graph(engine_of: Any, reference: Any, seed: int, max_reads: int) -> None:
-    """A hub with 400 leaves: an arrival at the hub may refresh it and test its neighbours, but reads a sample only."""
+    """A hub with 400 leaves: an arrival at the hub may refresh it and test its neighbors, but reads a sample only."""
     engine = engine_of([(0, leaf) for leaf in range(1, 400)] + [(1, 2), (3, 4)], seed=seed)
     delta = follow(engine, Batch.from_any([(1000 + seed % 7, 0)]))
     turn = Turn(seed, 1, 3, max_reads, engine.graph.next_arrival - 1)
@@ -94,7 +94,7 @@ def test_a_sample_reads_no_more_than_the_limit(engine_of: Any, reference: Any) -
     kernels.refresh(world, rows, 5, key, out)
     np.testing.assert_allclose(out[0], plain.refreshed(int(rows[0]), 5, key), rtol=1e-3, atol=1e-4)
     read = {plain.around(rows[0])[0] + sampled_slot(key, int(world.arrival[rows[0]]), i, 299) for i in range(5)}
-    others = [int(world.links.neighbour[slot]) for slot in plain.around(rows[0]) if slot not in read]
+    others = [int(world.links.neighbor[slot]) for slot in plain.around(rows[0]) if slot not in read]
     assert len(others) >= 294
     world.vectors[others] = np.nan
     kernels.refresh(world, rows, 5, key, again)
@@ -129,7 +129,7 @@ def test_each_small_step_agrees_with_the_reference(engine_of: Any, edges_of: Any
     np.testing.assert_allclose(world.vectors, plain.x, rtol=2e-3, atol=1e-4)
 
 
-def test_a_preview_without_a_placed_neighbour_writes_nothing(engine_of: Any) -> None:
+def test_a_preview_without_a_placed_neighbor_writes_nothing(engine_of: Any) -> None:
     engine = engine_of([(0, 1), (1, 2), (2, 0)])
     delta = follow(engine, Batch.vertices(["lonely"]))
     row = np.zeros(4, np.float32)
@@ -147,7 +147,7 @@ def test_waves_put_everyone_behind_the_newcomers_they_read(engine_of: Any, edges
     for row, own in wave.items():
         earlier = [
             wave[u]
-            for u in engine.graph.adjacency.neighbours(row).tolist()
+            for u in engine.graph.adjacency.neighbors(row).tolist()
             if turn.first_new <= world.arrival[u] < world.arrival[row]
         ]
         assert own == max(earlier, default=-1) + 1

@@ -129,7 +129,7 @@ def test_an_empty_set_is_treated_as_asked(edges_of: Any) -> None:
 
 
 def test_resampling_is_another_draw(edges_of: Any) -> None:
-    """With one neighbour of high degree most draws are empty; a fresh draw finds it, not all the others."""
+    """With one neighbor of high degree most draws are empty; a fresh draw finds it, not all the others."""
     hub = [("hub", number) for number in range(40)]
     model = paper(dim=2, on_empty="resample").fit([*hub, (0, 1)])
     before = model["hub"]
@@ -150,7 +150,7 @@ def test_the_unplaced_wait_for_the_first_arrival_that_touches_them() -> None:
 
 
 def test_unplaced_vertices_influence_nobody_and_are_not_influenced() -> None:
-    model = paper(dim=2, depth=None, on_empty="neighbours").fit([("a", "b"), ("b", "c"), ("c", "a")])
+    model = paper(dim=2, depth=None, on_empty="neighbors").fit([("a", "b"), ("b", "c"), ("c", "a")])
     model.add_vertex("lonely")
     before = model.vectors(list("abc"))
     arrived = model.add_vertex("new", ["lonely"])
@@ -200,7 +200,7 @@ def test_there_is_no_anchor(edges_of: Any) -> None:
     assert not model.partial_fit(edges_of(7, vertices=500, edges=900)).anchored
 
 
-def test_a_preview_is_the_mean_of_the_neighbours(edges_of: Any) -> None:
+def test_a_preview_is_the_mean_of_the_neighbors(edges_of: Any) -> None:
     model = paper().fit(edges_of(1))
     a, b = model.ids[:2]
     np.testing.assert_allclose(model.preview([a, b]), (model[a] + model[b]) / 2, atol=1e-6)
@@ -215,7 +215,7 @@ def test_what_only_the_other_rule_has_is_refused(name: str, value: Any) -> None:
     assert paper(views="auto", anchor_growth=0, normalize=False).rule == "paper"
 
 
-def test_batches_with_an_arrival_keep_its_neighbours_together() -> None:
+def test_batches_with_an_arrival_keep_its_neighbors_together() -> None:
     """The edges of one newcomer may stand apart in the batch; it arrives with all of them."""
     together, apart = (paper(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]) for _ in range(2))
     together.partial_fit([("x", "a"), ("y", "a"), ("x", "b")])

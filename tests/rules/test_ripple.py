@@ -75,7 +75,7 @@ def test_ends_of_changed_edges_are_refreshed_as_often_as_their_share(engine_of: 
     assert counts.sum() == counts[[a, b]].sum()
 
 
-def test_neighbours_are_influenced_as_often_as_their_share(edges_of: Any) -> None:
+def test_neighbors_are_influenced_as_often_as_their_share(edges_of: Any) -> None:
     model = Embedder(dim=3, anchor_growth=0).fit([("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")])
     start = model._engine.state()
     times = 0

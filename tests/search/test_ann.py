@@ -89,7 +89,7 @@ def take_step(model: Embedder, step: str, seed: int) -> None:
     else:
         source = ids[int(random.integers(len(ids)))]
         row = model._row(source)
-        around = model._engine.graph.ids.names(np.unique(model._engine.graph.adjacency.neighbours(row)))
+        around = model._engine.graph.ids.names(np.unique(model._engine.graph.adjacency.neighbors(row)))
         model.remove_edges([(source, other) for other in around])
 
 

@@ -146,7 +146,7 @@ def test_flattening_evens_out_the_lengths_of_the_parts() -> None:
         np.testing.assert_allclose(cosines, [[long / (long**2 + 1) ** 0.5]], rtol=1e-6)
 
 
-def test_rows_and_queries_that_are_not_finite_have_no_neighbours() -> None:
+def test_rows_and_queries_that_are_not_finite_have_no_neighbors() -> None:
     rows = np.array([[np.nan, 1], [np.inf, 1], [1, 1]], np.float32)
     found, cosines = nearest(rows, np.ones(3, bool), rows, plain(2), 2)
     assert found.tolist() == [[-1, -1], [-1, -1], [2, -1]]

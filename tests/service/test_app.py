@@ -24,8 +24,8 @@ READ, WRITE = "read-token-0123456789", "write-token-0123456789"
 
 BEYOND_SCHEMAS = {
     "GET /v1/changes": (410, "which are kept"),
-    "POST /v1/arrivals": (422, "one per neighbour"),
-    "POST /v1/edges": (422, "one per neighbour"),
+    "POST /v1/arrivals": (422, "one per neighbor"),
+    "POST /v1/edges": (422, "one per neighbor"),
     "POST /v1/preview": (422, "one per row"),
 }
 """Why requests may be refused for a reason that no schema can express."""
@@ -94,7 +94,7 @@ def test_schemathesis_with_all_checks_finds_no_mismatch(start: Any, tmp_path: Pa
 
 def test_answers_are_as_described(service: Any) -> None:
     description = service.http.get("/openapi.json").json()
-    for name, path in {"Vertex": "/v1/vertices/r0", "Neighbours": "/v1/vertices/r0/nearest"}.items():
+    for name, path in {"Vertex": "/v1/vertices/r0", "Neighbors": "/v1/vertices/r0/nearest"}.items():
         fields = set(description["components"]["schemas"][name]["properties"])
         assert set(service.http.get(path).json()) == fields
     receipt = service.edges(["r0", "r7"]).json()

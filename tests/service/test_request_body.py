@@ -177,7 +177,7 @@ def test_bodies_of_readers_take_nothing_of_the_budget_of_writers(start: Any) -> 
         for path, body in {
             "/v1/vectors": {"ids": ["x" * 600]},
             "/v1/nearest": {"vector": [1.0] * 200},
-            "/v1/preview": {"neighbours": ["x" * 600]},
+            "/v1/preview": {"neighbors": ["x" * 600]},
         }.items():
             answer = service.http.post(path, json=body)
             assert (answer.status_code, answer.headers["retry-after"]) == (429, "1"), path

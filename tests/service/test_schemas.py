@@ -11,7 +11,7 @@ from ripplevec.service import schemas
     [
         (schemas.Ids, '{"ids": ["a", 1, 123456789012345678901234567890]}'),
         (schemas.Near, '{"vector": [1, 2.5]}'),
-        (schemas.Preview, '{"neighbours": [], "weights": null}'),
+        (schemas.Preview, '{"neighbors": [], "weights": null}'),
         (schemas.RemoveEdges, '{"edges": [["a", 1]], "key": null}'),
         (schemas.LabelPairs, '{"labels": [["a", null], [1, "x"]]}'),
     ],
@@ -29,7 +29,7 @@ def test_what_may_be_said(form: type[BaseModel], text: str) -> None:
         (schemas.Ids, '{"ids": ["' + "x" * 1025 + '"]}'),
         (schemas.Near, '{"vector": [NaN]}'),
         (schemas.Near, '{"vector": [1e999]}'),
-        (schemas.Preview, '{"neighbours": ["a"], "weights": [0]}'),
+        (schemas.Preview, '{"neighbors": ["a"], "weights": [0]}'),
         (schemas.RemoveEdges, '{"edges": [["a", "b", 1]]}'),
         (schemas.RemoveEdges, '{"edges": []}'),
         (schemas.RemoveVertices, '{"ids": ["a"], "key": ""}'),

@@ -20,7 +20,7 @@ TOKENS = Tokens.of([READ], [WRITE])
 
 WRITES = [
     ("POST", "/v1/edges", {"edges": [["a", "b"]]}),
-    ("POST", "/v1/arrivals", {"arrivals": [{"id": "c", "neighbours": ["a"]}]}),
+    ("POST", "/v1/arrivals", {"arrivals": [{"id": "c", "neighbors": ["a"]}]}),
     ("DELETE", "/v1/edges", {"edges": [["a", "b"]]}),
     ("DELETE", "/v1/vertices", {"ids": ["a"]}),
     ("DELETE", "/v1/vertices/c", None),
@@ -33,7 +33,7 @@ READS = [
     ("GET", "/v1/vertices/b/nearest", None),
     ("POST", "/v1/vectors", {"ids": ["a"]}),
     ("POST", "/v1/nearest", {"vector": [1.0] * 8}),
-    ("POST", "/v1/preview", {"neighbours": []}),
+    ("POST", "/v1/preview", {"neighbors": []}),
     ("GET", "/metrics", None),
     ("GET", "/docs", None),
     ("GET", "/openapi.json", None),

@@ -79,7 +79,7 @@ def left(model: Embedder, directed: bool) -> dict[tuple[int, int], float]:
     for u in model.ids:
         slots = model.engine.graph.adjacency.slots(np.array([model.engine.find(u)]))
         for slot in slots:
-            v = model.engine.names(np.array([links.neighbour[slot]]))[0]
+            v = model.engine.names(np.array([links.neighbor[slot]]))[0]
             if links.outgoing[slot] > 0:
                 found[(u, v) if directed else (min(u, v), max(u, v))] = float(links.outgoing[slot]) / unit
     return found

@@ -35,9 +35,9 @@ def test_the_frame_has_the_values_of_every_view() -> None:
     assert frame.bounds.tolist() == [0, 6, 8]
     assert frame.views[:, :4].tolist() == [[6.5, 0.8, 2.0, 16.0], [2.5, 0.5, 1.0, 16.0]]  # τ, μ₁, ρ, the bound
     np.testing.assert_allclose(frame.views[:, 4], [16 / 6**0.5, 16 / 2**0.5])
-    mu, centre = frame.columns
+    mu, center = frame.columns
     np.testing.assert_allclose(mu, [1, 0.5, 0.25, 0.125, SMALLEST_MU, SMALLEST_MU, 1, 0.6], rtol=1e-6)
-    np.testing.assert_allclose(centre, space.centre, rtol=1e-6)
+    np.testing.assert_allclose(center, space.center, rtol=1e-6)
     assert frame.columns.dtype == np.float32
 
 

@@ -43,7 +43,7 @@ def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int
         operator.clear(left)
         operator.deflate(left)
         operator.combine(left, right, factors)
-        numbers = operator.centre(left), operator.gram(left, right), operator.lengths(left), operator.squares(right)
+        numbers = operator.center(left), operator.gram(left, right), operator.lengths(left), operator.squares(right)
         operator.turn(left, turn)
         operator.scale(left, scale)
         operator.scale(right, scale, np.divide)

@@ -24,12 +24,12 @@ def test_combine_is_the_dense_operator(
     sample, draw = randomly(seed), np.random.default_rng(seed)
     source, target = draw.standard_normal((2, sample.rows, 3))
     source[~sample.active] = 0
-    centre = sample.degree @ source / sample.active.sum()
+    center = sample.degree @ source / sample.active.sum()
     expected = factors[0] * sample.walk(tau) @ source + factors[1] * source + factors[2] * target
     expected[~sample.active] = 0
     before = target.copy()
     read, write = columns_of(source), columns_of(target)
-    kernels.combine(sample.adjacency.links, read, centre, tau + 1e-9, factors, write, 4, 17)
+    kernels.combine(sample.adjacency.links, read, center, tau + 1e-9, factors, write, 4, 17)
     np.testing.assert_allclose(target[4:17], expected[4:17], atol=1e-6)
     assert np.array_equal(np.delete(target, slice(4, 17), 0), np.delete(before, slice(4, 17), 0))
 
@@ -41,13 +41,13 @@ def test_columns_combined_on_their_own_are_what_they_are_among_others(
 ) -> None:
     sample, draw = randomly(seed, edges=edges), np.random.default_rng(seed)
     source, target = draw.standard_normal((2, sample.rows, 70)).astype(np.float32)
-    centre, part = draw.standard_normal(70), slice(first, first + width)
+    center, part = draw.standard_normal(70), slice(first, first + width)
     own, rest = target[:, part].copy(), target.copy()
     inputs = sample.adjacency.links, 0.5, (1.5, -0.5, 2.0)
     for read, middle, write in (
-        (source, centre, target),
-        (source[:, part], centre[part], own),
-        (np.ascontiguousarray(source[:, part]), centre[part], rest[:, part]),
+        (source, center, target),
+        (source[:, part], center[part], own),
+        (np.ascontiguousarray(source[:, part]), center[part], rest[:, part]),
     ):
         links, tau, factors = inputs
         kernels.combine(links, columns_of(read), middle, tau, factors, columns_of(write), 0, sample.rows)

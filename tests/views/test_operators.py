@@ -22,7 +22,7 @@ def test_everything_agrees_with_dense_matrices(randomly: Any, seed: int, edges: 
     measure = sample.measure(tau)
     assert operator.size == sample.active.sum()
     np.testing.assert_allclose(operator.measure, measure, rtol=1e-12)
-    np.testing.assert_allclose(operator.centre(block), sample.degree @ block / max(operator.size, 1), atol=1e-9)
+    np.testing.assert_allclose(operator.center(block), sample.degree @ block / max(operator.size, 1), atol=1e-9)
     np.testing.assert_allclose(operator.step(block), sample.walk(tau) @ block, atol=1e-9)
     np.testing.assert_allclose(operator.gram(block, other), block.T @ (measure[:, None] * other), atol=1e-8)
     np.testing.assert_allclose(operator.squares(block), (block**2).sum(axis=0), atol=1e-9)

@@ -38,7 +38,7 @@ def test_every_graph_has_a_start_and_an_anchor(sample_of: Any, shape: str, colum
     anchored = VIEW.anchor(sample.adjacency, basis.rows.astype(np.float32), basis.mu, seed=0, threads=1)
     for result in (basis, anchored):
         assert result.rows.shape == (14, columns)
-        assert all(np.isfinite(part).all() for part in (result.rows, result.mu, result.centre))
+        assert all(np.isfinite(part).all() for part in (result.rows, result.mu, result.center))
         assert not result.rows[~sample.active].any()
         assert not result.rows[:, result.mu < NOTHING].any()  # neither rounding nor a negative value is a community
         assert np.abs(result.rows).max(initial=0) < 100
@@ -50,8 +50,8 @@ def test_a_start_solves_the_equation_of_a_refresh(randomly: Any, seed: int, edge
     sample = randomly(seed, edges=edges)
     view = SpectralView(tau=0.5, diffusion=diffusion)
     basis = view.start(sample.adjacency, sample.rows, 5, threads=1)
-    np.testing.assert_allclose(sample.degree @ basis.rows / sample.active.sum(), basis.centre, atol=1e-8)
-    expected = sample.matrix @ basis.rows - basis.centre * sample.active[:, None]
+    np.testing.assert_allclose(sample.degree @ basis.rows / sample.active.sum(), basis.center, atol=1e-8)
+    expected = sample.matrix @ basis.rows - basis.center * sample.active[:, None]
     actual = sample.measure(basis.tau)[:, None] * basis.rows * basis.mu
     np.testing.assert_allclose(actual, expected, atol=1e-6)
     if basis.rows.any():
@@ -160,7 +160,7 @@ def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypat
     bases = [
         VIEW.anchor(sample.adjacency, rows.copy(), np.full(6, 0.3), seed=1, threads=threads) for threads in (1, 2, 3)
     ]
-    assert len({basis.rows.tobytes() + basis.mu.tobytes() + basis.centre.tobytes() for basis in bases}) == 1
+    assert len({basis.rows.tobytes() + basis.mu.tobytes() + basis.center.tobytes() for basis in bases}) == 1
 
 
 @pytest.mark.parametrize("degree", [1, 4, 5])

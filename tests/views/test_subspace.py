@@ -28,7 +28,7 @@ def test_the_filter_is_the_chebyshev_polynomial(randomly: Any, seed: int, degree
     np.testing.assert_allclose(block, expected, rtol=1e-7, atol=1e-6)
 
 
-def test_ritz_values_rise_towards_the_exact_ones(planted: Any) -> None:
+def test_ritz_values_rise_toward_the_exact_ones(planted: Any) -> None:
     sample = planted()
     operator, exact = Operator(sample.adjacency, sample.rows, 0.5), sample.spectrum(0.5)[:4]
     block = operator.noise(0, 4, np.float64)

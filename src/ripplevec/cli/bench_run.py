@@ -76,7 +76,7 @@ def measure(size: Size, bars: Progress) -> dict[str, float]:
 
 
 def _arrivals(edges: NDArray[np.int64]) -> list[tuple[int, list[int]]]:
-    """Every newcomer with its neighbours, as plain numbers, so that only the arrival itself is timed."""
+    """Every newcomer with its neighbors, as plain numbers, so that only the arrival itself is timed."""
     older, newer = edges.T
     vertices, first = np.unique(newer, return_index=True)
     return [(vertex, near.tolist()) for vertex, near in zip(vertices.tolist(), np.split(older, first[1:]), strict=True)]
@@ -105,7 +105,7 @@ def _watched(bars: Progress, name: str, calls: list[Any]) -> Iterator[Any]:
 def _memory(model: Embedder) -> dict[str, float]:
     """Bytes of the arrays of a model: what its edges take, and all the rest."""
     links, sizes = model.engine.graph.adjacency.links, model.diagnostics()
-    slots = int(links.heads[TOP]) * links.neighbour.strides[0]
+    slots = int(links.heads[TOP]) * links.neighbor.strides[0]
     return {
         "bytes_per_vertex": (sizes["bytes"] - slots) / sizes["vertices"],
         "bytes_per_edge": slots / sizes["edges"],

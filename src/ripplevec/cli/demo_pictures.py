@@ -1,4 +1,4 @@
-"""The map that `ripplevec demo` draws: where vertices stand among ten centres, while the graph grows around them."""
+"""The map that `ripplevec demo` draws: where vertices stand among ten centers, while the graph grows around them."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from numpy.typing import NDArray
 from ripplevec.io.vector_writers import replacing
 from ripplevec.lab.evaluation.rows import unit_rows
 
-COLOURS = (
+COLORS = (
     "#4269d0", "#efb118", "#ff725c", "#3ca951", "#a463f2",
     "#6cc5b0", "#9c6b4e", "#ff8ab7", "#97bbf5", "#5b6470",
 )  # fmt: skip
 SHARPNESS = 4.0
 INK, FAINT = "#1f2430", "#8a91a0"
 TITLE = "Ripplevec: a graph grows, its map stays"
-LEGEND = "colour: the true community · place: likeness of the vector to ten k-means centres"
+LEGEND = "color: the true community · place: likeness of the vector to ten k-means centers"
 
 Points = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
 def places(moments: list[NDArray[np.float32]], labels: Labels) -> list[Points]:
-    """A place in the plane for every vector at every moment: between the centres of k-means, by likeness to each.
+    """A place in the plane for every vector at every moment: between the centers of k-means, by likeness to each.
 
-    The centres are those of the last moment and stand on a circle. Labels say only how many, so that the colours show
+    The centers are those of the last moment and stand on a circle. Labels say only how many, so that the colors show
     what the vectors know.
     """
     from scipy.special import softmax
     from sklearn.cluster import KMeans
 
     count = len(np.unique(labels))
-    centres = unit_rows(KMeans(count, n_init=8, random_state=0).fit(unit_rows(moments[-1])).cluster_centers_)
+    centers = unit_rows(KMeans(count, n_init=8, random_state=0).fit(unit_rows(moments[-1])).cluster_centers_)
     angles = 2 * np.pi * np.arange(count) / count
     corners = np.column_stack([np.cos(angles), np.sin(angles)])
-    points = [softmax(SHARPNESS * unit_rows(vectors) @ centres.T, axis=1) @ corners for vectors in moments]
+    points = [softmax(SHARPNESS * unit_rows(vectors) @ centers.T, axis=1) @ corners for vectors in moments]
     return [place / np.abs(points[-1]).max() for place in points]
 
 
@@ -59,8 +59,8 @@ def write_png(path: Path, moments: list[Points], labels: Labels, caption: str) -
 
 def _draw(axes: Any, points: Points, labels: Labels) -> None:
     order = np.random.default_rng(0).permutation(len(points))  # no community on top of the others
-    colours = np.array(COLOURS)[labels[order] % len(COLOURS)]
-    axes.scatter(*points[order].T, c=colours, s=5, alpha=0.55, linewidths=0)
+    colors = np.array(COLORS)[labels[order] % len(COLORS)]
+    axes.scatter(*points[order].T, c=colors, s=5, alpha=0.55, linewidths=0)
     axes.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), aspect="equal")
     axes.set_title(f"{len(points):,} vertices", fontsize=12, color=INK)
     axes.axis("off")
@@ -84,7 +84,7 @@ def _traces(points: Points, labels: Labels) -> list[Any]:
     for community in np.unique(labels):
         rows = np.flatnonzero(labels[: len(points)] == community)
         x, y = points[rows].round(3).T
-        marker = {"size": 4, "opacity": 0.6, "color": COLOURS[community % len(COLOURS)]}
+        marker = {"size": 4, "opacity": 0.6, "color": COLORS[community % len(COLORS)]}
         hover = f"vertex %{{customdata}}<extra>community {community}</extra>"
         name = f"community {community}"
         traces.append(

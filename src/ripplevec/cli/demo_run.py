@@ -114,9 +114,9 @@ class Stream:
     def _arrive(self, first: int, last: int) -> None:
         older, newer = self.data.edges.T
         cuts = np.searchsorted(newer, np.arange(first, last + 1))
-        neighbours = [older[cuts[i] : cuts[i + 1]].tolist() for i in range(last - first)]
+        neighbors = [older[cuts[i] : cuts[i + 1]].tolist() for i in range(last - first)]
         began = perf_counter()
-        vectors = [self.model.add_vertex(first + i, near) for i, near in enumerate(neighbours)]
+        vectors = [self.model.add_vertex(first + i, near) for i, near in enumerate(neighbors)]
         self.seconds += perf_counter() - began
         self.on_arrival[first - self.first : last - self.first] = vectors
 

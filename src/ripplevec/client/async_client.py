@@ -34,14 +34,14 @@ class AsyncClient:
     async def add_vertex(
         self,
         vertex: Id,
-        neighbours: Sequence[Id] = (),
+        neighbors: Sequence[Id] = (),
         weights: Weights = None,
         time: float | None = None,
         *,
         key: str | None = None,
     ) -> Vector:
         """Let a vertex arrive with its edges; its vector."""
-        await self._send(protocol.add_vertex(vertex, neighbours, weights, key, time))
+        await self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
         return (await self.vectors([vertex]))[0]
 
     async def add_edges(self, edges: Any, *, key: str | None = None) -> dict[str, Any]:
@@ -72,9 +72,9 @@ class AsyncClient:
         """The `k` vertices of highest cosine with a vertex or with a raw vector, best first."""
         return protocol.nearest_of(await self._send(protocol.nearest(vertex, k)))
 
-    async def preview(self, neighbours: Sequence[Id], weights: Weights = None) -> Vector:
-        """The vector a newcomer with these neighbours would get; nothing changes."""
-        return protocol.vector_of(await self._send(protocol.preview(neighbours, weights)))
+    async def preview(self, neighbors: Sequence[Id], weights: Weights = None) -> Vector:
+        """The vector a newcomer with these neighbors would get; nothing changes."""
+        return protocol.vector_of(await self._send(protocol.preview(neighbors, weights)))
 
     async def put_labels(self, labels: Mapping[Id, str | None]) -> int:
         """Set the labels of vertices; None takes one away. How many there are then."""

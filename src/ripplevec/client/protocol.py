@@ -79,10 +79,10 @@ class BatchChanges:
 
 
 def add_vertex(
-    vertex: Id, neighbours: Sequence[Id], weights: Weights, key: str | None, time: float | None = None
+    vertex: Id, neighbors: Sequence[Id], weights: Weights, key: str | None, time: float | None = None
 ) -> Call:
     """A vertex arrives."""
-    arrival: dict[str, Any] = {"id": vertex, "neighbours": _ids(neighbours, "neighbours")}
+    arrival: dict[str, Any] = {"id": vertex, "neighbors": _ids(neighbors, "neighbors")}
     if weights is not None:
         arrival["weights"] = list(weights)
     if time is not None:
@@ -136,9 +136,9 @@ def vertex(name: Id) -> Call:
     return Call("GET", address(name), query={"kind": "text" if isinstance(name, str) else "integer"})
 
 
-def preview(neighbours: Sequence[Id], weights: Weights) -> Call:
+def preview(neighbors: Sequence[Id], weights: Weights) -> Call:
     """What a newcomer would get is asked for."""
-    near = {"neighbours": _ids(neighbours, "neighbours"), "weights": None if weights is None else [*weights]}
+    near = {"neighbors": _ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
     return Call("POST", "/v1/preview", near)
 
 

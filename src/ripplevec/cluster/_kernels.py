@@ -1,6 +1,6 @@
 """Kernels of a shard: who has a name, what its rows read of other shards, and whom they reach there.
 
-Of a neighbour on another shard a slot holds −1 − its code, and a code is (its row there) · shards + (its shard).
+Of a neighbor on another shard a slot holds −1 − its code, and a code is (its row there) · shards + (its shard).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.graph._id_kernels import INTEGER, Names, home_of, tag_of
-from ripplevec.graph._kernels import drop_neighbour, find_slot
+from ripplevec.graph._kernels import drop_neighbor, find_slot
 from ripplevec.influence._kernels import draw, mix, sampled_slot
 from ripplevec.util.numba_intrinsics import prefetch
 
@@ -41,14 +41,14 @@ def slots_of(
 ) -> int:
     """The slots that rows look at, `limit` at the most each, and whose slots these are; how many.
 
-    All of them, as a round of influence goes; or, of what a refresh reads, those whose neighbours are elsewhere.
+    All of them, as a round of influence goes; or, of what a refresh reads, those whose neighbors are elsewhere.
     """
     found = 0
     for row in rows:
         begin, count = links.begin[row], links.count[row]
         for i in range(min(count, limit)):
             slot = begin + (i if count <= limit else sampled_slot(key, arrival[row], i, count))
-            if not elsewhere or links.neighbour[slot] < 0:
+            if not elsewhere or links.neighbor[slot] < 0:
                 slots[found], owners[found] = slot, row
                 found += 1
     return found
@@ -109,7 +109,7 @@ def influenced(
     """The rows that newcomers influence in the first round, drawn where these rows are; how many, some more than once.
 
     `ends` are rows and the newcomers that came to them, `numbers` the arrival numbers of both. A newcomer with a
-    neighbour that has a place has one itself.
+    neighbor that has a place has one itself.
     """
     found = 0
     for i in range(len(ends)):
@@ -117,7 +117,7 @@ def influenced(
             prefetch(links.begin, ends[i + 8, 0], 0)
         if i + 4 < len(ends):
             row = ends[i + 4, 0]
-            prefetch(links.neighbour, links.begin[row] + links.count[row] - 1, 0)
+            prefetch(links.neighbor, links.begin[row] + links.count[row] - 1, 0)
         row = ends[i, 0]
         if seen[row] == stamp or not placed[row]:
             continue
@@ -156,7 +156,7 @@ def pack(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.
 def has_ends(
     links: Links, rows: NDArray[np.int64], others: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
 ) -> None:
-    """Whether rows have these neighbours (by edges away from them when directed)."""
+    """Whether rows have these neighbors (by edges away from them when directed)."""
     for i in range(rows.size):
         at = find_slot(links, rows[i], others[i])
         found[i] = at >= 0 and (not directed or links.outgoing[at] > 0)
@@ -166,7 +166,7 @@ def has_ends(
 def drop_ends(links: Links, rows: NDArray[np.int64], other: int, chance: NDArray[np.float64], directed: bool) -> None:
     """Take a vertex that goes out of the lists of `rows`; `chance` becomes what each lost of its strength."""
     for i in range(rows.size):
-        chance[i] = drop_neighbour(links, rows[i], other, directed)
+        chance[i] = drop_neighbor(links, rows[i], other, directed)
 
 
 @njit(cache=True, nogil=True)
@@ -175,7 +175,7 @@ def routed(
 ) -> NDArray[np.int64]:
     """Both ends of all operations by shard, in order; where those of each shard begin, and where the last ones end.
 
-    `end_of` becomes 2 · (the operation) + (which end), `out` the row, its neighbour, and the numbers of both.
+    `end_of` becomes 2 · (the operation) + (which end), `out` the row, its neighbor, and the numbers of both.
     """
     begin = np.zeros(shards + 1, np.int64)
     for code in codes.ravel():
@@ -229,12 +229,12 @@ def waves_of(
 
 @njit(cache=True, nogil=True)
 def codes_elsewhere(links: Links, rows: int, codes: NDArray[np.int64]) -> int:
-    """The codes of the neighbours on other shards that the first rows have, slot by slot; how many."""
+    """The codes of the neighbors on other shards that the first rows have, slot by slot; how many."""
     found = 0
     for row in range(rows):
         for slot in range(links.begin[row], links.begin[row] + links.count[row]):
-            if links.neighbour[slot] < 0:
-                codes[found] = -1 - np.int64(links.neighbour[slot])
+            if links.neighbor[slot] < 0:
+                codes[found] = -1 - np.int64(links.neighbor[slot])
                 found += 1
     return found
 
@@ -245,8 +245,8 @@ def point_to(links: Links, rows: int, place: NDArray[np.int64]) -> None:
     found = 0
     for row in range(rows):
         for slot in range(links.begin[row], links.begin[row] + links.count[row]):
-            if links.neighbour[slot] < 0:
-                links.neighbour[slot] = rows + place[found]
+            if links.neighbor[slot] < 0:
+                links.neighbor[slot] = rows + place[found]
                 found += 1
 
 
@@ -255,5 +255,5 @@ def point_back(links: Links, rows: int, codes: NDArray[np.int64]) -> None:
     """Have the slots that point behind the first rows hold again what they held: these codes are there."""
     for row in range(rows):
         for slot in range(links.begin[row], links.begin[row] + links.count[row]):
-            if links.neighbour[slot] >= rows:
-                links.neighbour[slot] = -1 - codes[links.neighbour[slot] - rows]
+            if links.neighbor[slot] >= rows:
+                links.neighbor[slot] = -1 - codes[links.neighbor[slot] - rows]

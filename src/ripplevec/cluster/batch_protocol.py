@@ -69,7 +69,7 @@ class Steps:
         return self.crew.call("give", *wanted, kind=kind, parts=self.crew.size)
 
     def _place(self) -> None:
-        """Place, ring by ring, who has come to have a placed neighbour. Hardly ever is there anybody."""
+        """Place, ring by ring, who has come to have a placed neighbor. Hardly ever is there anybody."""
         crew, first, left, self.ringed = self.crew, True, 1, True
         while left:
             wanted = crew.call("want_to_place", parts=crew.size)

@@ -97,11 +97,11 @@ class Sheet:
         return self.ground.rows
 
     def __getitem__(self, key: tuple[slice, slice]) -> Sheet:
-        """Neighbouring columns `[:, a:b]`, all rows."""
+        """Neighboring columns `[:, a:b]`, all rows."""
         rows, columns = key
         first, last, step = columns.indices(self.shape[1])
         if rows != slice(None) or step != 1:
-            raise IndexError("of a matrix on shards there are only neighbouring columns, with all rows")
+            raise IndexError("of a matrix on shards there are only neighboring columns, with all rows")
         return Sheet(self.ground, self._held, slice(self.piece.first + first, self.piece.first + last), self.dtype)
 
     def __setitem__(self, key: Any, other: Sheet) -> None:

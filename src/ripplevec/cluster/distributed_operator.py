@@ -1,7 +1,7 @@
 """The operator of a view whose matrices lie on shards: the same steps as `views/operators.py`, to rounding.
 
 Every step is taken by all shards on their own rows. What a step needs to know of all rows is a few numbers per column,
-which the driver adds up; rows of neighbours on other shards go from shard to shard.
+which the driver adds up; rows of neighbors on other shards go from shard to shard.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class ClusterOperator(Operator):
         """target ← f₀ · W source + f₁ · source + f₂ · target."""
         crew, pieces = self.ground.crew, {"source": source.piece, "target": target.piece}
         lent = self.ground.ask("lend", source=source.piece, parts=crew.size + 1)
-        centre = sum(crew.get([parts[-1] for parts in lent])) / max(self.size, 1)
-        self.ground.ask("combine", *(parts[:-1] for parts in lent), **pieces, centre=centre, factors=factors)
+        center = sum(crew.get([parts[-1] for parts in lent])) / max(self.size, 1)
+        self.ground.ask("combine", *(parts[:-1] for parts in lent), **pieces, center=center, factors=factors)
 
     def step(self, source: Block) -> Block:
         """W source."""

@@ -126,9 +126,9 @@ class Reads(Asking, Counts):
         )
         return Standing(int(arrival), int(count), float(strength), bool(placed))
 
-    def neighbours(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
+    def neighbors(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
-        answers = self.ask("neighbours", self._on_its_shard(row), most=most)
+        answers = self.ask("neighbors", self._on_its_shard(row), most=most)
         return cast(tuple[Rows, NDArray[np.float32]], answers[row % self.crew.size])
 
     def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
@@ -230,7 +230,7 @@ class Reads(Asking, Counts):
         return digest(self, self.rule.state(), self.counters())
 
     def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
-        """What is hashed of the edges of rows: a weight, or the arrival numbers of the neighbours."""
+        """What is hashed of the edges of rows: a weight, or the arrival numbers of the neighbors."""
         return self.arrival_of(self.edges_of(rows, "code")) if what == "arrival" else self.edges_of(rows, what)
 
     def kept(self, rows: Rows, what: str) -> NDArray[Any]:

@@ -45,7 +45,7 @@ def whole_graph(engine: Reads) -> tuple[Graph, Rows]:
     rows, directed = engine.in_order(), engine.parameters.directed
     packed: dict[str, NDArray[Any]] = {
         "degree": engine.degrees(rows),
-        "neighbour": _places_of(engine.edges_of(rows, "code"), rows).astype(np.int32),
+        "neighbor": _places_of(engine.edges_of(rows, "code"), rows).astype(np.int32),
     }
     for name in ("weight", "outgoing", "incoming") if directed else ("weight",):
         packed[name] = engine.edges_of(rows, name)

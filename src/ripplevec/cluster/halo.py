@@ -19,12 +19,12 @@ Shown: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
 
 
 class Halo:
-    """The neighbours that some slots have on other shards, each once, by shard; and room for their rows."""
+    """The neighbors that some slots have on other shards, each once, by shard; and room for their rows."""
 
     def __init__(self, field: Field, slots: Rows, shards: int, first: int) -> None:
         """Room from row `first` on."""
         self._field, self._slots, self.shards, self.first = field, slots, shards, first
-        self._kept = field.graph.adjacency.links.neighbour[slots]
+        self._kept = field.graph.adjacency.links.neighbor[slots]
         codes = -1 - self._kept.astype(np.int64)
         place, self._distinct, self._table = kernels.numbered(codes)
         by_shard = shares(self._distinct % shards, shards)
@@ -58,11 +58,11 @@ class Halo:
     def here(self, part: slice = slice(None)) -> Iterator[None]:
         """While this lasts the slots, or some of them, point to these rows."""
         links, slots = self._field.graph.adjacency.links, self._slots[part]
-        links.neighbour[slots] = self._points_to[part]
+        links.neighbor[slots] = self._points_to[part]
         try:
             yield
         finally:
-            links.neighbour[slots] = self._kept[part]
+            links.neighbor[slots] = self._kept[part]
 
     def close(self) -> None:
         """Leave nothing behind that newcomers could mistake for their own."""

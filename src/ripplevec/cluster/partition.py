@@ -15,7 +15,7 @@ class Entry(NamedTuple):
 
     arrived: Rows  # rows of newcomers
     arrived_as: Rows  # and their numbers
-    ends: Rows  # (m, 4): of the ends that are there the row, the neighbour, and the numbers of both
+    ends: Rows  # (m, 4): of the ends that are there the row, the neighbor, and the numbers of both
     op: NDArray[np.int8]
     weight: NDArray[np.float32]
     way: NDArray[np.int8]  # which end of the operation it is

@@ -184,7 +184,7 @@ class Shard(Entering):
     def _begin_front(self, reached: Rows, depth: int) -> list[Any]:
         """Have those in a front whom nobody has reached yet; what it reads if it may read everything.
 
-        Last come its depth, its size, and how many neighbours one in it has at the most.
+        Last come its depth, its size, and how many neighbors one in it has at the most.
         """
         new = reached[: influence.mark_new(reached, self.field.seen, self.stamp)]
         front = self.fronts[depth] = np.concatenate([self.fronts.get(depth, NO_ROWS), new])
@@ -198,7 +198,7 @@ class Shard(Entering):
         return self._want(self.fronts.get(depth, NO_ROWS), limit, depth + RESAMPLE)
 
     def refresh(self, *received: NDArray[Any], limit: int, depth: int, last: bool) -> list[Any]:
-        """Refresh a front; what is shown of it once it was the last, and how many neighbours were looked at."""
+        """Refresh a front; what is shown of it once it was the last, and how many neighbors were looked at."""
         front = self.fronts.get(depth, NO_ROWS)
         self._halo.receive(received)
         with self._halo.here():
@@ -241,7 +241,7 @@ class Shard(Entering):
         links = self._links._replace(
             begin=np.arange(count),
             count=np.ones(count, np.int32),
-            neighbour=np.arange(count, 2 * count, dtype=np.int32),
+            neighbor=np.arange(count, 2 * count, dtype=np.int32),
             outgoing=np.ascontiguousarray(chances["weight"]),
             in_strength=np.concatenate([np.zeros(count), self._links.in_strength[rows]]),
         )
@@ -322,7 +322,7 @@ class Shard(Entering):
     def _codes(self, slots: Rows) -> Rows:
         if self.sheets is None:
             return super()._codes(slots)
-        return self._codes_of(self.sheets.as_before(self._links.neighbour[slots].astype(np.int64)))
+        return self._codes_of(self.sheets.as_before(self._links.neighbor[slots].astype(np.int64)))
 
     def hold(self, copy: int) -> None:
         """Keep a copy of what is here, under a number, for readers."""
@@ -367,7 +367,7 @@ class Shard(Entering):
         return Shared(self._world, self.field.seen, self.turn, self.rule.threads)
 
     def _elsewhere(self, rows: Rows, limit: int, turn: int) -> tuple[Rows, Rows]:
-        """The slots that rows read and whose neighbours are on other shards, and which rows these are."""
+        """The slots that rows read and whose neighbors are on other shards, and which rows these are."""
         return self._slots(rows, limit, turn, elsewhere=True)
 
     def _slots(self, rows: Rows, limit: int, turn: int, *, elsewhere: bool = False) -> tuple[Rows, Rows]:

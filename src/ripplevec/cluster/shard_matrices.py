@@ -1,4 +1,4 @@
-"""The matrices of an anchor on one shard: its own rows, and behind them the halo, a row per neighbour elsewhere.
+"""The matrices of an anchor on one shard: its own rows, and behind them the halo, a row per neighbor elsewhere.
 
 For as long as this lasts the slots of the graph point to rows of these matrices, so that the operator of one machine
 works on them. What is summed over rows is summed over the rows here; the driver adds up what the shards say.
@@ -69,11 +69,11 @@ class Sheets:
         kernels.point_back(self.field.graph.adjacency.links, self.rows, self.codes)
         self._matrices.clear()
 
-    def as_before(self, neighbour: Rows) -> Rows:
+    def as_before(self, neighbor: Rows) -> Rows:
         """What slots held that hold this now: for those who read meanwhile."""
-        behind = neighbour >= self.rows
-        before = neighbour.copy()
-        before[behind] = -1 - self.codes[neighbour[behind] - self.rows]
+        behind = neighbor >= self.rows
+        before = neighbor.copy()
+        before[behind] = -1 - self.codes[neighbor[behind] - self.rows]
         return before
 
     # ------------------------------------------------------------------ the operator
@@ -129,14 +129,14 @@ class Sheets:
         return [*given, self.operator.weighted(block, 0.0)]
 
     def combine(
-        self, *received: Matrix, source: Piece, target: Piece, centre: NDArray[np.float64], factors: Any
+        self, *received: Matrix, source: Piece, target: Piece, center: NDArray[np.float64], factors: Any
     ) -> None:
         """target ← f₀ · W source + f₁ · source + f₂ · target, with what the other shards have lent."""
         block, first = self._of(source), self.rows
         for part in received:
             block[first : first + len(part)] = part
             first += len(part)
-        self.operator.combine_around(centre.copy(), block, self._of(target), factors)  # see `subtract`
+        self.operator.combine_around(center.copy(), block, self._of(target), factors)  # see `subtract`
 
     def weighted(self, source: Piece, tau: float) -> NDArray[np.float64]:
         """Σ (d+τ) x."""

@@ -39,7 +39,7 @@ class Asking:
         return assembled(*self.asked("of_rows", rows, what=what))
 
     def edges_of(self, rows: Rows, what: str) -> NDArray[Any]:
-        """A number for each edge of rows, row by row: the `code` of the neighbour, or one of the weights."""
+        """A number for each edge of rows, row by row: the `code` of the neighbor, or one of the weights."""
         answers, places = self.asked("edges_of", rows, what=what)
         degree = assembled([count for count, _ in answers], places)
         begin = np.cumsum(degree) - degree

@@ -1,6 +1,6 @@
 """What a shard holds, and what may be asked of it: its vertices with their edges and vectors. It knows them by row.
 
-Of a neighbour on another shard a slot holds −1 − its code, and a code is (its row there) · shards + (its shard).
+Of a neighbor on another shard a slot holds −1 − its code, and a code is (its row there) · shards + (its shard).
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Holding:
         return columns[what][rows] if what in columns else cast(NDArray[Any], getattr(self._links, what))[rows]
 
     def edges_of(self, rows: Rows, what: str) -> tuple[Rows, NDArray[Any]]:
-        """Of rows their degrees, and of all their edges the `code` of the neighbour, or one of the weights."""
+        """Of rows their degrees, and of all their edges the `code` of the neighbor, or one of the weights."""
         slots = self.graph.adjacency.slots(rows)
         values = self._codes(slots) if what == "code" else getattr(self._links, what)[slots]
         return self._links.count[rows].astype(np.int64), values
 
-    def neighbours(self, row: int, most: int | None) -> tuple[Rows, NDArray[np.float32]]:
-        """The codes of the neighbours of a row and the weights of the edges, the latest first; of row −1 none."""
+    def neighbors(self, row: int, most: int | None) -> tuple[Rows, NDArray[np.float32]]:
+        """The codes of the neighbors of a row and the weights of the edges, the latest first; of row −1 none."""
         slots = self.graph.adjacency.slots(np.array([row] if row >= 0 else NO_ROWS))[::-1][:most]
         return self._codes(slots), self._links.weight[slots]
 
@@ -171,12 +171,12 @@ class Holding:
         return self.graph.adjacency.links
 
     def _codes(self, slots: Rows) -> Rows:
-        """The codes of the neighbours in slots."""
-        return self._codes_of(self._links.neighbour[slots].astype(np.int64))
+        """The codes of the neighbors in slots."""
+        return self._codes_of(self._links.neighbor[slots].astype(np.int64))
 
-    def _codes_of(self, neighbour: Rows) -> Rows:
+    def _codes_of(self, neighbor: Rows) -> Rows:
         """The codes of what slots hold."""
-        return np.where(neighbour < 0, -1 - neighbour, neighbour * self.shards + self.number)
+        return np.where(neighbor < 0, -1 - neighbor, neighbor * self.shards + self.number)
 
 
 def _differ(here: NDArray[Any], there: NDArray[Any]) -> bool:

@@ -28,7 +28,7 @@ class Entering(Holding):
         """A batch comes."""
         self.changed = 0  # edges, each counted at one end,
         self.latest: list[Rows] = [NO_ROWS]  # and the number of the end that came later
-        self.touched: list[Rows] = [np.empty((0, 2), np.int64)]  # the ends here of what changed, their neighbours,
+        self.touched: list[Rows] = [np.empty((0, 2), np.int64)]  # the ends here of what changed, their neighbors,
         self.numbers: list[Rows] = [np.empty((0, 2), np.int64)]  # the arrival numbers of both then,
         self.chance: list[NDArray[np.float64]] = [np.empty(0)]  # and the share of the strength of the end here
 
@@ -56,7 +56,7 @@ class Entering(Holding):
         self._note(ends, numbers, self.graph.adjacency.apply_ends(op, ends, weight, way), way == edges.AWAY)
 
     def leave(self, row: int) -> list[Rows]:
-        """Let a vertex of this shard go (none: −1); its neighbours by shard, as rows there."""
+        """Let a vertex of this shard go (none: −1); its neighbors by shard, as rows there."""
         if row < 0:
             return [NO_ROWS] * self.shards
         adjacency, gone = self.graph.adjacency, np.array([row])
@@ -69,7 +69,7 @@ class Entering(Holding):
         return rows_by_shard(code, self.shards)
 
     def bereave(self, *rows: Rows, code: int, number: int) -> None:
-        """Take a vertex that has gone, with this code and number, out of the lists of its neighbours here."""
+        """Take a vertex that has gone, with this code and number, out of the lists of its neighbors here."""
         here = np.concatenate(rows)
         row, shard = divmod(code, self.shards)
         chance, adjacency = np.empty(here.size), self.graph.adjacency

@@ -69,10 +69,10 @@ class Hashed(Protocol):
         """The arrival numbers of rows."""
 
     def degrees(self, rows: Rows) -> Rows:
-        """How many neighbours rows have."""
+        """How many neighbors rows have."""
 
     def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
-        """The `weight`, or the `outgoing` one, of all edges of rows; or the arrival numbers of the neighbours."""
+        """The `weight`, or the `outgoing` one, of all edges of rows; or the arrival numbers of the neighbors."""
 
     def kept(self, rows: Rows, what: str) -> NDArray[Any]:
         """The `vectors` of rows as they are kept, or whether they are `placed`."""
@@ -91,14 +91,14 @@ class Held:
         return self.graph.arrival[rows]
 
     def degrees(self, rows: Rows) -> Rows:
-        """How many neighbours rows have."""
+        """How many neighbors rows have."""
         return self.graph.adjacency.links.count[rows].astype(np.int64)
 
     def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of the edges of rows."""
         links, slots = self.graph.adjacency.links, self.graph.adjacency.slots(rows)
         if what == "arrival":
-            return self.graph.arrival[links.neighbour[slots]]
+            return self.graph.arrival[links.neighbor[slots]]
         return {"weight": links.weight, "outgoing": links.outgoing}[what][slots]
 
     def kept(self, rows: Rows, what: str) -> NDArray[Any]:

@@ -115,11 +115,11 @@ class Readable:
             bool(self.field.placed[row]),
         )
 
-    def neighbours(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
+    def neighbors(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
         adjacency = self.graph.adjacency
         links, slots = adjacency.links, adjacency.slots(np.array([row]))[::-1][:most]
-        return links.neighbour[slots].astype(np.int64), links.weight[slots] / np.float32(adjacency.scale.unit)
+        return links.neighbor[slots].astype(np.int64), links.weight[slots] / np.float32(adjacency.scale.unit)
 
     # ------------------------------------------------------------------ where they stand
 

@@ -86,7 +86,7 @@ def check_shards(shards: Sequence[Arrays], own: Arrays, *, directed: bool, rule:
         balance += check_ends(graph, directed, Part(rows, number), key)
         check_vectors(shard, int(rows[number]), rule.dim, rule.precision)
         _check_free_rows(shard)
-        _refuse(_number(shard, "edges") > graph["edges_neighbour"].size, "a shard counts more edges than it has ends")
+        _refuse(_number(shard, "edges") > graph["edges_neighbor"].size, "a shard counts more edges than it has ends")
     check_balance(balance)
     numbers = np.sort(np.concatenate([graph["arrival"][graph["arrival"] >= 0] for graph in graphs]))
     _refuse((np.diff(numbers) == 0).any(), "two vertices have the same arrival number")
@@ -125,7 +125,7 @@ def check_ends(graph: Arrays, directed: bool, part: Part, key: int) -> int:
     degree = graph["edges_degree"]
     _refuse((degree < 0).any(), "a degree is negative")
     size = int(degree.sum(dtype=np.int64))
-    neighbor = _column(graph, "edges_neighbour", np.int32, size)
+    neighbor = _column(graph, "edges_neighbor", np.int32, size)
     weight = _column(graph, "edges_weight", np.float32, size)
     outgoing = incoming = weight
     strength = in_strength = graph["edges_strength"]
@@ -214,7 +214,7 @@ def _check_rule(learned: Arrays, rule: Rule, rows: int, next_arrival: int) -> No
 
 def _check_coordinates(learned: Arrays, dim: int) -> None:
     """Check what a rule has learned of its views; that it fits them is checked by `Space`."""
-    sums, coordinates = ("tau", "centre"), ("mu", "longest")
+    sums, coordinates = ("tau", "center"), ("mu", "longest")
     for name in sums + coordinates:
         limit = LARGEST_SUM if name in sums else LARGEST_COORDINATE
         _bounded(_column(learned, name, np.float64), name, limit)

@@ -22,7 +22,7 @@ def two_sided(links: Links, rows: int) -> bool:
             row = queue[done]
             done += 1
             for slot in range(links.begin[row], links.begin[row] + links.count[row]):
-                other = links.neighbour[slot]
+                other = links.neighbor[slot]
                 if side[other] == side[row]:
                     return False
                 if side[other] == 0:

@@ -1,7 +1,7 @@
 """The adjacency as kernels see it, and how its memory is given out: blocks of power-of-two size, recycled.
 
 A block that is no longer needed joins the free list of its size; its first two cells hold the address of the next free
-one. There are two arenas: one of slots, which hold the neighbours, and one of places, which hold the indices of hubs.
+one. There are two arenas: one of slots, which hold the neighbors, and one of places, which hold the indices of hubs.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Links(NamedTuple):
     room: NDArray[np.int8]
     strength: NDArray[np.float64]
     in_strength: NDArray[np.float64]  # the same array as `strength` when undirected
-    neighbour: NDArray[np.int32]
+    neighbor: NDArray[np.int32]
     weight: NDArray[np.float32]
     outgoing: NDArray[np.float32]  # the part of `weight` that points away; the same array when undirected
     incoming: NDArray[np.float32]  # the part that points here; likewise
     heads: NDArray[np.int64]
     index_at: NDArray[np.int64]  # per row, where its index begins in `places`
-    places: NDArray[np.int32]  # 1 + the position of a neighbour in its list; 0 where a place is empty
+    places: NDArray[np.int32]  # 1 + the position of a neighbor in its list; 0 where a place is empty
 
 
 def no_blocks() -> NDArray[np.int64]:
@@ -65,7 +65,7 @@ def take_block(heads: NDArray[np.int64], lists: int, top: int, cells: NDArray[np
 @njit(cache=True, nogil=True)
 def has_block(links: Links, room: int) -> bool:
     """Whether there is a block of 2**room slots."""
-    return links.heads[room] >= 0 or links.heads[TOP] + (1 << room) <= links.neighbour.size
+    return links.heads[room] >= 0 or links.heads[TOP] + (1 << room) <= links.neighbor.size
 
 
 @njit(cache=True, nogil=True, forceinline=True)

@@ -1,6 +1,6 @@
-"""Hubs: a long list of neighbours is not searched but looked up.
+"""Hubs: a long list of neighbors is not searched but looked up.
 
-A hub has an index, a hash table of the positions of its neighbours, in an arena of its own. It is made when an edge is
+A hub has an index, a hash table of the positions of its neighbors, in an arena of its own. It is made when an edge is
 added to the hub, and forgotten when the list is moved or something is taken out of it: then positions change.
 """
 
@@ -16,13 +16,13 @@ from ripplevec.graph._block_kernels import HUB, INDEX_TOP, INDICES, NO_INDEX, Li
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _home(other: int, mask: int) -> Any:
-    """Where in an index the search for a neighbour begins."""
+    """Where in an index the search for a neighbor begins."""
     return np.int64((np.uint64(other) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
 
 @njit(cache=True, nogil=True)
 def note_place(links: Links, row: int, other: int, position: int) -> None:
-    """Enter a neighbour into the index of a row."""
+    """Enter a neighbor into the index of a row."""
     base, mask = links.index_at[row], (2 << links.room[row]) - 1
     place = _home(other, mask)
     while links.places[base + place] != 0:
@@ -38,7 +38,7 @@ def _make_index(links: Links, row: int) -> None:
     links.places[base : base + (2 << room)] = 0
     links.index_at[row] = base
     for i in range(links.count[row]):
-        note_place(links, row, links.neighbour[links.begin[row] + i], i)
+        note_place(links, row, links.neighbor[links.begin[row] + i], i)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -50,12 +50,12 @@ def forget_index(links: Links, row: int) -> None:
 
 @njit(cache=True, nogil=True)
 def looked_up(links: Links, row: int, other: int) -> int:
-    """The slot of a neighbour by the index of a row, -1 where there is none."""
+    """The slot of a neighbor by the index of a row, -1 where there is none."""
     base, mask, begin = links.index_at[row], (2 << links.room[row]) - 1, links.begin[row]
     place = _home(other, mask)
     while links.places[base + place] != 0:
         at = begin + links.places[base + place] - 1
-        if links.neighbour[at] == other:
+        if links.neighbor[at] == other:
             return at
         place = (place + 1) & mask
     return -1
@@ -69,9 +69,9 @@ def index_hub(links: Links, row: int) -> None:
 
 @njit(cache=True, nogil=True)
 def index_is_right(links: Links, row: int) -> bool:
-    """Whether every neighbour is found by the index of a row, and nothing else stands in it."""
+    """Whether every neighbor is found by the index of a row, and nothing else stands in it."""
     base, size = links.index_at[row], 2 << links.room[row]
     for at in range(links.begin[row], links.begin[row] + links.count[row]):
-        if looked_up(links, row, links.neighbour[at]) != at:
+        if looked_up(links, row, links.neighbor[at]) != at:
             return False
     return np.count_nonzero(links.places[base : base + size]) == links.count[row]

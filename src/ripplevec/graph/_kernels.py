@@ -1,6 +1,6 @@
 """Kernels of the growing adjacency: edges are added, given another weight and taken out.
 
-A vertex's neighbours lie side by side in one block, in the order in which the edges came. When a block is full its
+A vertex's neighbors lie side by side in one block, in the order in which the edges came. When a block is full its
 content moves to one twice as large.
 
 An edge has two ends, and each end knows all there is to know of it. So ends can be changed together (`apply_edges`), or
@@ -37,12 +37,12 @@ ADD, REMOVE = 0, 1  # as ripplevec.batch.Op
 AWAY, HERE = 0, 1  # which way an edge points, seen from an end
 HEAVIEST = 3e38  # a repeated edge gets no heavier than float32 can hold
 SUM, IGNORE, REPLACE, HEAVIER = 0, 1, 2, 3  # what a repeated edge does
-MANY = 1 << (HUB - 1)  # neighbours beyond which a sum is not made anew; not by room, which a restored list has less of
+MANY = 1 << (HUB - 1)  # neighbors beyond which a sum is not made anew; not by room, which a restored list has less of
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _move_slot(links: Links, old: int, new: int, directed: bool) -> None:
-    links.neighbour[new] = links.neighbour[old]
+    links.neighbor[new] = links.neighbor[old]
     links.weight[new] = links.weight[old]
     if directed:
         links.outgoing[new] = links.outgoing[old]
@@ -55,12 +55,12 @@ def _resize(links: Links, row: int, room: int, directed: bool) -> None:
     forget_index(links, row)
     old, old_room, count = links.begin[row], links.room[row], links.count[row]
     if room != NO_ROOM:
-        at = take_block(links.heads, 0, TOP, links.neighbour, room)
+        at = take_block(links.heads, 0, TOP, links.neighbor, room)
         for i in range(count):
             _move_slot(links, old + i, at + i, directed)
         links.begin[row] = at
     if old_room != NO_ROOM:
-        give_block(links.heads, 0, links.neighbour, old, old_room)
+        give_block(links.heads, 0, links.neighbor, old, old_room)
     links.room[row] = room
     links.heads[WIDEST] = max(links.heads[WIDEST], room)
 
@@ -73,7 +73,7 @@ def _append(links: Links, row: int, other: int, weight: float, way: int, directe
     elif count == 1 << room:
         _resize(links, row, room + 1, directed)
     at = links.begin[row] + count
-    links.neighbour[at] = other
+    links.neighbor[at] = other
     links.weight[at] = weight
     if directed:
         links.outgoing[at] = weight if way == AWAY else np.float32(0)
@@ -97,7 +97,7 @@ def _resum(links: Links, row: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _drop_slot(links: Links, row: int, slot: int, directed: bool) -> None:
-    """Take one neighbour out, the others keeping their order; give room back where three quarters are unused."""
+    """Take one neighbor out, the others keeping their order; give room back where three quarters are unused."""
     forget_index(links, row)
     end = links.begin[row] + links.count[row] - 1
     for at in range(slot, end):
@@ -198,7 +198,7 @@ def _add_end(links: Links, row: int, other: int, weight: float, way: int, repeat
 
 @njit(cache=True, nogil=True)
 def _take_end(links: Links, row: int, at: int, way: int, directed: bool) -> float:
-    """Take an edge out at one end, and the neighbour where no edge of the other direction is left."""
+    """Take an edge out at one end, and the neighbor where no edge of the other direction is left."""
     known = _known(links, at, way)
     if directed and _known(links, at, 1 - way) > 0:
         return _set_end(links, row, at, np.float32(0), way, directed)
@@ -234,7 +234,7 @@ def _remove_end(links: Links, row: int, other: int, way: int, directed: bool) ->
 def _fits(links: Links, src: int, dst: int) -> bool:
     """Whether the arenas have room for whatever adding one edge may need."""
     need = (4 << max(links.room[src], 0)) + (4 << max(links.room[dst], 0))
-    if links.heads[TOP] + need > links.neighbour.size:
+    if links.heads[TOP] + need > links.neighbor.size:
         return False
     indexed = max(links.room[src], links.room[dst]) + 1 >= HUB
     return not indexed or links.heads[INDEX_TOP] + need <= links.places.size
@@ -249,8 +249,8 @@ def _look_ahead(links: Links, pairs: NDArray[np.int64], i: int, ends: int) -> No
     if i + 8 < len(pairs):
         for end in range(ends):
             row = pairs[i + 8, end]
-            prefetch(links.neighbour, links.begin[row], 0)
-            prefetch(links.neighbour, links.begin[row] + links.count[row], 0)
+            prefetch(links.neighbor, links.begin[row], 0)
+            prefetch(links.neighbor, links.begin[row] + links.count[row], 0)
 
 
 @njit(cache=True, nogil=True)
@@ -305,7 +305,7 @@ def apply_ends(
     repeated: int,
     directed: bool,
 ) -> int:
-    """`apply_edges` for whoever has only some of the ends: `ends[i]` is a row that is here, and its neighbour.
+    """`apply_edges` for whoever has only some of the ends: `ends[i]` is a row that is here, and its neighbor.
 
     `chance[i]` becomes the share of the row's strength that changed.
     """
@@ -329,8 +329,8 @@ def apply_ends(
 
 
 @njit(cache=True, nogil=True)
-def drop_neighbour(links: Links, row: int, other: int, directed: bool) -> float:
-    """Take a vertex that goes out of the list of a neighbour; the share of the neighbour's strength that it takes."""
+def drop_neighbor(links: Links, row: int, other: int, directed: bool) -> float:
+    """Take a vertex that goes out of the list of a neighbor; the share of the neighbor's strength that it takes."""
     slot = find_slot(links, row, other)
     lost = links.weight[slot] / links.strength[row]
     _drop_slot(links, row, slot, directed)
@@ -341,7 +341,7 @@ def drop_neighbour(links: Links, row: int, other: int, directed: bool) -> float:
 
 @njit(cache=True, nogil=True)
 def drop_all(links: Links, row: int, directed: bool) -> None:
-    """Leave a row without edges; those who were its neighbours are told by others."""
+    """Leave a row without edges; those who were its neighbors are told by others."""
     begin, count = links.begin[row], links.count[row]
     links.heads[EDGES] -= count
     if directed:
@@ -358,9 +358,9 @@ def drop_all(links: Links, row: int, directed: bool) -> None:
 def remove_vertex(
     links: Links, row: int, touched: NDArray[np.int64], chance: NDArray[np.float64], directed: bool
 ) -> None:
-    """Take out all edges of a row, writing its former neighbours and each one's share of strength that went with it."""
+    """Take out all edges of a row, writing its former neighbors and each one's share of strength that went with it."""
     begin, count = links.begin[row], links.count[row]
     for i in range(count):
-        touched[i] = links.neighbour[begin + i]
-        chance[i] = drop_neighbour(links, touched[i], row, directed)
+        touched[i] = links.neighbor[begin + i]
+        chance[i] = drop_neighbor(links, touched[i], row, directed)
     drop_all(links, row, directed)

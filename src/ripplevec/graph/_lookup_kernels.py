@@ -12,19 +12,19 @@ from ripplevec.graph._hub_kernels import looked_up
 
 @njit(cache=True, nogil=True, forceinline=True)
 def find_slot(links: Links, row: int, other: int) -> int:
-    """The slot of `other` among the neighbours of `row`, -1 where there is none."""
+    """The slot of `other` among the neighbors of `row`, -1 where there is none."""
     if links.index_at[row] != NO_INDEX:
         return looked_up(links, row, other)
     begin = links.begin[row]
     for at in range(begin, begin + links.count[row]):
-        if links.neighbour[at] == other:
+        if links.neighbor[at] == other:
             return at
     return -1
 
 
 @njit(cache=True, nogil=True)
 def has_edge(links: Links, src: int, dst: int, directed: bool) -> bool:
-    """Whether the edge is there, read from the end with fewer neighbours where that is enough."""
+    """Whether the edge is there, read from the end with fewer neighbors where that is enough."""
     if directed:
         at = find_slot(links, src, dst)
         return at >= 0 and links.outgoing[at] > 0

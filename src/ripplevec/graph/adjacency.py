@@ -1,4 +1,4 @@
-"""The growing, removable adjacency over rows: flat arrays, amortised O(1) to add an edge, O(degree) to remove one."""
+"""The growing, removable adjacency over rows: flat arrays, amortized O(1) to add an edge, O(degree) to remove one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOGETHER: dict[int, Callable[[float, float], float]] = {
 MAX_ROWS = 2**31 - 1
 ROUNDING = 1e-6  # of a sum of float32 weights, ten times over
 
-# All that is asked of a vertex lies in one line of memory, and so does all that is asked of a neighbour: on a large
+# All that is asked of a vertex lies in one line of memory, and so does all that is asked of a neighbor: on a large
 # graph the wait for a line is what costs. Kernels see the columns of these tables.
 _VERTEX = [
     ("begin", np.int64),
@@ -44,7 +44,7 @@ _VERTEX = [
     ("room", np.int8),
     ("placed", np.uint8),  # whether it has a vector
 ]
-_SLOT = [("neighbour", np.int32), ("weight", np.float32)]
+_SLOT = [("neighbor", np.int32), ("weight", np.float32)]
 _WAYS = [("outgoing", np.float32), ("incoming", np.float32)]  # of a directed graph, beside their sum
 
 
@@ -94,7 +94,7 @@ class Adjacency:
             room=vertices["room"],
             strength=vertices["strength"],
             in_strength=vertices["in_strength" if self.directed else "strength"],
-            neighbour=slots["neighbour"],
+            neighbor=slots["neighbor"],
             weight=slots["weight"],
             outgoing=slots["outgoing" if self.directed else "weight"],
             incoming=slots["incoming" if self.directed else "weight"],
@@ -157,7 +157,7 @@ class Adjacency:
     def apply_ends(
         self, op: NDArray[np.int8], ends: NDArray[np.int64], weight: NDArray[np.float32], way: NDArray[np.int8]
     ) -> NDArray[np.float64]:
-        """Add and remove edges in order, each at one end only: a row and its neighbour; the share that changed."""
+        """Add and remove edges in order, each at one end only: a row and its neighbor; the share that changed."""
         chance, done = np.empty(op.size), 0
         while True:
             done = kernels.apply_ends(self.links, op, ends, weight, way, chance, done, self.repeated, self.directed)
@@ -166,7 +166,7 @@ class Adjacency:
             self._grow_arena()
 
     def remove_vertex(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Take out all edges of a row; its former neighbours, and the share of strength each lost."""
+        """Take out all edges of a row; its former neighbors, and the share of strength each lost."""
         degree = int(self.links.count[row])
         touched, chance = np.empty(degree, np.int64), np.empty(degree)
         kernels.remove_vertex(self.links, row, touched, chance, self.directed)
@@ -186,10 +186,10 @@ class Adjacency:
         has_edges(self.links, src, dst, found, self.directed)
         return found
 
-    def neighbours(self, row: int) -> NDArray[np.int64]:
-        """The neighbours of a row in the order in which the edges came."""
+    def neighbors(self, row: int) -> NDArray[np.int64]:
+        """The neighbors of a row in the order in which the edges came."""
         begin, count = int(self.links.begin[row]), int(self.links.count[row])
-        return self.links.neighbour[begin : begin + count].astype(np.int64)
+        return self.links.neighbor[begin : begin + count].astype(np.int64)
 
     def _grow_arena(self, least: int = 0) -> None:
         """Have room for whatever the next edge needs, or for so many slots."""
@@ -222,7 +222,7 @@ class Adjacency:
         place = np.empty(self.rows, np.int32)
         place[rows] = np.arange(rows.size, dtype=np.int32)
         packed = self.packed(rows)
-        packed["neighbour"] = place[packed["neighbour"]]
+        packed["neighbor"] = place[packed["neighbor"]]
         other = Adjacency.from_packed(packed, directed=self.directed, duplicates=self.duplicates)
         other.scale = self.scale
         return other
@@ -233,7 +233,7 @@ class Adjacency:
         packed: dict[str, NDArray[Any]] = {
             "degree": links.count[rows].copy(),
             "strength": links.strength[rows].copy(),
-            "neighbour": links.neighbour[slots],
+            "neighbor": links.neighbor[slots],
             "weight": links.weight[slots],
         }
         if self.directed:
@@ -246,8 +246,8 @@ class Adjacency:
         """The adjacency that `packed` described; blocks are laid out anew."""
         self = cls(directed=directed, duplicates=duplicates)
         degree = packed["degree"].astype(np.int32)
-        if int(degree.sum()) != packed["neighbour"].size or packed["neighbour"].size != packed["weight"].size:
-            raise FormatError("the saved adjacency is inconsistent: degrees and neighbours do not match")
+        if int(degree.sum()) != packed["neighbor"].size or packed["neighbor"].size != packed["weight"].size:
+            raise FormatError("the saved adjacency is inconsistent: degrees and neighbors do not match")
         self.ensure_rows(degree.size)
         room = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 2))), blocks.NO_ROOM).astype(np.int8)
         size = np.where(degree > 0, np.int64(1) << np.maximum(room, 0).astype(np.int64), 0)
@@ -258,9 +258,9 @@ class Adjacency:
         rows = slice(0, degree.size)
         self.links.begin[rows], self.links.count[rows], self.links.room[rows] = begin, degree, room
         slots = self.slots()
-        self.links.neighbour[slots], self.links.weight[slots] = packed["neighbour"], packed["weight"]
+        self.links.neighbor[slots], self.links.weight[slots] = packed["neighbor"], packed["weight"]
         self.links.strength[rows] = packed["strength"]
-        edges = packed["neighbour"].size // 2
+        edges = packed["neighbor"].size // 2
         if directed:
             self.links.outgoing[slots], self.links.incoming[slots] = packed["outgoing"], packed["incoming"]
             self.links.in_strength[rows] = packed["in_strength"]
@@ -278,7 +278,7 @@ class Adjacency:
         """The symmetric weighted adjacency matrix over rows."""
         slots = self.slots()
         indptr = np.concatenate([[0], np.cumsum(self.links.count.astype(np.int64))])
-        entries = (self.links.weight[slots].astype(np.float64), self.links.neighbour[slots], indptr)
+        entries = (self.links.weight[slots].astype(np.float64), self.links.neighbor[slots], indptr)
         return csr_array(entries, shape=(self.rows, self.rows))
 
     def check(self, *, whole: bool = True) -> None:
@@ -300,25 +300,25 @@ class Adjacency:
         top = int(links.heads[blocks.TOP])
         rows = np.repeat(np.arange(self.rows), links.count)
         sums, incoming = (_sums(rows, column[slots], self.rows) for column in (links.weight, links.incoming))
-        pairs = np.stack([rows, links.neighbour[slots]], axis=1)
+        pairs = np.stack([rows, links.neighbor[slots]], axis=1)
         return {
             "blocks overlap or leave gaps": (order[1:, 0] != ends[:-1]).any() or (ends[-1] if len(ends) else 0) != top,
-            "a neighbour stands twice": len(np.unique(pairs, axis=0)) < len(pairs),
-            "a vertex is its own neighbour": (pairs[:, 0] == pairs[:, 1]).any(),
+            "a neighbor stands twice": len(np.unique(pairs, axis=0)) < len(pairs),
+            "a vertex is its own neighbor": (pairs[:, 0] == pairs[:, 1]).any(),
             "strengths are not the sums of weights": self._wrong_sums(sums).any(),
             "in-strengths are not the sums of incoming weights": self._wrong_in_sums(incoming).any(),
             "an index of a hub is wrong": not all(
                 index_is_right(links, row) for row in np.flatnonzero(links.index_at != blocks.NO_INDEX)
             ),
             "a weight is not positive": (links.weight[slots] <= 0).any(),
-            "a row has more neighbours than slots": (links.count > 1 << links.room.clip(0).astype(np.int64)).any(),
-            "a row without slots has neighbours": (links.count[links.room == blocks.NO_ROOM] > 0).any(),
+            "a row has more neighbors than slots": (links.count > 1 << links.room.clip(0).astype(np.int64)).any(),
+            "a row without slots has neighbors": (links.count[links.room == blocks.NO_ROOM] > 0).any(),
         }
 
     def _faults_between(self) -> dict[str, Any]:
         """What may be wrong with the two ends of an edge together."""
         links, slots, matrix = self.links, self.slots(), self.to_csr()
-        incoming = _sums(links.neighbour[slots], links.outgoing[slots], self.rows)
+        incoming = _sums(links.neighbor[slots], links.outgoing[slots], self.rows)
         return {
             "an edge is known to one end only": (abs(matrix - matrix.T) > 0).nnz > 0,
             "what goes out does not come in": self._wrong_in_sums(incoming).any(),
@@ -354,7 +354,7 @@ class Adjacency:
             at = int(self.links.heads[room])
             while at >= 0:
                 found.append((at, 1 << room))
-                at = ((int(self.links.neighbour[at]) << 31) | int(self.links.neighbour[at + 1])) - 1
+                at = ((int(self.links.neighbor[at]) << 31) | int(self.links.neighbor[at + 1])) - 1
         return np.array(found, np.int64).reshape(-1, 2)
 
 

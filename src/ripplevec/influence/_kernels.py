@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ripplevec.graph._block_kernels import Links
 from ripplevec.util.numba_intrinsics import prefetch
 
-AHEAD = 16  # neighbours of a row to come whose lines are asked for; in a longer list they overlap by themselves
+AHEAD = 16  # neighbors of a row to come whose lines are asked for; in a longer list they overlap by themselves
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -47,13 +47,13 @@ def sampled_slot(key: int, u: int, i: int, count: int) -> int:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def look_around(links: Links, rows: NDArray[np.int64], i: int) -> None:
-    """Ask memory for what will be asked of the neighbours of the rows after the i-th: first who they are."""
+    """Ask memory for what will be asked of the neighbors of the rows after the i-th: first who they are."""
     if i + 8 < rows.size:
-        prefetch(links.neighbour, links.begin[rows[i + 8]], 0)
+        prefetch(links.neighbor, links.begin[rows[i + 8]], 0)
     if i + 4 < rows.size:
         begin = links.begin[rows[i + 4]]
         for slot in range(begin, begin + min(links.count[rows[i + 4]], AHEAD)):
-            prefetch(links.begin, links.neighbour[slot], 0)
+            prefetch(links.begin, links.neighbor[slot], 0)
 
 
 @njit(cache=True, nogil=True)
@@ -67,10 +67,10 @@ def spread(
     limit: int,
     reached: NDArray[np.int64],
 ) -> int:
-    """One round: each source gives each neighbour not seen one chance; returns how many rows were written to `reached`.
+    """One round: each source gives each neighbor not seen one chance; returns how many rows were written to `reached`.
 
     Reads `seen`, never writes it, so that blocks of sources can run side by side; a row reached from two sources
-    stands in `reached` twice. A source with more than `limit` neighbours tries a sample of `limit` of them.
+    stands in `reached` twice. A source with more than `limit` neighbors tries a sample of `limit` of them.
     """
     found = 0
     for place in range(sources.size):
@@ -80,7 +80,7 @@ def spread(
         own = arrival[source]
         for i in range(min(count, limit)):
             slot = begin + (i if count <= limit else sampled_slot(key, own, i, count))
-            other = links.neighbour[slot]
+            other = links.neighbor[slot]
             if seen[other] == stamp:
                 continue
             if draw(key, arrival[other], own) * links.in_strength[other] < links.outgoing[slot]:

@@ -1,6 +1,6 @@
 """Influenced sets put together from earlier ones, as the paper suggests: only the first round is drawn anew.
 
-An approximation: what a neighbour passes on is what its own last cascade reached, as old as that cascade.
+An approximation: what a neighbor passes on is what its own last cascade reached, as old as that cascade.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ UNTIL_NOBODY_NEW = -1
 
 
 class Cascade:
-    """Influenced sets, each drawn anew: v gives each neighbour u not yet influenced one chance, a_uv / d_u."""
+    """Influenced sets, each drawn anew: v gives each neighbor u not yet influenced one chance, a_uv / d_u."""
 
     def __init__(self, depth: int | None, seed: int) -> None:
         self.depth = UNTIL_NOBODY_NEW if depth is None else depth

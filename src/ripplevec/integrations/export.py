@@ -32,7 +32,7 @@ def whole(model: Embedder) -> Whole:
         edges, unit = adjacency.packed(rows), adjacency.scale.unit
     place = np.empty(size, np.int64)
     place[rows] = np.arange(len(rows))
-    src, dst = np.repeat(np.arange(len(rows)), edges["degree"]), place[edges["neighbour"]]
+    src, dst = np.repeat(np.arange(len(rows)), edges["degree"]), place[edges["neighbor"]]
     weight = (edges["outgoing" if directed else "weight"] / unit).astype(np.float32)  # an edge is held at both ends
     kept = weight > 0 if directed else src < dst
     return Whole(ids, vectors, src[kept], dst[kept], weight[kept], directed)

@@ -1,4 +1,4 @@
-"""A model as gensim's KeyedVectors: what those who come from word2vec or node2vec ask for neighbours and analogies."""
+"""A model as gensim's KeyedVectors: what those who come from word2vec or node2vec ask for neighbors and analogies."""
 
 from __future__ import annotations
 

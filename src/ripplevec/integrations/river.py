@@ -18,15 +18,15 @@ except ImportError as error:
 
 
 class StreamEmbedder(Transformer):  # type: ignore[misc]
-    """Embeds the vertices of a stream of arrivals, `{"vertex": …, "neighbours": […]}`, with `"weights"` or a `"time"`.
+    """Embeds the vertices of a stream of arrivals, `{"vertex": …, "neighbors": […]}`, with `"weights"` or a `"time"`.
 
     The parameters are those of `Embedder`; it is there as `model`, and may be replaced by one that has been fitted.
     Other features of an arrival are left alone: join them with `+`, as River does.
 
     >>> from river import linear_model
     >>> pipeline = StreamEmbedder(dim=4) | linear_model.LogisticRegression()
-    >>> pipeline.learn_one({"vertex": "a", "neighbours": ["b", "c"]}, True)
-    >>> pipeline.predict_one({"vertex": "d", "neighbours": ["a", "b"]})
+    >>> pipeline.learn_one({"vertex": "a", "neighbors": ["b", "c"]}, True)
+    >>> pipeline.predict_one({"vertex": "d", "neighbors": ["a", "b"]})
     False
     """
 
@@ -36,7 +36,7 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
 
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Let the vertex arrive with its edges; a known one gets them in addition."""
-        self.model.add_vertex(_vertex(x), x.get("neighbours", ()), x.get("weights"), x.get("time"))
+        self.model.add_vertex(_vertex(x), x.get("neighbors", ()), x.get("weights"), x.get("time"))
 
     def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
         """The vector of the vertex, or the one it would get if it arrived now; nothing changes."""
@@ -45,11 +45,11 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
         return dict(enumerate(vector.tolist()))
 
     def _newcomer(self, x: dict[Any, Any]) -> NDArray[np.float32]:
-        neighbours: Sequence[Any] = x.get("neighbours", ())
+        neighbors: Sequence[Any] = x.get("neighbors", ())
         weights = x.get("weights")
-        known = [place for place, name in enumerate(neighbours) if name in self.model]
+        known = [place for place, name in enumerate(neighbors) if name in self.model]
         shares = None if weights is None else [weights[place] for place in known]
-        return self.model.preview([neighbours[place] for place in known], shares)
+        return self.model.preview([neighbors[place] for place in known], shares)
 
     def _unit_test_skips(self) -> set[str]:
         """An arrival without a vertex is none, and a graph that grows takes memory."""
@@ -63,5 +63,5 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
 
 def _vertex(x: dict[Any, Any]) -> Any:
     if "vertex" not in x:
-        raise InvalidValueError.of("arrival", '{"vertex": …, "neighbours": […]}', x)
+        raise InvalidValueError.of("arrival", '{"vertex": …, "neighbors": […]}', x)
     return x["vertex"]

@@ -253,16 +253,16 @@ def checked_key(key: str | None) -> str | None:
 
 
 def _arrival(row: Any, columns: _Columns) -> None:
-    if not isinstance(row, dict) or "id" not in row or row.keys() - {"id", "neighbours", "weights", "time"}:
-        raise MessageError(f'arrivals: expected {{"id": …, "neighbours": […], "weights": […]}}, got {shorten(row)}')
-    neighbours, weights = row.get("neighbours", []), row.get("weights")
-    if type(neighbours) is not list or (weights is not None and type(weights) is not list):
-        raise MessageError(f"arrivals: expected lists of neighbours and weights, got {shorten(row)}")
-    if weights is not None and len(weights) != len(neighbours):
-        raise MessageError(f"weights: expected {len(neighbours):,}, one per neighbour, got {len(weights):,}")
-    times = [row.get("time")] * max(len(neighbours), 1)
-    if neighbours:
-        columns.add([row["id"]] * len(neighbours), neighbours, weights, times)
+    if not isinstance(row, dict) or "id" not in row or row.keys() - {"id", "neighbors", "weights", "time"}:
+        raise MessageError(f'arrivals: expected {{"id": …, "neighbors": […], "weights": […]}}, got {shorten(row)}')
+    neighbors, weights = row.get("neighbors", []), row.get("weights")
+    if type(neighbors) is not list or (weights is not None and type(weights) is not list):
+        raise MessageError(f"arrivals: expected lists of neighbors and weights, got {shorten(row)}")
+    if weights is not None and len(weights) != len(neighbors):
+        raise MessageError(f"weights: expected {len(neighbors):,}, one per neighbor, got {len(weights):,}")
+    times = [row.get("time")] * max(len(neighbors), 1)
+    if neighbors:
+        columns.add([row["id"]] * len(neighbors), neighbors, weights, times)
     else:
         columns.add([row["id"]], [row["id"]], None, times, [Op.VERTEX])
 

@@ -62,7 +62,7 @@ def _fits(links: Links, rows: NDArray[np.int64]) -> bool:
             slots += 4 << room
         else:
             widest = max(widest, 4 << room)
-    return links.heads[TOP] + slots + widest <= links.neighbour.size and (
+    return links.heads[TOP] + slots + widest <= links.neighbor.size and (
         places == 0 or links.heads[INDEX_TOP] + places + widest <= links.places.size
     )
 

@@ -1,4 +1,4 @@
-"""Gathering: the sum over a vertex's neighbours, and the row that a view's own operator makes of it.
+"""Gathering: the sum over a vertex's neighbors, and the row that a view's own operator makes of it.
 
 These are the inner loops of everything that moves a vector. They are compiled into whoever calls them: to hand over
 two dozen arrays costs more than to add up a row.
@@ -17,7 +17,7 @@ from ripplevec.influence._kernels import sampled_slot
 from ripplevec.util.numba_intrinsics import number, prefetch, set_number
 from ripplevec.views._kernels import Frame
 
-AHEAD = 12  # neighbours of the next row whose vectors are asked for; a longer list is on its way by itself
+AHEAD = 12  # neighbors of the next row whose vectors are asked for; a longer list is on its way by itself
 
 
 class World(NamedTuple):
@@ -32,21 +32,21 @@ class World(NamedTuple):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def look_ahead(world: World, rows: NDArray[np.int64], i: int, lines_too: bool) -> None:
-    """Ask memory for what the rows after the i-th will read: their lines, their neighbours, these neighbours' vectors.
+    """Ask memory for what the rows after the i-th will read: their lines, their neighbors, these neighbors' vectors.
 
-    With `lines_too`, also what is noted of these neighbours. A row is reached by three steps that each wait for the one
+    With `lines_too`, also what is noted of these neighbors. A row is reached by three steps that each wait for the one
     before. Taken for different rows at a time, they overlap.
     """
     links, vectors = world.links, world.vectors
     if i + 6 < rows.size:
         prefetch(links.begin, rows[i + 6], 0)
     if i + 3 < rows.size:
-        prefetch(links.neighbour, links.begin[rows[i + 3]], 0)
-        prefetch(links.neighbour, links.begin[rows[i + 3]], 1)
+        prefetch(links.neighbor, links.begin[rows[i + 3]], 0)
+        prefetch(links.neighbor, links.begin[rows[i + 3]], 1)
     if i + 1 < rows.size:
         begin = links.begin[rows[i + 1]]
         for slot in range(begin, begin + min(links.count[rows[i + 1]], AHEAD)):
-            other = links.neighbour[slot]
+            other = links.neighbor[slot]
             if lines_too:
                 prefetch(world.arrival, other, 0)
             prefetch(vectors, other, 0)  # the first line: the processor sees for itself that more are read
@@ -59,10 +59,10 @@ def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> 
     sum_a, sum_aa = 0.0, 0.0
     slot = begin
     while slot + 4 <= end:  # four at a time: the total is loaded and stored a quarter as often
-        a, p = links.weight[slot], vectors[links.neighbour[slot]]
-        b, q = links.weight[slot + 1], vectors[links.neighbour[slot + 1]]
-        c, r = links.weight[slot + 2], vectors[links.neighbour[slot + 2]]
-        d, s = links.weight[slot + 3], vectors[links.neighbour[slot + 3]]
+        a, p = links.weight[slot], vectors[links.neighbor[slot]]
+        b, q = links.weight[slot + 1], vectors[links.neighbor[slot + 1]]
+        c, r = links.weight[slot + 2], vectors[links.neighbor[slot + 2]]
+        d, s = links.weight[slot + 3], vectors[links.neighbor[slot + 3]]
         for j in range(total.size):
             sum_j = total[j] + a * number(p[j])
             sum_j = sum_j + b * number(q[j])
@@ -70,7 +70,7 @@ def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> 
             total[j] = sum_j + d * number(s[j])
         slot += 4
     for rest in range(slot, end):
-        a, p = links.weight[rest], vectors[links.neighbour[rest]]
+        a, p = links.weight[rest], vectors[links.neighbor[rest]]
         for j in range(total.size):
             total[j] += a * number(p[j])
     for at in range(begin, end):
@@ -81,7 +81,7 @@ def _add_all(world: World, begin: int, end: int, total: NDArray[np.float32]) -> 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def gather(world: World, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Sum a·x over all neighbours (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
+    """Sum a·x over all neighbors (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
     links = world.links
     begin, count = links.begin[row], links.count[row]
     total[:] = 0
@@ -98,20 +98,20 @@ def gather(world: World, row: int, limit: int, key: int, total: NDArray[np.float
         for j in range(total.size):
             total[j] *= scale
         sum_a *= scale
-        sum_aa *= scale * scale  # the effective number of neighbours stays that of the sample
+        sum_aa *= scale * scale  # the effective number of neighbors stays that of the sample
     return sum_a, sum_aa
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def gather_placed(world: World, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Sum a·x over the neighbours that are placed and have an arrival number below `before`; Σa and Σa²."""
+    """Sum a·x over the neighbors that are placed and have an arrival number below `before`; Σa and Σa²."""
     links = world.links
     first, end = links.begin[row], links.begin[row] + links.count[row]
     total[:] = 0
     sum_a, sum_aa = 0.0, 0.0
     while first < end:  # nearly always all of them, in one stretch
         last = first
-        while last < end and world.placed[links.neighbour[last]] and world.arrival[links.neighbour[last]] < before:
+        while last < end and world.placed[links.neighbor[last]] and world.arrival[links.neighbor[last]] < before:
             last += 1
         if last > first:
             a, aa = _add_all(world, first, last, total)
@@ -123,12 +123,12 @@ def gather_placed(world: World, row: int, before: int, total: NDArray[np.float32
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]) -> int:
-    """Turn a sum over neighbours into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b).
+    """Turn a sum over neighbors into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b).
 
     A view's part that comes out longer than the view's bound is shortened to it. Returns 1 where one was, else 0.
     """
     one = total.dtype.type(1)
-    mu, centre = frame.columns[0], frame.columns[1]  # unpacked together they would not be known to be contiguous
+    mu, center = frame.columns[0], frame.columns[1]  # unpacked together they would not be known to be contiguous
     shortened = 0
     for g in range(len(frame.views)):
         tau, top, ridge, _, unremarkable = frame.views[g]
@@ -137,7 +137,7 @@ def step(frame: Frame, total: NDArray[np.float32], sum_a: float, sum_aa: float, 
         limit, large = total.dtype.type(unremarkable), False
         for j in range(np.uint64(frame.bounds[g]), np.uint64(frame.bounds[g + 1])):  # never negative: no check of that
             m = mu[j]
-            value = (total[j] - centre[j]) * over * (m * (one + r) / (m * m + r))
+            value = (total[j] - center[j]) * over * (m * (one + r) / (m * m + r))
             set_number(out, j, value)
             large |= not abs(value) <= limit  # cheaper than a sum of squares, and true for NaN
         if large:
@@ -151,18 +151,18 @@ def _shorten(
 ) -> int:
     """Work out the part of view g again, in double precision, and scale it to the bound if it is longer than that.
 
-    A part that is not finite even so, because the sum over neighbours is not, becomes zero. Returns 1 where the part
+    A part that is not finite even so, because the sum over neighbors is not, becomes zero. Returns 1 where the part
     was changed, else 0.
     """
     tau, top, ridge, longest, _ = frame.views[g]
-    mu, centre = frame.columns[0], frame.columns[1]
+    mu, center = frame.columns[0], frame.columns[1]
     over, r = 1.0 / ((sum_a + tau) * top), ridge * sum_aa / (sum_a * sum_a)
     first, last = frame.bounds[g], frame.bounds[g + 1]
     values = np.empty(last - first)
     squared = 0.0
     for j in range(first, last):
         m = np.float64(mu[j])
-        values[j - first] = (np.float64(total[j]) - centre[j]) * over * (m * (1.0 + r) / (m * m + r))
+        values[j - first] = (np.float64(total[j]) - center[j]) * over * (m * (1.0 + r) / (m * m + r))
         squared += values[j - first] * values[j - first]
     if squared <= longest * longest:
         return 0

@@ -18,7 +18,7 @@ from ripplevec.rules._gather_kernels import World, gather, gather_placed, look_a
 from ripplevec.util.numba_intrinsics import number, prefetch
 
 UNLIMITED = 1 << 62
-RESAMPLE = 1 << 20  # keeps the draws that sample neighbours for reading apart from those that test them
+RESAMPLE = 1 << 20  # keeps the draws that sample neighbors for reading apart from those that test them
 
 
 class Turn(NamedTuple):
@@ -33,7 +33,7 @@ class Turn(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def preview(world: World, rows: NDArray[np.int64], weights: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """The row a vertex with these neighbours would be admitted with; `out` is left alone where none is placed."""
+    """The row a vertex with these neighbors would be admitted with; `out` is left alone where none is placed."""
     total = np.zeros(out.size, world.frame.columns.dtype)
     sum_a, sum_aa = 0.0, 0.0
     for i in range(rows.size):
@@ -76,7 +76,7 @@ def store(world: World, rows: NDArray[np.int64], values: NDArray[np.float32]) ->
 
 @njit(cache=True, nogil=True)
 def admit(world: World, rows: NDArray[np.int64]) -> int:
-    """Place new vertices one after the other, each from its placed neighbours that arrived before it."""
+    """Place new vertices one after the other, each from its placed neighbors that arrived before it."""
     total = np.empty(world.vectors.shape[1], world.frame.columns.dtype)
     shortened = 0
     for i in range(rows.size):
@@ -91,13 +91,13 @@ def admit(world: World, rows: NDArray[np.int64]) -> int:
 
 @njit(cache=True, nogil=True)
 def waves(world: World, rows: NDArray[np.int64], first_new: int) -> NDArray[np.int64]:
-    """The wave in which each new vertex can be admitted: one after the last of the new neighbours it reads."""
+    """The wave in which each new vertex can be admitted: one after the last of the new neighbors it reads."""
     wave = np.zeros(rows.size, np.int64)
     numbers = world.arrival[rows]
     for i in range(rows.size):
         begin = world.links.begin[rows[i]]
         for slot in range(begin, begin + world.links.count[rows[i]]):
-            number = world.arrival[world.links.neighbour[slot]]
+            number = world.arrival[world.links.neighbor[slot]]
             if first_new <= number < numbers[i]:
                 wave[i] = max(wave[i], wave[np.searchsorted(numbers[:i], number)] + 1)
     return wave
@@ -116,7 +116,7 @@ def unsettled(world: World, rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @njit(cache=True, nogil=True)
 def unplaced_among(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> NDArray[np.int64]:
-    """The unplaced vertices among `rows` that have a placed neighbour, each once."""
+    """The unplaced vertices among `rows` that have a placed neighbor, each once."""
     found = np.empty(rows.size, np.int64)
     kept = 0
     for row in rows:
@@ -124,7 +124,7 @@ def unplaced_among(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64
             continue
         begin = world.links.begin[row]
         for slot in range(begin, begin + world.links.count[row]):
-            if world.placed[world.links.neighbour[slot]]:
+            if world.placed[world.links.neighbor[slot]]:
                 seen[row] = stamp
                 found[kept] = row
                 kept += 1
@@ -134,7 +134,7 @@ def unplaced_among(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64
 
 @njit(cache=True, nogil=True)
 def unplaced_around(world: World, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> NDArray[np.int64]:
-    """The unplaced neighbours of `rows`, each once."""
+    """The unplaced neighbors of `rows`, each once."""
     room = 0
     for row in rows:
         room += world.links.count[row]
@@ -143,7 +143,7 @@ def unplaced_around(world: World, rows: NDArray[np.int64], seen: NDArray[np.int6
     for row in rows:
         begin = world.links.begin[row]
         for slot in range(begin, begin + world.links.count[row]):
-            other = world.links.neighbour[slot]
+            other = world.links.neighbor[slot]
             if not world.placed[other] and seen[other] != stamp:
                 seen[other] = stamp
                 found[kept] = other
@@ -168,7 +168,7 @@ def place_ring(world: World, ring: NDArray[np.int64]) -> int:
 def place(
     world: World, arrived: NDArray[np.int64], touched: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
 ) -> tuple[NDArray[np.int64], int]:
-    """Place every vertex that now has a placed neighbour, ring by ring; returns all newcomers, those admitted included.
+    """Place every vertex that now has a placed neighbor, ring by ring; returns all newcomers, those admitted included.
 
     The first ring is among the `touched`, for edges have brought it there. Also returns how many were shortened.
     """
@@ -214,7 +214,7 @@ def count_events(arrived: NDArray[np.int64], numbers: NDArray[np.int64], first_n
 
 @njit(cache=True, nogil=True)
 def room_for(links: Links, rows: NDArray[np.int64], limit: int) -> int:
-    """How many neighbours are looked at when each row looks at `limit` at the most."""
+    """How many neighbors are looked at when each row looks at `limit` at the most."""
     room = 0
     for row in rows:
         room += int(min(links.count[row], limit))
@@ -241,7 +241,7 @@ def outdated(
 ) -> NDArray[np.int64]:
     """The newcomers that would be refreshed to something else than what they were admitted with.
 
-    Not so where all neighbours were there before the batch and nothing has moved any of them since.
+    Not so where all neighbors were there before the batch and nothing has moved any of them since.
     """
     found = np.empty(newcomers.size, np.int64)
     kept = 0
@@ -252,7 +252,7 @@ def outdated(
         found[kept] = row
         again = False
         for slot in range(begin, begin + world.links.count[row]):  # to the end, without a branch: it is not foreseeable
-            other = world.links.neighbour[slot]
+            other = world.links.neighbor[slot]
             again |= (seen[other] == stamp) | (world.arrival[other] >= first_new) | (world.placed[other] == 0)
         kept += again
     return found[:kept]

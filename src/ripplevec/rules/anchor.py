@@ -105,7 +105,7 @@ def from_nothing(
 
 def is_finite(basis: Basis) -> bool:
     """Whether all numbers of a basis are."""
-    learned = np.array([basis.longest, basis.tau, *basis.mu, *basis.centre])
+    learned = np.array([basis.longest, basis.tau, *basis.mu, *basis.center])
     return bool(np.isfinite(learned).all())
 
 
@@ -127,9 +127,9 @@ def holds_spectrum(old: Space, bases: list[Basis]) -> bool:
 
 
 def per_unit(adjacency: Ground, bases: list[Basis]) -> list[Basis]:
-    """The bases with τ and centre as `Space` keeps them: measured by a weight of one that comes now."""
+    """The bases with τ and center as `Space` keeps them: measured by a weight of one that comes now."""
     unit = unit_of(adjacency)
-    return [replace(basis, tau=basis.tau / unit, centre=basis.centre / unit) for basis in bases]
+    return [replace(basis, tau=basis.tau / unit, center=basis.center / unit) for basis in bases]
 
 
 def turn(old: Space, new: Space, bases: list[Basis], before: NDArray[Any], threads: int) -> None:

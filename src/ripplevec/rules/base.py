@@ -55,7 +55,7 @@ class Rule(Protocol):
     def reset(self, field: Field) -> None:
         """Begin anew, if nothing is left that could place a newcomer: the graph has lost its last edge."""
 
-    def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, field: Field, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
 
     def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:

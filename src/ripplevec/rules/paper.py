@@ -17,8 +17,8 @@ from ripplevec.rules.vector_store import Field
 from ripplevec.util.parallel import one_blas_thread
 from ripplevec.views.base import Progress
 
-ON_EMPTY = ("neighbours", "zero", "resample")
-ATTEMPTS = 100  # at drawing a set that is not empty, before all neighbours are taken
+ON_EMPTY = ("neighbors", "zero", "resample")
+ATTEMPTS = 100  # at drawing a set that is not empty, before all neighbors are taken
 
 
 class PaperRule(PlainRule):
@@ -50,7 +50,7 @@ class PaperRule(PlainRule):
         waiting = deque(delta.arrived.tolist())
         while waiting:
             row = waiting.popleft()
-            if field.placed[row]:  # two newcomers may have asked for the same unplaced neighbour
+            if field.placed[row]:  # two newcomers may have asked for the same unplaced neighbor
                 continue
             if self.began_empty and self.units < self.dim:
                 field.vectors[row, self.units] = 1.0
@@ -61,22 +61,22 @@ class PaperRule(PlainRule):
                 kernels.act(field.vectors, row, influenced)
                 moved += [influenced, np.array([row])]
             field.placed[row] = 1
-            around = np.unique(field.graph.adjacency.neighbours(row))
+            around = np.unique(field.graph.adjacency.neighbors(row))
             waiting.extend(around[field.placed[around] == 0].tolist())
         return np.unique(np.concatenate(moved))
 
     def _influenced(self, field: Field, row: int) -> Rows | None:
         """The influenced set of an arrival, None where it cannot be placed yet."""
-        neighbours = field.graph.adjacency.neighbours(row)
-        neighbours = neighbours[field.placed[neighbours] == 1]
-        if not neighbours.size:
+        neighbors = field.graph.adjacency.neighbors(row)
+        neighbors = neighbors[field.placed[neighbors] == 1]
+        if not neighbors.size:
             return None
         for attempt in range(ATTEMPTS if self.on_empty == "resample" else 1):
             influenced = self.cascade.influenced(field.graph, row, attempt)
             influenced = influenced[field.placed[influenced] == 1]
             if influenced.size:
                 return influenced
-        return influenced if self.on_empty == "zero" else neighbours
+        return influenced if self.on_empty == "zero" else neighbors
 
     def reset(self, field: Field) -> None:
         """Begin with unit vectors again, unless vertices are left that keep theirs."""

@@ -99,7 +99,7 @@ class RippleRule:
 
     @property
     def serving(self) -> Serving:
-        """View by view, or as they are where vectors are not normalised."""
+        """View by view, or as they are where vectors are not normalized."""
         return self.space.serving if self.space.normalize else as_they_are(self.space.dim)
 
     def world(self, field: Field) -> World:
@@ -286,11 +286,11 @@ class RippleRule:
         """Forget the start: the graph has no edge left to have learned anything from."""
         self.take(Traits(), self._new_space(Traits()))
 
-    def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, field: Field, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
         row = np.zeros(self.dim, np.float32)
         if self.ready:
-            kernels.preview(self.world(field), neighbours, weights, row)
+            kernels.preview(self.world(field), neighbors, weights, row)
         return row
 
     def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:

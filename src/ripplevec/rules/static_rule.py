@@ -59,9 +59,9 @@ class PlainRule:
         """Wait for a new start, unless vertices are left that keep their vectors."""
         self.ready = bool(field.placed.any())
 
-    def preview(self, field: Field, neighbours: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
-        """The mean of the neighbours."""
-        placed = neighbours[field.placed[neighbours] == 1]
+    def preview(self, field: Field, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+        """The mean of the neighbors."""
+        placed = neighbors[field.placed[neighbors] == 1]
         mean: NDArray[Any] = field.vectors[placed].mean(axis=0) if placed.size else np.zeros(self.dim)
         return mean
 

@@ -30,7 +30,7 @@ def nearest(
     """The `count` living rows of the highest cosine per query, as (rows, cosines); of equals the lower row first.
 
     Rows are as they lie inside, `serving` says how each is scaled to be compared; queries are compared as they are.
-    What has no direction (all zero, or not finite) has no neighbours and is nobody's neighbour. `exclude` names one
+    What has no direction (all zero, or not finite) has no neighbors and is nobody's neighbor. `exclude` names one
     row per query to leave out, -1 for none. Where fewer than `count` rows are found, the rest is row -1 with cosine 0.
     """
     _check(rows, alive, queries, serving, count)

@@ -24,7 +24,7 @@ VertexId = StrictInt | TextId
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Weight = Annotated[Number, Field(ge=SMALLEST_WEIGHT, le=LARGEST_WEIGHT)]
 Whole = Annotated[StrictInt, BeforeValidator(lambda given: _whole(given))]  # JSON knows no difference from 10.0
-COUNT: dict[str, Any] = {"minimum": 1, "maximum": Limits().neighbours}  # as described; settings may say otherwise
+COUNT: dict[str, Any] = {"minimum": 1, "maximum": Limits().neighbors}  # as described; settings may say otherwise
 Key = Annotated[StrictStr, StringConstraints(min_length=1, max_length=256)]
 
 
@@ -57,16 +57,16 @@ class Ids(_Form):
 
 
 class Near(_Form):
-    """A vector whose neighbours are asked for."""
+    """A vector whose neighbors are asked for."""
 
     vector: list[Number]
     k: Annotated[Whole, Field(ge=1, json_schema_extra=COUNT)] = 10
 
 
 class Preview(_Form):
-    """The neighbours a newcomer would have."""
+    """The neighbors a newcomer would have."""
 
-    neighbours: list[VertexId]
+    neighbors: list[VertexId]
     weights: list[Weight] | None = None
 
 
@@ -128,7 +128,7 @@ _NEAR: dict[str, Any] = {
 }  # and no tuple, which many tools that read descriptions do not know
 
 
-class Neighbours(BaseModel):
+class Neighbors(BaseModel):
     """The nearest vertices with their cosines, best first."""
 
     sequence: int
@@ -161,10 +161,10 @@ _ARRIVAL = {
     "type": "object",
     "properties": {
         "id": _ID,
-        "neighbours": {"type": "array", "items": _ID},
+        "neighbors": {"type": "array", "items": _ID},
         "weights": {
             "anyOf": [{"type": "array", "items": _WEIGHT}, {"type": "null"}],
-            "description": "one per neighbour",
+            "description": "one per neighbor",
         },
         "time": _TIME,
     },

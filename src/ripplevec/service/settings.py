@@ -22,7 +22,7 @@ class Limits:
     answers_bytes: int = 256 << 20  # of large answers that clients have not taken yet
     events: int = 100_000  # in one request
     ids: int = 10_000  # in one request for vectors
-    neighbours: int = 1_000  # in one answer of nearest
+    neighbors: int = 1_000  # in one answer of nearest
     queue_requests: int = 1_024
     queue_events: int = 1_000_000
     queue_seconds: float = 30.0  # that a batch may be expected to wait for the writer

@@ -70,10 +70,10 @@ def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_],
         return engine.sequence, there, engine.serve(rows[there])
 
 
-def preview(model: Embedder, neighbours: Sequence[Id], weights: Any) -> tuple[int, NDArray[np.float32]]:
-    """The sequence number, and the vector that a vertex with these neighbours would get."""
+def preview(model: Embedder, neighbors: Sequence[Id], weights: Any) -> tuple[int, NDArray[np.float32]]:
+    """The sequence number, and the vector that a vertex with these neighbors would get."""
     with model.lock.reading():
-        return model.engine.sequence, model.preview(neighbours, weights)
+        return model.engine.sequence, model.preview(neighbors, weights)
 
 
 def figures(model: Embedder) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-// Kernels of a view's operator on a GPU: those of _kernels.py, over the same arena of neighbours.
-// A warp takes a row, its lanes the columns, 128 at a time; a row with very many neighbours has a block to itself.
+// Kernels of a view's operator on a GPU: those of _kernels.py, over the same arena of neighbors.
+// A warp takes a row, its lanes the columns, 128 at a time; a row with very many neighbors has a block to itself.
 
 struct Links {
     const long long *begin;
     const int *count;
     const double *strength;
-    const int *neighbour;
+    const int *neighbor;
     const float *weight;
     int apart;  // words from one slot to the next
 };
@@ -15,32 +15,32 @@ struct Step {  // target <- on_step W source + on_source source + on_target targ
     float *target;
     long long source_stride, target_stride;  // floats from one row to the next
     int width;
-    const float *centre;
+    const float *center;
     double tau, on_step;
     float on_source, on_target;
 };
 
 // Launched with plain arguments, put together again by the two lines after these.
 #define LINKS                                                                                             \
-    const long long *begin, const int *count, const double *strength, const int *neighbour,               \
+    const long long *begin, const int *count, const double *strength, const int *neighbor,               \
         const float *weight, int apart
 #define STEP                                                                                              \
     const float *source, float *target, long long source_stride, long long target_stride, int width,     \
-        const float *centre, double tau, double on_step, double on_source, double on_target
-#define THE_LINKS {begin, count, strength, neighbour, weight, apart}
+        const float *center, double tau, double on_step, double on_source, double on_target
+#define THE_LINKS {begin, count, strength, neighbor, weight, apart}
 #define THE_STEP                                                                                          \
-    {source, target, source_stride, target_stride, width, centre, tau, on_step, (float)on_source, (float)on_target}
+    {source, target, source_stride, target_stride, width, center, tau, on_step, (float)on_source, (float)on_target}
 
-// The sums of 4 columns over every `every`th neighbour of a row, from the `first` on.
+// The sums of 4 columns over every `every`th neighbor of a row, from the `first` on.
 __device__ __forceinline__ void gather(const Links &links, const Step &step, long long row, int first, int every,
                                        int column, float total[4]) {
-    const int *neighbour = links.neighbour + links.begin[row] * links.apart;
+    const int *neighbor = links.neighbor + links.begin[row] * links.apart;
     const float *weight = links.weight + links.begin[row] * links.apart;
     const long long count = links.count[row];
     total[0] = total[1] = total[2] = total[3] = 0;
 #pragma unroll 4
     for (long long slot = first; slot < count; slot += every) {
-        const float *other = step.source + neighbour[slot * links.apart] * step.source_stride;
+        const float *other = step.source + neighbor[slot * links.apart] * step.source_stride;
         const float share = weight[slot * links.apart];
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -52,10 +52,10 @@ __device__ __forceinline__ void finish(const Links &links, const Step &step, lon
     float *written = step.target + row * step.target_stride + column;
     const float own = step.source[row * step.source_stride + column];
     const float scale = step.on_step / (links.strength[row] + step.tau);
-    *written = (total - step.centre[column]) * scale + step.on_source * own + step.on_target * *written;
+    *written = (total - step.center[column]) * scale + step.on_source * own + step.on_target * *written;
 }
 
-// One warp per row; rows with more than `many` neighbours are left to the kernel below, rows with none become zero.
+// One warp per row; rows with more than `many` neighbors are left to the kernel below, rows with none become zero.
 extern "C" __global__ void combine(LINKS, STEP, long long rows, int many) {
     const Links links = THE_LINKS;
     const Step step = THE_STEP;
@@ -71,7 +71,7 @@ extern "C" __global__ void combine(LINKS, STEP, long long rows, int many) {
     }
 }
 
-// One block of 32 warps per row: each sums every 32nd neighbour, then four of them add up what all have.
+// One block of 32 warps per row: each sums every 32nd neighbor, then four of them add up what all have.
 extern "C" __global__ void combine_hubs(LINKS, STEP, const long long *hubs) {
     const Links links = THE_LINKS;
     const Step step = THE_STEP;
@@ -97,7 +97,7 @@ extern "C" __global__ void multiply(LINKS, const double *source, double *target,
     if (row >= rows) return;
     double total = 0;
     for (int slot = threadIdx.x; slot < count[row]; slot += 32)
-        total += (double)weight[(begin[row] + slot) * apart] * source[neighbour[(begin[row] + slot) * apart]];
+        total += (double)weight[(begin[row] + slot) * apart] * source[neighbor[(begin[row] + slot) * apart]];
     for (int half = 16; half; half /= 2) total += __shfl_down_sync(0xffffffffu, total, half);
     if (!threadIdx.x) target[row] = total;
 }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ripplevec.graph._block_kernels import Links
 from ripplevec.util.numba_intrinsics import LINE, prefetch
 
-AHEAD = 8  # neighbours whose rows are asked for before they are needed: more would drive each other out again
+AHEAD = 8  # neighbors whose rows are asked for before they are needed: more would drive each other out again
 FLOATS = LINE // 4  # of single precision in a line of memory
 SLOTS = LINE // 8  # in a line
 
@@ -26,7 +26,7 @@ class Serving(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Neighbouring columns of a matrix: what lies between their first entry and their last, row after row."""
+    """Neighboring columns of a matrix: what lies between their first entry and their last, row after row."""
 
     flat: NDArray[np.floating]
     stride: int  # entries from one row to the next
@@ -40,7 +40,7 @@ class Frame(NamedTuple):
     views: NDArray[
         np.float64
     ]  # per view: τ, the largest eigenvalue μ₁, the ridge ρ, the length bound, and that / √columns
-    columns: NDArray[np.float32]  # two rows: μ/μ₁ (not below a floor), and the centre c
+    columns: NDArray[np.float32]  # two rows: μ/μ₁ (not below a floor), and the center c
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -52,9 +52,9 @@ def row_of(columns: Columns, row: int) -> NDArray[np.floating]:
 
 @njit(cache=True, nogil=True, inline="always")
 def ask_for(links: Links, source: Columns, first: int, last: int) -> None:
-    """Have the rows of the neighbours in these slots on their way."""
+    """Have the rows of the neighbors in these slots on their way."""
     for slot in range(first, last):
-        row = np.int64(links.neighbour[slot]) * source.stride
+        row = np.int64(links.neighbor[slot]) * source.stride
         for column in range(0, source.width, FLOATS):
             prefetch(source.flat, row + column, 0)
 
@@ -63,14 +63,14 @@ def ask_for(links: Links, source: Columns, first: int, last: int) -> None:
 def ask_for_slots(links: Links, row: int) -> None:
     """Have the first slots of a row on their way."""
     for slot in range(links.begin[row], links.begin[row] + min(links.count[row], 3 * SLOTS), SLOTS):
-        prefetch(links.neighbour, slot, 0)
+        prefetch(links.neighbor, slot, 0)
 
 
 @njit(cache=True, nogil=True)
 def combine(
     links: Links,
     source: Columns,
-    centre: NDArray[np.float64],
+    center: NDArray[np.float64],
     tau: float,
     factors: tuple[float, float, float],
     target: Columns,
@@ -80,13 +80,13 @@ def combine(
     """target ← f₀ · W source + f₁ · source + f₂ · target, for the rows first … last−1; rows without edges become 0.
 
     A row of the target depends on its own old value alone, so the recurrence of a filter needs no third matrix.
-    Memory is asked for in stages: the slots of the row after the next, the first neighbours of the next row, those a
+    Memory is asked for in stages: the slots of the row after the next, the first neighbors of the next row, those a
     little further on in this row.
     """
     total = np.empty(source.width, source.flat.dtype)
     kind = source.flat.dtype.type
     on_source, on_target = kind(factors[1]), kind(factors[2])
-    middle = centre.astype(source.flat.dtype)
+    middle = center.astype(source.flat.dtype)
     for row in range(first, last):
         if row + 2 < last:
             ask_for_slots(links, row + 2)
@@ -100,15 +100,15 @@ def combine(
         slot, end = links.begin[row], links.begin[row] + count
         while slot + 4 <= end:  # four at a time: the sums are loaded and stored a quarter as often
             ask_for(links, source, slot + AHEAD, min(slot + AHEAD + 4, end))
-            a, p = links.weight[slot], row_of(source, links.neighbour[slot])
-            b, q = links.weight[slot + 1], row_of(source, links.neighbour[slot + 1])
-            c, r = links.weight[slot + 2], row_of(source, links.neighbour[slot + 2])
-            d, s = links.weight[slot + 3], row_of(source, links.neighbour[slot + 3])
+            a, p = links.weight[slot], row_of(source, links.neighbor[slot])
+            b, q = links.weight[slot + 1], row_of(source, links.neighbor[slot + 1])
+            c, r = links.weight[slot + 2], row_of(source, links.neighbor[slot + 2])
+            d, s = links.weight[slot + 3], row_of(source, links.neighbor[slot + 3])
             for j in range(total.size):
                 total[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
             slot += 4
         for rest in range(slot, end):
-            a, p = links.weight[rest], row_of(source, links.neighbour[rest])
+            a, p = links.weight[rest], row_of(source, links.neighbor[rest])
             for j in range(total.size):
                 total[j] += a * p[j]
         on_step, own = kind(factors[0] / (links.strength[row] + tau)), row_of(source, row)
@@ -126,15 +126,15 @@ def multiply(links: Links, source: NDArray[np.float64], target: NDArray[np.float
             for slot in range(
                 links.begin[row + AHEAD], links.begin[row + AHEAD] + min(links.count[row + AHEAD], FLOATS)
             ):
-                prefetch(source, links.neighbour[slot], 0)
+                prefetch(source, links.neighbor[slot], 0)
         slot, end = links.begin[row], links.begin[row] + links.count[row]
         even = odd = 0.0
         while slot + 2 <= end:
-            even += links.weight[slot] * source[links.neighbour[slot]]
-            odd += links.weight[slot + 1] * source[links.neighbour[slot + 1]]
+            even += links.weight[slot] * source[links.neighbor[slot]]
+            odd += links.weight[slot + 1] * source[links.neighbor[slot + 1]]
             slot += 2
         if slot < end:
-            even += links.weight[slot] * source[links.neighbour[slot]]
+            even += links.weight[slot] * source[links.neighbor[slot]]
         target[row] = even + odd
 
 

@@ -45,7 +45,7 @@ def copied(rows: Matrix, threads: int, directory: str | PathLike[str] | None = N
 
 
 def columns_of(matrix: Matrix) -> Columns:
-    """A matrix, or neighbouring columns `whole[:, a:b]` of one, without copying it."""
+    """A matrix, or neighboring columns `whole[:, a:b]` of one, without copying it."""
     (rows, width), (stride, step) = matrix.shape, matrix.strides
     if step != matrix.itemsize and width > 1:
         raise ValueError("the entries of a row must lie side by side")

@@ -25,7 +25,7 @@ class Basis:
     rows: NDArray[np.floating]  # (rows of the graph, columns of the view); zero where a vertex has no edges
     mu: NDArray[np.float64]  # per column: its eigenvalue
     tau: float
-    centre: NDArray[np.float64]  # per column: (1/n) Σ d x
+    center: NDArray[np.float64]  # per column: (1/n) Σ d x
     longest: float  # the length of the longest row; not finite where an entry is not
 
 
@@ -46,7 +46,7 @@ class View(Protocol):
 
     @property
     def ridge(self) -> float:
-        """ρ: how little a refresh from few neighbours is trusted to undo the smoothing."""
+        """ρ: how little a refresh from few neighbors is trusted to undo the smoothing."""
 
     def start(self, adjacency: Ground, rows: int, columns: int, *, threads: int, progress: Progress | None) -> Basis:
         """The embedding of a graph from nothing."""

@@ -22,7 +22,7 @@ from ripplevec.views.base import NOTHING, Basis, View, share_columns
 SMALLEST_MU = 0.02  # a refresh divides by μ/μ₁, but not by less than this
 HEADROOM = 2.0  # how much longer a refreshed row may be than the longest row at the last start or anchor
 LONGEST = 2.0**15  # the longest row in any case: half precision holds numbers up to twice this
-_ARRAYS = ("tau", "mu", "centre", "longest")
+_ARRAYS = ("tau", "mu", "center", "longest")
 
 
 class Space:
@@ -40,7 +40,7 @@ class Space:
         self.tau = np.zeros(len(self.views))
         self.longest = np.zeros(len(self.views))
         self.mu = np.zeros(dim)
-        self.centre = np.zeros(dim)
+        self.center = np.zeros(dim)
         self.turn_by(None)  # until the first anchor
 
     def successor(self) -> Space:
@@ -50,7 +50,7 @@ class Space:
     def settle(self, bases: Sequence[Basis]) -> None:
         """Take over what new bases say."""
         for view, (part, basis) in enumerate(zip(self.parts, bases, strict=True)):
-            self.tau[view], self.mu[part], self.centre[part] = basis.tau, basis.mu, basis.centre
+            self.tau[view], self.mu[part], self.center[part] = basis.tau, basis.mu, basis.center
             self.longest[view] = basis.longest
         self.ready = True
 
@@ -72,17 +72,17 @@ class Space:
         mu = np.maximum(self.mu / np.repeat(top, np.diff(bounds)), SMALLEST_MU)
         limits = self.bounds, self.bounds / np.sqrt(np.diff(bounds))
         views = np.stack([self.tau, top, np.array(ridge, np.float64), *limits], axis=1)
-        frame = Frame(bounds, views, np.stack([mu, self.centre]).astype(kind))
+        frame = Frame(bounds, views, np.stack([mu, self.center]).astype(kind))
         self.set_unit(frame, unit)
         return frame
 
     def set_unit(self, frame: Frame, unit: float) -> None:
-        """Have a frame of these coordinates for another unit of weights: τ and the centre are in it."""
+        """Have a frame of these coordinates for another unit of weights: τ and the center are in it."""
         frame.views[:, 0] = self.tau * unit
-        frame.columns[1] = self.centre * unit
+        frame.columns[1] = self.center * unit
 
     def scale(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        """Rows as readers get them, but for the turn; what is compared when neighbours are sought."""
+        """Rows as readers get them, but for the turn; what is compared when neighbors are sought."""
         return _scale(self.serving, self.normalize, rows)
 
     def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:

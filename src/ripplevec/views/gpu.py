@@ -23,7 +23,7 @@ from ripplevec.views.operators import BEYOND, Matrix, Operator
 
 AT_ONCE = 2**18  # rows turned into float64 together
 WARP, ROWS_OF_A_BLOCK, WARPS_OF_A_HUB = 32, 8, 32
-MANY = 1_024  # neighbours from which a row has a block of threads to itself
+MANY = 1_024  # neighbors from which a row has a block of threads to itself
 
 
 class GpuOperator(Operator):
@@ -51,9 +51,9 @@ class GpuOperator(Operator):
 
     def combine(self, source: Matrix, target: Matrix, factors: tuple[float, float, float]) -> None:
         """target ← f₀ · W source + f₁ · source + f₂ · target."""
-        centre = self.take(self.centre(source).astype(np.float32))
+        center = self.take(self.center(source).astype(np.float32))
         strides = tuple(np.int64(matrix.strides[0] // matrix.itemsize) for matrix in (source, target))
-        step = (source, target, *strides, np.int32(source.shape[1]), centre, self.tau, *factors)
+        step = (source, target, *strides, np.int32(source.shape[1]), center, self.tau, *factors)
         by_row = (*self._links, *step, np.int64(self.rows), np.int32(MANY))
         self._kernel("combine")((-(-self.rows // ROWS_OF_A_BLOCK),), (WARP, ROWS_OF_A_BLOCK), by_row)
         if self._hubs.size:
@@ -133,12 +133,12 @@ class GpuOperator(Operator):
         return self.give(total)
 
     def _graph(self) -> tuple[Any, ...]:
-        """The graph as the kernels want it: slots are records with the neighbour first, and go there as they lie."""
+        """The graph as the kernels want it: slots are records with the neighbor first, and go there as they lie."""
         links, rows = self.links, slice(self.rows)
-        word = links.neighbour.itemsize
-        apart = links.neighbour.strides[0] // word
-        words = as_strided(links.neighbour, (int(links.heads[TOP]) * apart,), (word,))
-        slots, weight = self.take(words), (links.weight.ctypes.data - links.neighbour.ctypes.data) // word
+        word = links.neighbor.itemsize
+        apart = links.neighbor.strides[0] // word
+        words = as_strided(links.neighbor, (int(links.heads[TOP]) * apart,), (word,))
+        slots, weight = self.take(words), (links.weight.ctypes.data - links.neighbor.ctypes.data) // word
         vertices = [self.take(array[rows]) for array in (links.begin, links.count, links.strength)]
         return (*vertices, slots, slots[weight:].view(np.float32), np.int32(apart))
 

@@ -1,6 +1,6 @@
 """The operator of a spectral view, matrix-free.
 
-The eigenvectors y of the regularised normalised adjacency S = (D+τ)^-½ (A + (τ/n) 11ᵀ) (D+τ)^-½ are worked with as
+The eigenvectors y of the regularized normalized adjacency S = (D+τ)^-½ (A + (τ/n) 11ᵀ) (D+τ)^-½ are worked with as
 x = (D+τ)^-½ y. Then the trivial one is constant, and on the rest S acts as the step that a refresh makes row by row:
 
     W x = (A x − c) / (d + τ),   c = (1/n) Σ d x,   W self-adjoint in the inner product Σ (d+τ) x x'.
@@ -71,14 +71,14 @@ class Operator:
 
     def combine(self, source: Matrix, target: Matrix, factors: tuple[float, float, float]) -> None:
         """target ← f₀ · W source + f₁ · source + f₂ · target."""
-        self.combine_around(self.centre(source), source, target, factors)
+        self.combine_around(self.center(source), source, target, factors)
 
     def combine_around(
-        self, centre: NDArray[np.float64], source: Matrix, target: Matrix, factors: tuple[float, float, float]
+        self, center: NDArray[np.float64], source: Matrix, target: Matrix, factors: tuple[float, float, float]
     ) -> None:
-        """`combine` where the centre is known already: that of all rows, if these are not all there are."""
+        """`combine` where the center is known already: that of all rows, if these are not all there are."""
         read, write = columns_of(source), columns_of(target)
-        self._each(lambda a, b: kernels.combine(self.links, read, centre, self.tau, factors, write, a, b))
+        self._each(lambda a, b: kernels.combine(self.links, read, center, self.tau, factors, write, a, b))
 
     def step(self, source: Matrix) -> Matrix:
         """W source."""
@@ -86,7 +86,7 @@ class Operator:
         self.combine(source, target, (1.0, 0.0, 0.0))
         return target
 
-    def centre(self, source: Matrix) -> NDArray[np.float64]:
+    def center(self, source: Matrix) -> NDArray[np.float64]:
         """c = (1/n) Σ d x, per column."""
         return self.weighted(source, 0.0) / max(self.size, 1)
 

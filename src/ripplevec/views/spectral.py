@@ -1,4 +1,4 @@
-"""The spectral view: leading eigenvectors of the regularised normalised adjacency, diffused by the spectrum."""
+"""The spectral view: leading eigenvectors of the regularized normalized adjacency, diffused by the spectrum."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class SpectralView:
         ritz, least = (_taken_up(operator, rows, seed), FROM_OTHERS) if mu is None else (mu, 1)
         for turn in range(PASSES):
             high = max(float(ritz.min()), SMALLEST_GAIN)
-            _normalise(operator, rows, seed + turn)
+            _normalize(operator, rows, seed + turn)
             chebyshev(operator, rows, low, high, self.degree)
             operator.deflate(rows)
             ritz = rayleigh_ritz(operator, rows)
@@ -139,8 +139,8 @@ class SpectralView:
         scale = ratio ** self._power(ratio[mu > NOTHING], operator.degree) * (mu > NOTHING) / norms
         lengths = float((operator.squares(vectors) * scale**2).sum())
         operator.scale(vectors, scale * np.sqrt(operator.size / max(lengths, 1e-300)))
-        centre, longest = operator.centre(vectors), operator.longest(vectors)
-        return Basis(operator.give(vectors, rows), mu, operator.tau, centre, longest)
+        center, longest = operator.center(vectors), operator.longest(vectors)
+        return Basis(operator.give(vectors, rows), mu, operator.tau, center, longest)
 
     def _power(self, ratio: NDArray[np.float64], mean_degree: float) -> float:
         """q: as given, or such that the smallest of these ratios becomes the tail."""
@@ -157,11 +157,11 @@ def _positive(values: NDArray[np.float64]) -> float:
 
 def _taken_up(operator: Operator, block: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """The values in rows that another operator has made; they become Ritz vectors of this one."""
-    _normalise(operator, block, seed)
+    _normalize(operator, block, seed)
     return rayleigh_ritz(operator, block)
 
 
-def _normalise(operator: Operator, block: NDArray[Any], seed: int) -> None:
+def _normalize(operator: Operator, block: NDArray[Any], seed: int) -> None:
     """Make rows a block to filter, in place: columns of one length, those that say nothing yet filled with noise."""
     operator.deflate(block)
     norms = operator.lengths(block)
@@ -177,7 +177,7 @@ def auto_views(traits: Traits) -> tuple[SpectralView, ...]:
     """The views of a graph by its traits alone: communities, and on dense graphs hubs (a large τ) beside them.
 
     Where all edges lead from one kind of vertices to another, a view of hubs keeps apart whom it should bring together:
-    those of the one kind that have many edges, and their neighbours of the other.
+    those of the one kind that have many edges, and their neighbors of the other.
     """
     if traits.mean_degree < DENSE_GRAPH:
         return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)

@@ -76,7 +76,7 @@ def test_names_of_all_kinds_go_and_come(tmp_path, changes_of, monkeypatch):
     assert held(tmp_path).keys() == {"stays"}
 
 
-def test_a_session_keeps_a_table_in_step_and_the_table_finds_the_same_neighbours(tmp_path):
+def test_a_session_keeps_a_table_in_step_and_the_table_finds_the_same_neighbors(tmp_path):
     edges = planted_partition(communities=3, size=40, seed=1).edges
     path, place = tmp_path / "edges.csv", f"lancedb://{tmp_path}/a%20store?table=vertices"
     path.write_text("".join(f"{a},{b}\n" for a, b in edges.tolist()))

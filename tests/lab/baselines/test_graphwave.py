@@ -18,20 +18,20 @@ def matrix_of(graph: nx.Graph) -> csr_array:
     return csr_array(nx.to_scipy_sparse_array(graph, format="csr", dtype=float, weight=None))
 
 
-def normalised(graph: csr_array) -> csr_array:
+def normalized(graph: csr_array) -> csr_array:
     scaled = diags_array(1 / np.sqrt(graph.sum(axis=1)))
     return csr_array(scaled @ graph @ scaled)
 
 
 def heat(graph: csr_array, scale: float) -> np.ndarray:
-    return expm(-scale * (np.eye(graph.shape[0]) - normalised(graph).toarray()))
+    return expm(-scale * (np.eye(graph.shape[0]) - normalized(graph).toarray()))
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
 def test_wavelets_are_columns_of_the_dense_exponential(scale: float) -> None:
     graph = matrix_of(KARATE)
     scales = np.array([scale, 2 * scale])
-    columns = wavelets(normalised(graph), coefficients(scales), 5, 12)
+    columns = wavelets(normalized(graph), coefficients(scales), 5, 12)
     for of, found in zip(scales, columns, strict=True):
         np.testing.assert_allclose(found, heat(graph, of)[:, 5:12], atol=1e-7)
 
@@ -47,14 +47,14 @@ def test_signatures_against_the_dense_exponential(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("ripplevec.lab.baselines.graphwave.ENTRIES", 200)
     graph = matrix_of(KARATE)
     found = GraphWave(dim=18, scales=2, threads=2).signatures(graph)
-    scales = heat_scales(normalised(graph), 2)
+    scales = heat_scales(normalized(graph), 2)
     values = np.hstack([characteristic(heat(graph, scales[0]), 5), characteristic(heat(graph, scales[1]), 4)])
     np.testing.assert_allclose(found, np.hstack([values.real, values.imag]), atol=1e-6)
 
 
 @pytest.mark.parametrize("graph", [KARATE, nx.path_graph(200)])
 def test_scales_keep_what_they_should_in_the_middle_of_the_spectrum(graph: nx.Graph) -> None:
-    operator = normalised(matrix_of(graph))
+    operator = normalized(matrix_of(graph))
     values = np.linalg.eigvalsh(np.eye(len(graph)) - operator.toarray())
     kept = np.exp(-heat_scales(operator, 3) * np.sqrt(values[1] * values[-1]))
     np.testing.assert_allclose(kept[[0, 2]], [0.95, 0.85], atol=1e-3)
@@ -63,7 +63,7 @@ def test_scales_keep_what_they_should_in_the_middle_of_the_spectrum(graph: nx.Gr
 
 def test_small_components_do_not_change_the_scales() -> None:
     alone, among = matrix_of(KARATE), matrix_of(nx.disjoint_union(nx.path_graph(3), KARATE))
-    np.testing.assert_allclose(heat_scales(normalised(among), 2), heat_scales(normalised(alone), 2))
+    np.testing.assert_allclose(heat_scales(normalized(among), 2), heat_scales(normalized(alone), 2))
 
 
 def test_vertices_in_the_same_place_have_the_same_vector() -> None:
@@ -77,7 +77,7 @@ def test_vertices_in_the_same_place_have_the_same_vector() -> None:
     assert apart[~np.eye(5, dtype=bool)].min() > 0.01
 
 
-def test_columns_are_standardised_and_where_all_look_alike_zero() -> None:
+def test_columns_are_standardized_and_where_all_look_alike_zero() -> None:
     vectors = GraphWave(dim=12).embed(matrix_of(KARATE))
     np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(vectors.std(axis=0), 1, atol=1e-5)

@@ -48,11 +48,11 @@ def test_walk_is_the_reference(vertices: int, density: float, length: int, seed:
     assert walks.tolist() == [reference(matrix, int(start), key, length) for start in starts]
 
 
-def test_neighbours_are_taken_in_proportion_to_weight() -> None:
-    first, neighbour = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])
+def test_neighbors_are_taken_in_proportion_to_weight() -> None:
+    first, neighbor = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])
     cumulative = np.array([0.0, 1.0, 4.0, 5.0, 8.0])
     walks = np.empty((1, 20_001), np.int64)
-    walk(first, neighbour, cumulative, np.array([0]), np.uint64(key_of(3, 0, 0)), walks)
+    walk(first, neighbor, cumulative, np.array([0]), np.uint64(key_of(3, 0, 0)), walks)
     assert (walks[0, ::2] == 0).all()
     assert abs((walks[0, 1::2] == 2).mean() - 0.75) < 0.02
 

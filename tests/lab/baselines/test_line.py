@@ -21,7 +21,7 @@ def cosines(method: LINE, graph: csr_array) -> np.ndarray:
     return vectors @ vectors.T
 
 
-def test_first_order_puts_neighbours_close() -> None:
+def test_first_order_puts_neighbors_close() -> None:
     graph = GRAPH.adjacency()
     near = cosines(replace(SMALL, order="first"), graph)
     linked = graph.toarray() > 0
@@ -29,9 +29,9 @@ def test_first_order_puts_neighbours_close() -> None:
     assert near[linked].mean() > near[apart].mean() + 0.3
 
 
-def test_second_order_puts_vertices_with_the_same_neighbours_close() -> None:
+def test_second_order_puts_vertices_with_the_same_neighbors_close() -> None:
     matrix = np.zeros((12, 12))
-    matrix[:3, 3:6] = matrix[6:9, 9:] = 1  # two graphs in which neighbours have no neighbour in common
+    matrix[:3, 3:6] = matrix[6:9, 9:] = 1  # two graphs in which neighbors have no neighbor in common
     near = cosines(replace(SMALL, order="second", rate=0.1), csr_array(matrix + matrix.T))
     assert near[:3, :3].min() > 0.9
     assert near[:3, :3].min() > near[:3, 3:].max() + 0.2

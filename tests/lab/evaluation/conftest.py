@@ -12,8 +12,8 @@ import pytest
 from ripplevec.batch import Batch, Op
 
 
-class NeighbourMean:
-    """Starts from eigenvectors, gives a newcomer the mean of its neighbours, turns everything at every anchor."""
+class NeighborMean:
+    """Starts from eigenvectors, gives a newcomer the mean of its neighbors, turns everything at every anchor."""
 
     def __init__(self, dim: int = 4, anchor_every: int | None = None, angle: float = 0.0) -> None:
         self.dim, self.anchor_every = dim, anchor_every
@@ -34,13 +34,13 @@ class NeighbourMean:
         vectors = np.linalg.eigh(matrix)[1][:, -self.dim :] * matrix.any(axis=1)[:, None]
         self.rows = dict(zip(vertices, vectors, strict=True))
 
-    def add_vertex(self, vertex: int, neighbours: list[int]) -> np.ndarray:
+    def add_vertex(self, vertex: int, neighbors: list[int]) -> np.ndarray:
         self.calls.append("add_vertex")
-        return self._arrive(vertex, neighbours)
+        return self._arrive(vertex, neighbors)
 
-    def preview(self, neighbours: list[int]) -> np.ndarray:
+    def preview(self, neighbors: list[int]) -> np.ndarray:
         self.calls.append("preview")
-        return self._mean(neighbours)
+        return self._mean(neighbors)
 
     def partial_fit(self, batch: Batch) -> Any:
         self.calls.append("partial_fit")
@@ -57,14 +57,14 @@ class NeighbourMean:
     def vectors(self, ids: np.ndarray) -> np.ndarray:
         return np.array([self.rows[vertex] for vertex in ids.tolist()])
 
-    def _arrive(self, vertex: int, neighbours: list[int]) -> np.ndarray:
+    def _arrive(self, vertex: int, neighbors: list[int]) -> np.ndarray:
         assert vertex not in self.rows
-        self.edges |= {(vertex, other) for other in neighbours}
-        self.rows[vertex] = self._mean(neighbours)
+        self.edges |= {(vertex, other) for other in neighbors}
+        self.rows[vertex] = self._mean(neighbors)
         return self.rows[vertex]
 
-    def _mean(self, neighbours: list[int]) -> np.ndarray:
-        return np.mean([self.rows[other] for other in neighbours], axis=0) if neighbours else np.zeros(self.dim)
+    def _mean(self, neighbors: list[int]) -> np.ndarray:
+        return np.mean([self.rows[other] for other in neighbors], axis=0) if neighbors else np.zeros(self.dim)
 
     @staticmethod
     def _parts(batch: Batch) -> tuple[list[int], list[tuple[int, int]]]:
@@ -74,5 +74,5 @@ class NeighbourMean:
 
 
 @pytest.fixture
-def neighbour_mean() -> type[NeighbourMean]:
-    return NeighbourMean
+def neighbor_mean() -> type[NeighborMean]:
+    return NeighborMean

@@ -48,7 +48,7 @@ def test_only_the_train_rows_teach() -> None:
     assert classify(SEPARATE, spoiled, TRAIN, TEST) == taught.score(SEPARATE[TEST], spoiled[TEST])
 
 
-def test_one_class_cannot_be_learnt() -> None:
+def test_one_class_cannot_be_learned() -> None:
     with pytest.raises(InvalidValueError, match="at least two classes"):
         Classifier.train(SEPARATE, np.zeros(120))
 

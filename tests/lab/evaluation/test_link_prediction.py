@@ -30,31 +30,31 @@ def test_the_summary_is_that_of_the_definitions(scores: np.ndarray) -> None:
     assert told.edges == len(scores)
 
 
-def test_edges_inside_communities_are_foretold(neighbour_mean: Any) -> None:
-    told = link_prediction(neighbour_mean(), GRAPH)
+def test_edges_inside_communities_are_foretold(neighbor_mean: Any) -> None:
+    told = link_prediction(neighbor_mean(), GRAPH)
     assert told.auc > 0.7
     assert told.mrr > 0.2
 
 
-def test_vectors_that_say_nothing_foretell_nothing(neighbour_mean: Any) -> None:
-    model = neighbour_mean()
+def test_vectors_that_say_nothing_foretell_nothing(neighbor_mean: Any) -> None:
+    model = neighbor_mean()
     model.vectors = lambda ids: np.ones((len(ids), 4))
     assert link_prediction(model, GRAPH).auc == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("edges", ["together", "spread"])
-def test_every_edge_is_scored_once_and_then_learned(neighbour_mean: Any, edges: str) -> None:
-    arrivals, model = Arrivals.of(GRAPH, 3, edges), neighbour_mean()
-    own = [len(arrivals.neighbours(place)) for place in range(45, 90)]
+def test_every_edge_is_scored_once_and_then_learned(neighbor_mean: Any, edges: str) -> None:
+    arrivals, model = Arrivals.of(GRAPH, 3, edges), neighbor_mean()
+    own = [len(arrivals.neighbors(place)) for place in range(45, 90)]
     late = sum(len(arrivals.late(place)) for place in range(45, 90))
     told = link_prediction(model, GRAPH, seed=3, edges=edges)
     assert told.edges == sum(count for count in own if count > 1) + late
     assert len(model.edges) == len(GRAPH.edges)
 
 
-def test_a_newcomer_is_scored_from_its_other_edges_before_it_is_there(neighbour_mean: Any) -> None:
+def test_a_newcomer_is_scored_from_its_other_edges_before_it_is_there(neighbor_mean: Any) -> None:
     seen: list[tuple[list[int], bool]] = []
-    model = neighbour_mean(dim=2)
+    model = neighbor_mean(dim=2)
     foretell = model.preview
     model.preview = lambda near: seen.append((near, 4 in model.rows)) or foretell(near)
     graph = Dataset.of("small", [[0, 1], [1, 2], [2, 3], [0, 4], [1, 4], [2, 4]], [0] * 5)
@@ -63,9 +63,9 @@ def test_a_newcomer_is_scored_from_its_other_edges_before_it_is_there(neighbour_
     assert told.edges == 3
 
 
-def test_non_edges_are_never_edges(neighbour_mean: Any) -> None:
+def test_non_edges_are_never_edges(neighbor_mean: Any) -> None:
     asked: list[list[int]] = []
-    model = neighbour_mean()
+    model = neighbor_mean()
     look = model.vectors
     model.vectors = lambda ids: asked.append(ids.tolist()) or look(ids)
     graph = Dataset.of("small", [[0, 1], [1, 2], [2, 3], [0, 5], [1, 5], [3, 4]], [0] * 6)
@@ -75,9 +75,9 @@ def test_non_edges_are_never_edges(neighbour_mean: Any) -> None:
     assert all(set(ids[1:]) == {2, 3, 4} for ids in asked)
 
 
-def test_late_edges_are_compared_with_strangers_of_their_newer_end(neighbour_mean: Any) -> None:
+def test_late_edges_are_compared_with_strangers_of_their_newer_end(neighbor_mean: Any) -> None:
     asked: list[list[int]] = []
-    model, edges = neighbour_mean(), GRAPH.adjacency().toarray()
+    model, edges = neighbor_mean(), GRAPH.adjacency().toarray()
     look = model.vectors
     model.vectors = lambda ids: asked.append(ids.tolist()) or look(ids)
     model.partial_fit = lambda batch: None
@@ -87,21 +87,21 @@ def test_late_edges_are_compared_with_strangers_of_their_newer_end(neighbour_mea
     assert all(edges[source, ids[0]] and not edges[source, ids[1:]].any() for source, ids in late)
 
 
-def test_the_seed_decides_and_a_dot_product_is_no_cosine(neighbour_mean: Any) -> None:
-    told = link_prediction(neighbour_mean(), GRAPH)
-    assert told == link_prediction(neighbour_mean(), GRAPH)
-    assert told != link_prediction(neighbour_mean(), GRAPH, seed=1)
-    assert told != link_prediction(neighbour_mean(), GRAPH, score="dot")
+def test_the_seed_decides_and_a_dot_product_is_no_cosine(neighbor_mean: Any) -> None:
+    told = link_prediction(neighbor_mean(), GRAPH)
+    assert told == link_prediction(neighbor_mean(), GRAPH)
+    assert told != link_prediction(neighbor_mean(), GRAPH, seed=1)
+    assert told != link_prediction(neighbor_mean(), GRAPH, score="dot")
 
 
 def test_an_embedder_foretells() -> None:
     assert link_prediction(Embedder(dim=8), GRAPH, edges="spread").auc > 0.6
 
 
-def test_what_cannot_be_measured_is_refused(neighbour_mean: Any) -> None:
+def test_what_cannot_be_measured_is_refused(neighbor_mean: Any) -> None:
     with pytest.raises(InvalidValueError, match="score: expected one of"):
-        link_prediction(neighbour_mean(), GRAPH, score="distance")
+        link_prediction(neighbor_mean(), GRAPH, score="distance")
     with pytest.raises(InvalidValueError, match="negatives"):
-        link_prediction(neighbour_mean(), GRAPH, negatives=0)
+        link_prediction(neighbor_mean(), GRAPH, negatives=0)
     with pytest.raises(InvalidValueError, match="edges that can be foretold"):
-        link_prediction(neighbour_mean(), Dataset.of("bare", [[0, 1]], [0, 1, 0]))
+        link_prediction(neighbor_mean(), Dataset.of("bare", [[0, 1]], [0, 1, 0]))

@@ -40,16 +40,16 @@ def test_a_batch_names_each_vertex_before_its_edges_to_earlier_ones(seed: int, b
 
 
 @given(st.integers(0, 1000))
-def test_the_earlier_neighbours_of_all_are_the_edges(seed: int) -> None:
+def test_the_earlier_neighbors_of_all_are_the_edges(seed: int) -> None:
     arrivals = Arrivals.of(GRAPH, seed)
-    told = [(int(v), u) for place, v in enumerate(arrivals.order) for u in arrivals.neighbours(place)]
+    told = [(int(v), u) for place, v in enumerate(arrivals.order) for u in arrivals.neighbors(place)]
     assert len(told) == len(GRAPH.edges)
     assert pairs(told) == pairs(GRAPH.edges)
 
 
 def test_without_a_seed_the_order_is_the_index() -> None:
     assert Arrivals.of(SPARSE, None).order.tolist() == list(range(8))
-    assert Arrivals.of(SPARSE, None).neighbours(5) == [0]
+    assert Arrivals.of(SPARSE, None).neighbors(5) == [0]
 
 
 def test_the_order_is_the_permutation_of_the_seed() -> None:
@@ -57,9 +57,9 @@ def test_the_order_is_the_permutation_of_the_seed() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1000])
-def test_every_vertex_and_every_edge_reaches_the_model(neighbour_mean: Any, batch: int) -> None:
+def test_every_vertex_and_every_edge_reaches_the_model(neighbor_mean: Any, batch: int) -> None:
     for graph in (GRAPH, SPARSE):
-        model = neighbour_mean()
+        model = neighbor_mean()
         result = stream(model, graph, start=0.5, seed=1, batch=batch)
         assert set(model.rows) == set(range(graph.vertices))
         assert pairs(list(model.edges)) == pairs(graph.edges)
@@ -67,37 +67,37 @@ def test_every_vertex_and_every_edge_reaches_the_model(neighbour_mean: Any, batc
         assert len(result.start_vectors) + len(result.arrival_vectors) == len(result.final_vectors)
 
 
-def test_one_at_a_time_is_add_vertex_and_more_are_partial_fit(neighbour_mean: Any) -> None:
-    single, several = neighbour_mean(), neighbour_mean()
+def test_one_at_a_time_is_add_vertex_and_more_are_partial_fit(neighbor_mean: Any) -> None:
+    single, several = neighbor_mean(), neighbor_mean()
     stream(single, SPARSE, seed=None)
     stream(several, SPARSE, seed=None, batch=2)
     assert single.calls == ["fit"] + ["add_vertex"] * 4
     assert several.calls == ["fit"] + ["partial_fit"] * 2
 
 
-def test_rows_are_in_order_of_arrival(neighbour_mean: Any) -> None:
-    model = neighbour_mean()
+def test_rows_are_in_order_of_arrival(neighbor_mean: Any) -> None:
+    model = neighbor_mean()
     result = stream(model, GRAPH, start=0.3, seed=5)
     np.testing.assert_array_equal(result.labels, GRAPH.labels[result.order])
     np.testing.assert_array_equal(result.final_vectors, model.vectors(result.order))
     np.testing.assert_array_equal(result.arrival_vectors, result.final_vectors[result.start :])
 
 
-def test_vectors_on_arrival_are_those_before_an_anchor_and_copies(neighbour_mean: Any) -> None:
-    model = neighbour_mean(anchor_every=90, angle=1.0)
+def test_vectors_on_arrival_are_those_before_an_anchor_and_copies(neighbor_mean: Any) -> None:
+    model = neighbor_mean(anchor_every=90, angle=1.0)
     result = stream(model, GRAPH, batch=15)
     last = slice(-15, None)
     np.testing.assert_array_equal(result.arrival_vectors[last], result.final_vectors[last])
     assert not np.allclose(result.arrival_vectors[:15], result.final_vectors[result.start : result.start + 15])
 
 
-def test_progress_counts_arrivals(neighbour_mean: Any) -> None:
+def test_progress_counts_arrivals(neighbor_mean: Any) -> None:
     told: list[int] = []
-    stream(neighbour_mean(), SPARSE, batch=3, progress=told.append)
+    stream(neighbor_mean(), SPARSE, batch=3, progress=told.append)
     assert told == [3, 4]
 
 
-def test_a_watch_sees_the_start_and_every_step_and_alters_nothing(neighbour_mean: Any) -> None:
+def test_a_watch_sees_the_start_and_every_step_and_alters_nothing(neighbor_mean: Any) -> None:
     class Recorder:
         def __init__(self) -> None:
             self.seen: list[tuple[int, int, list[int]]] = []
@@ -110,33 +110,33 @@ def test_a_watch_sees_the_start_and_every_step_and_alters_nothing(neighbour_mean
             self.seen.append((len(present), arrived, changes.ids))
 
     watch = Recorder()
-    watched = stream(neighbour_mean(), SPARSE, batch=3, watch=watch)
+    watched = stream(neighbor_mean(), SPARSE, batch=3, watch=watch)
     assert [seen[:2] for seen in watch.seen] == [(4, 0), (7, 3), (8, 1)]
-    np.testing.assert_array_equal(watched.arrival_vectors, stream(neighbour_mean(), SPARSE).arrival_vectors)
+    np.testing.assert_array_equal(watched.arrival_vectors, stream(neighbor_mean(), SPARSE).arrival_vectors)
 
 
-def test_scores_of_a_model_that_knows_its_neighbours(neighbour_mean: Any) -> None:
-    result = stream(neighbour_mean(), GRAPH)
+def test_scores_of_a_model_that_knows_its_neighbors(neighbor_mean: Any) -> None:
+    result = stream(neighbor_mean(), GRAPH)
     assert arrival(result).micro > 0.7
     assert current(result).micro > 0.7
 
 
-def test_arrival_does_not_survive_a_turn_that_current_does(neighbour_mean: Any) -> None:
-    still = stream(neighbour_mean(dim=3), GRAPH, batch=5)
-    turned = stream(neighbour_mean(dim=3, anchor_every=50, angle=np.pi), GRAPH, batch=5)
+def test_arrival_does_not_survive_a_turn_that_current_does(neighbor_mean: Any) -> None:
+    still = stream(neighbor_mean(dim=3), GRAPH, batch=5)
+    turned = stream(neighbor_mean(dim=3, anchor_every=50, angle=np.pi), GRAPH, batch=5)
     assert arrival(turned).micro < arrival(still).micro - 0.2
     assert current(turned).micro == pytest.approx(current(still).micro)
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0, -0.5])
-def test_a_start_of_nothing_or_everything_is_refused(neighbour_mean: Any, start: float) -> None:
+def test_a_start_of_nothing_or_everything_is_refused(neighbor_mean: Any, start: float) -> None:
     with pytest.raises(InvalidValueError, match="start: expected a share"):
-        stream(neighbour_mean(), GRAPH, start=start)
+        stream(neighbor_mean(), GRAPH, start=start)
 
 
-def test_an_empty_batch_is_refused(neighbour_mean: Any) -> None:
+def test_an_empty_batch_is_refused(neighbor_mean: Any) -> None:
     with pytest.raises(InvalidValueError, match="batch"):
-        stream(neighbour_mean(), GRAPH, batch=0)
+        stream(neighbor_mean(), GRAPH, batch=0)
 
 
 # ---------------------------------------------------------------------- spread
@@ -150,9 +150,9 @@ def test_spread_edges_are_the_same_edges_at_their_time(seed: int | None) -> None
     assert pairs(spread.edges) == pairs(GRAPH.edges)
     place = np.argsort(spread.order)
     for here in range(GRAPH.vertices):
-        own, late = spread.neighbours(here), spread.late(here)
-        assert set(own) <= set(together.neighbours(here))
-        assert bool(own) == bool(together.neighbours(here))
+        own, late = spread.neighbors(here), spread.late(here)
+        assert set(own) <= set(together.neighbors(here))
+        assert bool(own) == bool(together.neighbors(here))
         assert (place[late] < here).all()
     assert len(together.late(50)) == 0
 
@@ -167,14 +167,14 @@ def test_about_half_of_the_edges_come_later_and_not_all_at_once() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 7])
-def test_late_edges_reach_the_model(neighbour_mean: Any, batch: int) -> None:
-    model = neighbour_mean()
+def test_late_edges_reach_the_model(neighbor_mean: Any, batch: int) -> None:
+    model = neighbor_mean()
     stream(model, GRAPH, seed=1, batch=batch, edges="spread")
     assert pairs(list(model.edges)) == pairs(GRAPH.edges)
 
 
-def test_vectors_on_arrival_are_those_before_late_edges(neighbour_mean: Any) -> None:
-    class Restless(neighbour_mean):  # type: ignore[misc]
+def test_vectors_on_arrival_are_those_before_late_edges(neighbor_mean: Any) -> None:
+    class Restless(neighbor_mean):  # type: ignore[misc]
         def partial_fit(self, batch: Any) -> Any:
             self.rows = {vertex: row + 1 for vertex, row in self.rows.items()}
             return super().partial_fit(batch)
@@ -186,9 +186,9 @@ def test_vectors_on_arrival_are_those_before_late_edges(neighbour_mean: Any) -> 
     assert result.stream_seconds > result.arrival_seconds.sum()
 
 
-def test_edges_come_together_or_spread(neighbour_mean: Any) -> None:
+def test_edges_come_together_or_spread(neighbor_mean: Any) -> None:
     with pytest.raises(InvalidValueError, match="edges: expected one of 'together', 'spread'"):
-        stream(neighbour_mean(), GRAPH, edges="scattered")
+        stream(neighbor_mean(), GRAPH, edges="scattered")
 
 
 # ---------------------------------------------------------------------- checkpoint
@@ -196,8 +196,8 @@ def test_edges_come_together_or_spread(neighbour_mean: Any) -> None:
 
 @pytest.mark.parametrize("edges", ["together", "spread"])
 @pytest.mark.parametrize("seed", [None, 4])
-def test_a_graph_is_what_the_batches_have_brought(neighbour_mean: Any, seed: int | None, edges: str) -> None:
-    arrivals, model = Arrivals.of(GRAPH, seed, edges), neighbour_mean()
+def test_a_graph_is_what_the_batches_have_brought(neighbor_mean: Any, seed: int | None, edges: str) -> None:
+    arrivals, model = Arrivals.of(GRAPH, seed, edges), neighbor_mean()
     model.fit(arrivals.batch(0, 60))
     graph = arrivals.graph(60)
     assert graph.shape == (60, 60)
@@ -241,7 +241,7 @@ def test_only_the_start_teaches() -> None:
     assert checkpoint(lambda graph: noise[: graph.shape[0]], GRAPH, every=0.5).scores.micro < 0.7
 
 
-def test_a_retrained_method_is_good_at_every_checkpoint(neighbour_mean: Any) -> None:
+def test_a_retrained_method_is_good_at_every_checkpoint(neighbor_mean: Any) -> None:
     def embed(graph: Any) -> np.ndarray:
         return np.linalg.eigh(graph.toarray())[1][:, -4:]
 

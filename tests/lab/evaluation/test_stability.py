@@ -15,8 +15,8 @@ GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 
 
 @pytest.mark.parametrize(("batch", "anchors"), [(1, 5), (5, 5), (45, 1)])
-def test_the_cosine_of_each_anchor_is_that_of_its_turn(neighbour_mean: Any, batch: int, anchors: int) -> None:
-    model = neighbour_mean(dim=2, anchor_every=10, angle=0.3)
+def test_the_cosine_of_each_anchor_is_that_of_its_turn(neighbor_mean: Any, batch: int, anchors: int) -> None:
+    model = neighbor_mean(dim=2, anchor_every=10, angle=0.3)
     assert anchor_cosines(model, GRAPH, batch=batch) == pytest.approx([math.cos(0.3)] * anchors)
 
 
@@ -38,23 +38,23 @@ def test_movements_are_the_distances_that_known_vertices_went_at_each_step() -> 
     assert watch.movements == pytest.approx([6.0, 2.0])
 
 
-def test_without_anchors_there_is_nothing_to_report(neighbour_mean: Any) -> None:
-    assert anchor_cosines(neighbour_mean(), GRAPH) == []
+def test_without_anchors_there_is_nothing_to_report(neighbor_mean: Any) -> None:
+    assert anchor_cosines(neighbor_mean(), GRAPH) == []
 
 
-def test_a_classifier_does_not_age_where_nothing_moves(neighbour_mean: Any) -> None:
-    age = ageing(stream(neighbour_mean(), GRAPH))
+def test_a_classifier_does_not_age_where_nothing_moves(neighbor_mean: Any) -> None:
+    age = ageing(stream(neighbor_mean(), GRAPH))
     assert age.beginning == age.end
     assert age.beginning.micro > 0.6
 
 
-def test_a_classifier_ages_when_the_coordinates_turn(neighbour_mean: Any) -> None:
-    age = ageing(stream(neighbour_mean(dim=3, anchor_every=90, angle=math.pi), GRAPH, batch=5))
+def test_a_classifier_ages_when_the_coordinates_turn(neighbor_mean: Any) -> None:
+    age = ageing(stream(neighbor_mean(dim=3, anchor_every=90, angle=math.pi), GRAPH, batch=5))
     assert age.end.micro < age.beginning.micro - 0.2
 
 
-def test_ageing_scores_only_what_was_not_trained_on(neighbour_mean: Any) -> None:
-    result = stream(neighbour_mean(), GRAPH)
+def test_ageing_scores_only_what_was_not_trained_on(neighbor_mean: Any) -> None:
+    result = stream(neighbor_mean(), GRAPH)
     noise = np.random.default_rng(0).standard_normal((result.start, 60))
     unlearnable = replace(result, start_vectors=noise, final_vectors=noise)
     assert ageing(unlearnable).beginning.micro < 0.7

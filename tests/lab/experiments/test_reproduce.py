@@ -31,7 +31,7 @@ settings:
   DeepWalk: {method: deepwalk, window: 7}
   NetMF: {method: netmf, window: 6}
   DeepWalk, tuned: {method: deepwalk, tuned_by: grid}
-  neighbour mean: {method: neighbour_mean}
+  neighbor mean: {method: neighbor_mean}
 figures: {current_micro@50: Micro-F1}
 plots:
   micro: {kind: shares, figure: current_micro, title: Micro-F1}

@@ -15,7 +15,7 @@ from ripplevec.lab.objective import (
     Objective,
     Weights,
     descend,
-    minimise,
+    minimize,
     polar,
     random_start,
     retract,
@@ -37,7 +37,7 @@ def off(vectors: Any) -> float:
 def streamed(planted: Any, known: int = 50, columns: int = 4) -> Objective:
     """The planted graph after the last vertices came to the optimum of the first ones."""
     adjacency = planted()
-    first = minimise(Objective(adjacency[:known, :known]), random_start(known, columns)).vectors
+    first = minimize(Objective(adjacency[:known, :known]), random_start(known, columns)).vectors
     return Objective(adjacency, first)
 
 
@@ -47,7 +47,7 @@ def test_homophily_alone_is_solved_by_eigenvectors(planted: Any, laplacian: Any,
     adjacency = planted()
     values, exact = np.linalg.eigh(laplacian(adjacency))
     assert values[4] > 5 * values[3]  # a gap: the subspace is unique
-    found = minimise(Objective(adjacency, weights=HOMOPHILY), random_start(60, 4, seed), monotone=monotone)
+    found = minimize(Objective(adjacency, weights=HOMOPHILY), random_start(60, 4, seed), monotone=monotone)
     assert found.converged
     assert np.isclose(found.loss.homophily, values[:4].sum(), rtol=1e-8)
     assert subspace_angles(found.vectors, exact[:, :4]).max() < 1e-4
@@ -59,7 +59,7 @@ def test_homophily_alone_is_the_sum_of_the_smallest_eigenvalues(
     randomly: Any, laplacian: Any, seed: int, columns: int
 ) -> None:
     adjacency = randomly(seed, vertices=14, edges=40)
-    found = minimise(Objective(adjacency, weights=HOMOPHILY), random_start(14, columns, seed), iterations=5000)
+    found = minimize(Objective(adjacency, weights=HOMOPHILY), random_start(14, columns, seed), iterations=5000)
     values = np.linalg.eigvalsh(laplacian(adjacency))
     assert abs(found.loss.homophily - values[:columns].sum()) < 1e-6 * values[-1]
 
@@ -69,7 +69,7 @@ def test_homophily_alone_is_the_sum_of_the_smallest_eigenvalues(
 def test_smoothness_alone_is_solved_by_the_polar_factor(seed: int, columns: int, monotone: bool) -> None:
     before = np.random.default_rng(seed).standard_normal((12, columns))
     objective = Objective(csr_array((12, 12)), before, weights=SMOOTHNESS)
-    found = minimise(objective, random_start(12, columns, seed), tolerance=1e-9, iterations=20_000, monotone=monotone)
+    found = minimize(objective, random_start(12, columns, seed), tolerance=1e-9, iterations=20_000, monotone=monotone)
     nearest = ((np.linalg.svd(before, compute_uv=False) - 1) ** 2).sum()
     assert np.isclose(found.loss.smoothness, nearest, rtol=1e-9, atol=1e-9)
     assert np.isclose(smoothness(polar(before), before), nearest)
@@ -84,14 +84,14 @@ def test_newcomers_let_the_old_keep_what_is_short(seed: int, newcomers: int) -> 
     allowed = np.ones(4)
     allowed[max(4 - newcomers, 0) :] = np.minimum(singular, 1)[max(4 - newcomers, 0) :]
     objective = Objective(csr_array((9 + newcomers,) * 2), before, weights=SMOOTHNESS)
-    found = minimise(objective, random_start(9 + newcomers, 4, seed), tolerance=1e-9, iterations=20_000)
+    found = minimize(objective, random_start(9 + newcomers, 4, seed), tolerance=1e-9, iterations=20_000)
     assert np.isclose(found.loss.smoothness, ((singular - allowed) ** 2).sum(), rtol=1e-6, atol=1e-7)
 
 
 def test_a_state_that_is_feasible_costs_nothing_in_smoothness() -> None:
     before = random_start(12, 3)
     objective = Objective(csr_array((15, 15)), before)
-    found = minimise(objective, warm_start(objective, nudge=0))
+    found = minimize(objective, warm_start(objective, nudge=0))
     assert found.converged
     assert (found.iterations, found.loss.total) == (0, pytest.approx(0, abs=1e-28))
     np.testing.assert_allclose(found.vectors, np.vstack([before, np.zeros((3, 3))]), atol=1e-14)
@@ -99,11 +99,11 @@ def test_a_state_that_is_feasible_costs_nothing_in_smoothness() -> None:
 
 def test_where_it_starts_does_not_matter(planted: Any) -> None:
     objective = streamed(planted)
-    warm = minimise(objective)
+    warm = minimize(objective)
     assert warm.converged
     assert warm.loss.total < 0.9 * warm.losses[0].total
     for seed in range(5):
-        found = minimise(objective, random_start(60, 4, seed), monotone=seed % 2 == 0)
+        found = minimize(objective, random_start(60, 4, seed), monotone=seed % 2 == 0)
         assert found.converged
         assert np.isclose(found.loss.total, warm.loss.total, rtol=1e-8)
         np.testing.assert_allclose(found.vectors, warm.vectors, atol=1e-4)
@@ -112,8 +112,8 @@ def test_where_it_starts_does_not_matter(planted: Any) -> None:
 def test_rows_of_zeros_are_a_saddle_that_a_nudge_leaves(planted: Any) -> None:
     """Vertices without edges cost nothing wherever they are, so vectors there spare the others."""
     objective = Objective(csr_array(block_diag(planted().toarray(), np.zeros((6, 6)))), random_start(60, 12))
-    stuck = minimise(objective, warm_start(objective, nudge=0))
-    free, anywhere = minimise(objective), minimise(objective, random_start(66, 12, 5))
+    stuck = minimize(objective, warm_start(objective, nudge=0))
+    free, anywhere = minimize(objective), minimize(objective, random_start(66, 12, 5))
     assert stuck.converged
     assert free.converged
     assert not stuck.vectors[60:].any()
@@ -124,8 +124,8 @@ def test_rows_of_zeros_are_a_saddle_that_a_nudge_leaves(planted: Any) -> None:
 def test_smoothness_takes_the_freedom_to_turn(planted: Any) -> None:
     objective = streamed(planted)
     turned = Objective(objective.adjacency, objective.before @ random_start(4, 4))
-    assert np.isclose(minimise(objective).loss.total, minimise(turned).loss.total, rtol=1e-8)
-    assert not np.allclose(minimise(objective).vectors, minimise(turned).vectors, atol=0.1)
+    assert np.isclose(minimize(objective).loss.total, minimize(turned).loss.total, rtol=1e-8)
+    assert not np.allclose(minimize(objective).vectors, minimize(turned).vectors, atol=0.1)
 
 
 @settings(max_examples=20)
@@ -166,10 +166,10 @@ def test_rounding_does_not_add_up(planted: Any) -> None:
 
 def test_the_way_is_reported(planted: Any) -> None:
     objective, said = streamed(planted), []
-    found = minimise(objective, random_start(60, 4), progress=lambda what, share: said.append((what, share)))
+    found = minimize(objective, random_start(60, 4), progress=lambda what, share: said.append((what, share)))
     assert found.iterations == len(found.losses) - 1 == len(found.gradient_norms) - 1 == len(said) - 1
     assert found.loss == objective.loss(found.vectors)
-    assert said[-1] == ("minimising the objective", 1.0)
+    assert said[-1] == ("minimizing the objective", 1.0)
     inside = tangent(found.vectors, objective.gradient(found.vectors))
     assert np.isclose(found.gradient_norms[-1], np.linalg.norm(inside))
     assert found.gradient_norms[-1] <= 1e-6 * objective.steepness * 2
@@ -177,12 +177,12 @@ def test_the_way_is_reported(planted: Any) -> None:
 
 def test_it_stops_when_told_to(planted: Any) -> None:
     objective, start = streamed(planted), random_start(60, 4)
-    short = minimise(objective, start, iterations=3)
+    short = minimize(objective, start, iterations=3)
     assert (short.iterations, short.converged) == (3, False)
-    longer = minimise(objective, start, iterations=50)
+    longer = minimize(objective, start, iterations=50)
     assert longer.losses[:4] == short.losses
     assert np.array_equal(start, random_start(60, 4))
-    nothing = minimise(objective, start, iterations=0)
+    nothing = minimize(objective, start, iterations=0)
     assert np.array_equal(nothing.vectors, start)
 
 
@@ -218,7 +218,7 @@ def test_a_polar_factor_is_feasible_whatever_the_rank() -> None:
         polar(np.zeros((3, 4)))
 
 
-def test_a_warm_start_puts_newcomers_between_their_neighbours() -> None:
+def test_a_warm_start_puts_newcomers_between_their_neighbors() -> None:
     edges = [(0, 1, 1.0), (0, 3, 1.0), (1, 3, 3.0), (3, 4, 2.0)]  # 3 and 4 are new, 4 knows only 3; 5 knows nobody
     dense = np.zeros((6, 6))
     for u, v, weight in edges:
@@ -236,11 +236,11 @@ def test_a_warm_start_puts_newcomers_between_their_neighbours() -> None:
 def test_bad_starts_are_refused(planted: Any) -> None:
     objective = Objective(planted())
     with pytest.raises(InvalidValueError, match="no state before"):
-        minimise(objective)
+        minimize(objective)
     with pytest.raises(InvalidValueError, match="60 rows"):
-        minimise(objective, random_start(59, 4))
+        minimize(objective, random_start(59, 4))
     with pytest.raises(InvalidValueError, match="FᵀF = I"):
-        minimise(objective, np.ones((60, 4)))
+        minimize(objective, np.ones((60, 4)))
     with pytest.raises(InvalidValueError, match="new"):
         warm_start(streamed(planted), new="random")
 
@@ -265,6 +265,6 @@ def test_another_solver_finds_the_same(planted: Any) -> None:
 
     problem = pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian)
     solver = pymanopt.optimizers.TrustRegions(verbosity=0, min_gradient_norm=1e-10)
-    theirs, ours = solver.run(problem, initial_point=random_start(60, 4, 7)), minimise(objective, tolerance=1e-8)
+    theirs, ours = solver.run(problem, initial_point=random_start(60, 4, 7)), minimize(objective, tolerance=1e-8)
     assert np.isclose(theirs.cost, ours.loss.total, rtol=1e-9)
     np.testing.assert_allclose(theirs.point, ours.vectors, atol=1e-4)

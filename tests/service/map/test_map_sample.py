@@ -57,19 +57,19 @@ def test_those_that_are_unknown_or_have_no_place_are_left_out() -> None:
     assert named(model, []).ids == []
 
 
-def test_the_latest_neighbours_come_first_with_their_weights() -> None:
+def test_the_latest_neighbors_come_first_with_their_weights() -> None:
     model = ring()
     model.add_vertex("new", [0, 7], [2.0, 3.0])
-    assert around(model, "new", 10).neighbours == [(7, 3.0), (0, 2.0)]
+    assert around(model, "new", 10).neighbors == [(7, 3.0), (0, 2.0)]
     seen = around(model, 0, 2)
     assert seen.degree == 7
-    assert len(seen.neighbours) == 2
-    assert seen.neighbours[0] == ("new", 2.0)
+    assert len(seen.neighbors) == 2
+    assert seen.neighbors[0] == ("new", 2.0)
     assert seen.arrival == 0
     assert around(model, "new", 10).arrival == 60
 
 
-def test_a_vertex_that_is_not_there_has_no_neighbours() -> None:
+def test_a_vertex_that_is_not_there_has_no_neighbors() -> None:
     with pytest.raises(UnknownVertexError, match="nobody"):
         around(ring(), "nobody", 5)
 

@@ -20,9 +20,9 @@ from ripplevec.service.map.projection import (
 
 def blobs(count: int, size: int, seed: int = 0, dim: int = 24) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    centres = np.linalg.qr(rng.standard_normal((dim, count)))[0].T
+    centers = np.linalg.qr(rng.standard_normal((dim, count)))[0].T
     labels = np.arange(count * size) % count
-    return (centres[labels] + 0.08 * rng.standard_normal((len(labels), dim))).astype(np.float32), labels
+    return (centers[labels] + 0.08 * rng.standard_normal((len(labels), dim))).astype(np.float32), labels
 
 
 def turned(dim: int, seed: int) -> np.ndarray:
@@ -112,20 +112,20 @@ def test_a_better_start_replaces_what_was_known_and_keeps_the_numbers() -> None:
     rows = unit(vectors)
     good = communities(rows, None)
     poor = good.copy()
-    poor[3] = poor[4]  # two centres in one community, and so one for two others
+    poor[3] = poor[4]  # two centers in one community, and so one for two others
     found = communities(rows, poor)
     likeness = np.einsum("ij,ij->i", found, good)
     assert (likeness[[0, 1, 2, 5, 6, 7, 8, 9]] > 0.99).all()
     assert (found @ good.T).max(axis=0).min() > 0.99
 
 
-def test_known_centres_are_kept_where_a_fresh_start_is_not_better() -> None:
+def test_known_centers_are_kept_where_a_fresh_start_is_not_better() -> None:
     rows = unit(blobs(6, 50)[0])
     known = communities(rows, None)[::-1].copy()
     np.testing.assert_allclose(communities(rows, known), known, atol=1e-3)
 
 
-def test_centres_take_the_numbers_of_those_they_are_most_like() -> None:
+def test_centers_take_the_numbers_of_those_they_are_most_like() -> None:
     known = np.eye(4)
     order = [2, 0, 3, 1]
     np.testing.assert_array_equal(in_order(np.eye(4)[order], known), known)
@@ -133,7 +133,7 @@ def test_centres_take_the_numbers_of_those_they_are_most_like() -> None:
     np.testing.assert_array_equal(in_order(more, known[:2]), more[[1, 0, 2]])
 
 
-def test_a_centre_without_rows_stays() -> None:
+def test_a_center_without_rows_stays() -> None:
     rows = np.array([[1.0, 0.0], [0.9, 0.1]])
     found = k_means(unit(rows), np.array([[1.0, 0.0], [-1.0, 0.0]]))
     assert found[1].tolist() == [-1.0, 0.0]

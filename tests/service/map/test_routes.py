@@ -11,7 +11,7 @@ import pytest
 
 from ripplevec.service.map import routes
 
-PAGE_FILES = ["live.js", "api.js", "points.js", "colours.js", "view.js", "dots.js", "glow.js", "map.js", "details.js"]
+PAGE_FILES = ["live.js", "api.js", "points.js", "colors.js", "view.js", "dots.js", "glow.js", "map.js", "details.js"]
 PAGE_FILES += ["charts.js", "live.css", "plotly.css", "ripplevec.svg"]
 
 
@@ -123,14 +123,14 @@ def test_who_is_around_a_vertex(service: Any) -> None:
     around = service.http.get("/v1/map/around", params={"id": "r3", "k": 4}).json()
     assert around["id"] == "r3"
     assert around["degree"] == 6
-    assert len(around["neighbours"]) == len(around["nearest"]) == 4
-    assert {point["id"] for point in around["neighbours"]} <= {f"r{3 + step}" for step in (-5, -2, -1, 1, 2, 5)} | {
+    assert len(around["neighbors"]) == len(around["nearest"]) == 4
+    assert {point["id"] for point in around["neighbors"]} <= {f"r{3 + step}" for step in (-5, -2, -1, 1, 2, 5)} | {
         "r38"
     }
     assert [point["id"] for point in around["nearest"]] == [
         name for name, _ in service.http.get("/v1/vertices/r3/nearest?k=4").json()["nearest"]
     ]
-    for point in [around, *around["neighbours"], *around["nearest"]]:
+    for point in [around, *around["neighbors"], *around["nearest"]]:
         assert isinstance(point["x"], float)
         assert isinstance(point["y"], float)
 
@@ -156,7 +156,7 @@ def test_a_vertex_that_is_not_placed_yet_has_no_place(start: Callable[..., Any])
     around = service.http.get("/v1/map/around?id=alone").json()
     assert around["id"] == "alone"
     assert around["degree"] == 0
-    assert around["neighbours"] == []
+    assert around["neighbors"] == []
     assert "x" not in around
 
 

@@ -64,7 +64,7 @@ def test_nearest_by_vertex_and_by_vector(service: Any) -> None:
 
 def test_a_preview_adds_nothing(service: Any) -> None:
     before = service.digest()
-    answer = service.http.post("/v1/preview", json={"neighbours": ["r0", "r1"], "weights": [1, 2]}).json()
+    answer = service.http.post("/v1/preview", json={"neighbors": ["r0", "r1"], "weights": [1, 2]}).json()
     assert np.array_equal(np.array(answer["vector"], np.float32), service.runtime.model.preview(["r0", "r1"], [1, 2]))
     assert service.digest() == before
 
@@ -106,9 +106,9 @@ def test_labels_are_set_taken_away_and_kept(start: Any) -> None:
         ("POST", "/v1/nearest", {"vector": [1, 2]}, 422),
         ("POST", "/v1/nearest", {"vector": ["a"] * 8}, 422),
         ("POST", "/v1/nearest", {"vector": [0.5] * 8, "k": 0}, 422),
-        ("POST", "/v1/preview", {"neighbours": ["nobody"]}, 404),
-        ("POST", "/v1/preview", {"neighbours": ["r0"], "weights": [1, 2]}, 422),
-        ("POST", "/v1/preview", {"neighbours": ["r0"], "weights": [-1]}, 422),
+        ("POST", "/v1/preview", {"neighbors": ["nobody"]}, 404),
+        ("POST", "/v1/preview", {"neighbors": ["r0"], "weights": [1, 2]}, 422),
+        ("POST", "/v1/preview", {"neighbors": ["r0"], "weights": [-1]}, 422),
         ("PUT", "/v1/labels", {"labels": [["a", 1]]}, 422),
         ("PUT", "/v1/labels", {"labels": [["a", "x" * 300]]}, 422),
         ("GET", "/v1/nothing", None, 404),

@@ -22,7 +22,7 @@ def stats(service: Any) -> dict[str, Any]:
 def test_edges_and_arrivals_answer_with_their_sequence_number(start: Any) -> None:
     service = start()
     first = service.edges(["a", "b"], ["a", "c", 2.0]).json()
-    body = {"arrivals": [{"id": "v", "neighbours": ["a", "b"], "weights": [1, 2]}, {"id": "alone"}]}
+    body = {"arrivals": [{"id": "v", "neighbors": ["a", "b"], "weights": [1, 2]}, {"id": "alone"}]}
     second = service.http.post("/v1/arrivals", json=body).json()
     assert (first["sequence"], first["arrived"], first["events"]) == (1, 3, 2)
     assert (second["sequence"], second["arrived"], second["repeated"]) == (2, 2, False)
@@ -135,8 +135,8 @@ BAD_JSON = [
     b'{"edges": [["a", "b"]], "key": 7}',
     b'{"edges": [["a", "b"]], "key": ""}',
     b'{"edges": [["a", "b"]], "key": "' + b"k" * 5000 + b'"}',
-    b'{"arrivals": [{"id": "v", "neighbours": ["a"], "weights": [1, 2]}]}',
-    b'{"arrivals": [{"neighbours": ["a"]}]}',
+    b'{"arrivals": [{"id": "v", "neighbors": ["a"], "weights": [1, 2]}]}',
+    b'{"arrivals": [{"neighbors": ["a"]}]}',
     b'{"remove_edges": [["nobody", "else"]]}',
     b'{"remove_vertices": ["nobody"]}',
     b'{"edges": [["a", "' + b"x" * 10_000_000 + b'"]]}',

@@ -15,13 +15,13 @@ TRIALS = 32  # of a step by rejection, before its probabilities are worked out
 
 
 class Slots(NamedTuple):
-    """A graph to walk on: the neighbours of v stand from slot `first[v]` to before `first[v + 1]`, in order.
+    """A graph to walk on: the neighbors of v stand from slot `first[v]` to before `first[v + 1]`, in order.
 
     `cumulative[s]` is the sum of the weights of all slots before s.
     """
 
     first: NDArray[np.int64]
-    neighbour: NDArray[np.int64]
+    neighbor: NDArray[np.int64]
     cumulative: NDArray[np.float64]
 
 
@@ -64,13 +64,13 @@ def _pick(cumulative: NDArray[np.float64], begin: int, end: int, share: float) -
 @njit(cache=True, nogil=True)
 def walk(
     first: NDArray[np.int64],
-    neighbour: NDArray[np.int64],
+    neighbor: NDArray[np.int64],
     cumulative: NDArray[np.float64],
     starts: NDArray[np.int64],
     key: int,
     walks: NDArray[np.int64],
 ) -> None:
-    """Fill each row of `walks` with a walk from its start, a neighbour at a time, in proportion to weight.
+    """Fill each row of `walks` with a walk from its start, a neighbor at a time, in proportion to weight.
 
     The graph is that of `Slots`. Where a walk cannot go on, −1 follows.
     """
@@ -81,7 +81,7 @@ def walk(
             if here < 0 or first[here] == first[here + 1]:
                 here = -1
                 continue
-            here = neighbour[_pick(cumulative, first[here], first[here + 1], draw(key, starts[row], step))]
+            here = neighbor[_pick(cumulative, first[here], first[here + 1], draw(key, starts[row], step))]
 
 
 @njit(cache=True, nogil=True)
@@ -89,7 +89,7 @@ def _bias(slots: Slots, biases: tuple[float, float, float], before: int, there: 
     """What a step is multiplied by: the first where it returns, the second where it stays near, the third beyond."""
     if there == before:
         return biases[0]
-    near = slots.neighbour[slots.first[before] : slots.first[before + 1]]
+    near = slots.neighbor[slots.first[before] : slots.first[before + 1]]
     at = np.searchsorted(near, there)
     return biases[1] if at < len(near) and near[at] == there else biases[2]
 
@@ -107,12 +107,12 @@ def _biased_slot(
     for trial in range(TRIALS):
         slot = _pick(slots.cumulative, begin, end, draw(key, start, step + (2 * trial << 32)))
         accepted = top * draw(key, start, step + (2 * trial + 1 << 32))
-        if before < 0 or accepted < _bias(slots, biases, before, slots.neighbour[slot]):
+        if before < 0 or accepted < _bias(slots, biases, before, slots.neighbor[slot]):
             return slot
     reached = np.zeros(end - begin + 1)
     for slot in range(begin, end):
         weight = slots.cumulative[slot + 1] - slots.cumulative[slot]
-        reached[slot - begin + 1] = reached[slot - begin] + weight * _bias(slots, biases, before, slots.neighbour[slot])
+        reached[slot - begin + 1] = reached[slot - begin] + weight * _bias(slots, biases, before, slots.neighbor[slot])
     return begin + _pick(reached, 0, end - begin, draw(key, start, step + (2 * TRIALS << 32)))
 
 
@@ -133,7 +133,7 @@ def biased_walk(
                 here = -1
                 continue
             slot = _biased_slot(slots, biases, before, here, key, starts[row], step)
-            before, here = here, slots.neighbour[slot]
+            before, here = here, slots.neighbor[slot]
 
 
 @njit(cache=True, nogil=True)

@@ -15,7 +15,7 @@ from ripplevec.influence._kernels import draw
 
 @njit(cache=True, nogil=True)
 def rings(
-    first: NDArray[np.int64], neighbour: NDArray[np.int64], sources: NDArray[np.int64], layers: int
+    first: NDArray[np.int64], neighbor: NDArray[np.int64], sources: NDArray[np.int64], layers: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The rings of vertices at distance 0, 1, … layers − 1 around each source: where each begins, and all runs.
 
@@ -35,7 +35,7 @@ def rings(
             begins[i * layers + layer] = total
             total += _count(first, queue[begin:end], tally, runs[total:])
             if layer + 1 < layers:
-                begin, end = end, _expand(first, neighbour, begin, end, queue, seen, i)
+                begin, end = end, _expand(first, neighbor, begin, end, queue, seen, i)
     begins[-1] = total
     return begins, runs[:total].copy()
 
@@ -66,7 +66,7 @@ def _count(first: NDArray[np.int64], ring: NDArray[np.int64], tally: NDArray[np.
 @njit(cache=True, nogil=True)
 def _expand(
     first: NDArray[np.int64],
-    neighbour: NDArray[np.int64],
+    neighbor: NDArray[np.int64],
     begin: int,
     end: int,
     queue: NDArray[np.int64],
@@ -77,7 +77,7 @@ def _expand(
     last = end
     for i in range(begin, end):
         for slot in range(first[queue[i]], first[queue[i] + 1]):
-            vertex = neighbour[slot]
+            vertex = neighbor[slot]
             if seen[vertex] != stamp:
                 seen[vertex] = stamp
                 queue[last] = vertex

@@ -47,7 +47,7 @@ class GraphWave:
             raise InvalidValueError.of("GraphWave.dim", "an even number, two or more for each of the scales", self.dim)
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
-        """The signatures with each column standardised, as the authors do before they compare them.
+        """The signatures with each column standardized, as the authors do before they compare them.
 
         They differ by parts in n of numbers near one, which neither single precision nor a cosine would see.
         """
@@ -97,7 +97,7 @@ def heat_scales(operator: csr_array, count: int, seed: int = 0) -> NDArray[np.fl
 
 
 def _ends(operator: csr_array, seed: int) -> tuple[float, float]:
-    """λ₂ and λ_N of the Laplacian of a connected graph, from its normalised adjacency."""
+    """λ₂ and λ_N of the Laplacian of a connected graph, from its normalized adjacency."""
     vertices = operator.shape[0]
     if vertices <= 64:
         values = np.linalg.eigvalsh(operator.toarray())

@@ -20,7 +20,7 @@ ORDERS = ("first", "second", "both")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LINE:
-    """First order: neighbours are alike. Second order: vertices with the same neighbours are. Both: side by side.
+    """First order: neighbors are alike. Second order: vertices with the same neighbors are. Both: side by side.
 
     Each part has rows of length one, as the authors' program makes them, and half of the columns where there are two.
     A part learns from `samples` sampled edges per vertex. With one thread the same seed gives the same vectors; with

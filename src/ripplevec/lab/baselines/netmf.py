@@ -1,4 +1,4 @@
-"""NetMF (Qiu et al., 2018): the matrix that DeepWalk factorises without saying so, factorised."""
+"""NetMF (Qiu et al., 2018): the matrix that DeepWalk factorizes without saying so, factorized."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class NetMF:
             raise InvalidValueError.of("NetMF.approximate", "True, False or None", self.approximate)
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
-        """Build the matrix and factorise it; vertices without edges have zero vectors."""
+        """Build the matrix and factorize it; vertices without edges have zero vectors."""
         matrix = checked(graph)
         vectors = np.zeros((matrix.shape[0], self.dim), np.float32)
         linked = np.flatnonzero(np.diff(matrix.indptr))

@@ -16,7 +16,7 @@ class Node2Vec(DeepWalk):
     """DeepWalk whose walks remember one step: small p brings them back, small q takes them away.
 
     A walk that came from t to v goes on to x in proportion to the weight of (v, x), divided by p where x is t, and by
-    q where x is not a neighbour of t. With p = q = 1 the walks are DeepWalk's, bit for bit.
+    q where x is not a neighbor of t. With p = q = 1 the walks are DeepWalk's, bit for bit.
     """
 
     p: float = 1.0

@@ -1,4 +1,4 @@
-"""Exact spectral embedding: eigenvectors of the symmetric normalised Laplacian, with nothing added to the degrees."""
+"""Exact spectral embedding: eigenvectors of the symmetric normalized Laplacian, with nothing added to the degrees."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ RINGS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struc2Vec(DeepWalk):
-    """DeepWalk on a graph of likeness, with the authors' three optimisations; weights of edges do not count.
+    """DeepWalk on a graph of likeness, with the authors' three optimizations; weights of edges do not count.
 
     Layer k joins vertices whose rings up to distance k have similar degrees, up to `layers` of them (their OPT3).
     Rings are compared by their counts of each degree (OPT1), each vertex with the log₂ n before and behind it in the
@@ -63,11 +63,11 @@ class Struc2Vec(DeepWalk):
         return np.concatenate([before, behind], axis=2)
 
     def _rings(self, matrix: csr_array, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        first, neighbour = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+        first, neighbor = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
         parts: dict[int, tuple[NDArray[np.int64], NDArray[np.int32]]] = {}
 
         def look(begin: int, end: int) -> None:
-            parts[begin] = kernels.rings(first, neighbour, order[begin:end], self.layers)
+            parts[begin] = kernels.rings(first, neighbor, order[begin:end], self.layers)
 
         for_blocks(look, len(order), size=RINGS, threads=self.threads)
         found = [parts[begin] for begin, _ in blocks(len(order), RINGS)]

@@ -1,4 +1,4 @@
-"""A graph with labelled vertices, and what is known about a published one before it is read."""
+"""A graph with labeled vertices, and what is known about a published one before it is read."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Dataset:
 
     @property
     def mean_degree(self) -> float:
-        """The mean number of neighbours of a vertex."""
+        """The mean number of neighbors of a vertex."""
         return 2 * len(self.edges) / max(self.vertices, 1)
 
     def adjacency(self) -> csr_array:

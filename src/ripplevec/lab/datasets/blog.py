@@ -1,4 +1,4 @@
-"""Blog: bloggers who follow each other, labelled by interest."""
+"""Blog: bloggers who follow each other, labeled by interest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ripplevec.lab.datasets.readers import read_matlab
 ORIGIN = "https://raw.githubusercontent.com/xhuang31/AANE_Python/bbbd413ae87b2cd48585fdefd5bf0d7139d45135"
 INFO = Info(
     name="blog",
-    about="bloggers who follow each other, labelled by interest",
+    about="bloggers who follow each other, labeled by interest",
     vertices=5_196,
     edges=171_743,
     self_loops=0,

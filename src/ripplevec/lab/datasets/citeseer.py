@@ -1,4 +1,4 @@
-"""CiteSeer: computer-science papers that cite each other, labelled by field."""
+"""CiteSeer: computer-science papers that cite each other, labeled by field."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ripplevec.lab.datasets.readers import read_text
 ORIGIN = "https://raw.githubusercontent.com/thunlp/MMDW/22335fbfbf5c088045384397f5b71d1bbce54624/data"
 INFO = Info(
     name="citeseer",
-    about="computer-science papers that cite each other, labelled by field",
+    about="computer-science papers that cite each other, labeled by field",
     vertices=3_312,
     edges=4_551,
     self_loops=124,

@@ -1,4 +1,4 @@
-"""Cora: machine-learning papers that cite each other, labelled by topic."""
+"""Cora: machine-learning papers that cite each other, labeled by topic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ripplevec.lab.datasets.readers import read_text
 ORIGIN = "https://raw.githubusercontent.com/thunlp/MMDW/22335fbfbf5c088045384397f5b71d1bbce54624/data"
 INFO = Info(
     name="cora",
-    about="machine-learning papers that cite each other, labelled by topic",
+    about="machine-learning papers that cite each other, labeled by topic",
     vertices=2_708,
     edges=5_278,
     self_loops=0,

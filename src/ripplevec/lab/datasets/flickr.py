@@ -1,4 +1,4 @@
-"""Flickr: photographers who follow each other, labelled by interest group."""
+"""Flickr: photographers who follow each other, labeled by interest group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ripplevec.lab.datasets.readers import read_matlab
 ORIGIN = "https://raw.githubusercontent.com/xhuang31/AANE_Python/bbbd413ae87b2cd48585fdefd5bf0d7139d45135"
 INFO = Info(
     name="flickr",
-    about="photographers who follow each other, labelled by interest group",
+    about="photographers who follow each other, labeled by interest group",
     vertices=7_575,
     edges=239_738,
     self_loops=0,

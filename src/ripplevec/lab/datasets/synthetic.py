@@ -44,7 +44,7 @@ def nested_communities(
     elsewhere: float = 0.5,
     seed: int = 0,
 ) -> Dataset:
-    """Many small communities in a few labelled groups, in random order.
+    """Many small communities in a few labeled groups, in random order.
 
     `inside`, `group` and `elsewhere` are the mean degrees to one's own community, to other communities of the group,
     and to other groups.
@@ -168,7 +168,7 @@ def purchases(
 def rmat(
     scale: int = 14, edges_per_vertex: int = 8, shares: Sequence[float] = (0.57, 0.19, 0.19, 0.05), seed: int = 0
 ) -> Dataset:
-    """A recursive matrix (R-MAT) of 2^scale vertices in random order: hubs, and hubs among the neighbours of hubs.
+    """A recursive matrix (R-MAT) of 2^scale vertices in random order: hubs, and hubs among the neighbors of hubs.
 
     Every edge falls into one quarter of the adjacency matrix after another, in these shares. Edges drawn twice count
     once and self-loops are left out, so there are fewer edges than drawn; many vertices have none. All vertices have

@@ -1,4 +1,4 @@
-"""Wiki: encyclopaedia pages that link to each other, labelled by category."""
+"""Wiki: encyclopedia pages that link to each other, labeled by category."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ripplevec.lab.datasets.readers import read_text
 ORIGIN = "https://raw.githubusercontent.com/thunlp/MMDW/22335fbfbf5c088045384397f5b71d1bbce54624/data"
 INFO = Info(
     name="wiki",
-    about="encyclopaedia pages that link to each other, labelled by category",
+    about="encyclopedia pages that link to each other, labeled by category",
     vertices=2_405,
     edges=11_596,
     self_loops=1_165,

@@ -39,7 +39,7 @@ class Classifier:
 
     @classmethod
     def train(cls, vectors: NDArray[Any], labels: NDArray[Any]) -> Classifier:
-        """Train on labelled vectors."""
+        """Train on labeled vectors."""
         try:
             from sklearn.linear_model import LogisticRegression
             from sklearn.multiclass import OneVsRestClassifier

@@ -14,7 +14,7 @@ from ripplevec.lab.evaluation.rows import unit_rows
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Between 0 and 1, mean over the repetitions: normalised mutual information, and completeness."""
+    """Between 0 and 1, mean over the repetitions: normalized mutual information, and completeness."""
 
     nmi: float
     completeness: float

@@ -2,7 +2,7 @@
 
 A newcomer's edge is scored by where its other edges alone would place it; one that comes with a single edge says
 nothing beforehand, and is left out. An edge between known vertices is scored by their vectors. Each is compared with
-non-edges: the same first end, and vertices that are there by then and never become its neighbours.
+non-edges: the same first end, and vertices that are there by then and never become its neighbors.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SCORES = ("cosine", "dot")
 class ForetellingModel(StreamingModel, Protocol):
     """A model that can say where a newcomer would be; `ripplevec.Embedder` is one."""
 
-    def preview(self, neighbours: list[int], /) -> NDArray[Any]:
-        """The vector of a newcomer with these neighbours; nothing changes."""
+    def preview(self, neighbors: list[int], /) -> NDArray[Any]:
+        """The vector of a newcomer with these neighbors; nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ def link_prediction(
     model.fit(arrivals.batch(0, begin))
     scored: list[NDArray[np.float64]] = []
     for place in range(begin, dataset.vertices):
-        vertex, neighbours, late = int(arrivals.order[place]), arrivals.neighbours(place), arrivals.late(place)
-        for target, vector in _newcomer(model, neighbours):
+        vertex, neighbors, late = int(arrivals.order[place]), arrivals.neighbors(place), arrivals.late(place)
+        for target, vector in _newcomer(model, neighbors):
             scored += _scores(model, vector, sampler.candidates(vertex, target, place), score)
-        model.add_vertex(vertex, neighbours)
+        model.add_vertex(vertex, neighbors)
         for source, target in late.tolist():
             vector = model.vectors(np.array([source]))[0]
             scored += _scores(model, vector, sampler.candidates(source, target, place + 1), score)
@@ -93,7 +93,7 @@ class _NonEdges:
 
     order: NDArray[np.int64]
     first: NDArray[np.int64]
-    neighbour: NDArray[np.int64]
+    neighbor: NDArray[np.int64]
     count: int
     rng: np.random.Generator
 
@@ -105,17 +105,17 @@ class _NonEdges:
     def candidates(self, source: int, target: int, present: int) -> NDArray[np.int64]:
         """The target and, behind it, strangers among the first so many vertices; empty where there are none."""
         there = self.order[:present]
-        known = np.append(self.neighbour[self.first[source] : self.first[source + 1]], source)
+        known = np.append(self.neighbor[self.first[source] : self.first[source + 1]], source)
         strangers = there[~np.isin(there, known)]
         if not len(strangers):
             return strangers
         return np.append(target, self.rng.choice(strangers, self.count))
 
 
-def _newcomer(model: ForetellingModel, neighbours: list[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Each neighbour of a newcomer, and the vector that the others alone would give it."""
-    for at, target in enumerate(neighbours if len(neighbours) > 1 else []):
-        yield target, model.preview(neighbours[:at] + neighbours[at + 1 :])
+def _newcomer(model: ForetellingModel, neighbors: list[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Each neighbor of a newcomer, and the vector that the others alone would give it."""
+    for at, target in enumerate(neighbors if len(neighbors) > 1 else []):
+        yield target, model.preview(neighbors[:at] + neighbors[at + 1 :])
 
 
 def _scores(

@@ -52,7 +52,7 @@ class StreamingModel(Protocol):
     def fit(self, edges: Batch, /) -> Any:
         """Begin with these vertices and edges."""
 
-    def add_vertex(self, vertex: int, neighbours: list[int], /) -> NDArray[Any]:
+    def add_vertex(self, vertex: int, neighbors: list[int], /) -> NDArray[Any]:
         """Take in one vertex with its edges; its vector."""
 
     def partial_fit(self, edges: Batch, /) -> Changes:
@@ -94,7 +94,7 @@ class Arrivals:
             first=np.searchsorted(place[sequence], np.arange(count + 1)),
         )
 
-    def neighbours(self, place: int) -> list[int]:
+    def neighbors(self, place: int) -> list[int]:
         """The vertices that the one arriving at this place comes with edges to."""
         found: list[int] = self.edges[self.first[place] : self.first[place] + self.own[place], 1].tolist()
         return found
@@ -272,11 +272,11 @@ def _step(
 ) -> tuple[float, NDArray[Any]]:
     """Let a few vertices arrive: the seconds it took, the vectors they were given."""
     single = end - begin == 1
-    vertex, neighbours = int(arrivals.order[begin]), arrivals.neighbours(begin)
+    vertex, neighbors = int(arrivals.order[begin]), arrivals.neighbors(begin)
     if single and not watch:
-        seconds, vector = timed(partial(model.add_vertex, vertex, neighbours))
+        seconds, vector = timed(partial(model.add_vertex, vertex, neighbors))
         return seconds, np.array(vector)[None]
-    batch = Batch.arrival(vertex, neighbours) if single else arrivals.batch(begin, end)
+    batch = Batch.arrival(vertex, neighbors) if single else arrivals.batch(begin, end)
     seconds, changes = timed(partial(model.partial_fit, batch))
     if watch:
         watch.step(model, arrivals.order[:end], end - begin, changes)

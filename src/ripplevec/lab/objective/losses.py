@@ -1,4 +1,4 @@
-"""What the paper minimises: vectors that move little between two states and differ little along the edges.
+"""What the paper minimizes: vectors that move little between two states and differ little along the edges.
 
 F holds the vectors now, one row per vertex; P those of the state before; J picks the rows of the vertices of P out of
 F; A is the weighted adjacency now, D its strengths, |V| and |E| its vertices and edges. Section 4.2 of the paper:

@@ -1,4 +1,4 @@
-"""The reference optimum: the weighted sum minimised over FᵀF = I, by the line search that the paper prints.
+"""The reference optimum: the weighted sum minimized over FᵀF = I, by the line search that the paper prints.
 
 The matrices with FᵀF = I are the Stiefel manifold. From an iterate F the search goes along a direction Γ of its
 tangent space (FᵀΓ + ΓᵀF = 0) and back onto the manifold by the polar decomposition, as in section 4.3 of the paper:
@@ -72,7 +72,7 @@ class Optimum:
         return len(self.losses) - 1
 
 
-def minimise(
+def minimize(
     objective: Objective,
     start: Matrix | None = None,
     *,
@@ -95,7 +95,7 @@ def minimise(
             losses.append(now.loss)
             norms.append(now.gradient_norm)
             if progress is not None:
-                progress("minimising the objective", 1.0 if converged else step / max(iterations, 1))
+                progress("minimizing the objective", 1.0 if converged else step / max(iterations, 1))
             if converged:
                 break
     return Optimum(vectors, losses, np.array(norms), converged)
@@ -173,9 +173,9 @@ def polar(matrix: Matrix) -> Matrix:
 
 
 def warm_start(objective: Objective, new: str = "mean", nudge: float = 0.1) -> Matrix:
-    """The state before, newcomers at the weighted mean of their neighbours in it (or at zero), made to have FᵀF = I.
+    """The state before, newcomers at the weighted mean of their neighbors in it (or at zero), made to have FᵀF = I.
 
-    A row of zeros whose neighbours are zero too has no gradient and would stay zero for ever, which is a saddle and not
+    A row of zeros whose neighbors are zero too has no gradient and would stay zero for ever, which is a saddle and not
     an optimum: vectors there would let the others be shorter. Rows of zeros get a random one, `nudge` times as long
     as the rows are on average (about √(k/n)).
     """
@@ -193,7 +193,7 @@ def warm_start(objective: Objective, new: str = "mean", nudge: float = 0.1) -> M
 
 
 def _place_newcomers(objective: Objective, vectors: Matrix) -> None:
-    """Put every new row at the mean of its neighbours that were there before."""
+    """Put every new row at the mean of its neighbors that were there before."""
     known = np.zeros(objective.vertices)
     known[objective.rows] = 1.0
     fresh = np.flatnonzero(known == 0)

@@ -24,11 +24,11 @@ class Glimpse(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """A vertex, how many neighbours it has, and the first of them with the weights of their edges."""
+    """A vertex, how many neighbors it has, and the first of them with the weights of their edges."""
 
     arrival: int
     degree: int
-    neighbours: list[tuple[Id, float]]
+    neighbors: list[tuple[Id, float]]
 
 
 def sample(model: Embedder, share: float) -> Glimpse:
@@ -46,13 +46,13 @@ def named(model: Embedder, ids: list[Id]) -> Glimpse:
 
 
 def around(model: Embedder, vertex: Id, most: int) -> Surroundings:
-    """Who a vertex is connected to: `most` of its neighbours, the latest edges first."""
+    """Who a vertex is connected to: `most` of its neighbors, the latest edges first."""
     with model.lock.reading():
         engine = model.engine
         row = int(engine.rows_of(id_column([vertex]))[0])
-        standing, (rows, weights) = engine.standing(row), engine.neighbours(row, most)
-        neighbours = list(zip(engine.names(rows), weights.tolist(), strict=True))
-    return Surroundings(standing.arrival, standing.degree, neighbours)
+        standing, (rows, weights) = engine.standing(row), engine.neighbors(row, most)
+        neighbors = list(zip(engine.names(rows), weights.tolist(), strict=True))
+    return Surroundings(standing.arrival, standing.degree, neighbors)
 
 
 def anchors(model: Embedder) -> int:

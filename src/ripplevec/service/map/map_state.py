@@ -42,7 +42,7 @@ class Told(Protocol):
 
 
 class LabelStore(Protocol):
-    """Who knows what vertices are labelled with."""
+    """Who knows what vertices are labeled with."""
 
     version: int
 
@@ -75,7 +75,7 @@ class Shown:
         self._looking = threading.Lock()
         self._fit_due = True
         self._share = 1.0
-        self._labelled = labels.version
+        self._labeled = labels.version
         self._projection: Projection | None = None
         self._take([], np.empty(0, np.int64), np.empty((0, model.dim), np.float32))
 
@@ -183,11 +183,11 @@ class Shown:
     def _label_anew(self) -> None:
         """Touch the points whose labels have changed."""
         version = self.labels.version
-        if version == self._labelled:
+        if version == self._labeled:
             return
         now = [self.labels.get(name) for name in self._ids]
         slots = [slot for slot, (old, new) in enumerate(zip(self._label, now, strict=True)) if old != new]
-        self._label, self._labelled = now, version
+        self._label, self._labeled = now, version
         if slots:
             self.tick += 1
             self._touched[slots] = self.tick

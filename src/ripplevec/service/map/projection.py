@@ -1,9 +1,9 @@
-"""Where a vector stands on the map: among the centres of communities, which stay where they are from fit to fit.
+"""Where a vector stands on the map: among the centers of communities, which stay where they are from fit to fit.
 
 A map by two principal components shows two directions of many: ten communities lie over each other. So the vectors'
-communities are found first, by k-means; their centres get places in the plane that keep the distances between them as
-far as a plane can; and a vector stands between these places, by its likeness to each centre. A fit begins with the
-centres and places of the one before and is turned onto it, so that communities keep their number and their place.
+communities are found first, by k-means; their centers get places in the plane that keep the distances between them as
+far as a plane can; and a vector stands between these places, by its likeness to each center. A fit begins with the
+centers and places of the one before and is turned onto it, so that communities keep their number and their place.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 COMMUNITIES = 10
-"""How many there are at most: more colours than this cannot be told apart."""
+"""How many there are at most: more colors than this cannot be told apart."""
 
 LEARNED_FROM = 2000
-"""How many vectors the centres are learned from."""
+"""How many vectors the centers are learned from."""
 
 STARTS, DRAWS = 4, 8
-"""How often k-means is begun afresh, and how many rows are tried for each centre to begin with."""
+"""How often k-means is begun afresh, and how many rows are tried for each center to begin with."""
 
 BETTER = 0.004
 """How much better a fresh start must come out to be preferred to what was known, in the mean cosine."""
@@ -30,10 +30,10 @@ ENOUGH = 0.75
 """Which share of what the best axes show is enough to keep those that are."""
 
 LIKENESS = 6.0
-"""How much more a near centre counts than a far one: the exponent of the cosines."""
+"""How much more a near center counts than a far one: the exponent of the cosines."""
 
 SPREAD, GATHERED = 0.85, 0.6
-"""How far a community spreads around its place: the factor and the exponent of what a vector differs from its centres.
+"""How far a community spreads around its place: the factor and the exponent of what a vector differs from its centers.
 
 An exponent below 1 opens the dense middle and draws the far ones in.
 """
@@ -45,22 +45,22 @@ Points = NDArray[np.float64]
 class Projection:
     """A fixed map from vectors to the plane."""
 
-    centres: Points  # (communities, dim), unit rows
+    centers: Points  # (communities, dim), unit rows
     places: Points  # (communities, 2)
-    axes: Points  # (dim, 2): the two directions in which vectors differ most from their centres
+    axes: Points  # (dim, 2): the two directions in which vectors differ most from their centers
 
     @classmethod
     def fit(cls, vectors: NDArray[Any], previous: Projection | None = None) -> Projection:
         """A map for these vectors, as like the previous one as they allow."""
         rows = unit(vectors[:: max(1, -(-len(vectors) // LEARNED_FROM))])
         rows = rows[rows.any(axis=1)]
-        if previous is not None and previous.centres.shape[1] != rows.shape[1]:
+        if previous is not None and previous.centers.shape[1] != rows.shape[1]:
             previous = None
         if not len(rows):
             return previous or cls._empty(vectors.shape[1])
-        centres = communities(rows, None if previous is None else previous.centres)
-        residuals = rows - centres[np.argmax(rows @ centres.T, axis=1)]
-        return cls(centres, _layout(centres, previous), _axes(residuals, previous))
+        centers = communities(rows, None if previous is None else previous.centers)
+        residuals = rows - centers[np.argmax(rows @ centers.T, axis=1)]
+        return cls(centers, _layout(centers, previous), _axes(residuals, previous))
 
     @classmethod
     def _empty(cls, dim: int) -> Projection:
@@ -69,12 +69,12 @@ class Projection:
     def place(self, vectors: NDArray[Any]) -> Points:
         """The places of vectors; those without direction stand in the middle."""
         rows = unit(vectors)
-        if not len(self.centres):
+        if not len(self.centers):
             return np.zeros((len(rows), 2))
-        likeness = rows @ self.centres.T
+        likeness = rows @ self.centers.T
         weight = np.exp(LIKENESS * (likeness - likeness.max(axis=1, keepdims=True)))
         weight /= weight.sum(axis=1, keepdims=True)
-        around = (rows - weight @ self.centres) @ self.axes
+        around = (rows - weight @ self.centers) @ self.axes
         length = np.linalg.norm(around, axis=1, keepdims=True)
         around *= SPREAD * np.where(length > 0, length, 1.0) ** (GATHERED - 1)
         places = weight @ self.places + around
@@ -82,11 +82,11 @@ class Projection:
         return places
 
     def community(self, vectors: NDArray[Any]) -> NDArray[np.int64]:
-        """The number of the nearest centre; −1 for a vector without direction."""
+        """The number of the nearest center; −1 for a vector without direction."""
         rows = unit(vectors)
-        if not len(self.centres):
+        if not len(self.centers):
             return np.full(len(rows), -1)
-        return np.where(rows.any(axis=1), np.argmax(rows @ self.centres.T, axis=1), -1)
+        return np.where(rows.any(axis=1), np.argmax(rows @ self.centers.T, axis=1), -1)
 
 
 def unit(vectors: NDArray[Any]) -> Points:
@@ -97,7 +97,7 @@ def unit(vectors: NDArray[Any]) -> Points:
 
 
 def communities(rows: Points, known: Points | None) -> Points:
-    """The centres of the rows, in the order of those known; found from these, unless a fresh start does better."""
+    """The centers of the rows, in the order of those known; found from these, unless a fresh start does better."""
     fresh = max((k_means(rows, drawn(rows, seed)) for seed in range(STARTS)), key=lambda found: _fit(rows, found))
     if known is None or not len(known):
         return fresh
@@ -107,9 +107,9 @@ def communities(rows: Points, known: Points | None) -> Points:
     return in_order(fresh, known)
 
 
-def _fit(rows: Points, centres: Points) -> float:
-    """How like a row is to its centre, in the mean."""
-    return float((rows @ centres.T).max(axis=1).mean())
+def _fit(rows: Points, centers: Points) -> float:
+    """How like a row is to its center, in the mean."""
+    return float((rows @ centers.T).max(axis=1).mean())
 
 
 def drawn(rows: Points, seed: int) -> Points:
@@ -127,38 +127,38 @@ def drawn(rows: Points, seed: int) -> Points:
     return rows[chosen]
 
 
-def in_order(centres: Points, known: Points) -> Points:
-    """The centres, each at the number of the known one it is most like; the best pairs first."""
-    likeness = centres @ known.T
-    number = np.full(len(centres), -1)
+def in_order(centers: Points, known: Points) -> Points:
+    """The centers, each at the number of the known one it is most like; the best pairs first."""
+    likeness = centers @ known.T
+    number = np.full(len(centers), -1)
     for _ in range(min(likeness.shape)):
         here, there = np.unravel_index(np.argmax(likeness), likeness.shape)
         number[here] = there
         likeness[here], likeness[:, there] = -np.inf, -np.inf
     rest = np.flatnonzero(number < 0)
-    free = np.setdiff1d(np.arange(len(centres)), number)
+    free = np.setdiff1d(np.arange(len(centers)), number)
     number[rest] = free[: len(rest)]
-    return centres[np.argsort(number, kind="stable")]
+    return centers[np.argsort(number, kind="stable")]
 
 
-def k_means(rows: Points, centres: Points, rounds: int = 20) -> Points:
-    """Centres of unit length, each the direction of the mean of the rows that are most like it."""
+def k_means(rows: Points, centers: Points, rounds: int = 20) -> Points:
+    """Centers of unit length, each the direction of the mean of the rows that are most like it."""
     for _ in range(rounds):
-        nearest = np.argmax(rows @ centres.T, axis=1)
-        member = nearest[:, None] == np.arange(len(centres))
+        nearest = np.argmax(rows @ centers.T, axis=1)
+        member = nearest[:, None] == np.arange(len(centers))
         sums = member.T.astype(np.float64) @ rows
         alone = ~sums.any(axis=1)
-        moved = unit(np.where(alone[:, None], centres, sums))
-        if np.abs(moved - centres).max() < 1e-4:
+        moved = unit(np.where(alone[:, None], centers, sums))
+        if np.abs(moved - centers).max() < 1e-4:
             return moved
-        centres = moved
-    return centres
+        centers = moved
+    return centers
 
 
 def principal_axes(rows: Points) -> Points:
     """The two directions of largest variance, as columns; the first column's largest entry is positive."""
-    centred = rows - rows.mean(axis=0)
-    _, vectors = np.linalg.eigh(centred.T @ centred)
+    centered = rows - rows.mean(axis=0)
+    _, vectors = np.linalg.eigh(centered.T @ centered)
     axes = vectors[:, ::-1][:, :2]
     if axes.shape[1] < 2:
         axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
@@ -174,7 +174,7 @@ def turn_onto(points: Points, target: Points) -> Points:
 def _axes(residuals: Points, previous: Projection | None) -> Points:
     """The directions in which communities spread; the former ones for as long as they show nearly as much."""
     best = principal_axes(residuals)
-    if previous is None or not len(previous.centres):
+    if previous is None or not len(previous.centers):
         return best
     shown, possible = (float(np.square(residuals @ axes).sum()) for axes in (previous.axes, best))
     if shown >= ENOUGH * possible:
@@ -182,13 +182,13 @@ def _axes(residuals: Points, previous: Projection | None) -> Points:
     return best @ turn_onto(residuals @ best, residuals @ previous.axes)
 
 
-def _layout(centres: Points, previous: Projection | None) -> Points:
-    """Places of the centres, with distances like those between the centres; the known ones near where they were."""
-    apart = np.linalg.norm(centres[:, None] - centres[None], axis=2)
-    start = (centres - centres.mean(axis=0)) @ principal_axes(centres)
+def _layout(centers: Points, previous: Projection | None) -> Points:
+    """Places of the centers, with distances like those between the centers; the known ones near where they were."""
+    apart = np.linalg.norm(centers[:, None] - centers[None], axis=2)
+    start = (centers - centers.mean(axis=0)) @ principal_axes(centers)
     if previous is None or not len(previous.places):
         return spread_out(start, apart, 2000)
-    known = min(len(previous.places), len(centres))
+    known = min(len(previous.places), len(centers))
     turned = start @ turn_onto(start[:known] - start[:known].mean(axis=0), previous.places[:known])
     turned[:known] = previous.places[:known]
     places = spread_out(turned, apart, 10)  # a better layout is not worth a map that moves
@@ -197,7 +197,7 @@ def _layout(centres: Points, previous: Projection | None) -> Points:
 
 
 def spread_out(places: Points, apart: Points, rounds: int) -> Points:
-    """Places whose distances are as near to those given as a plane allows: majorisation of the stress (SMACOF)."""
+    """Places whose distances are as near to those given as a plane allows: majorization of the stress (SMACOF)."""
     count = len(places)
     for _ in range(rounds):
         distance = np.linalg.norm(places[:, None] - places[None], axis=2)

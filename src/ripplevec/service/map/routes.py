@@ -25,7 +25,7 @@ from ripplevec.service.map.stream_stats import Pulse
 from ripplevec.service.metrics import Metrics
 
 MOST_AROUND = 100
-"""How many neighbours of a vertex are shown, and how many that are near it."""
+"""How many neighbors of a vertex are shown, and how many that are near it."""
 
 CONTENT_POLICY = "; ".join(
     [
@@ -65,7 +65,7 @@ class Live:
         return {**self.shown.look(epoch, tick), "model": vertex_lookup.figures(self.model)}
 
     def around(self, text: str, kind: vertex_lookup.Kind, k: int) -> dict[str, Any]:
-        """A vertex with its neighbours and those near it, each with its place on the map; an id of null: unknown.
+        """A vertex with its neighbors and those near it, each with its place on the map; an id of null: unknown.
 
         Somebody who mistypes a name has not asked for anything that the browser should log as an error.
         """
@@ -75,14 +75,14 @@ class Live:
             return {"id": None}
         near = self.model.nearest(vertex, k)
         seen = map_sample.around(self.model, vertex, k)
-        names = [vertex, *(name for name, _ in near), *(name for name, _ in seen.neighbours)]
+        names = [vertex, *(name for name, _ in near), *(name for name, _ in seen.neighbors)]
         places = self.shown.place(list(dict.fromkeys(names)))
         return {
             **self._point(vertex, places),
             "arrival": seen.arrival,
             "degree": seen.degree,
             "nearest": [{**self._point(name, places), "cosine": round(cosine, 4)} for name, cosine in near],
-            "neighbours": [{**self._point(name, places), "weight": weight} for name, weight in seen.neighbours],
+            "neighbors": [{**self._point(name, places), "weight": weight} for name, weight in seen.neighbors],
         }
 
     def _point(self, vertex: Id, places: dict[Id, dict[str, Any]]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ async def read_around(
     kind: vertex_lookup.Kind = "auto",
     k: Annotated[int, Query(ge=1, le=MOST_AROUND)] = 12,
 ) -> Response:
-    """A vertex, its neighbours, and the vertices near it."""
+    """A vertex, its neighbors, and the vertices near it."""
     runtime: Runtime = request.app.state.runtime
     return json_answer(await runtime.draw(page.around, id, kind, k, receive=request.receive))
 

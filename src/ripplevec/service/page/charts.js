@@ -1,6 +1,6 @@
 // Four small charts of the last two minutes.
 
-import { style } from "./colours.js";
+import { style } from "./colors.js";
 
 const SECONDS = 120;
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

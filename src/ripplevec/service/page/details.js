@@ -8,10 +8,10 @@ const SLOWLY = 1500; // milliseconds between two readings of a vertex that keeps
 const number = new Intl.NumberFormat("en");
 
 export class Details {
-  constructor(root, points, colours, map) {
+  constructor(root, points, colors, map) {
     this.root = root;
     this.points = points;
-    this.colours = colours;
+    this.colors = colors;
     this.map = map;
     this.chosen = null;
     this.read = 0;
@@ -61,11 +61,11 @@ export class Details {
     this.find("#chosen").hidden = false;
     this.find("#chosen-id").textContent = around.id;
     const label = around.label === null ? "" : `${around.label} · `;
-    const degree = `${number.format(around.degree)} neighbour${around.degree === 1 ? "" : "s"}`;
+    const degree = `${number.format(around.degree)} neighbor${around.degree === 1 ? "" : "s"}`;
     const place = around.x === undefined ? " · not placed yet" : "";
     this.find("#chosen-about").textContent = `${label}${degree} · arrival ${number.format(around.arrival + 1)}${place}`;
     this.list("#nearest", around.nearest, (point) => point.cosine.toFixed(3));
-    this.list("#neighbours", around.neighbours, (point) => (point.weight === 1 ? "" : `× ${number.format(point.weight)}`));
+    this.list("#neighbors", around.neighbors, (point) => (point.weight === 1 ? "" : `× ${number.format(point.weight)}`));
     this.map.glow.choose(around);
   }
 
@@ -103,7 +103,7 @@ export class Details {
   list(selector, points, value) {
     const items = points.map((point) => {
       const dot = element("span", { className: "dot" });
-      dot.style.background = this.colours.of(point);
+      dot.style.background = this.colors.of(point);
       const name = element("span", { className: "name", textContent: point.id });
       const button = element("button", { type: "button", title: String(point.id) });
       button.append(dot, name, element("span", { className: "value", textContent: value(point) }));

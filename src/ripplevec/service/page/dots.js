@@ -1,7 +1,7 @@
 // All points of the map on one canvas. Newcomers are added to the picture at once; whatever else changes has it drawn
 // again, as often as the time that takes allows.
 
-import { channels } from "./colours.js";
+import { channels } from "./colors.js";
 
 const OFTEN = 250; // milliseconds between two pictures at least
 const SHARE = 5; // and this many times as long as the last one took
@@ -12,10 +12,10 @@ const SMOOTH = 20; // milliseconds for a picture beyond which the way is not sho
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Dots {
-  constructor(canvas, points, colours, view) {
+  constructor(canvas, points, colors, view) {
     this.canvas = canvas;
     this.points = points;
-    this.colours = colours;
+    this.colors = colors;
     this.view = view;
     this.groups = [];
     this.drawn = this.cost = 0;
@@ -34,7 +34,7 @@ export class Dots {
   gather() {
     this.waiting = 0;
     this.view.follow(this.points.box());
-    this.groups = this.colours.groups();
+    this.groups = this.colors.groups();
     this.draw();
   }
 
@@ -50,7 +50,7 @@ export class Dots {
     for (const slot of slots) {
       const [left, top] = this.view.pixels(this.points.x[slot], this.points.y[slot]);
       ink.globalAlpha = ALPHA;
-      ink.fillStyle = this.colours.colour(slot);
+      ink.fillStyle = this.colors.color(slot);
       ink.beginPath();
       ink.arc(left * scale, top * scale, this.radius * scale, 0, 2 * Math.PI);
       ink.fill();
@@ -75,9 +75,9 @@ export class Dots {
     this.done();
   }
 
-  /** Put the points of one colour onto an image, pixel by pixel: many times as fast as shapes. */
-  stampAll({ colour, slots }, { data, width, height }, { size, offsets, covers }, way) {
-    const [red, green, blue] = channels(colour);
+  /** Put the points of one color onto an image, pixel by pixel: many times as fast as shapes. */
+  stampAll({ color, slots }, { data, width, height }, { size, offsets, covers }, way) {
+    const [red, green, blue] = channels(color);
     const { x, y, fromX, fromY } = this.points;
     const scale = devicePixelRatio / this.view.unit;
     const left = width / 2 - this.view.x * scale - size / 2;

@@ -1,7 +1,7 @@
 // What moves on the map: newcomers light up, those they touched send out a ring, a chosen vertex shows its edges.
 // Drawn on a canvas above the points, so that a frame costs what is moving and not what stands still.
 
-import { style } from "./colours.js";
+import { style } from "./colors.js";
 
 const LIT = 2000;
 const RING = 900;
@@ -97,7 +97,7 @@ export class Glow {
     ink.lineWidth = 1.2;
     ink.globalAlpha = 0.55;
     ink.beginPath();
-    for (const point of chosen.neighbours.filter(placed)) {
+    for (const point of chosen.neighbors.filter(placed)) {
       ink.moveTo(...middle);
       ink.lineTo(...this.view.pixels(point.x, point.y));
     }

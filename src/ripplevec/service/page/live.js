@@ -2,7 +2,7 @@
 
 import { ask, keepToken, Refused } from "./api.js";
 import { Charts } from "./charts.js";
-import { Colours } from "./colours.js";
+import { Colors } from "./colors.js";
 import { Details, element } from "./details.js";
 import { MapView } from "./map.js";
 import { Points } from "./points.js";
@@ -16,9 +16,9 @@ const find = (selector) => document.querySelector(selector);
 const number = new Intl.NumberFormat("en");
 
 const points = new Points();
-const colours = new Colours(points);
-const map = new MapView(find("#plane"), points, colours, (id) => details.choose(id));
-const details = new Details(document, points, colours, map);
+const colors = new Colors(points);
+const map = new MapView(find("#plane"), points, colors, (id) => details.choose(id));
+const details = new Details(document, points, colors, map);
 const charts = new Charts(document);
 const stream = { paused: false, sequence: -1, changed: performance.now() };
 
@@ -55,13 +55,13 @@ function tell(model) {
 function legend() {
   const items = map.dots.groups.filter((group) => group.slots.length || group.name).map((group) => {
     const dot = element("span", { className: "dot" });
-    dot.style.background = group.colour;
+    dot.style.background = group.color;
     const item = element("li", { title: group.name });
     item.append(dot);
     if (group.name) item.append(element("span", { textContent: group.name }));
     return item;
   });
-  const shown = map.dots.groups.map((group) => `${group.name} ${group.colour}`).join();
+  const shown = map.dots.groups.map((group) => `${group.name} ${group.color}`).join();
   if (shown === legend.shown) return;
   legend.shown = shown;
   find("#legend").replaceChildren(...items);
@@ -108,9 +108,9 @@ find("#ask-form").addEventListener("submit", (event) => {
   find("#ask").close();
 });
 
-for (const radio of document.querySelectorAll("input[name=colour]")) {
+for (const radio of document.querySelectorAll("input[name=color]")) {
   radio.addEventListener("change", () => {
-    colours.by = radio.value;
+    colors.by = radio.value;
     map.dots.refresh(true);
   });
 }

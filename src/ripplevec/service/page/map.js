@@ -7,12 +7,12 @@ import { View } from "./view.js";
 const NEAR = { mouse: 9, touch: 22, pen: 14 }; // pixels from a point that still mean it
 
 export class MapView {
-  constructor(plane, points, colours, choose) {
+  constructor(plane, points, colors, choose) {
     this.plane = plane;
     this.points = points;
     this.choose = choose;
     this.view = new View(plane);
-    this.dots = new Dots(plane.querySelector("#dots"), points, colours, this.view);
+    this.dots = new Dots(plane.querySelector("#dots"), points, colors, this.view);
     this.glow = new Glow(plane.querySelector("#glow"), points, this.view);
     this.view.changed = () => this.moved();
     this.view.tapped = (at, kind) => this.tap(at, kind);
@@ -41,7 +41,7 @@ export class MapView {
 
   /** Bring a vertex into sight, if it is not. */
   reveal(point) {
-    if (point.x !== undefined && !this.view.sees(point)) this.view.centre(point);
+    if (point.x !== undefined && !this.view.sees(point)) this.view.center(point);
   }
 
   // Hands and keys.

@@ -70,7 +70,7 @@ export class View {
     this.changed();
   }
 
-  centre({ x, y }) {
+  center({ x, y }) {
     Object.assign(this, { x, y, byHand: true });
     this.changed();
   }

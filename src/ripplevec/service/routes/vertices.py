@@ -1,4 +1,4 @@
-"""What is read: vectors, neighbours, what a newcomer would get; and the labels of vertices."""
+"""What is read: vectors, neighbors, what a newcomer would get; and the labels of vertices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1", tags=["reads"])
 _REFUSED = schemas.refusals(404, 408, 413, 415, 422, 429)
 
 
-@router.get("/vertices/{id:path}/nearest", response_model=schemas.Neighbours, responses=_REFUSED)
+@router.get("/vertices/{id:path}/nearest", response_model=schemas.Neighbors, responses=_REFUSED)
 async def nearest(
     request: Request,
     id: str,
@@ -100,7 +100,7 @@ def _as_arrow(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
 
 
 @router.post(
-    "/nearest", response_model=schemas.Neighbours, responses=_REFUSED, openapi_extra=schemas.json_body(schemas.Near)
+    "/nearest", response_model=schemas.Neighbors, responses=_REFUSED, openapi_extra=schemas.json_body(schemas.Near)
 )
 async def nearest_to_vector(request: Request) -> Response:
     """The vertices of highest cosine with a vector, best first."""
@@ -117,11 +117,11 @@ async def nearest_to_vector(request: Request) -> Response:
     "/preview", response_model=schemas.Previewed, responses=_REFUSED, openapi_extra=schemas.json_body(schemas.Preview)
 )
 async def preview(request: Request) -> Response:
-    """The vector a vertex with these neighbours would get; nothing is added."""
+    """The vector a vertex with these neighbors would get; nothing is added."""
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.of(request) as (_, data):
         asked = model_of(schemas.Preview, data)
-        work = partial(vertex_lookup.preview, runtime.model, asked.neighbours, asked.weights)
+        work = partial(vertex_lookup.preview, runtime.model, asked.neighbors, asked.weights)
         sequence, vector = await runtime.read(work, receive=request.receive)
     return json_answer({"sequence": sequence, "vector": vector.tolist()})
 
@@ -138,6 +138,6 @@ async def put_labels(request: Request) -> Response:
 
 
 def _check_count(runtime: Runtime, k: int) -> None:
-    limit = runtime.settings.limits.neighbours
+    limit = runtime.settings.limits.neighbors
     if k > limit:
         raise Refused(422, f"k: expected at most {limit:,}, got {k:,}")

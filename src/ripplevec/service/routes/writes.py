@@ -31,7 +31,7 @@ def _described(body: dict[str, object]) -> dict[str, Any]:
 
 @router.post("/arrivals", **_described(schemas.events_body("arrivals")))
 async def add_arrivals(request: Request) -> Response:
-    """Let vertices arrive with their edges: `{"key": "optional", "arrivals": [{"id": "v", "neighbours": ["a"]}]}`."""
+    """Let vertices arrive with their edges: `{"key": "optional", "arrivals": [{"id": "v", "neighbors": ["a"]}]}`."""
     return await _write(request)
 
 

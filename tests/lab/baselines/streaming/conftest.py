@@ -25,12 +25,12 @@ class Stream:
     @property
     def arrivals(self) -> list[tuple[int, list[int]]]:
         place = np.argsort(ARRIVALS.order)
-        return [(v, place[ARRIVALS.neighbours(v)].tolist()) for v in range(HALF, GRAPH.vertices)]
+        return [(v, place[ARRIVALS.neighbors(v)].tolist()) for v in range(HALF, GRAPH.vertices)]
 
     def run(self, method: Any) -> Any:
         method.start(self.graph)
-        for v, neighbours in self.arrivals:
-            method.arrive(v, neighbours)
+        for v, neighbors in self.arrivals:
+            method.arrive(v, neighbors)
         return method
 
     def score(self, vectors: np.ndarray) -> float:

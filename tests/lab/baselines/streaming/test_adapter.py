@@ -7,7 +7,7 @@ import pytest
 
 from ripplevec.batch import Batch, Op
 from ripplevec.errors import InvalidValueError, UnknownVertexError
-from ripplevec.lab.baselines.streaming import NeighbourMean, Streamed
+from ripplevec.lab.baselines.streaming import NeighborMean, Streamed
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.lab.evaluation import AnchorWatch, arrival, stream
 
@@ -25,11 +25,11 @@ class Recorder:
     def start(self, graph: Any) -> None:
         self.graph, self.rows = graph.toarray(), graph.shape[0]
 
-    def place(self, neighbours: list[int]) -> np.ndarray:
-        return np.array([sum(neighbours)])
+    def place(self, neighbors: list[int]) -> np.ndarray:
+        return np.array([sum(neighbors)])
 
-    def arrive(self, v: int, neighbours: list[int]) -> np.ndarray:
-        self.seen.append((v, neighbours))
+    def arrive(self, v: int, neighbors: list[int]) -> np.ndarray:
+        self.seen.append((v, neighbors))
         self.rows = max(self.rows, v + 1)
         return np.array([v])
 
@@ -63,7 +63,7 @@ def test_a_batch_is_taken_in_arrival_by_arrival() -> None:
 
 
 def test_what_moved_is_what_differs() -> None:
-    model = Streamed(NeighbourMean(dim=2)).fit(SQUARE)
+    model = Streamed(NeighborMean(dim=2)).fit(SQUARE)
     assert model.partial_fit([("e", "a")]).ids == ["e"]
     assert model.partial_fit([("b", "d")]).ids == []
 
@@ -71,10 +71,10 @@ def test_what_moved_is_what_differs() -> None:
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("edges", ["together", "spread"])
 def test_it_can_be_streamed_to_like_an_embedder(batch: int, edges: str) -> None:
-    model = Streamed(NeighbourMean(dim=6))
+    model = Streamed(NeighborMean(dim=6))
     result = stream(model, GRAPH, batch=batch, edges=edges)
     assert arrival(result).micro > 0.6
-    watched = stream(Streamed(NeighbourMean(dim=6)), GRAPH, batch=batch, edges=edges, watch=AnchorWatch())
+    watched = stream(Streamed(NeighborMean(dim=6)), GRAPH, batch=batch, edges=edges, watch=AnchorWatch())
     np.testing.assert_array_equal(watched.arrival_vectors, result.arrival_vectors)
 
 

@@ -5,18 +5,18 @@ from typing import Any
 import numpy as np
 
 from ripplevec import Embedder
-from ripplevec.lab.baselines.streaming import NeighbourMean
+from ripplevec.lab.baselines.streaming import NeighborMean
 
 
 def test_the_start_is_the_exact_view_of_an_embedder(small_stream: Any) -> None:
-    method, exact = NeighbourMean(dim=8), Embedder(dim=8, normalize=False)
+    method, exact = NeighborMean(dim=8), Embedder(dim=8, normalize=False)
     method.start(small_stream.graph)
     exact.fit(small_stream.graph)
     np.testing.assert_allclose(method.vectors(), exact.to_numpy(), atol=1e-5)
 
 
 def test_placed_vertices_never_move(small_stream: Any) -> None:
-    method = NeighbourMean(dim=8)
+    method = NeighborMean(dim=8)
     method.start(small_stream.graph)
     before = method.vectors().copy()
     given = method.arrive(80, [0, 1, 2])

@@ -19,9 +19,9 @@ def grow(method: IncrementalSVD, start: int, arrivals: list[list[int]], seed: in
     matrix[:start, :start] = upper + upper.T
     method.start(csr_array(matrix[:start, :start]))
     for v, chosen in enumerate(arrivals, start):
-        neighbours = sorted({other % v for other in chosen})
-        method.arrive(v, neighbours)
-        matrix[v, neighbours] = matrix[neighbours, v] = 1
+        neighbors = sorted({other % v for other in chosen})
+        method.arrive(v, neighbors)
+        matrix[v, neighbors] = matrix[neighbors, v] = 1
     return matrix
 
 
@@ -86,6 +86,6 @@ def test_making_orthonormal_keeps_the_matrix(small_stream: Any) -> None:
     method.start(small_stream.graph)
     method._basis += 1e-3 * np.random.default_rng(0).standard_normal(method._basis.shape)
     before = (method._basis * method._values) @ method._basis.T
-    method._orthonormalise()
+    method._orthonormalize()
     np.testing.assert_allclose((method._basis * method._values) @ method._basis.T, before, atol=1e-10)
     np.testing.assert_allclose(method._basis.T @ method._basis, np.eye(8), atol=1e-10)

@@ -9,10 +9,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.baselines.streaming import IncrementalSVD, NeighbourMean, Nystrom, WarmNode2Vec, streaming_baseline
+from ripplevec.lab.baselines.streaming import IncrementalSVD, NeighborMean, Nystrom, WarmNode2Vec, streaming_baseline
 
 METHODS = [
-    NeighbourMean(dim=8),
+    NeighborMean(dim=8),
     Nystrom(dim=8),
     WarmNode2Vec(dim=8, length=20, chunk=16),
     IncrementalSVD(dim=8, chunk=3, renew=4),
@@ -21,10 +21,10 @@ EACH = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method
 
 
 def test_a_streaming_baseline_is_found_by_its_name() -> None:
-    names = ["neighbour_mean", "nystrom", "warm_node2vec", "incremental_svd"]
-    assert [streaming_baseline(name) for name in names] == [NeighbourMean, Nystrom, WarmNode2Vec, IncrementalSVD]
-    with pytest.raises(InvalidValueError, match="one of 'neighbour_mean'"):
-        streaming_baseline("neighbour")
+    names = ["neighbor_mean", "nystrom", "warm_node2vec", "incremental_svd"]
+    assert [streaming_baseline(name) for name in names] == [NeighborMean, Nystrom, WarmNode2Vec, IncrementalSVD]
+    with pytest.raises(InvalidValueError, match="one of 'neighbor_mean'"):
+        streaming_baseline("neighbor")
 
 
 @EACH
@@ -56,10 +56,10 @@ def test_reading_and_placing_change_nothing(method: Any, small_stream: Any) -> N
 @EACH
 def test_a_newcomer_is_given_what_was_foretold(method: Any, small_stream: Any) -> None:
     method.start(small_stream.graph)
-    v, neighbours = small_stream.arrivals[0]
-    foretold = method.place(neighbours)
+    v, neighbors = small_stream.arrivals[0]
+    foretold = method.place(neighbors)
     assert foretold.any()
-    np.testing.assert_array_equal(method.arrive(v, neighbours), foretold)
+    np.testing.assert_array_equal(method.arrive(v, neighbors), foretold)
     np.testing.assert_array_equal(method.vectors()[v], foretold)
 
 
@@ -84,9 +84,9 @@ def test_unknown_vertices_are_refused(method: Any, small_stream: Any) -> None:
     method.start(small_stream.graph)
     with pytest.raises(InvalidValueError, match="v: expected a known vertex or the next, 80, got 82"):
         method.arrive(82, [])
-    for neighbours in ([80], [-1]):
-        with pytest.raises(InvalidValueError, match="neighbours: expected known vertices"):
-            method.arrive(80, neighbours)
+    for neighbors in ([80], [-1]):
+        with pytest.raises(InvalidValueError, match="neighbors: expected known vertices"):
+            method.arrive(80, neighbors)
 
 
 @EACH

@@ -13,8 +13,8 @@ def test_a_twin_of_a_vertex_is_placed_where_the_vertex_is(monkeypatch: pytest.Mo
     method = Nystrom(dim=6)
     method.start(small_stream.graph)
     for vertex in (0, 7, 33):
-        neighbours = small_stream.graph[[vertex]].indices.tolist()
-        np.testing.assert_allclose(method.place(neighbours), method.vectors()[vertex], atol=1e-4)
+        neighbors = small_stream.graph[[vertex]].indices.tolist()
+        np.testing.assert_allclose(method.place(neighbors), method.vectors()[vertex], atol=1e-4)
 
 
 def test_errors_do_not_grow_along_a_chain_of_newcomers(small_stream: Any) -> None:

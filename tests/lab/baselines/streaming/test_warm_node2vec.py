@@ -15,12 +15,12 @@ def test_nothing_moves_until_a_chunk_is_complete(small_stream: Any) -> None:
     method = WarmNode2Vec(**SETTINGS, chunk=5)
     method.start(small_stream.graph)
     start = method.vectors().copy()
-    for v, neighbours in small_stream.arrivals[:4]:
-        method.arrive(v, neighbours)
+    for v, neighbors in small_stream.arrivals[:4]:
+        method.arrive(v, neighbors)
     np.testing.assert_array_equal(method.vectors()[:80], start)
-    v, neighbours = small_stream.arrivals[4]
-    foretold = method.place(neighbours)
-    assert (method.arrive(v, neighbours) != foretold).any()
+    v, neighbors = small_stream.arrivals[4]
+    foretold = method.place(neighbors)
+    assert (method.arrive(v, neighbors) != foretold).any()
     assert (method.vectors()[:80] != start).any()
 
 

@@ -1,4 +1,4 @@
-"""A small labelled graph under the name `planted`, and a count of what is embedded."""
+"""A small labeled graph under the name `planted`, and a count of what is embedded."""
 
 from __future__ import annotations
 

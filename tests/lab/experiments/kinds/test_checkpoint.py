@@ -48,7 +48,7 @@ def test_vertices_may_come_by_index_and_every_twentieth_of_the_stream_is_the_def
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"method": "neighbour_mean"}, "method: expected one of .*got 'neighbour_mean'"),
+        ({"method": "neighbor_mean"}, "method: expected one of .*got 'neighbor_mean'"),
         ({"start": None}, "start: expected a share"),
         ({"every": 5}, "every: expected a share"),
         ({"arrival_order": "age"}, "arrival_order: expected one of"),

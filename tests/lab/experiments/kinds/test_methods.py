@@ -9,7 +9,7 @@ import pytest
 from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines import DeepWalk, Spectral
-from ripplevec.lab.baselines.streaming import NeighbourMean, Streamed
+from ripplevec.lab.baselines.streaming import NeighborMean, Streamed
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.experiments.kinds.methods import (
     check_method,
@@ -40,13 +40,13 @@ def test_a_retrained_method_has_the_parameters_given() -> None:
 
 
 def test_every_stream_has_a_model_of_its_own() -> None:
-    ours, theirs = streamed("ripplevec", {"dim": 4}), streamed("neighbour_mean", {"dim": 4})
+    ours, theirs = streamed("ripplevec", {"dim": 4}), streamed("neighbor_mean", {"dim": 4})
     first, second = ours(), ours()
     assert isinstance(first, Embedder)
     assert first is not second
     own, other = theirs(), theirs()
     assert isinstance(own, Streamed)
-    assert isinstance(own.method, NeighbourMean)
+    assert isinstance(own.method, NeighborMean)
     assert own.method is not other.method
 
 
@@ -56,7 +56,7 @@ def test_paper_is_ours_with_its_rule() -> None:
     assert model.get_params()["rule"] == "paper"
 
 
-@pytest.mark.parametrize("name", ["ripplevec", "paper", "neighbour_mean", "deepwalk"])
+@pytest.mark.parametrize("name", ["ripplevec", "paper", "neighbor_mean", "deepwalk"])
 def test_parameters_are_checked_before_anything_runs(name: str) -> None:
     own = {"kind": "shares", "dataset": "planted", "method": name, "seed": 0, "dim": 4, "shares": [0.5]}
     check_method(own, "shares")
@@ -67,7 +67,7 @@ def test_parameters_are_checked_before_anything_runs(name: str) -> None:
 
 
 def test_settings_are_spelt_out_with_their_defaults() -> None:
-    baseline, model = DeepWalk(dim=4), Streamed(NeighbourMean(dim=4))
+    baseline, model = DeepWalk(dim=4), Streamed(NeighborMean(dim=4))
     assert spelt_out(baseline) == asdict(baseline)
     assert spelt_out(model) == asdict(model.method)
     ours = spelt_out(Embedder(dim=4, views=[SpectralView(tau=2.0)]))

@@ -11,7 +11,7 @@ from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation.protocols import Arrivals
 from ripplevec.lab.experiments.kinds.trace import Followed
 from ripplevec.lab.experiments.trial import check, measure
-from ripplevec.lab.objective import Objective, minimise, random_start
+from ripplevec.lab.objective import Objective, minimize, random_start
 
 OPTIMUM: dict[str, Any] = {
     "kind": "optimum", "dataset": "planted", "seed": 3, "dim": 4, "start": 0.5, "marks": [0.7, 1.0], "draws": 3,
@@ -44,7 +44,7 @@ def test_deviations_and_losses_are_those_of_their_definitions(graph: Dataset, ce
         one.actions.clear()
     states = [one.until(239) for one in streams]
     objectives = [Objective(state.adjacency, state.before, state.rows) for state in states]
-    optima = [minimise(objective) for objective in objectives]
+    optima = [minimize(objective) for objective in objectives]
     apart = [state.vectors - optimum.vectors for state, optimum in zip(states, optima, strict=True)]
     everywhere = [np.linalg.norm(sum(one[u] for one in apart) / 3) ** 2 for u in range(240)]
     touched = {239, *(int(u) for state in states for u in state.influenced)}
@@ -74,7 +74,7 @@ def test_deviations_and_losses_are_those_of_their_definitions(graph: Dataset, ce
 @pytest.mark.parametrize("own", RULES)
 def test_controls_know_nothing_and_are_judged_the_same_way(graph: Dataset, cells: Any, own: dict[str, Any]) -> None:
     found, states = figures(cells, own), [one.until(239) for one in followed(graph, own)]
-    best = np.mean([minimise(Objective(s.adjacency, s.before, s.rows)).vectors for s in states], axis=0)
+    best = np.mean([minimize(Objective(s.adjacency, s.before, s.rows)).vectors for s in states], axis=0)
     still = np.zeros((240, 4))
     still[:239] = np.mean([state.before for state in states], axis=0)
     for who, vectors in {"random_": random_start(240, 4, 3), "zero_": np.zeros((240, 4)), "still_": still}.items():
@@ -96,7 +96,7 @@ def test_what_the_proof_takes_for_granted_is_measured(graph: Dataset, cells: Any
     assert found["printed_over_true@100"] > 2
     ratios = []
     for state in states:
-        f, best = state.vectors, minimise(Objective(state.adjacency, state.before, state.rows)).vectors
+        f, best = state.vectors, minimize(Objective(state.adjacency, state.before, state.rows)).vectors
         for i, j in zip(*state.adjacency.nonzero(), strict=True):
             parts = [f[i] - best[i], best[i] - best[j], best[j] - f[j]]
             ratios.append(np.linalg.norm(f[i] - f[j]) ** 2 / sum(np.linalg.norm(part) ** 2 for part in parts))

@@ -8,7 +8,7 @@ import pytest
 from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines import Spectral
-from ripplevec.lab.baselines.streaming import NeighbourMean, Streamed
+from ripplevec.lab.baselines.streaming import NeighborMean, Streamed
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import arrival, classify, cluster, current, stream
 from ripplevec.lab.experiments.trial import check, measure
@@ -52,8 +52,8 @@ def test_what_has_no_share_is_the_mean_over_the_shares() -> None:
 
 
 def test_a_streaming_baseline_is_judged_like_ours(graph: Dataset) -> None:
-    measured = measure(SHARES | {"method": "neighbour_mean"})
-    result = stream(Streamed(NeighbourMean(dim=8, seed=3)), graph, 0.5, 3)
+    measured = measure(SHARES | {"method": "neighbor_mean"})
+    result = stream(Streamed(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
     assert measured.figures["current_micro@50"] == pytest.approx(100 * current(result).micro)
     assert measured.parameters["dim"] == 8
 
@@ -118,7 +118,7 @@ def test_the_order_follows_the_seed_where_nothing_is_drawn() -> None:
         ({"deep": 1}, "parameters: expected those of the kind of cell.*'deep'"),
     ],
 )
-@pytest.mark.parametrize("method", ["spectral", "ripplevec", "neighbour_mean"])
+@pytest.mark.parametrize("method", ["spectral", "ripplevec", "neighbor_mean"])
 def test_what_cannot_be_run_is_refused(method: str, change: dict[str, Any], expected: str) -> None:
     check(SHARES | {"method": method})
     with pytest.raises(InvalidValueError, match=expected):

@@ -42,7 +42,7 @@ def test_a_line_per_figure_of_one_setting_or_of_several(drawn: Drawn) -> None:
     assert names(legend) == ["rule paper: now", "rule paper: at best", "ripplevec: now", "ripplevec: at best"]
 
 
-def test_a_line_keeps_its_colour_where_others_were_not_measured(drawn: Drawn) -> None:
+def test_a_line_keeps_its_color_where_others_were_not_measured(drawn: Drawn) -> None:
     def some(setting: str, dataset: str, seed: int) -> dict[str, float]:
         return along(setting, dataset, seed) if dataset == "cora" or setting == "ripplevec" else {}
 

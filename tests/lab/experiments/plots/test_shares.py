@@ -36,7 +36,7 @@ def test_ours_is_bold_and_in_front_of_the_others(drawn: Drawn) -> None:
     assert ours.get_zorder() > max(line.get_zorder() for line in others)
 
 
-def test_a_plot_may_show_some_of_the_settings_in_the_colours_of_all(drawn: Drawn) -> None:
+def test_a_plot_may_show_some_of_the_settings_in_the_colors_of_all(drawn: Drawn) -> None:
     some = Plot(kind="shares", title="Some", figure="micro", settings=["LINE"])
     everything, chosen = (drawn(plot, METHODS, over_shares)[1].get_lines() for plot in (PLOT, some))
     assert [line.get_color() for line in chosen] == [everything[3].get_color()]

@@ -6,14 +6,14 @@ from ripplevec.errors import one_of
 from ripplevec.lab.baselines.streaming.adapter import Streamed
 from ripplevec.lab.baselines.streaming.base import StreamingBaseline
 from ripplevec.lab.baselines.streaming.incremental_svd import IncrementalSVD
-from ripplevec.lab.baselines.streaming.neighbour_mean import NeighbourMean
+from ripplevec.lab.baselines.streaming.neighbor_mean import NeighborMean
 from ripplevec.lab.baselines.streaming.nystrom import Nystrom
 from ripplevec.lab.baselines.streaming.warm_node2vec import WarmNode2Vec
 
 __all__ = [
     "STREAMING_BASELINES",
     "IncrementalSVD",
-    "NeighbourMean",
+    "NeighborMean",
     "Nystrom",
     "Streamed",
     "StreamingBaseline",
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
-    "neighbour_mean": NeighbourMean,
+    "neighbor_mean": NeighborMean,
     "nystrom": Nystrom,
     "warm_node2vec": WarmNode2Vec,
     "incremental_svd": IncrementalSVD,

@@ -47,12 +47,12 @@ class Streamed:
         self.method.start(csr_array(half + half.T))
         return self
 
-    def add_vertex(self, vertex: Id, neighbours: Sequence[Id]) -> NDArray[np.float32]:
-        """Let a vertex arrive with its edges; its vector. Neighbours that are not known arrive just before it."""
-        for other in neighbours:
+    def add_vertex(self, vertex: Id, neighbors: Sequence[Id]) -> NDArray[np.float32]:
+        """Let a vertex arrive with its edges; its vector. Neighbors that are not known arrive just before it."""
+        for other in neighbors:
             if other not in self._row:
                 self._arrive(other, [])
-        return self._arrive(vertex, neighbours)
+        return self._arrive(vertex, neighbors)
 
     def partial_fit(self, edges: Any) -> Moved:
         """Take in a batch, one arrival after the other: rows in sequence with the same source are one."""
@@ -61,25 +61,25 @@ class Streamed:
         if batch.weight is not None and (batch.weight != 1).any():
             raise InvalidValueError.of("weight", "none: baselines stream unweighted edges", batch.weight)
         before = self.method.vectors().copy()
-        for vertex, neighbours in _arrivals(batch):
-            self.add_vertex(vertex, neighbours)
+        for vertex, neighbors in _arrivals(batch):
+            self.add_vertex(vertex, neighbors)
         after = self.method.vectors()
         same = (before == after[: len(before)]).all(axis=1)
         rows = np.concatenate([np.flatnonzero(~same), np.arange(len(before), len(after))])
         names = list(self._row)
         return Moved([names[row] for row in rows.tolist()], after[rows])
 
-    def preview(self, neighbours: Sequence[Id]) -> NDArray[np.float32]:
-        """What a newcomer with these known neighbours would be given; nothing changes."""
-        return self.method.place(self._rows(neighbours).tolist())
+    def preview(self, neighbors: Sequence[Id]) -> NDArray[np.float32]:
+        """What a newcomer with these known neighbors would be given; nothing changes."""
+        return self.method.place(self._rows(neighbors).tolist())
 
     def vectors(self, ids: Any) -> NDArray[np.float32]:
         """The vectors of vertices, a row each."""
         return self.method.vectors()[self._rows(as_list(id_column(ids)))]
 
-    def _arrive(self, vertex: Id, neighbours: Sequence[Id]) -> NDArray[np.float32]:
+    def _arrive(self, vertex: Id, neighbors: Sequence[Id]) -> NDArray[np.float32]:
         row = self._row.get(vertex, len(self._row))
-        vector = self.method.arrive(row, self._rows(neighbours).tolist())
+        vector = self.method.arrive(row, self._rows(neighbors).tolist())
         self._row[vertex] = row
         return vector
 
@@ -96,7 +96,7 @@ def _only_added(batch: Batch) -> None:
 
 
 def _arrivals(batch: Batch) -> Iterator[tuple[Id, list[Id]]]:
-    """The sources of a batch with their neighbours, as long as the source stays the same."""
+    """The sources of a batch with their neighbors, as long as the source stays the same."""
     src, dst = as_list(batch.src), as_list(batch.dst)
     named = [False] * len(batch) if batch.op is None else (batch.op == Op.VERTEX).tolist()
     begin = 0

@@ -25,10 +25,10 @@ class StreamingBaseline(Protocol):
     def start(self, graph: csr_array, /) -> None:
         """Begin anew with a symmetric matrix of weights."""
 
-    def place(self, neighbours: Sequence[int], /) -> NDArray[np.float32]:
-        """What a newcomer with these neighbours would be given, before anything is learned from it."""
+    def place(self, neighbors: Sequence[int], /) -> NDArray[np.float32]:
+        """What a newcomer with these neighbors would be given, before anything is learned from it."""
 
-    def arrive(self, v: int, neighbours: Sequence[int], /) -> NDArray[np.float32]:
+    def arrive(self, v: int, neighbors: Sequence[int], /) -> NDArray[np.float32]:
         """Take in the next vertex with its edges, or further edges of a known one; its vector."""
 
     def vectors(self) -> NDArray[np.float32]:
@@ -74,15 +74,15 @@ class Rows:
         return shown
 
 
-def check_arrival(v: int, neighbours: Sequence[int], known: int) -> None:
-    """Refuse a vertex that is neither known nor next, and neighbours that are not known."""
+def check_arrival(v: int, neighbors: Sequence[int], known: int) -> None:
+    """Refuse a vertex that is neither known nor next, and neighbors that are not known."""
     if not 0 <= v <= known:
         raise InvalidValueError.of("v", f"a known vertex or the next, {known}", v)
-    if len(neighbours) and not 0 <= min(neighbours) <= max(neighbours) < known:
-        raise InvalidValueError.of("neighbours", f"known vertices, 0 to {known - 1}", list(neighbours))
+    if len(neighbors) and not 0 <= min(neighbors) <= max(neighbors) < known:
+        raise InvalidValueError.of("neighbors", f"known vertices, 0 to {known - 1}", list(neighbors))
 
 
-def link(adjacency: Adjacency, v: int, neighbours: Sequence[int]) -> None:
+def link(adjacency: Adjacency, v: int, neighbors: Sequence[int]) -> None:
     """Add the edges of an arrival."""
     adjacency.ensure_rows(v + 1)
-    add_edges(adjacency, np.column_stack([np.full(len(neighbours), v), neighbours]), np.ones(len(neighbours)))
+    add_edges(adjacency, np.column_stack([np.full(len(neighbors), v), neighbors]), np.ones(len(neighbors)))

@@ -37,14 +37,14 @@ class Frozen(ABC):
         self._rows = Rows(self._basis.rows)
 
     @abstractmethod
-    def place(self, neighbours: Sequence[int]) -> NDArray[np.float32]:
-        """The vector that follows from neighbours."""
+    def place(self, neighbors: Sequence[int]) -> NDArray[np.float32]:
+        """The vector that follows from neighbors."""
 
-    def arrive(self, v: int, neighbours: Sequence[int]) -> NDArray[np.float32]:
-        """Place a vertex. A placed one stays; one that had no placed neighbour so far is placed now."""
-        check_arrival(v, neighbours, len(self._rows))
+    def arrive(self, v: int, neighbors: Sequence[int]) -> NDArray[np.float32]:
+        """Place a vertex. A placed one stays; one that had no placed neighbor so far is placed now."""
+        check_arrival(v, neighbors, len(self._rows))
         if v == len(self._rows) or not self._rows.view[v].any():
-            self._rows.put(v, self.place(neighbours))
+            self._rows.put(v, self.place(neighbors))
         return self._rows.view[v].copy()
 
     def vectors(self) -> NDArray[np.float32]:

@@ -1,6 +1,6 @@
 """Incremental truncated SVD (after Brand, 2006): the adjacency matrix's leading part, updated with every few arrivals.
 
-The matrix is symmetric, A ≈ U Λ Uᵀ, and the singular values are |λ|. Sources s that bring neighbours N(s) add
+The matrix is symmetric, A ≈ U Λ Uᵀ, and the singular values are |λ|. Sources s that bring neighbors N(s) add
 Σ_s (e_s 1_Nᵀ + 1_N e_sᵀ), of low rank: a small eigenproblem in the space of U and what sticks out of it gives the new
 leading part. A vector is a row of U |Λ|^½, turned so that coordinates stay as still as they can.
 """
@@ -48,19 +48,19 @@ class IncrementalSVD:
         self._waiting: list[tuple[int, list[int]]] = []
         self._serve()
 
-    def place(self, neighbours: Sequence[int]) -> NDArray[np.float32]:
+    def place(self, neighbors: Sequence[int]) -> NDArray[np.float32]:
         """The newcomer's row of the adjacency matrix, folded in."""
-        total = self._rows.placed(neighbours).sum(axis=0, dtype=np.float64)
+        total = self._rows.placed(neighbors).sum(axis=0, dtype=np.float64)
         folded: NDArray[np.float32] = (total @ self._fold).astype(np.float32)
         return folded
 
-    def arrive(self, v: int, neighbours: Sequence[int]) -> NDArray[np.float32]:
+    def arrive(self, v: int, neighbors: Sequence[int]) -> NDArray[np.float32]:
         """Fold a newcomer in; with the last of a chunk, update."""
-        check_arrival(v, neighbours, self._known)
+        check_arrival(v, neighbors, self._known)
         self._known = max(self._known, v + 1)
         if v == len(self._rows) or not self._rows.view[v].any():
-            self._rows.put(v, self.place(neighbours))
-        self._waiting.append((v, list(neighbours)))
+            self._rows.put(v, self.place(neighbors))
+        self._waiting.append((v, list(neighbors)))
         if len(self._waiting) == self.chunk:
             self._update()
         return self._rows.view[v].copy()
@@ -88,10 +88,10 @@ class IncrementalSVD:
         self._follow(mixed[:held].T)
         self._updates += 1
         if self._updates % self.renew == 0:
-            self._orthonormalise()
+            self._orthonormalize()
         self._serve()
 
-    def _orthonormalise(self) -> None:
+    def _orthonormalize(self) -> None:
         """Undo what rounding has done to U; the matrix it stands for stays the same."""
         self._basis, triangle = qr(self._basis, mode="economic")
         self._values, mixed = _largest((triangle * self._values) @ triangle.T, self.dim)
@@ -130,11 +130,11 @@ def _sorted(values: Matrix, vectors: Matrix, count: int) -> tuple[Matrix, Matrix
 
 
 def _added(waiting: list[tuple[int, list[int]]], size: int) -> Matrix:
-    """The new edges as columns: a mark for every source, then, in the same order, its neighbours."""
+    """The new edges as columns: a mark for every source, then, in the same order, its neighbors."""
     columns = np.zeros((size, 2 * len(waiting)))
-    for column, (v, neighbours) in enumerate(waiting):
+    for column, (v, neighbors) in enumerate(waiting):
         columns[v, column] = 1
-        columns[neighbours, len(waiting) + column] = 1
+        columns[neighbors, len(waiting) + column] = 1
     return columns
 
 

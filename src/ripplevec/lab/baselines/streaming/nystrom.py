@@ -18,14 +18,14 @@ SMALLEST = 0.5
 class Nystrom(Frozen):
     """Σ_u x_u − c = (d + τ) μ x holds for every vertex of the start; it is solved for the newcomer's x.
 
-    Vertices that have arrived count as neighbours too: of the start alone, many newcomers would know nobody.
+    Vertices that have arrived count as neighbors too: of the start alone, many newcomers would know nobody.
     """
 
-    def place(self, neighbours: Sequence[int]) -> NDArray[np.float32]:
+    def place(self, neighbors: Sequence[int]) -> NDArray[np.float32]:
         """The projection onto the start's eigenvectors."""
-        basis, near = self._basis, self._rows.placed(neighbours)
+        basis, near = self._basis, self._rows.placed(neighbors)
         if not len(near):
             return np.zeros(self.dim, np.float32)
-        pulled = (near.sum(axis=0, dtype=np.float64) - basis.centre) / (len(near) + basis.tau)
+        pulled = (near.sum(axis=0, dtype=np.float64) - basis.center) / (len(near) + basis.tau)
         row: NDArray[np.float32] = (pulled / np.maximum(basis.mu, SMALLEST * basis.mu[0])).astype(np.float32)
         return row

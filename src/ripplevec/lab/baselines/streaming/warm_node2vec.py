@@ -22,7 +22,7 @@ from ripplevec.lab.baselines.streaming.base import Rows, check_arrival, link
 class WarmNode2Vec:
     """node2vec trained on the start; then, per `chunk` of arrivals, on walks from all they touch.
 
-    A newcomer has the mean of its neighbours until its chunk is complete; training sets out from there.
+    A newcomer has the mean of its neighbors until its chunk is complete; training sets out from there.
     """
 
     dim: int = 128
@@ -45,17 +45,17 @@ class WarmNode2Vec:
         self._waiting, self._touched = 0, set(range(graph.shape[0]))
         self._learn()
 
-    def place(self, neighbours: Sequence[int]) -> NDArray[np.float32]:
-        """The mean of the neighbours' vectors."""
-        return self._rows.mean(neighbours)
+    def place(self, neighbors: Sequence[int]) -> NDArray[np.float32]:
+        """The mean of the neighbors' vectors."""
+        return self._rows.mean(neighbors)
 
-    def arrive(self, v: int, neighbours: Sequence[int]) -> NDArray[np.float32]:
+    def arrive(self, v: int, neighbors: Sequence[int]) -> NDArray[np.float32]:
         """Place a newcomer; with the last of a chunk, train."""
-        check_arrival(v, neighbours, len(self._rows))
+        check_arrival(v, neighbors, len(self._rows))
         if v == len(self._rows) or not self._rows.view[v].any():
-            self._rows.put(v, self.place(neighbours))
-        link(self._graph, v, neighbours)
-        self._touched.update([v, *neighbours])
+            self._rows.put(v, self.place(neighbors))
+        link(self._graph, v, neighbors)
+        self._touched.update([v, *neighbors])
         self._waiting += 1
         if self._waiting == self.chunk:
             self._learn()

@@ -28,7 +28,7 @@ from ripplevec.lab.experiments.kinds.base import Configuration, Figures, Kind, M
 from ripplevec.lab.experiments.kinds.checkpoints import check_marks, places
 from ripplevec.lab.experiments.kinds.methods import embedder, spelt_out
 from ripplevec.lab.experiments.kinds.trace import Action, Followed, Matrix, State, last_action
-from ripplevec.lab.objective import Loss, Objective, Optimum, minimise, random_start
+from ripplevec.lab.objective import Loss, Objective, Optimum, minimize, random_start
 from ripplevec.lab.objective.bound import least_homophily
 
 EMBEDDER = ("dim", "rule", "anchor_growth", "threads")
@@ -63,7 +63,7 @@ def _run(configuration: Configuration) -> Measured:
             one.actions.clear()
         last = last_action(arrivals, start, place)
         states = [one.until(last) for one in followed]
-        optima = [minimise(_objective(state), tolerance=configuration.get("tolerance", 1e-6)) for state in states]
+        optima = [minimize(_objective(state), tolerance=configuration.get("tolerance", 1e-6)) for state in states]
         seen = Seen(states, optima, [action for one in followed for action in one.actions], configuration["seed"])
         found = _near_the_optimum(seen) | _losses(seen)
         if configuration.get("rule") == "paper":
@@ -156,7 +156,7 @@ def _losses(seen: Seen) -> Figures:
 
 
 def _degree_of_length(state: State, vectors: Matrix) -> float:
-    """The mean degree by squared length over the mean degree: homophily is cheap where vertices have few neighbours."""
+    """The mean degree by squared length over the mean degree: homophily is cheap where vertices have few neighbors."""
     degrees = state.adjacency.sum(axis=1)
     return float(degrees @ np.square(vectors).sum(axis=1) / vectors.shape[1] / degrees.mean())
 

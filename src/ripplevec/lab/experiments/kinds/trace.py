@@ -86,11 +86,11 @@ class Followed:
         """Let the next vertex come; note what it did, if it found anybody who has a vector."""
         engine, row = self.model._engine, self.place
         placed = engine.field.placed[:row] == 1
-        neighbours = self.arrivals.neighbours(row)
-        around = self.rows[neighbours]
+        neighbors = self.arrivals.neighbors(row)
+        around = self.rows[neighbors]
         around = around[placed[around]]
         vectors = engine.field.vectors[around].astype(np.float64)
-        self.model.add_vertex(int(self.arrivals.order[row]), neighbours)
+        self.model.add_vertex(int(self.arrivals.order[row]), neighbors)
         self.place += 1
         if around.size:
             reached = np.isin(around, self.cascade.influenced(engine.graph, row))
@@ -118,7 +118,7 @@ def last_action(arrivals: Arrivals, start: int, end: int) -> int:
     edges_of_start = np.flatnonzero(np.diff(arrivals.graph(start).indptr))
     for place in range(end - 1, start - 1, -1):
         component = connected_components(arrivals.graph(place), directed=False)[1]
-        around = np.argsort(arrivals.order)[arrivals.neighbours(place)]
+        around = np.argsort(arrivals.order)[arrivals.neighbors(place)]
         if np.isin(component[around], component[edges_of_start]).any():
             return place
     raise InvalidValueError.of("start", "a share with an edge that some later vertex comes to", start)

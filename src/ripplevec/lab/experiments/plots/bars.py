@@ -42,7 +42,7 @@ def _paint(title: str, bars: dict[str, float], looks: dict[str, Look], log: bool
     longest, shortest = max(bars.values()), min(bars.values())
     for place, (row, mean) in enumerate(bars.items()):
         look = looks[row]
-        axes.barh(place, mean, height=0.72, color=look.colour, alpha=1.0 if look.dashes == "-" else 0.55)
+        axes.barh(place, mean, height=0.72, color=look.color, alpha=1.0 if look.dashes == "-" else 0.55)
         end: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
         axes.annotate(f"{mean:,.{decimals(mean)}f}", (max(mean, 0), place), fontsize=8, color=INK, **end)
     axes.set_yticks(range(len(bars)), list(bars), fontsize=8)

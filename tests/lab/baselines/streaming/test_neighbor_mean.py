@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from ripplevec.lab.baselines.streaming import NeighbourMean
+from ripplevec.lab.baselines.streaming import NeighborMean
 
 
-def test_a_newcomer_is_in_the_middle_of_its_neighbours(small_stream: Any) -> None:
-    method = NeighbourMean(dim=8)
+def test_a_newcomer_is_in_the_middle_of_its_neighbors(small_stream: Any) -> None:
+    method = NeighborMean(dim=8)
     method.start(small_stream.graph)
     first = method.arrive(80, [0, 1, 2])
     np.testing.assert_allclose(first, method.vectors()[:3].mean(axis=0), rtol=1e-6)

@@ -1,4 +1,4 @@
-// What colour a point has: by label, by community, or by age. Points of one colour are drawn together.
+// What color a point has: by label, by community, or by age. Points of one color are drawn together.
 
 const PALETTE = [
   "#4269d0", "#efb118", "#ff725c", "#3ca951", "#a463f2",
@@ -7,32 +7,32 @@ const PALETTE = [
 const AGES = 8;
 const natural = new Intl.Collator(undefined, { numeric: true });
 
-/** A colour of the page's style. */
+/** A color of the page's style. */
 export function style(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-export class Colours {
+export class Colors {
   constructor(points) {
     this.points = points;
     this.by = "label";
-    this.labels = new Map(); // a label keeps the colour that it got first
+    this.labels = new Map(); // a label keeps the color that it got first
   }
 
-  /** Groups of points: a name, a colour, and the slots in it. */
+  /** Groups of points: a name, a color, and the slots in it. */
   groups() {
     const group = { label: this.byLabel, community: this.byCommunity, age: this.byAge }[this.by].call(this);
     for (const slot of this.points.slots()) group.of(slot).slots.push(slot);
     return group.all.filter((one) => one.slots.length || group.fixed);
   }
 
-  /** The colour of one more point; it may change when all are gathered again. */
-  colour(slot) {
+  /** The color of one more point; it may change when all are gathered again. */
+  color(slot) {
     const { label, community } = this.points;
     return this.of({ label: label[slot], community: community[slot] });
   }
 
-  /** The colour of a vertex that is perhaps not on the map. */
+  /** The color of a vertex that is perhaps not on the map. */
   of(point) {
     if (this.by === "community") return PALETTE[point.community] ?? style("none");
     if (this.by === "label") return PALETTE[this.labels.get(point.label)] ?? style("none");
@@ -40,7 +40,7 @@ export class Colours {
   }
 
   byCommunity() {
-    const all = PALETTE.map((colour, number) => made(`community ${number + 1}`, colour));
+    const all = PALETTE.map((color, number) => made(`community ${number + 1}`, color));
     const none = made("none", style("none"));
     return { all: [...all, none], of: (slot) => all[this.points.community[slot]] ?? none };
   }
@@ -76,13 +76,13 @@ export class Colours {
   }
 }
 
-function made(name, colour) {
-  return { name, colour, slots: [] };
+function made(name, color) {
+  return { name, color, slots: [] };
 }
 
-/** Red, green and blue of a colour written #rrggbb. */
-export function channels(colour) {
-  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+/** Red, green and blue of a color written #rrggbb. */
+export function channels(color) {
+  return [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
 }
 
 function between(one, other, share) {
