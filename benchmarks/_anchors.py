@@ -15,8 +15,8 @@ from ripplevec.util.parallel import one_blas_thread
 from ripplevec.views import _kernels as kernels
 from ripplevec.views.aligned_matrix import columns_of, copied, zeros
 from ripplevec.views.base import Basis
-from ripplevec.views.coordinates import Space
-from ripplevec.views.graph_stats import Traits
+from ripplevec.views.coordinates import Coordinates
+from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.spectral import auto_views
 
 AT_ONCE = 200_000  # vertices added together
@@ -26,7 +26,7 @@ class Grown(NamedTuple):
     """A graph, and rows as a stream leaves them: in 16 bits, newcomers at the mean of their neighbors."""
 
     adjacency: Adjacency
-    space: Space
+    space: Coordinates
     rows: NDArray[np.float16]
 
     def after(self, bases: list[Basis]) -> Grown:
@@ -44,7 +44,7 @@ def grow(vertices: int, threads: int) -> Grown:
     rng, adjacency, few = np.random.default_rng(0), Adjacency(), vertices // 100
     adjacency.ensure_rows(vertices)
     _add(adjacency, 0, few, rng)
-    grown = Grown(adjacency, Space(auto_views(Traits(2 * EDGES)), DIM), np.zeros((vertices, DIM), np.float16))
+    grown = Grown(adjacency, Coordinates(auto_views(GraphStats(2 * EDGES)), DIM), np.zeros((vertices, DIM), np.float16))
     with one_blas_thread():
         bases = [
             view.start(adjacency, few, part.stop - part.start, threads=threads, progress=None)

@@ -18,13 +18,13 @@ from _crash_sources import SIZE
 from ripplevec import Batch
 from ripplevec.durability import snapshot
 from ripplevec.durability.journal import Journal
-from ripplevec.durability.session import Entry, Session
-from ripplevec.durability.session_model import KeptModel
+from ripplevec.durability.session import JournalEntry, Session
+from ripplevec.durability.session_model import SessionModel
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.io.messages import decode_many
 from ripplevec.io.readers.edge_columns import ReadOptions
 from ripplevec.io.sinks.json_lines import JsonlDeadLetters, JsonlSink
-from ripplevec.rules.background_anchor import Pending
+from ripplevec.rules.background_anchor import BackgroundAnchor
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.util import checked_directory
 
@@ -34,14 +34,14 @@ SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4
 MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, call, before or after it, the latest call to die at
     "before a commit": (Journal, "append", "before", 6),
     "after a commit": (Journal, "append", "after", 6),
-    "after a batch was applied": (KeptModel, "take_in", "after", 15),
+    "after a batch was applied": (SessionModel, "take_in", "after", 15),
     "within a snapshot": (checked_directory, "_write_array", "after", 30),
     "before a snapshot is in place": (checked_directory, "_put_in_place", "before", 1),
     "after a snapshot is in place": (checked_directory, "_put_in_place", "after", 1),
     "before an old snapshot is removed": (snapshot.shutil, "rmtree", "before", 1),
     "within a compaction": (Journal, "_drop", "after", 1),
-    "after an anchor was begun": (Pending, "begin", "after", 1),
-    "before an anchor is taken over": (Pending, "prepare", "before", 1),
+    "after an anchor was begun": (BackgroundAnchor, "begin", "after", 1),
+    "before an anchor is taken over": (BackgroundAnchor, "prepare", "before", 1),
     "after an anchor was taken over": (RippleRule, "adopt", "after", 1),
     "before changes are passed on": (JsonlSink, "write", "before", 30),
     "after changes were passed on": (JsonlSink, "flush", "after", 3),
@@ -118,7 +118,7 @@ def send_with_keys(session: Session, rows: list[dict[str, Any]], tell: Tell) -> 
     first = max(0, session.model.sequence - 3)
     while first < batches:
         last = min(first + chooser.choice([1, 1, 5]), batches)
-        entries = [Entry(batch_of(rows, number), key=f"batch {number}") for number in range(first, last)]
+        entries = [JournalEntry(batch_of(rows, number), key=f"batch {number}") for number in range(first, last)]
         answers = [getattr(answer, "sequence", answer) for answer in session.apply_many(entries)]
         if answers != list(range(first + 1, last + 1)):
             tell("fault", f"batches {first + 1} to {last} were answered with {answers}")

@@ -8,7 +8,7 @@ import os
 from _crash_process import SESSION, batch_of, send
 from _crash_sources import SIZE, events
 
-from ripplevec.durability.session_model import kept_parameters, new_model
+from ripplevec.durability.session_model import build_metadata, create_model
 
 
 class Reference:
@@ -45,11 +45,11 @@ class _Replay:
         given = {name: value for name, value in SESSION.items() if name not in ("anchor_lag", "snapshot_every")}
         self.stream = seed, batches
         self._rows = events(batches * SIZE, seed)
-        self._model = new_model(kept_parameters(given, SESSION["anchor_lag"]), threads=1)
+        self._model = create_model(build_metadata(given, SESSION["anchor_lag"]), threads=1)
 
     def digest(self, sequence: int) -> str | None:
         while self._model.sequence < sequence:
-            self._model.take_in(batch_of(self._rows, self._model.sequence))
+            self._model.apply_batch(batch_of(self._rows, self._model.sequence))
         return self._model.digest() if self._model.sequence == sequence else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ripplevec import Batch, Embedder
 from ripplevec.batch import Op
 from ripplevec.durability import journal_database
-from ripplevec.durability.session import Entry, Session
+from ripplevec.durability.session import JournalEntry, Session
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.1, "anchor_lag": 3, "threads": 1}
 SNAPSHOT_EVERY = 40  # events
@@ -18,7 +18,7 @@ SOURCE = "stream"
 Tell = Callable[[str, int], None]
 
 
-def entry(number: int) -> Entry:
+def entry(number: int) -> JournalEntry:
     """The batch of a number: two of three have a key, the others come from a source."""
     chooser = random.Random(number)
     names: list[Any] = [*range(12 + number), *(f"v{i}" for i in range(6))]
@@ -29,19 +29,19 @@ def entry(number: int) -> Entry:
         src, dst, op = [*src, src[0]], [*dst, dst[0]], [*op, int(Op.REMOVE)]
     batch = Batch.of(src, dst, op=op)
     if number % 3 == 2:
-        return Entry(batch, source=SOURCE, position={"offset": number})
-    return Entry(batch, key=f"key {number}")
+        return JournalEntry(batch, source=SOURCE, position={"offset": number})
+    return JournalEntry(batch, key=f"key {number}")
 
 
 def reference(batches: int) -> list[str]:
     """The digest after every batch, and before the first, of a session without files."""
-    from ripplevec.durability.session_model import kept_parameters, new_model
+    from ripplevec.durability.session_model import build_metadata, create_model
 
     lag = PARAMETERS["anchor_lag"]
-    model = new_model(kept_parameters({n: v for n, v in PARAMETERS.items() if n not in ("anchor_lag", "threads")}, lag))
+    model = create_model(build_metadata({n: v for n, v in PARAMETERS.items() if n not in ("anchor_lag", "threads")}, lag))
     digests = [model.digest()]
     for number in range(1, batches + 1):
-        model.take_in(Batch.from_any(entry(number).batch))
+        model.apply_batch(Batch.from_any(entry(number).batch))
         digests.append(model.digest())
     return digests
 

@@ -15,7 +15,7 @@ from httpx import TransportError
 from ripplevec import Batch, Client
 from ripplevec.batch import Op
 from ripplevec.client.protocol import ServiceError, TooOldError, checked
-from ripplevec.durability.batch_codec import encode
+from ripplevec.durability.batch_codec import encode_batch
 
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
 READS, SEARCHES, LOOKS = 20.0, 5.0, 1.0  # per second: of a vector, of the nearest, at the changes
@@ -58,7 +58,7 @@ class Sender(Client):
     def send(self, batch: Batch, key: str) -> dict[str, Any]:
         """Send a batch once; the service's receipt."""
         headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Idempotency-Key": key}
-        return checked(self._http.post("/v1/edges", content=encode(batch), headers=headers))
+        return checked(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers))
 
 
 class Stream:

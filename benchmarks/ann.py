@@ -19,7 +19,7 @@ from ripplevec import Embedder
 from ripplevec.batch import Batch, Op
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search.ann import AnnIndex
-from ripplevec.search.query import Present
+from ripplevec.search.query import SearchTarget
 from ripplevec.search.search import Search
 
 QUERIES, NEAREST, ROUNDS, CHURN_ROUNDS = 100, 10, 8, 10
@@ -108,7 +108,7 @@ def catch_up(model: Embedder) -> int:
     """Have the index do, piece by piece, what searches would have it do until nothing is left; how many that takes."""
     model.nearest(np.ones(model.dim))  # makes the index, if there is none yet
     engine, index, pieces = model._engine, index_of(model), 1
-    present = Present(engine.field, engine.rule, engine.sequence, engine.anchors)
+    present = SearchTarget(engine.field, engine.rule, engine.sequence, engine.anchors)
     while not index.settled(present):
         index.carry_out(index.plan(present))
         pieces += 1

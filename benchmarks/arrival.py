@@ -19,7 +19,7 @@ from ripplevec import Batch, Embedder
 from ripplevec.graph._block_kernels import TOP
 from ripplevec.graph._kernels import apply_edges
 from ripplevec.influence._kernels import key_of, spread
-from ripplevec.rules._kernels import UNLIMITED, Turn, World, ripple
+from ripplevec.rules._kernels import UNLIMITED, BatchContext, KernelState, ripple
 
 DIM, EDGES, SMALL, ARRIVALS = 128, 5, 10_000, 20_000
 START = 5_000  # vertices of the start; the rest is streamed in bulk, without anchors
@@ -45,7 +45,7 @@ def grown_model(edges: Rows, vertices: int, batch: int = 100_000) -> tuple[Embed
 
 
 @njit(cache=True, nogil=True)
-def run_kernel(world: World, rows: Rows, ends: Rows, seen: Rows, seed: int, sequence: int, first_new: int) -> None:
+def run_kernel(world: KernelState, rows: Rows, ends: Rows, seen: Rows, seed: int, sequence: int, first_new: int) -> None:
     """Arrivals one after the other through graph and rule, ids already rows."""
     weight, op = np.ones(EDGES, np.float32), np.zeros(EDGES, np.int8)
     chance, pairs, numbers = np.empty((EDGES, 2)), np.empty((EDGES, 2), np.int64), np.empty((EDGES, 2), np.int64)
@@ -54,7 +54,7 @@ def run_kernel(world: World, rows: Rows, ends: Rows, seen: Rows, seed: int, sequ
             pairs[j, 0], pairs[j, 1] = rows[i], ends[i, j]
             numbers[j, 0], numbers[j, 1] = first_new + i, world.arrival[ends[i, j]]
         apply_edges(world.links, op, pairs, weight, chance, 0, 0, False)
-        turn = Turn(seed, sequence + i, 1, 4096, first_new + i)
+        turn = BatchContext(seed, sequence + i, 1, 4096, first_new + i)
         ripple(world, rows[i : i + 1], pairs, numbers, chance, seen, turn)
 
 
@@ -70,7 +70,7 @@ def run_bare(vectors: NDArray[np.float32], reads: Rows, ends: Rows, out: NDArray
             out[j] /= ends[i + 1] - ends[i]
 
 
-def recorded_reads(world: World, rows: Rows, seed: int, sequence: int) -> tuple[Rows, Rows]:
+def recorded_reads(world: KernelState, rows: Rows, seed: int, sequence: int) -> tuple[Rows, Rows]:
     """The rows that arrivals read, per arrival: own neighbors twice, and the neighbors of whom they influence."""
     links, seen = world.links, np.zeros_like(world.arrival)
     reads: list[Rows] = []

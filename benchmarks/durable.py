@@ -20,7 +20,7 @@ from _report import run
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.durability.session import GROUP, Session
+from ripplevec.durability.session import GROUP_SIZE, Session
 
 BATCH, EDGES = 1_000, 5
 
@@ -79,9 +79,9 @@ def measure(edges: int) -> dict[str, Any]:
     for growth, name in ((0, "no_anchors"), ("auto", "anchors")):
         alone = in_memory(batches, anchor_growth=growth)
         figures[f"{name}_memory_per_second"] = alone
-        for group, what in ((1, "one_by_one"), (GROUP, "grouped")):
+        for group, what in ((1, "one_by_one"), (GROUP_SIZE, "grouped")):
             figures[f"{name}_{what}_over_memory"] = durable(batches, group, anchor_growth=growth, anchor_lag=0) / alone
-    figures["anchors_behind_over_memory"] = durable(batches, GROUP) / alone
+    figures["anchors_behind_over_memory"] = durable(batches, GROUP_SIZE) / alone
     return figures
 
 

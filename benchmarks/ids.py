@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from _report import run, seconds
 from numpy.typing import NDArray
 
-from ripplevec.batch import IdColumn, as_list, take
+from ripplevec.batch import IdColumn, ids_to_list, take_ids
 from ripplevec.graph.ids import Ids
 
 COMPARED = 1_000_000
@@ -47,23 +47,23 @@ def one_kind(names: IdColumn, others: IdColumn) -> dict[str, float]:
     """Rates both ways, bytes per name, and how many times as fast as others look-ups are."""
     n, rng = len(names), np.random.default_rng(1)
     rows = rng.permutation(n)
-    known, unknown, pairs = take(names, rows), take(others, rows), in_pairs(names)
+    known, unknown, pairs = take_ids(names, rows), take_ids(others, rows), in_pairs(names)
     ids = grown(*pairs)  # compiles what has not been compiled yet
     check(ids, known, unknown, rows)
-    few = take(names, slice(0, COMPARED))
+    few = take_ids(names, slice(0, COMPARED))
     return {
         "look_ups_per_second": n / seconds(lambda: ids.find(known)),
         "unknown_look_ups_per_second": n / seconds(lambda: ids.find(unknown)),
         "new_names_per_second": n / seconds(lambda: grown(*pairs)),
         "rows_to_names_per_second": n / seconds(lambda: ids.column(rows)),
         "bytes_per_id": ids.nbytes / n,
-        **beside_others(few, take(few, rng.permutation(len(few)))),
+        **beside_others(few, take_ids(few, rng.permutation(len(few)))),
     }
 
 
 def in_pairs(names: IdColumn) -> tuple[IdColumn, IdColumn]:
     """Names as the ends of edges, so that the first mention of each is in the order given."""
-    return take(names, np.arange(0, len(names), 2)), take(names, np.arange(1, len(names), 2))
+    return take_ids(names, np.arange(0, len(names), 2)), take_ids(names, np.arange(1, len(names), 2))
 
 
 def grown(src: IdColumn, dst: IdColumn) -> Ids:
@@ -85,13 +85,13 @@ def beside_others(names: IdColumn, queries: IdColumn) -> dict[str, float]:
     """How many times as long a dict and pandas take for the same look-ups."""
     ids = grown(*in_pairs(names))
     ours = seconds(lambda: ids.find(queries))
-    plain, wanted = {name: row for row, name in enumerate(as_list(names))}, as_list(queries)
+    plain, wanted = {name: row for row, name in enumerate(ids_to_list(names))}, ids_to_list(queries)
     ratios = {"over_dict": seconds(lambda: [plain.get(name, -1) for name in wanted]) / ours}
     try:
         import pandas as pd
     except ImportError:
         return ratios
-    index, asked = pd.Index(as_list(names)), pd.Index(wanted)
+    index, asked = pd.Index(ids_to_list(names)), pd.Index(wanted)
     index.get_indexer(asked[:1])  # builds its hash table
     return {**ratios, "over_pandas": seconds(lambda: index.get_indexer(asked)) / ours}
 

@@ -27,9 +27,9 @@ from _fuzz_models import SESSION, save_all
 from numpy.typing import NDArray
 
 from ripplevec import Embedder
-from ripplevec.durability.recovery import loaded
-from ripplevec.durability.session_model import kept_parameters, new_model
-from ripplevec.durability.snapshot import Snapshots
+from ripplevec.durability.recovery import load_snapshot
+from ripplevec.durability.session_model import build_metadata, create_model
+from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.errors import FormatError
 from ripplevec.util.checked_directory import MANIFEST, _checksum, _manifest_bytes
 
@@ -226,13 +226,13 @@ def open_it(directory: Path) -> Embedder:
     """The model of a directory, saved or a snapshot; of a snapshot the digest is not compared: it may be forged too."""
     if directory.parent.name != "snapshots":
         return Embedder.load(directory)
-    meta = kept_parameters(
+    meta = build_metadata(
         {n: v for n, v in SESSION.items() if n not in ("threads", "anchor_lag")}, SESSION["anchor_lag"]
     )
-    made = new_model(meta, threads=1)
-    snapshots = Snapshots(directory.parent)
+    made = create_model(meta, threads=1)
+    snapshots = SnapshotStore(directory.parent)
     try:
-        return loaded(snapshots, int(directory.name), lambda: made)
+        return load_snapshot(snapshots, int(directory.name), lambda: made)
     except FormatError as error:
         if "expected digest" not in str(error):
             raise

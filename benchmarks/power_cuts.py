@@ -99,8 +99,8 @@ def beside(session: Session, sequence: int) -> list[str]:
     for number in range(1, sequence + 3):
         key = workload.entry(number).key
         expected = number if number <= sequence else None
-        if key is not None and session.known(key) != expected:
-            faults.append(f"{key}: expected {expected}, got {session.known(key)}")
+        if key is not None and session.find_key(key) != expected:
+            faults.append(f"{key}: expected {expected}, got {session.find_key(key)}")
     from_source = [number for number in range(1, sequence + 1) if workload.entry(number).source]
     expected_position = {"offset": from_source[-1]} if from_source else None
     if session.position(workload.SOURCE) != expected_position:

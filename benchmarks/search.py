@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ripplevec.search.exact import nearest
-from ripplevec.views._kernels import Serving
+from ripplevec.views._kernels import ViewScaling
 
 ROWS, COLUMNS, COUNT, REPEATS = 100_000, 128, 10, 7
 
@@ -30,7 +30,7 @@ def main() -> None:
     draw = np.random.default_rng(0)
     rows = draw.standard_normal((ROWS, COLUMNS), dtype=np.float32)
     queries = draw.standard_normal((32, COLUMNS), dtype=np.float32)
-    alive, serving = np.ones(ROWS, np.bool_), Serving(np.array([0, 64, COLUMNS]), np.ones(2), np.full(2, 0.5))
+    alive, serving = np.ones(ROWS, np.bool_), ViewScaling(np.array([0, 64, COLUMNS]), np.ones(2), np.full(2, 0.5))
     numpy = milliseconds(lambda: np.argpartition(rows @ queries[0], -COUNT)[-COUNT:])
     print(f"numpy product + argpartition, plain dot, one query: {numpy:.2f} ms")
     for threads in (1, 2):

@@ -20,14 +20,14 @@ from scheduler import Deadlock, Scheduler
 
 from ripplevec import Changes, Embedder, Session
 from ripplevec.durability import session as session_module
-from ripplevec.durability.session_model import KeptModel
+from ripplevec.durability.session_model import SessionModel
 from ripplevec.rules import background_anchor as pending_module
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.service import change_feed as feed_module
 from ripplevec.service import vector_store_sync as mirror_module
-from ripplevec.service.change_feed import Feed
-from ripplevec.service.error_responses import Refused
-from ripplevec.service.vector_store_sync import Mirror
+from ripplevec.service.change_feed import ChangeFeed
+from ripplevec.service.responses import RejectedRequest
+from ripplevec.service.vector_store_sync import VectorStoreSync
 from ripplevec.util import locks as locks_module
 
 SEEDS = int(os.environ.get("RIPPLEVEC_SEEDS", "160"))
@@ -37,7 +37,7 @@ BATCHES = stream(9)
 
 
 @cache
-def reference(lag: float) -> tuple[Reference, str]:
+def render_api_docs(lag: float) -> tuple[Reference, str]:
     with tempfile.TemporaryDirectory() as place, Session(place, anchor_lag=lag, **HOW) as alone:
         found = Reference.of(alone.model, alone.apply, BATCHES)
         assert found.states[-1].anchors >= 2
@@ -85,7 +85,7 @@ class Run:
     def __init__(self, seed: int, place: Path) -> None:
         self.scheduler = Scheduler(seed)
         self.place, self.lag = place, LAGS[seed % len(LAGS)]
-        self.expected, self.digest = reference(self.lag)
+        self.expected, self.digest = render_api_docs(self.lag)
         self.written, self.reads = False, 0
 
     def go(self, patch: pytest.MonkeyPatch) -> None:
@@ -99,9 +99,9 @@ class Run:
         for name in ("_bases", "first_bases", "prepare", "adopt", "apply"):
             patch.setattr(RippleRule, name, self._pausing(getattr(RippleRule, name)))
         with Session(self.place, anchor_lag=self.lag, snapshot_every=60, **HOW) as session:
-            feed = Feed(0, HOW["dim"], batches=100, size=1 << 30, followers=9)
-            session.listen(lambda _, changes: feed.append(changes))
-            mirror = Mirror(session, "memory")
+            feed = ChangeFeed(0, HOW["dim"], batches=100, size=1 << 30, followers=9)
+            session.add_listener(lambda _, changes: feed.append(changes))
+            mirror = VectorStoreSync(session, "memory")
             self.scheduler.spawn("writer", lambda: self._write(session, mirror))
             for name in ("reader", "other reader"):
                 self.scheduler.spawn(name, lambda: self._read(session.model))
@@ -121,7 +121,7 @@ class Run:
 
         return wrapped
 
-    def _write(self, session: Session, mirror: Mirror) -> None:
+    def _write(self, session: Session, mirror: VectorStoreSync) -> None:
         try:
             for batch in BATCHES[:6]:
                 session.apply(batch)
@@ -141,14 +141,14 @@ class Run:
         self.expected.check(state)
         self.reads += 1
 
-    def _follow(self, model: Embedder, feed: Feed) -> None:
+    def _follow(self, model: Embedder, feed: ChangeFeed) -> None:
         follower = Follower(seen(model, self.scheduler.pause))
         while follower.sequence < len(BATCHES):
             follower.check(self.expected)
             self.scheduler.pause()
             try:
                 follower.follow(feed.after(follower.sequence, 2))
-            except Refused:  # applied, and about to be told
+            except RejectedRequest:  # applied, and about to be told
                 assert follower.sequence > feed.newest
         follower.check(self.expected)
 
@@ -203,16 +203,16 @@ def found_by(place: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, name: s
 def test_interleavings_show_a_number_that_is_raised_before_the_work(
     place: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = KeptModel._write
+    write = SessionModel._write
 
-    def hasty(self: KeptModel, batch: Any) -> Any:
+    def hasty(self: SessionModel, batch: Any) -> Any:
         self._engine.sequence += 1
         with self._lock.reading():
             pass
         self._engine.sequence -= 1
         return write(self, batch)
 
-    assert "is another state" in found_by(place, monkeypatch, "_write", hasty, KeptModel)
+    assert "is another state" in found_by(place, monkeypatch, "_write", hasty, SessionModel)
 
 
 def test_interleavings_show_readers_that_are_let_in_too_early(
@@ -227,13 +227,13 @@ def test_interleavings_show_readers_that_are_let_in_too_early(
 def test_interleavings_show_a_follower_that_misses_a_batch(
     place: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = Feed.append
+    append = ChangeFeed.append
 
-    def forgetful(self: Feed, changes: Changes) -> None:
+    def forgetful(self: ChangeFeed, changes: Changes) -> None:
         if changes.sequence != 3:
             append(self, changes)
 
-    assert "a batch is missing" in found_by(place, monkeypatch, "append", forgetful, Feed)
+    assert "a batch is missing" in found_by(place, monkeypatch, "append", forgetful, ChangeFeed)
 
 
 def test_scheduler_of_threads_that_wait_for_each_other_says_so() -> None:

@@ -77,7 +77,7 @@ def takes_one_over() -> Case:
     return Case(after(batches, LAG), lambda model: model.partial_fit(BATCHES[batches + 1]))
 
 
-def first_start() -> Case:
+def resolved_start_size() -> Case:
     model = Embedder(**HOW | {"start_size": 20})
     model.partial_fit(Batch.from_any([(i, i + 1) for i in range(15)]))
     return Case(model, lambda model: model.partial_fit([(i, i + 2) for i in range(30)]))
@@ -119,7 +119,7 @@ CASES = [
     corrected_at_once,
     begins_a_correction,
     takes_one_over,
-    first_start,
+    resolved_start_size,
     removals,
     arrival,
     asked_for,
@@ -213,7 +213,7 @@ def test_embedder_interrupted_at_any_line_has_a_whole_state_or_refuses(case: Cal
 
 def test_embedder_that_refuses_is_usable_again_after_set_params() -> None:
     model = after(1)
-    model._engine.changing = True
+    model._engine.update_incomplete = True
     model._give_up(model._engine, MemoryError())
     check_refused(model)
     assert model.set_params(dim=3).ids == []
@@ -312,7 +312,7 @@ def test_session_interrupted_at_any_line_ends_and_reopens_with_what_its_journal_
             with suppress(*ERRORS), raising_at(line, error("at a line"), in_library) as injection:
                 session.apply(BATCHES[number], key="k")
             with suppress(StateError):
-                known = session.known("k")
+                known = session.find_key("k")
                 assert (known is not None) == (session.model.sequence == number + 1)  # never answered as applied
                 assert session.model.digest() == states[session.model.sequence]
                 session.snapshot()
@@ -346,7 +346,7 @@ def test_session_whose_solver_fails_ends_and_answers_no_key_as_applied(
             for applied, batch in enumerate(BATCHES[1:], 1):
                 session.apply(batch, key=f"k{applied}")
         assert 0 < applied < len(BATCHES) - 1
-        for ask in (lambda: session.apply(BATCHES[applied], key=f"k{applied}"), lambda: session.known(f"k{applied}")):
+        for ask in (lambda: session.apply(BATCHES[applied], key=f"k{applied}"), lambda: session.find_key(f"k{applied}")):
             with pytest.raises(StateError, match="open the directory again"):
                 ask()
         session.close()
@@ -361,7 +361,7 @@ def test_listener_that_is_interrupted_ends_the_session(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with Session(tmp_path / "state", dim=3) as session:
-        session.listen(interrupt)
+        session.add_listener(interrupt)
         with pytest.raises(KeyboardInterrupt):
             session.apply([("a", "b")])
         with pytest.raises(StateError):
@@ -376,18 +376,18 @@ def test_every_listener_is_told_where_one_fails(tmp_path: Path) -> None:
         raise ZeroDivisionError
 
     with Session(tmp_path / "state", dim=3) as session:
-        session.listen(fail)
-        session.listen(lambda _, changes: heard.append(changes.sequence))
+        session.add_listener(fail)
+        session.add_listener(lambda _, changes: heard.append(changes.sequence))
         with pytest.raises(ZeroDivisionError):
             session.apply_many([Batch.of(["a"], ["b"]), Batch.of(["b"], ["c"])])
         assert heard == [1, 2]
-        assert session.known("?") is None
+        assert session.find_key("?") is None
 
 
 def test_warning_made_an_error_does_not_hide_changes_from_listeners(tmp_path: Path) -> None:
     told = dict[int, list[Any]]()
     with Session(tmp_path / "state", dim=3) as session:
-        session.listen(lambda _, changes: told.update({changes.sequence: changes.ids}))
+        session.add_listener(lambda _, changes: told.update({changes.sequence: changes.ids}))
         with pytest.raises(SelfLoopWarning):
             session.apply_many([Batch.of(["a", "a"], ["a", "b"]), Batch.of(["b"], ["c"])])
         assert session.apply([("c", "d")]).sequence == 3

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ripplevec.batch import Batch, Op
-from ripplevec.durability.snapshot import Snapshots
+from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.errors import FormatError, SelfLoopWarning
 
 NEXT = [
@@ -106,7 +106,7 @@ def test_self_loops_are_news_again(new: Any, grown: Any) -> None:
 
 def test_a_copy_can_be_a_snapshot(new: Any, grown: Any, tmp_path: Path) -> None:
     _, saved = grown()
-    snapshots = Snapshots(tmp_path)
+    snapshots = SnapshotStore(tmp_path)
     snapshots.write(saved.engine.copy())
     found = snapshots.read(saved.sequence)
     _, other = new(3)

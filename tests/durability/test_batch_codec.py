@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec import Batch, Op
-from ripplevec.batch import as_list
-from ripplevec.durability.batch_codec import decode, encode
+from ripplevec.batch import ids_to_list
+from ripplevec.durability.batch_codec import decode_batch, encode_batch
 from ripplevec.errors import FormatError
 
 NAMES = st.one_of(st.integers(-3, 3), st.integers(-(2**200), 2**200), st.text(max_size=5))
@@ -32,10 +32,10 @@ def any_batch(draw: st.DrawFn) -> Batch:
 
 @given(batch=any_batch())
 def test_a_batch_comes_back_as_it_was(batch: Batch) -> None:
-    back = decode(encode(batch))
+    back = decode_batch(encode_batch(batch))
     for name in ("src", "dst"):
         before, after = getattr(batch, name), getattr(back, name)
-        assert [(type(each), each) for each in as_list(after)] == [(type(each), each) for each in as_list(before)]
+        assert [(type(each), each) for each in ids_to_list(after)] == [(type(each), each) for each in ids_to_list(before)]
     for name in ("weight", "op", "time"):
         before, after = getattr(batch, name), getattr(back, name)
         assert (before is None) == (after is None)
@@ -46,24 +46,24 @@ def test_a_batch_comes_back_as_it_was(batch: Batch) -> None:
 
 
 def test_columns_of_one_kind_stay_columns() -> None:
-    assert isinstance(decode(encode(Batch.of([1], [2]))).src, np.ndarray)
-    assert not isinstance(decode(encode(Batch.of(["a"], ["b"]))).src, list)
-    assert isinstance(decode(encode(Batch.of([1, "a"], ["b", 2]))).src, list)
+    assert isinstance(decode_batch(encode_batch(Batch.of([1], [2]))).src, np.ndarray)
+    assert not isinstance(decode_batch(encode_batch(Batch.of(["a"], ["b"]))).src, list)
+    assert isinstance(decode_batch(encode_batch(Batch.of([1, "a"], ["b", 2]))).src, list)
 
 
 def test_an_id_may_have_more_digits_than_python_prints() -> None:
     name = 10**5000
-    assert as_list(decode(encode(Batch.of([name], [-name]))).dst) == [-name]
+    assert ids_to_list(decode_batch(encode_batch(Batch.of([name], [-name]))).dst) == [-name]
 
 
 @given(bytes_=st.binary(max_size=40))
 def test_other_bytes_are_refused(bytes_: bytes) -> None:
     with pytest.raises(FormatError, match="bytes of a batch"):
-        decode(bytes_)
+        decode_batch(bytes_)
 
 
 def test_a_batch_that_was_cut_off_is_refused() -> None:
-    payload = encode(Batch.of(list(range(100)), list(range(100))))
+    payload = encode_batch(Batch.of(list(range(100)), list(range(100))))
     for size in range(0, len(payload) - 8, 97):
         with pytest.raises(FormatError, match="bytes of a batch"):
-            decode(payload[:size])
+            decode_batch(payload[:size])

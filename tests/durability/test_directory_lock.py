@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from ripplevec.durability.directory_lock import DirectoryLock, holder
+from ripplevec.durability.directory_lock import DirectoryLock, lock_holder
 from ripplevec.errors import StateError
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
     lock = DirectoryLock(tmp_path / "new" / "one")
-    assert holder(tmp_path / "new" / "one") == f"process {os.getpid()}"
+    assert lock_holder(tmp_path / "new" / "one") == f"process {os.getpid()}"
     with pytest.raises(StateError, match=f"in use by process {os.getpid()}"):
         DirectoryLock(tmp_path / "new" / "one")
     lock.release()
-    assert holder(tmp_path / "new" / "one") is None
+    assert lock_holder(tmp_path / "new" / "one") is None
     DirectoryLock(tmp_path / "new" / "one").release()
-    assert holder(tmp_path / "nothing") is None
+    assert lock_holder(tmp_path / "nothing") is None
 
 
 def test_another_process_is_named_and_its_death_frees_the_lock(tmp_path: Path) -> None:

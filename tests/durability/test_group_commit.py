@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ripplevec import Batch, Changes, Op, UnknownEdgeError
-from ripplevec.durability.group_commit import Group
-from ripplevec.durability.journal import Entry
-from ripplevec.durability.session_model import KeptModel, kept_parameters, new_model
+from ripplevec.durability.group_commit import CommitGroup
+from ripplevec.durability.journal import JournalEntry
+from ripplevec.durability.session_model import SessionModel, build_metadata, create_model
 from ripplevec.errors import StateError
 from ripplevec.io.protocols import Poison, Read
 
@@ -20,17 +20,17 @@ class Letters(list[Poison]):
 
 
 @pytest.fixture
-def model() -> KeptModel:
-    return new_model(kept_parameters({"dim": 3}, 0), threads=1)
+def model() -> SessionModel:
+    return create_model(build_metadata({"dim": 3}, 0), threads=1)
 
 
-def test_nothing_happens_before_the_commit(model: KeptModel, journal_at: Any) -> None:
+def test_nothing_happens_before_the_commit(model: SessionModel, journal_at: Any) -> None:
     journal = journal_at()
-    group = Group(model, journal)
-    group.consider(Entry(Batch.of(["a"], ["b"]), "k"))
-    group.consider(Entry(Batch.of(["a"], ["b"], op=[Op.REMOVE])))
-    group.consider(Entry(Batch.of(["a"], ["b"], op=[Op.REMOVE])))
-    group.consider(Entry(Batch.of(["a"], ["b"]), "k"))
+    group = CommitGroup(model, journal)
+    group.consider(JournalEntry(Batch.of(["a"], ["b"]), "k"))
+    group.consider(JournalEntry(Batch.of(["a"], ["b"], op=[Op.REMOVE])))
+    group.consider(JournalEntry(Batch.of(["a"], ["b"], op=[Op.REMOVE])))
+    group.consider(JournalEntry(Batch.of(["a"], ["b"]), "k"))
     assert (journal.last, model.sequence) == (0, 0)
     first, second, third, fourth = group.commit({})
     assert (journal.last, model.sequence) == (2, 2)
@@ -40,19 +40,19 @@ def test_nothing_happens_before_the_commit(model: KeptModel, journal_at: Any) ->
     assert len(fourth) == 0
 
 
-def test_an_empty_group_writes_nothing(model: KeptModel, journal_at: Any) -> None:
+def test_an_empty_group_writes_nothing(model: SessionModel, journal_at: Any) -> None:
     journal = journal_at()
-    assert Group(model, journal).commit({"s": 1}) == []
+    assert CommitGroup(model, journal).commit({"s": 1}) == []
     assert journal.last == 0
 
 
-def test_a_row_that_cannot_be_applied_is_a_message_that_can_be_sent_again(model: KeptModel, journal_at: Any) -> None:
+def test_a_row_that_cannot_be_applied_is_a_message_that_can_be_sent_again(model: SessionModel, journal_at: Any) -> None:
     reads = [
         Read(Batch.of([1, 10**30, "é"], ["b", 2, "é"], op=[Op.ADD, Op.REMOVE, Op.REMOVE_VERTEX]), {"at": 3}),
         Read(Batch.of([1], ["b"], op=[Op.REMOVE]), {"at": 4}, [Poison("?", "there", "nonsense")]),
     ]
     letters, journal = Letters(), journal_at()
-    group = Group(model, journal)
+    group = CommitGroup(model, journal)
     assert group.take("s", reads, letters) is None
     group.commit({})
     assert [json.loads(poison.message) for poison in letters[:2]] == [
@@ -65,10 +65,10 @@ def test_a_row_that_cannot_be_applied_is_a_message_that_can_be_sent_again(model:
     assert (journal.last, journal.position("s")) == (2, {"at": 4})
 
 
-def test_without_dead_letters_the_reads_before_are_kept(model: KeptModel, journal_at: Any) -> None:
+def test_without_dead_letters_the_reads_before_are_kept(model: SessionModel, journal_at: Any) -> None:
     gone = Batch.of(["x"], ["y"], op=[Op.REMOVE])
     reads = [Read(Batch.of(["a"], ["b"]), 1), Read(gone, 2), Read(Batch.of([], []), 3)]
-    group = Group(model, journal_at())
+    group = CommitGroup(model, journal_at())
     failure = group.take("s", reads, None)
     assert isinstance(failure, StateError)
     assert "row 0 of the read up to 2: unknown vertex 'x'" in str(failure)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ripplevec.durability.inspection import inspect, verify
+from ripplevec.durability.inspection import inspect_directory, verify_directory
 from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError
 
@@ -35,29 +35,29 @@ def files(place: Path) -> dict[str, bytes]:
 
 
 def test_a_directory_is_described(place: Path) -> None:
-    found = inspect(place)
+    found = inspect_directory(place)
     assert found["in_use_by"] is None
     assert (found["parameters"]["dim"], found["anchor_lag"], found["version"]) == (3, 2, 2)
     assert (found["journal"]["first"], found["journal"]["last"]) == (4, 8) or found["journal"]["first"] == 1
     assert [snapshot["sequence"] for snapshot in found["snapshots"]] == [6, 3]
     assert found["sources"] == {"s": [8]}
     with Session(place) as session:
-        assert inspect(place)["in_use_by"] == f"process {os.getpid()}"
+        assert inspect_directory(place)["in_use_by"] == f"process {os.getpid()}"
         session.apply([("a", "b")])
-        assert inspect(place)["journal"]["last"] == 9
+        assert inspect_directory(place)["journal"]["last"] == 9
 
 
 def test_what_is_no_directory_of_a_session_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(FormatError, match="found nothing"):
-            inspect(path)
-    assert verify(tmp_path)["faults"]
+            inspect_directory(path)
+    assert verify_directory(tmp_path)["faults"]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_good_directory_is_good_and_stays_as_it_is(place: Path) -> None:
     before = files(place)
-    found = verify(place)
+    found = verify_directory(place)
     with Session(place) as session:
         assert found == {
             "directory": str(place),
@@ -80,7 +80,7 @@ def test_a_good_directory_is_good_and_stays_as_it_is(place: Path) -> None:
 )
 def test_faults_of_the_journal_are_found(place: Path, statement: str, fault: str) -> None:
     spoil(place, statement)
-    assert any(fault in found for found in verify(place)["faults"])
+    assert any(fault in found for found in verify_directory(place)["faults"])
 
 
 def test_faults_of_snapshots_are_found(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,11 +89,11 @@ def test_faults_of_snapshots_are_found(place: Path, monkeypatch: pytest.MonkeyPa
         path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
 
     flip("000000000006")
-    found = verify(place)
+    found = verify_directory(place)
     assert "000000000006" in found["faults"][0]
     assert found["sequence"] == 8
     flip("000000000003")
-    assert len(verify(place)["faults"]) >= 2
+    assert len(verify_directory(place)["faults"]) >= 2
 
 
 def test_a_snapshot_that_the_batches_do_not_give_is_found(place: Path, tmp_path: Path) -> None:
@@ -103,5 +103,5 @@ def test_a_snapshot_that_the_batches_do_not_give_is_found(place: Path, tmp_path:
         session.snapshot()
     (place / "snapshots" / "000000000006").rename(tmp_path / "aside")
     (tmp_path / "other" / "snapshots" / "000000000006").rename(place / "snapshots" / "000000000006")
-    faults: Any = verify(place)["faults"]
+    faults: Any = verify_directory(place)["faults"]
     assert any("not what the batches up to it give" in fault for fault in faults)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ripplevec import Batch
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.durability import journal, journal_database
-from ripplevec.durability.journal import Entry, Journal
+from ripplevec.durability.journal import JournalEntry, Journal
 from ripplevec.errors import FormatError, StateError
 
 VERSION_1 = """
@@ -28,14 +28,14 @@ CREATE TABLE published (source TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITH
 """
 
 
-def entry(number: int, **beside: Any) -> Entry:
-    return Entry(Batch.of([number], ["b"], [2.0]), **beside)
+def entry(number: int, **beside: Any) -> JournalEntry:
+    return JournalEntry(Batch.of([number], ["b"], [2.0]), **beside)
 
 
 def seen(opened: Journal, after: int = 0) -> list[tuple[int, Any]]:
     """The numbers of the rows, and the one id that tells them apart; where a row is bad, what is wrong."""
     return [
-        (row.sequence, row.fault if row.entry is None else as_list(row.entry.batch.src)[0])
+        (row.sequence, row.fault if row.entry is None else ids_to_list(row.entry.batch.src)[0])
         for row in opened.rows(after)
     ]
 
@@ -137,7 +137,7 @@ def test_keys_are_forgotten_in_time(journal_at: Any, monkeypatch: pytest.MonkeyP
 def test_compaction_frees_space(journal_at: Any, tmp_path: Path) -> None:
     one = journal_at()
     for _ in range(30):
-        one.append([Entry(Batch.of(list(range(2000)), list(range(2000))))])
+        one.append([JournalEntry(Batch.of(list(range(2000)), list(range(2000))))])
     one.compact(29, now=True)
     assert (tmp_path / "journal.sqlite").stat().st_size < 200_000
     assert (tmp_path / "journal.sqlite-wal").stat().st_size == 0

@@ -10,11 +10,11 @@ import pytest
 
 from ripplevec import Batch
 from ripplevec.durability import journal_database
-from ripplevec.durability.journal import Entry
+from ripplevec.durability.journal import JournalEntry
 from ripplevec.errors import FormatError, StateError
 
-LARGE = Entry(Batch.of(list(range(50_000)), list(range(50_000))))
-SMALL = Entry(Batch.of(["a"], ["b"]))
+LARGE = JournalEntry(Batch.of(list(range(50_000)), list(range(50_000))))
+SMALL = JournalEntry(Batch.of(["a"], ["b"]))
 
 
 @pytest.fixture
@@ -100,12 +100,12 @@ def test_a_log_left_behind_is_not_taken_for_that_of_a_new_file(tmp_path: Path) -
     path = tmp_path / "journal.sqlite"
     Path(f"{path}-wal").write_bytes(b"old log")
     Path(f"{path}-shm").write_bytes(b"old index")
-    journal_database.beside(path, "new").write_bytes(b"new file")
+    journal_database.sibling_path(path, "new").write_bytes(b"new file")
     journal_database.settle(path)
     assert path.read_bytes() == b"new file"
     assert (tmp_path / "journal.sqlite.damaged-wal").read_bytes() == b"old log"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["journal.sqlite", "journal.sqlite.damaged-wal"]
-    journal_database.beside(path, "new").write_bytes(b"half a file")
+    journal_database.sibling_path(path, "new").write_bytes(b"half a file")
     journal_database.settle(path)
     assert path.read_bytes() == b"new file"
-    assert not journal_database.beside(path, "new").exists()
+    assert not journal_database.sibling_path(path, "new").exists()

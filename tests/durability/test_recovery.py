@@ -10,19 +10,19 @@ import pytest
 
 from ripplevec import Batch
 from ripplevec.durability import journal_database, recovery
-from ripplevec.durability.journal import Entry, Journal
-from ripplevec.durability.recovery import Recovery, recover
-from ripplevec.durability.session_model import KeptModel, kept_parameters, new_model
-from ripplevec.durability.snapshot import Snapshots
-from ripplevec.engine.digest import Copy
+from ripplevec.durability.journal import JournalEntry, Journal
+from ripplevec.durability.recovery import RecoveryReport, recover
+from ripplevec.durability.session_model import SessionModel, build_metadata, create_model
+from ripplevec.durability.snapshot import SnapshotStore
+from ripplevec.engine.digest import StateSnapshot
 from ripplevec.errors import FormatError
 from ripplevec.util.checked_directory import read_arrays, write_arrays
 
-META = kept_parameters({"dim": 3, "start_size": 6, "anchor_growth": 0.2}, 2)
+META = build_metadata({"dim": 3, "start_size": 6, "anchor_growth": 0.2}, 2)
 
 
-def new() -> KeptModel:
-    return new_model(META, threads=1)
+def new() -> SessionModel:
+    return create_model(META, threads=1)
 
 
 class Place:
@@ -30,19 +30,19 @@ class Place:
 
     def __init__(self, directory: Path, snapshots_at: tuple[int, ...] = (4, 9)) -> None:
         self.path = directory / "journal.sqlite"
-        self.snapshots = Snapshots(directory / "snapshots")
+        self.snapshots = SnapshotStore(directory / "snapshots")
         self.digests = {0: new().digest()}
         model = new()
         with closing(Journal(self.path, new=lambda: META)) as journal:
             for number in range(1, 13):
                 batch = Batch.of([number, number, "a"], [number + 1, number + 3, number])
-                journal.append([Entry(batch, f"k{number}", "s", number)])
-                model.take_in(batch)
+                journal.append([JournalEntry(batch, f"k{number}", "s", number)])
+                model.apply_batch(batch)
                 self.digests[number] = model.digest()
                 if number in snapshots_at:
                     self.snapshots.write(model.engine.copy())
 
-    def recover(self, **options: Any) -> tuple[str, Recovery]:
+    def recover(self, **options: Any) -> tuple[str, RecoveryReport]:
         with closing(Journal(self.path)) as journal:
             model, found = recover(journal, self.snapshots, new, **options)
         return model.digest(), found
@@ -115,8 +115,8 @@ def test_without_a_good_snapshot_a_compacted_journal_is_refused(tmp_path: Path) 
 def test_a_snapshot_that_is_not_what_it_says_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, ())
     model = new()
-    model.take_in(Batch.of([1], [2]))
-    monkeypatch.setattr(Copy, "digest", lambda self: "0" * 32)
+    model.apply_batch(Batch.of([1], [2]))
+    monkeypatch.setattr(StateSnapshot, "digest", lambda self: "0" * 32)
     place.snapshots.write(model.engine.copy())
     digest, found = place.recover()
     assert digest == place.digests[12]
@@ -163,7 +163,7 @@ def test_damage_of_all_rows_is_refused(tmp_path: Path) -> None:
 def test_batch_that_cannot_be_applied_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path)
     with closing(Journal(place.path)) as journal:
-        journal.append([Entry(Batch.of(["nobody"], ["else"], op=[1]))])
+        journal.append([JournalEntry(Batch.of(["nobody"], ["else"], op=[1]))])
     with pytest.raises(FormatError, match=r"batch 13 cannot be applied .*unknown vertex"):
         place.recover()
 
@@ -242,8 +242,8 @@ def test_flipped_bytes_never_pass(tmp_path: Path) -> None:
 
 def test_a_self_loop_is_not_mentioned_again(tmp_path: Path) -> None:
     with closing(Journal(tmp_path / "journal.sqlite", new=lambda: META)) as journal:
-        journal.append([Entry(Batch.of([1, 1], [1, 2]))])
-        model, _ = recover(journal, Snapshots(tmp_path / "snapshots"), new)
+        journal.append([JournalEntry(Batch.of([1, 1], [1, 2]))])
+        model, _ = recover(journal, SnapshotStore(tmp_path / "snapshots"), new)
     assert model.ids == [1, 2]
 
 
@@ -277,4 +277,4 @@ def test_what_can_no_longer_be_worked_out_is_let_go(tmp_path: Path) -> None:
     assert digest == place.digests[12]
     assert found.snapshot == 6
     assert [changes.sequence for changes in found.unpublished["s"]] == list(range(7, 13))
-    assert recovery.Recovery().unpublished == {}
+    assert recovery.RecoveryReport().unpublished == {}

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from ripplevec import Batch, Changes, Embedder, InvalidValueError, Op, RipplevecError, UnknownEdgeError
 from ripplevec.durability.journal import Journal
-from ripplevec.durability.session import Entry, Session
-from ripplevec.durability.session_model import KeptModel
-from ripplevec.durability.snapshot import Snapshots, SnapshotWriter
+from ripplevec.durability.session import JournalEntry, Session
+from ripplevec.durability.session_model import SessionModel
+from ripplevec.durability.snapshot import SnapshotStore, SnapshotWriter
 from ripplevec.errors import SelfLoopWarning, StateError
 from ripplevec.io.protocols import Poison, Read
 
@@ -84,7 +84,7 @@ def test_a_refused_batch_leaves_nothing(new: Any) -> None:
         with pytest.raises(InvalidValueError, match="weight"):
             session.apply([("a", "b", -1.0)])
         assert session.model.digest() == digest
-        assert session.known("k") is None
+        assert session.find_key("k") is None
         assert session.position("s") is None
     with new() as session:
         assert session.model.digest() == digest
@@ -101,7 +101,7 @@ def test_a_key_is_applied_once(new: Any) -> None:
         assert session.model.digest() == digest
     with new() as session:
         assert session.apply([("a", "b")], key="k").sequence == 1
-        assert session.known("k") == 1
+        assert session.find_key("k") == 1
         assert session.model.sequence == 2
 
 
@@ -123,22 +123,22 @@ def test_in_a_group_each_is_judged_after_those_before_it(new: Any) -> None:
     session = new()
     answers = session.apply_many(
         [
-            Entry([("a", "b")], "one"),
+            JournalEntry([("a", "b")], "one"),
             gone("a"),
             gone("a"),
-            Entry([("a", "b")], "one"),
-            Entry(Batch.of(["c", "x"], ["b", "b"], op=[Op.ADD, Op.REMOVE]), "bad"),
+            JournalEntry([("a", "b")], "one"),
+            JournalEntry(Batch.of(["c", "x"], ["b", "b"], op=[Op.ADD, Op.REMOVE]), "bad"),
             gone("c"),
-            Entry([("c", "b")], "two"),
+            JournalEntry([("c", "b")], "two"),
             gone("c"),
-            Entry("nonsense"),
+            JournalEntry("nonsense"),
         ]
     )
     found = [answer.sequence if isinstance(answer, Changes) else type(answer).__name__ for answer in answers]
     unknown = "UnknownVertexError"
     assert found == [1, 2, "UnknownEdgeError", 1, unknown, unknown, 3, 4, "InvalidValueError"]
     assert session.model.diagnostics()["edges"] == 0
-    assert session.known("bad") is None
+    assert session.find_key("bad") is None
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_interrupted_anywhere_the_digest_is_that_of_one_go(
         session = Session(place, snapshot_every=choices.choice([3, 1000]), **{**PARAMETERS, "anchor_lag": lag})
         for _ in range(choices.randrange(4)):
             size = choices.randrange(1, 5)
-            answers = session.apply_many([Entry(batch, key=str(number)) for number, batch in waiting[:size]])
+            answers = session.apply_many([JournalEntry(batch, key=str(number)) for number, batch in waiting[:size]])
             for (number, _), answer in zip(waiting, answers, strict=False):
                 assert isinstance(answer, RipplevecError) == (number in refused)
             if choices.random() < 0.3:
@@ -285,7 +285,7 @@ def test_a_failure_to_write_changes_nothing(new: Any, monkeypatch: pytest.Monkey
     session._journal._db.execute("PRAGMA max_page_count = 1")
     with pytest.raises(StateError, match="free some space"):
         session.apply(Batch.of(list(range(50_000)), list(range(50_000))), key="k")
-    assert (session.model.digest(), session.known("k")) == (digest, None)
+    assert (session.model.digest(), session.find_key("k")) == (digest, None)
     session._journal._db.execute("PRAGMA max_page_count = 100000")
     assert session.apply([("b", "c")]).sequence == 2
 
@@ -301,12 +301,12 @@ def test_a_failure_between_disk_and_memory_ends_the_session(new: Any, monkeypatc
         session.apply([("c", "d")])
     session.close()
     session = new()
-    assert (session.model.ids, session.known("k")) == (["a", "b", "c"], 2)
+    assert (session.model.ids, session.find_key("k")) == (["a", "b", "c"], 2)
 
 
 def test_a_warning_made_an_error_comes_when_all_is_done(new: Any) -> None:
     session, heard = new(), list[int]()
-    session.listen(lambda _, changes: heard.append(changes.sequence))
+    session.add_listener(lambda _, changes: heard.append(changes.sequence))
     with pytest.raises(SelfLoopWarning):
         session.apply_many([Batch.of(["a"], ["a"]), Batch.of(["a"], ["b"])])
     assert session.model.ids == ["a", "b"]
@@ -344,7 +344,7 @@ def test_many_threads_may_write_and_read(new: Any) -> None:
 def test_listeners_hear_of_every_batch_in_order_whoever_applies_it(new: Any) -> None:
     session, heard = new(), list[tuple[int, Any, int]]()
     session.apply([("a", "b")])
-    session.listen(lambda entry, changes: heard.append((changes.sequence, entry.source, len(entry.batch))))
+    session.add_listener(lambda entry, changes: heard.append((changes.sequence, entry.source, len(entry.batch))))
     session.apply([("b", "c"), ("c", "d")], key="k")
     session.apply([("b", "c"), ("c", "d")], key="k")  # known: nothing is applied
     with pytest.raises(UnknownEdgeError):
@@ -368,11 +368,11 @@ def test_listeners_hear_of_every_batch_in_order_whoever_applies_it(new: Any) -> 
 def test_a_listener_that_fails_does_not_undo_the_batch(new: Any) -> None:
     session, heard = new(), list[int]()
 
-    def failing(entry: Entry, changes: Changes) -> None:
+    def failing(entry: JournalEntry, changes: Changes) -> None:
         heard.append(changes.sequence)
         raise ZeroDivisionError
 
-    session.listen(failing)
+    session.add_listener(failing)
     for sequence in (1, 2):
         with pytest.raises(ZeroDivisionError):
             session.apply([("a", sequence)])
@@ -577,7 +577,7 @@ def test_without_sinks_nothing_waits_for_them(new: Any) -> None:
 
 
 def test_another_class_may_make_the_model(new: Any) -> None:
-    class Other(KeptModel):
+    class Other(SessionModel):
         pass
 
     session = new(model=Other)
@@ -586,7 +586,7 @@ def test_another_class_may_make_the_model(new: Any) -> None:
     digest = session.model.digest()
     abandon(session)
     again = new()  # the class is not kept: the state is the same for all
-    assert type(again.model) is KeptModel
+    assert type(again.model) is SessionModel
     assert again.model.digest() == digest
 
 
@@ -596,14 +596,14 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     exec(compile(page.split("```python\n")[1].split("```")[0], "durability.md", "exec"), names := {})
     assert names["changes"].ids == ["alice", "bob", "carol"]
     with Session("state") as session:
-        assert (session.model.sequence, session.known("order-17")) == (1, 1)
+        assert (session.model.sequence, session.find_key("order-17")) == (1, 1)
 
 
 def test_close_after_an_interrupted_close_waits_for_the_snapshot(tmp_path: Path, monkeypatch: Any) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    write = Snapshots.write
+    write = SnapshotStore.write
 
-    def slow(self: Snapshots, copy: Any) -> None:
+    def slow(self: SnapshotStore, copy: Any) -> None:
         begun.set()
         assert go_on.wait(20)
         write(self, copy)
@@ -611,7 +611,7 @@ def test_close_after_an_interrupted_close_waits_for_the_snapshot(tmp_path: Path,
     def interrupt(self: SnapshotWriter) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Snapshots, "write", slow)
+    monkeypatch.setattr(SnapshotStore, "write", slow)
     session = Session(tmp_path, dim=3, snapshot_every=1)
     session.apply([("a", "b")])
     assert begun.wait(20)

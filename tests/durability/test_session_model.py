@@ -7,17 +7,17 @@ from concurrent.futures import Future
 import pytest
 
 from ripplevec import Batch, InvalidValueError, SpectralView
-from ripplevec.changes import Changes, Outcome
-from ripplevec.durability.session_model import ANCHOR_LAG, KeptModel, check_parameters, kept_parameters, new_model
+from ripplevec.changes import Changes, BatchOutcome
+from ripplevec.durability.session_model import ANCHOR_LAG, SessionModel, check_parameters, build_metadata, create_model
 from ripplevec.errors import StateError
 from ripplevec.lab.datasets.synthetic import planted_partition
 
 
 def test_parameters_go_round_through_the_directory() -> None:
     views = [SpectralView(tau=0.5), SpectralView(tau_per_degree=4.0, weight=1.4)]
-    kept = json.loads(json.dumps(kept_parameters({"dim": 4, "views": views, "threads": 7}, None)))
+    kept = json.loads(json.dumps(build_metadata({"dim": 4, "views": views, "threads": 7}, None)))
     assert kept["anchor_lag"] == ANCHOR_LAG
-    model = new_model(kept, threads=2)
+    model = create_model(kept, threads=2)
     assert (model.dim, model.views, model.threads, model.engine.anchor_lag) == (4, views, 2, ANCHOR_LAG)
     for same in ({}, {"dim": 4}, {"views": views}, {"threads": 3}):
         check_parameters(kept, same, None)
@@ -30,24 +30,24 @@ def test_parameters_go_round_through_the_directory() -> None:
 
 
 def test_a_parameter_may_only_make_sense_beside_those_that_are_kept() -> None:
-    kept = kept_parameters({"rule": "paper", "reuse_influence": True}, 0)
+    kept = build_metadata({"rule": "paper", "reuse_influence": True}, 0)
     check_parameters(kept, {"reuse_influence": True}, None)
 
 
 def test_another_class_may_make_the_model() -> None:
-    class Other(KeptModel):
+    class Other(SessionModel):
         pass
 
-    model = new_model(kept_parameters({"dim": 3}, 5), Other, threads=1)
+    model = create_model(build_metadata({"dim": 3}, 5), Other, threads=1)
     assert type(model) is Other
     assert (model.dim, model.threads, model.engine.anchor_lag) == (3, 1, 5)
 
 
 def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
-    model = new_model(kept_parameters({"dim": 3}, 0), threads=1)
-    changes = model.take_in(Batch.of(["a"], ["b"]))
+    model = create_model(build_metadata({"dim": 3}, 0), threads=1)
+    changes = model.apply_batch(Batch.of(["a"], ["b"]))
     assert (changes.ids, changes.sequence) == (["a", "b"], 1)
-    again = model.unchanged(17)
+    again = model.empty_changes(17)
     assert (again.ids, again.sequence, again.vectors.shape) == ([], 17, (0, 3))
     with pytest.raises(StateError, match="for reading"):
         model.partial_fit([("b", "c")])
@@ -55,30 +55,30 @@ def test_a_batch_is_taken_in_and_nothing_else_is() -> None:
 
 
 def test_what_a_batch_changed_is_collected_beside_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, free = new_model(kept_parameters({"dim": 3}, 0), threads=1), []
-    collect = model.engine.changed
+    model, free = create_model(build_metadata({"dim": 3}, 0), threads=1), []
+    collect = model.engine.build_changes
 
-    def noting(outcome: Outcome) -> Changes:
+    def noting(outcome: BatchOutcome) -> Changes:
         free.append(model.lock.try_reading())
         model.lock.end_reading()
         return collect(outcome)
 
     monkeypatch.setattr(model.engine, "changed", noting)
-    assert model.take_in(Batch.of(["a"], ["b"])).ids == ["a", "b"]
+    assert model.apply_batch(Batch.of(["a"], ["b"])).ids == ["a", "b"]
     assert free == [True]
 
 
 def test_readers_do_not_wait_for_an_anchor_that_is_not_ready() -> None:
     """The batch that takes it over does, and lets them in meanwhile."""
-    model = new_model(kept_parameters({"dim": 3, "anchor_growth": 0.01, "start_size": 20}, 1e-9), threads=1)
+    model = create_model(build_metadata({"dim": 3, "anchor_growth": 0.01, "start_size": 20}, 1e-9), threads=1)
     edges = planted_partition(communities=2, size=30, seed=0).edges
-    model.take_in(Batch.of(edges[:, 0], edges[:, 1]))  # the start
-    model.take_in(Batch.of(["a", "a"], [0, 1]))
-    model.take_in(Batch.of(["b", "b"], ["a", 1]))
+    model.apply_batch(Batch.of(edges[:, 0], edges[:, 1]))  # the start
+    model.apply_batch(Batch.of(["a", "a"], [0, 1]))
+    model.apply_batch(Batch.of(["b", "b"], ["a", 1]))
     pending = model.engine.pending
     assert pending is not None
     ready, pending.correction = pending.correction.result(), Future()
-    taking = threading.Thread(target=model.take_in, args=(Batch.of(["c"], ["a"]),), daemon=True)
+    taking = threading.Thread(target=model.apply_batch, args=(Batch.of(["c"], ["a"]),), daemon=True)
     taking.start()
     taking.join(0.05)
     assert taking.is_alive()

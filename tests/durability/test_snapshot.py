@@ -12,8 +12,8 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.durability import snapshot
-from ripplevec.durability.snapshot import Snapshots, SnapshotWriter
-from ripplevec.engine.digest import Copy
+from ripplevec.durability.snapshot import SnapshotStore, SnapshotWriter
+from ripplevec.engine.digest import StateSnapshot
 from ripplevec.engine.engine import Engine
 from ripplevec.errors import FormatError
 
@@ -26,7 +26,7 @@ def engine(batches: int = 1, **parameters: Any) -> Engine:
 
 
 def test_a_snapshot_is_the_state_with_its_digest(tmp_path: Path) -> None:
-    snapshots, one = Snapshots(tmp_path / "snapshots"), engine(6)
+    snapshots, one = SnapshotStore(tmp_path / "snapshots"), engine(6)
     assert snapshots.sequences == []
     snapshots.write(one.copy())
     back = snapshots.read(6)
@@ -39,7 +39,7 @@ def test_a_snapshot_is_the_state_with_its_digest(tmp_path: Path) -> None:
 
 
 def test_the_last_two_are_kept(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path)
+    snapshots = SnapshotStore(tmp_path)
     for batches in (1, 2, 9, 12):
         snapshots.write(engine(batches).copy())
     assert snapshots.sequences == [12, 9]
@@ -62,7 +62,7 @@ def test_the_digest_of_a_copy_is_that_of_the_engine(parameters: dict[str, Any]) 
 
 
 def test_a_snapshot_under_another_name_is_refused(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path)
+    snapshots = SnapshotStore(tmp_path)
     snapshots.write(engine(2).copy())
     snapshots.path(2).rename(snapshots.path(3))
     with pytest.raises(FormatError, match="snapshot of batch 3"):
@@ -70,7 +70,7 @@ def test_a_snapshot_under_another_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_was_interrupted_is_cleared_and_the_damaged_is_kept_aside(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path)
+    snapshots = SnapshotStore(tmp_path)
     snapshots.tidy()
     snapshots.write(engine(2).copy())
     (tmp_path / ".000000000003.ripplevec-new").mkdir()
@@ -93,7 +93,7 @@ def test_a_writer_works_in_the_background_and_tells(tmp_path: Path, monkeypatch:
 
     write_arrays = snapshot.write_arrays
     monkeypatch.setattr(snapshot, "write_arrays", slow)
-    writer = SnapshotWriter(Snapshots(tmp_path), lambda: told.append(1))
+    writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: told.append(1))
     assert not writer.busy
     done = writer.begin(engine(2).copy())
     assert begun.wait(20)
@@ -111,7 +111,7 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    writer = SnapshotWriter(Snapshots(tmp_path), lambda: None)
+    writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: None)
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         patch.setattr(np, "save", full)
         with pytest.raises(OSError, match="No space"):
@@ -128,12 +128,12 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
 def test_a_snapshot_stands_back_behind_other_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
-    def noting(self: Snapshots, copy: Copy) -> None:
+    def noting(self: SnapshotStore, copy: StateSnapshot) -> None:
         seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
-    monkeypatch.setattr(Snapshots, "write", noting)
+    monkeypatch.setattr(SnapshotStore, "write", noting)
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    writer = SnapshotWriter(Snapshots(tmp_path), lambda: None)
+    writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: None)
     writer.begin(engine().copy()).result()
     writer.close()
     assert seen[0] > own
@@ -141,7 +141,7 @@ def test_a_snapshot_stands_back_behind_other_threads(tmp_path: Path, monkeypatch
 
 
 def test_odd_names_and_links_among_snapshots_are_left_alone(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path / "snapshots")
+    snapshots = SnapshotStore(tmp_path / "snapshots")
     for name in ("7", "²", "٣٣٣٣٣٣٣٣٣٣٣٣", "0000000000001", "notes", "000000000005.damaged"):
         (tmp_path / "snapshots" / name).mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
@@ -162,12 +162,12 @@ def test_snapshots_that_are_a_link_are_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "snapshots").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FormatError, match="expected a directory, got a link"):
-        assert Snapshots(tmp_path / "snapshots").sequences
+        assert SnapshotStore(tmp_path / "snapshots").sequences
 
 
 def test_write_of_a_snapshot_makes_its_folders_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[Path] = []
     monkeypatch.setattr("ripplevec.util.checked_directory.flush_directory", flushed.append)
-    Snapshots(tmp_path / "snapshots").write(engine(1).copy())
+    SnapshotStore(tmp_path / "snapshots").write(engine(1).copy())
     assert flushed[0] == tmp_path
     assert flushed[-1] == tmp_path / "snapshots"

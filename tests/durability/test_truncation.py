@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ripplevec.durability.session import Session
-from ripplevec.durability.truncation import cut
+from ripplevec.durability.truncation import truncate_state
 from ripplevec.errors import FormatError
 
 
@@ -30,7 +30,7 @@ def test_session_without_its_journal_is_refused_until_everything_is_given_up(pla
     with pytest.raises(FormatError, match=r"expected a journal beside 1 snapshots.*give up everything.*state cut"):
         Session(place, dim=3)
     assert sorted(path.name for path in place.rglob("*")) == before
-    found = cut(place)
+    found = truncate_state(place)
     assert (found.last, found.lost) == (0, 8)
     assert (place / "snapshots.damaged" / "000000000006" / "manifest.json").exists()
     with Session(place, dim=3) as session:
@@ -38,7 +38,7 @@ def test_session_without_its_journal_is_refused_until_everything_is_given_up(pla
 
 
 def test_cut_of_a_good_directory_changes_nothing(place: Path) -> None:
-    assert cut(place) == (8, 0, [])
+    assert truncate_state(place) == (8, 0, [])
 
 
 def test_cut_gives_up_batches_that_are_known_to_be_missing(place: Path, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_cut_gives_up_batches_that_are_known_to_be_missing(place: Path, tmp_path
     (tmp_path / "copy" / "journal.sqlite-wal").unlink()
     with pytest.raises(FormatError, match="the last 2 are missing"):
         Session(tmp_path / "copy")
-    found = cut(tmp_path / "copy")
+    found = truncate_state(tmp_path / "copy")
     assert (found.last, found.lost) == (8, 2)
     with Session(tmp_path / "copy") as session:
         assert session.model.sequence == 8
@@ -62,7 +62,7 @@ def test_cut_rewrites_a_file_whose_pages_contradict_each_other(place: Path) -> N
     path.write_bytes(data)
     with pytest.raises(FormatError, match="ripplevec state cut"):
         Session(place)
-    found = cut(place)
+    found = truncate_state(place)
     assert (found.last, found.lost) == (8, 0)
     with Session(place) as session:
-        assert (session.model.sequence, session.known("k3")) == (8, 3)
+        assert (session.model.sequence, session.find_key("k3")) == (8, 3)

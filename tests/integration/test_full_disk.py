@@ -18,7 +18,7 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.batch import Batch
-from ripplevec.durability.inspection import inspect, verify
+from ripplevec.durability.inspection import inspect_directory, verify_directory
 from ripplevec.durability.session import Session
 from ripplevec.errors import StateError
 from ripplevec.io.registry import sink_to, stream_from
@@ -79,7 +79,7 @@ def refused(session: Session, first: int) -> int:
             refusal = str(error)
         if refusal is not None:
             assert "full); nothing of it was kept: free some space and try again" in refusal
-            assert (session.model.digest(), session.known(f"k{number}")) == (before, None)
+            assert (session.model.digest(), session.find_key(f"k{number}")) == (before, None)
             return number
     raise AssertionError("the disk was never full")
 
@@ -145,7 +145,7 @@ def run(session: Session, edges: Path, changes: Path) -> None:
 
 def told(changes: Path) -> dict[Any, str]:
     """What a follower makes of the lines: those that are written again have a sequence number that it knows."""
-    known: dict[Any, str] = {}
+    find_key: dict[Any, str] = {}
     for line in changes.read_text().splitlines():
         message = json.loads(line)
         assert known.setdefault((message["sequence"], message.get("part")), line) == line
@@ -202,11 +202,11 @@ def test_a_disk_that_may_only_be_read(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(StateError, match=r"cannot be written to \(Read-only file system\)"):
         Session(small_disk / "state")
-    assert inspect(small_disk / "state")["journal"]["last"] == 1
-    found = verify(small_disk / "state")
+    assert inspect_directory(small_disk / "state")["journal"]["last"] == 1
+    found = verify_directory(small_disk / "state")
     assert (found["faults"], found["digest"]) == ([], digest)
     with pytest.raises(StateError, match="copy it to one to look into it"):  # its log has not been taken in
-        inspect(small_disk / "killed")
+        inspect_directory(small_disk / "killed")
 
 
 OPENED = (

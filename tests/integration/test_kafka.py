@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ripplevec.batch import as_list, id_column
+from ripplevec.batch import ids_to_list, id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError
 from ripplevec.io.arrow import stream_bytes
@@ -75,7 +75,7 @@ def some(source, count):
 
 
 def numbers(*reads):
-    return [name for read in reads for name in as_list(read.batch.src)]
+    return [name for read in reads for name in ids_to_list(read.batch.src)]
 
 
 def test_going_on_at_any_position(send, begun):

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.io.rebatch import part
 from ripplevec.replay.builtin_stream import growing
 from ripplevec.service.security import Tokens
@@ -50,9 +50,9 @@ class Live:
         """Send the next edges; who came with them."""
         batch = part(self.edges, self.sent, self.sent + edges)
         self.sent += edges
-        names = dict.fromkeys([*as_list(batch.src), *as_list(batch.dst)])
+        names = dict.fromkeys([*ids_to_list(batch.src), *ids_to_list(batch.dst)])
         self.put({name: self.labels[name] for name in names})
-        self.send(zip(as_list(batch.src), as_list(batch.dst), strict=True))
+        self.send(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
         return list(names)
 
     def send(self, edges: Any) -> None:
@@ -172,7 +172,7 @@ def test_charts_have_figures(visit: Callable[..., Any], live: Live) -> None:
 
 def test_a_search_shows_the_vertex_and_who_is_around_it(visit: Callable[..., Any], live: Live) -> None:
     page = visit()
-    name = as_list(live.edges.src)[700]
+    name = ids_to_list(live.edges.src)[700]
     around = live.http.get("/v1/map/around", params={"id": name}).json()
     page.locator("#vertices").wait_for()
     wait_until(page, lambda: painted(page) > 1000, "points are drawn")
@@ -218,7 +218,7 @@ def test_ids_and_labels_are_shown_as_they_are(visit: Callable[..., Any], live: L
     page = visit()
     shows(page, "#vertices", vertices(live))
     live.put({NASTY: "<b>bold</b>"})
-    live.send([[NASTY, "oak-0"], [NASTY, as_list(live.edges.src)[3]]])
+    live.send([[NASTY, "oak-0"], [NASTY, ids_to_list(live.edges.src)[3]]])
     shows(page, "#arrived .name", NASTY)
     shows(page, "#arrived .value", "<b>bold</b>")
     page.locator("#arrived button").click()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ripplevec.batch import as_list, id_column
+from ripplevec.batch import ids_to_list, id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError
 from ripplevec.io.arrow import stream_bytes
@@ -44,7 +44,7 @@ def fill(client, first, last):
 
 
 def numbers(*reads):
-    return [int(name[1:]) for read in reads for name in as_list(read.batch.src)]
+    return [int(name[1:]) for read in reads for name in ids_to_list(read.batch.src)]
 
 
 def leave_for_long(client, source):
@@ -237,7 +237,7 @@ def test_payloads_and_poison(redis_client, begun):
     ]
     keys = [redis_client.xadd("edges", fields).decode() for fields in entries]
     read = begun(batch_size=9).read(0)
-    assert as_list(read.batch.src) == ["a", "c", "a", "d"]
+    assert ids_to_list(read.batch.src) == ["a", "c", "a", "d"]
     assert read.batch.op.tolist() == [0, 0, 1, 0]
     assert [one.where.split()[-1] for one in read.poison] == keys[3:]
     assert [one.reason.split(",")[0] for one in read.poison] == [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.cli import main
 from ripplevec.io.protocols import EventSource
 from ripplevec.io.registry import stream_from
@@ -33,13 +33,13 @@ def received(source: EventSource) -> list[tuple[object, object]]:
             read = source.read(30)
             assert read is not None, f"{len(edges)} of {EVENTS} have come"
             assert not read.poison
-            edges += zip(as_list(read.batch.src), as_list(read.batch.dst), strict=True)
+            edges += zip(ids_to_list(read.batch.src), ids_to_list(read.batch.dst), strict=True)
     return edges
 
 
 def played() -> list[tuple[object, object]]:
     batch, _ = growing(VERTICES)
-    return list(zip(as_list(batch.src), as_list(batch.dst), strict=True))[:EVENTS]
+    return list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))[:EVENTS]
 
 
 def test_into_redis(redis_server: object, redis_client: object) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ripplevec.batch import Batch
 from ripplevec.changes import Changes
-from ripplevec.durability.session import GROUP, Session
+from ripplevec.durability.session import GROUP_SIZE, Session
 from ripplevec.io.protocols import Read
 from ripplevec.io.retry_policy import Absence, UnreachableError
 
@@ -88,7 +88,7 @@ def test_a_stuck_sink_holds_up_the_source_and_nothing_else(tmp_path: Path) -> No
             held = source.given
             assert not sink.gate.wait(0.5)  # as long as it is stuck, nothing more is read
             assert (source.given, source.acknowledged, session.position("fast")) == (held, 0, held)
-            assert held <= GROUP
+            assert held <= GROUP_SIZE
             assert session.apply([("someone", "else")], key="k").sequence == held + 1  # others are not held up
             assert session.model["someone"].shape == (3,)
         assert taken == [held]  # `until` is asked when it is free again
@@ -99,8 +99,8 @@ def test_nothing_piles_up_is_lost_or_changes_its_place(tmp_path: Path) -> None:
     source, sink = Fast(), Gated()
     sink.gate.set()
     with Session(tmp_path / "state", **PARAMETERS) as session:
-        session.run(source, [sink], until=lambda: source.given >= 20 * GROUP)
-        assert source.most_held <= GROUP
+        session.run(source, [sink], until=lambda: source.given >= 20 * GROUP_SIZE)
+        assert source.most_held <= GROUP_SIZE
         assert sink.sequences == list(range(1, source.given + 1))
         digest = session.model.digest()
     with Session(tmp_path / "calm", **PARAMETERS) as session:
@@ -119,8 +119,8 @@ def test_a_sink_that_fails_after_a_long_time_is_told_again(tmp_path: Path, monke
                 session.run(source, [sink])
         assert source.acknowledged == 0
         first, sink.sequences = sink.sequences, []
-        session.run(source, [sink], until=lambda: source.given >= 2 * GROUP)
-    assert sink.sequences == list(range(1, 2 * GROUP + 1))
+        session.run(source, [sink], until=lambda: source.given >= 2 * GROUP_SIZE)
+    assert sink.sequences == list(range(1, 2 * GROUP_SIZE + 1))
     assert first == sink.sequences[: len(first)]
 
 

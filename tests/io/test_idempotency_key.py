@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ripplevec.durability.journal import Entry, check_entry
+from ripplevec.durability.journal import JournalEntry, validate_entry
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.idempotency_key import LONGEST_KEY, check_key
 from ripplevec.io.messages import MessageError, checked_key
@@ -11,7 +11,7 @@ from ripplevec.io.messages import MessageError, checked_key
 @pytest.mark.parametrize("key", [None, "k", "x" * LONGEST_KEY, "é" * LONGEST_KEY])
 def test_a_key_that_one_takes_all_take(key):
     check_key(key)
-    check_entry(Entry(None, key))
+    validate_entry(JournalEntry(None, key))
     assert checked_key(key) == key
 
 
@@ -21,6 +21,6 @@ def test_a_key_that_one_refuses_all_refuse(key):
     with pytest.raises(InvalidValueError, match=said):
         check_key(key)
     with pytest.raises(InvalidValueError, match=said):
-        check_entry(Entry(None, key))
+        validate_entry(JournalEntry(None, key))
     with pytest.raises(MessageError, match=said):
         checked_key(key)

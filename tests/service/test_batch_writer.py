@@ -10,44 +10,44 @@ import pytest
 
 from ripplevec.batch import Batch
 from ripplevec.changes import Changes
-from ripplevec.durability.journal import Entry
+from ripplevec.durability.journal import JournalEntry
 from ripplevec.errors import RipplevecError, StateError, UnknownEdgeError
-from ripplevec.service.batch_writer import Writer
-from ripplevec.service.error_responses import Refused
+from ripplevec.service.batch_writer import BatchWriter
+from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.metrics import Metrics
 
 
-def entry(edges: int = 1, key: str | None = None) -> Entry:
-    return Entry(Batch.of(["a"] * edges, ["b"] * edges), key)
+def entry(edges: int = 1, key: str | None = None) -> JournalEntry:
+    return JournalEntry(Batch.of(["a"] * edges, ["b"] * edges), key)
 
 
 class Held:
     """A session that notes its groups, and holds the first until it is let go."""
 
-    def __init__(self, answer: Callable[[Entry, int], Any] | None = None) -> None:
-        self.groups: list[list[Entry]] = []
+    def __init__(self, answer: Callable[[JournalEntry, int], Any] | None = None) -> None:
+        self.groups: list[list[JournalEntry]] = []
         self.began, self.go_on = threading.Event(), threading.Event()
         self.sequence, self.failed = 0, False
         self.answer = answer or self.applied
 
-    def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RipplevecError]:
+    def apply_many(self, entries: Sequence[JournalEntry]) -> list[Changes | RipplevecError]:
         self.began.set()
         self.go_on.wait(30)
         self.groups.append(list(entries))
         return [self.answer(one, number) for number, one in enumerate(entries)]
 
-    def known(self, key: str) -> int | None:
+    def find_key(self, key: str) -> int | None:
         if self.failed:
             raise StateError("disk and memory differ")
         return None
 
-    def applied(self, one: Entry, number: int) -> Changes:
+    def applied(self, one: JournalEntry, number: int) -> Changes:
         self.sequence += 1
         none = np.empty(0, np.int64)
         return Changes(none, np.empty((0, 4), np.float32), lambda rows: rows, none < 0, [], self.sequence, False)
 
 
-def writer(session: Any, **options: Any) -> Writer:
+def writer(session: Any, **options: Any) -> BatchWriter:
     defaults: dict[str, Any] = {
         "max_delay": 0.0,
         "max_batch": 100,
@@ -57,7 +57,7 @@ def writer(session: Any, **options: Any) -> Writer:
         "newest": 0,
     }
     defaults["broken"] = lambda error: None
-    return Writer(session, Metrics(), **defaults | options)
+    return BatchWriter(session, Metrics(), **defaults | options)
 
 
 def test_what_waits_is_flushed_together_and_stays_apart() -> None:
@@ -102,7 +102,7 @@ def test_a_full_queue_refuses_with_when_to_try_again() -> None:
     busy.submit(entry())
     session.began.wait()
     busy.submit(entry(8))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RejectedRequest) as refused:
         busy.submit(entry(8))
     assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "1"})
     for _ in range(2):
@@ -120,7 +120,7 @@ def test_writer_stalled_longer_than_a_batch_may_wait_refuses_before_it_is_taken(
     session.began.wait(30)
     time.sleep(0.1)
     for refuse in (busy.check_room, lambda: busy.submit(entry())):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RejectedRequest) as refused:
             refuse()
         assert refused.value.status == 503
         assert refused.value.headers["Retry-After"] == "1"
@@ -141,7 +141,7 @@ def test_writer_with_more_queued_than_it_writes_in_time_refuses_and_recovers() -
     running = busy.submit(entry())
     session.began.wait(30)
     waiting = busy.submit(entry(60))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RejectedRequest) as refused:
         busy.submit(entry())
     assert refused.value.status == 503
     session.go_on.set()
@@ -158,7 +158,7 @@ def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:
     threading.Timer(0.05, session.go_on.set).start()
     busy.close()
     assert all(one.done() for one in waiting)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RejectedRequest) as refused:
         busy.submit(entry())
     assert refused.value.status == 503
 
@@ -179,7 +179,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
 
 def test_a_failing_disk_is_heard_of_by_all_who_wait_and_the_writer_goes_on() -> None:
     class Failing(Held):
-        def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RipplevecError]:
+        def apply_many(self, entries: Sequence[JournalEntry]) -> list[Changes | RipplevecError]:
             if any(one.key == "fatal" for one in entries):
                 raise StateError("the disk is full")
             return super().apply_many(entries)
@@ -207,7 +207,7 @@ def test_a_batch_applied_before_is_said_to_be() -> None:
 @pytest.mark.parametrize("failed", [False, True])
 def test_a_session_that_cannot_go_on_is_told_of(failed: bool) -> None:
     class Broken(Held):
-        def apply_many(self, entries: Sequence[Entry]) -> list[Changes | RipplevecError]:
+        def apply_many(self, entries: Sequence[JournalEntry]) -> list[Changes | RipplevecError]:
             self.failed = failed
             raise RuntimeError("in the middle")
 

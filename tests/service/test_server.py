@@ -161,7 +161,7 @@ def test_a_full_queue_is_answered_with_429(start: Any, monkeypatch: pytest.Monke
         return apply_many(entries)
 
     monkeypatch.setattr(session, "apply_many", slow)
-    answers: list[int] = []
+    response_budget: list[int] = []
 
     def write(number: int) -> None:
         with httpx.Client(base_url=service.url, timeout=60) as own:
@@ -191,7 +191,7 @@ def test_where_disk_and_memory_differ_it_ends_to_be_started_again(start: Any, mo
     def broken(batch: Any) -> Any:
         raise RuntimeError("between disk and memory")
 
-    monkeypatch.setattr(service.runtime.model, "take_in", broken)
+    monkeypatch.setattr(service.runtime.model, "apply_batch", broken)
     assert service.edges(["b", "c"]).status_code == 500
     service.thread.join(60)
     assert isinstance(service.server.failure, RuntimeError)

@@ -21,9 +21,9 @@ state = typer.Typer(no_args_is_help=True, help="Look into the directory of a ses
 @state.command()
 def inspect(directory: Directory, json: Json = False) -> None:
     """Say what a directory holds: batches, snapshots, sources. Nothing is changed; a session may be using it."""
-    from ripplevec.durability.inspection import inspect
+    from ripplevec.durability.inspection import inspect_directory
 
-    found = inspect(directory)
+    found = inspect_directory(directory)
     if json:
         return print_json(found)
     journal = found["journal"]
@@ -41,10 +41,10 @@ def inspect(directory: Directory, json: Json = False) -> None:
 @state.command()
 def verify(directory: Directory, json: Json = False) -> None:
     """Check every byte, and that replaying the batches gives every snapshot. Exit status 3 where something is wrong."""
-    from ripplevec.durability.inspection import verify
+    from ripplevec.durability.inspection import verify_directory
 
     with _alone(directory):
-        found = verify(directory)
+        found = verify_directory(directory)
     if json:
         print_json(found)
     else:
@@ -58,14 +58,14 @@ def verify(directory: Directory, json: Json = False) -> None:
 @state.command()
 def compact(directory: Directory, json: Json = False) -> None:
     """Write a snapshot, drop the batches that are no longer needed, and give their space back."""
-    from ripplevec.durability.inspection import inspect
+    from ripplevec.durability.inspection import inspect_directory
     from ripplevec.durability.session import Session
 
-    before = inspect(directory)
+    before = inspect_directory(directory)
     with Session(directory) as session:
         session.snapshot()
         session.compact()
-    after = inspect(directory)
+    after = inspect_directory(directory)
     if json:
         return print_json({"before": before["journal"], "after": after["journal"]})
     typer.echo(f"{directory}: journal {before['journal']['bytes']:,} → {after['journal']['bytes']:,} bytes")
@@ -77,10 +77,10 @@ def cut(directory: Directory, json: Json = False) -> None:
 
     Where the journal itself is missing or empty, everything is given up: the snapshots are put aside.
     """
-    from ripplevec.durability.truncation import cut
+    from ripplevec.durability.truncation import truncate_state
 
     with _alone(directory):
-        found = cut(directory)
+        found = truncate_state(directory)
     if json:
         return print_json({"last": found.last, "lost": found.lost, "notes": found.notes})
     typer.echo(f"{directory}: {found.lost:,} batches given up; the last one is batch {found.last:,}")

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from ripplevec.cluster.checkpoint import number_of_shards
 from ripplevec.cluster.fault_tolerance import LastingEngine
-from ripplevec.durability.session_model import KeptModel
+from ripplevec.durability.session_model import SessionModel
 from ripplevec.embedder import Embedder
-from ripplevec.engine.saved_state import NOT_SAVED_BY_US
+from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, InvalidValueError, MissingExtraError
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import RESTORE, read_arrays
@@ -64,7 +64,7 @@ class ShardedEmbedder(Embedder):
             parameters = Parameters.from_json(meta["parameters"]) | {"storage_dir": storage_dir}
             model = cls(shards=shards, address=address, **parameters)
             model._engine.restore(arrays)
-        except NOT_SAVED_BY_US as error:
+        except MALFORMED_STATE_ERRORS as error:
             raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE}") from error
         return model
 
@@ -90,7 +90,7 @@ class ShardedEmbedder(Embedder):
         return LastingEngine(RayCrew(self._actors, parameters), parameters)
 
 
-class KeptShards(KeptModel, ShardedEmbedder):
+class KeptShards(SessionModel, ShardedEmbedder):
     """A model on shards that a session alone changes."""
 
 
@@ -101,10 +101,10 @@ class Sharded(NamedTuple):
     address: str | None = None
 
     @property
-    def kept(self) -> Mapping[str, Any]:
+    def saved_settings(self) -> Mapping[str, Any]:
         """A directory is of so many shards; anchors are not worked out beside batches there."""
         return {"shards": self.shards, "anchor_lag": 0}
 
-    def __call__(self, *nothing: Any, **parameters: Any) -> KeptModel:
+    def __call__(self, *nothing: Any, **parameters: Any) -> SessionModel:
         """An empty model."""
         return KeptShards(shards=self.shards, address=self.address, **parameters)

@@ -15,7 +15,7 @@ from ripplevec.io.arrow_size_guard import unpacked_bytes
 _MIXED = {b"ids": b"mixed"}  # ids of both kinds, or beyond 64 bits, written as text with a letter for the kind
 
 
-def encode(batch: Batch) -> bytes:
+def encode_batch(batch: Batch) -> bytes:
     """The bytes of a batch."""
     columns = [_ids("src", batch.src), _ids("dst", batch.dst)]
     for name in ("weight", "op", "time"):
@@ -26,7 +26,7 @@ def encode(batch: Batch) -> bytes:
     return stream_bytes(rows)
 
 
-def decode(payload: bytes) -> Batch:
+def decode_batch(payload: bytes) -> Batch:
     """The batch whose bytes these are, checked like any other that comes in."""
     try:
         if unpacked_bytes(payload) > len(payload):

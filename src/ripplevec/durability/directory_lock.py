@@ -31,7 +31,7 @@ class DirectoryLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
-            raise StateError(f"{directory}: in use by {holder(directory)}; close that one first") from None
+            raise StateError(f"{directory}: in use by {lock_holder(directory)}; close that one first") from None
         _held.add(self)
         with suppress(OSError):  # no room for the name of whoever holds it; it is held all the same
             os.ftruncate(self._file, 0)
@@ -72,7 +72,7 @@ def _abandon_all() -> None:
 os.register_at_fork(after_in_child=_abandon_all)
 
 
-def holder(directory: Path) -> str | None:
+def lock_holder(directory: Path) -> str | None:
     """Who holds the lock of a directory, in words; None where nobody does."""
     try:
         with open(directory / "lock", "rb") as file:

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from ripplevec.durability import journal_database
-from ripplevec.durability.directory_lock import holder
+from ripplevec.durability.directory_lock import lock_holder
 from ripplevec.durability.journal import JOURNAL, Journal
-from ripplevec.durability.recovery import loaded
-from ripplevec.durability.session_model import KeptModel, new_model
-from ripplevec.durability.snapshot import SNAPSHOTS, Snapshots
+from ripplevec.durability.recovery import load_snapshot
+from ripplevec.durability.session_model import SessionModel, create_model
+from ripplevec.durability.snapshot import SNAPSHOTS, SnapshotStore
 from ripplevec.errors import FormatError, RipplevecError
 
 
-def inspect(directory: Path) -> dict[str, Any]:
+def inspect_directory(directory: Path) -> dict[str, Any]:
     """What a directory holds; also while a session has it."""
-    journal, snapshots = Journal(directory / JOURNAL, read_only=True), Snapshots(directory / SNAPSHOTS)
+    journal, snapshots = Journal(directory / JOURNAL, read_only=True), SnapshotStore(directory / SNAPSHOTS)
     try:
         return {
             "directory": str(directory),
-            "in_use_by": holder(directory),
+            "in_use_by": lock_holder(directory),
             "version": journal.meta["version"],
             "parameters": journal.meta["parameters"],
             "anchor_lag": journal.meta["anchor_lag"],
@@ -33,7 +33,7 @@ def inspect(directory: Path) -> dict[str, Any]:
         journal.close()
 
 
-def verify(directory: Path) -> dict[str, Any]:
+def verify_directory(directory: Path) -> dict[str, Any]:
     """Whether every byte is good and replay gives every snapshot: what is wrong, and the digest at the end."""
     faults: list[str] = []
     digest, sequence = None, None
@@ -43,7 +43,7 @@ def verify(directory: Path) -> dict[str, Any]:
         journal = Journal(directory / JOURNAL, read_only=True)
         try:
             faults += journal.verify()
-            model = _replayed(journal, Snapshots(directory / SNAPSHOTS), faults)
+            model = _replayed(journal, SnapshotStore(directory / SNAPSHOTS), faults)
         finally:
             journal.close()
         digest, sequence = model.digest(), model.sequence
@@ -52,13 +52,13 @@ def verify(directory: Path) -> dict[str, Any]:
     return {"directory": str(directory), "faults": faults, "sequence": sequence, "digest": digest}
 
 
-def _replayed(journal: Journal, snapshots: Snapshots, faults: list[str]) -> KeptModel:
+def _replayed(journal: Journal, snapshots: SnapshotStore, faults: list[str]) -> SessionModel:
     """The model after all batches, from the oldest state there is; every snapshot on the way is compared with it."""
-    model = new_model(journal.meta) if journal.first == 1 else None
+    model = create_model(journal.meta) if journal.first == 1 else None
     digests: dict[int, str] = {}
     for sequence in reversed(snapshots.sequences):
         try:
-            good = loaded(snapshots, sequence, lambda: new_model(journal.meta))
+            good = load_snapshot(snapshots, sequence, lambda: create_model(journal.meta))
         except FormatError as error:
             faults.append(f"{snapshots.path(sequence)}: {error}")
         else:
@@ -70,7 +70,7 @@ def _replayed(journal: Journal, snapshots: Snapshots, faults: list[str]) -> Kept
         if row.entry is None:
             break
         try:
-            model.take_in(row.entry.batch)
+            model.apply_batch(row.entry.batch)
         except RipplevecError as error:
             faults.append(f"batch {row.sequence:,} cannot be applied ({error})")
             break

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from ripplevec.batch import Batch
 from ripplevec.durability import journal_database, journal_migrations
-from ripplevec.durability.batch_codec import decode, encode
+from ripplevec.durability.batch_codec import decode_batch, encode_batch
 from ripplevec.durability.idempotency_table import add_keys, ages_fit, drop_keys, find_key, sound_keys
 from ripplevec.durability.journal_database import explained, transaction
 from ripplevec.durability.last_batch_marker import Marker
-from ripplevec.durability.snapshot import SNAPSHOTS, Snapshots
+from ripplevec.durability.snapshot import SNAPSHOTS, SnapshotStore
 from ripplevec.errors import FormatError, InvalidValueError, shorten
 from ripplevec.io.idempotency_key import check_key
 from ripplevec.util.checked_directory import flush_directory
@@ -42,7 +42,7 @@ _INSERT = f"INSERT INTO batches ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """A batch with what is kept beside it: the client's key, or its source and the position after it."""
 
     batch: Batch
@@ -55,7 +55,7 @@ class Row(NamedTuple):
     """A batch as it stands in the journal; where it cannot be used, `fault` says why."""
 
     sequence: int
-    entry: Entry | None
+    entry: JournalEntry | None
     fault: str = ""
     damaged: bool = False  # whether it is there, and not as it was written
 
@@ -118,7 +118,7 @@ class Journal:
 
     def traces(self) -> list[str]:
         """What lies beside the journal and shows that it has held batches, in words."""
-        snapshots, log = Snapshots(self.path.with_name(SNAPSHOTS)), Path(f"{self.path}-wal")
+        snapshots, log = SnapshotStore(self.path.with_name(SNAPSHOTS)), Path(f"{self.path}-wal")
         found = [f"{len(snapshots.sequences):,} snapshots"] if snapshots.sequences else []
         if last := self.marker.read():
             found.append(f"a marker of batch {last:,}")
@@ -201,7 +201,7 @@ class Journal:
         with explained(self.path, "read"):
             return find_key(self._db, key)
 
-    def append(self, entries: Sequence[Entry], published: Mapping[str, int] | None = None) -> None:
+    def append(self, entries: Sequence[JournalEntry], published: Mapping[str, int] | None = None) -> None:
         """Put batches on disk, a row each, all in one transaction: all are kept, or none.
 
         `published` says of sources up to which batch their changes are with the sinks.
@@ -276,7 +276,7 @@ class Journal:
         The others are written anew: where bytes have been flipped, SQLite may no longer know which pages are free.
         """
         good = [row for row in self.rows(self._first - 1) if row.sequence <= last]
-        fresh = journal_database.beside(self.path, "new")
+        fresh = journal_database.sibling_path(self.path, "new")
         with explained(self.path, "rewrite"):
             fresh.unlink(missing_ok=True)
             with closing(journal_database.connect(fresh, wal=False)) as db:
@@ -384,7 +384,7 @@ class Journal:
             self.doubtful = True
 
 
-def check_entry(entry: Entry) -> None:
+def validate_entry(entry: JournalEntry) -> None:
     """Refuse a key, a source or a position that cannot be kept."""
     key, source, position = entry.key, entry.source, entry.position
     check_key(key)
@@ -399,9 +399,9 @@ def check_entry(entry: Entry) -> None:
         raise InvalidValueError.of("position", f"values that JSON can hold ({error})", position) from error
 
 
-def _as_row(sequence: int, entry: Entry) -> tuple[Any, ...]:
+def _as_row(sequence: int, entry: JournalEntry) -> tuple[Any, ...]:
     position = None if entry.source is None else json.dumps(entry.position)
-    payload = encode(entry.batch)
+    payload = encode_batch(entry.batch)
     checksum = journal_database.checksum(sequence, entry.key, entry.source, position, payload=payload)
     return sequence, checksum, entry.key, entry.source, position, payload
 
@@ -413,7 +413,7 @@ def _checked(sequence: int, found: tuple[Any, ...] | None) -> Row:
     if not journal_database.fits(checksum, sequence, key, source, position, payload=payload):
         return Row(sequence, None, "does not fit its checksum", damaged=True)
     try:
-        return Row(sequence, Entry(decode(payload), key, source, None if position is None else json.loads(position)))
+        return Row(sequence, JournalEntry(decode_batch(payload), key, source, None if position is None else json.loads(position)))
     except (TypeError, ValueError, RecursionError) as error:
         return Row(sequence, None, f"cannot be understood ({shorten(error)})")
 

@@ -253,14 +253,14 @@ def _damaged(path: Path, error: Exception) -> FormatError:
     )
 
 
-def beside(path: Path, role: str) -> Path:
+def sibling_path(path: Path, role: str) -> Path:
     """The name of a file that is to replace another ("new"), or that was replaced ("damaged")."""
     return path.with_name(f"{path.name}.{role}")
 
 
 def put_in_place(path: Path) -> Path:
     """Let the new file beside a path take its place; where the old one, with its log, is kept."""
-    aside = beside(path, "damaged")
+    aside = sibling_path(path, "damaged")
     if path.exists():
         os.replace(path, aside)
         flush_directory(path.parent)
@@ -273,13 +273,13 @@ def settle(path: Path) -> None:
 
     A log that stayed behind must be gone before the new file is there: SQLite would take it for the new one's.
     """
-    fresh, log = beside(path, "new"), Path(f"{path}-wal")
+    fresh, log = sibling_path(path, "new"), Path(f"{path}-wal")
     if path.exists():
         fresh.unlink(missing_ok=True)
         return
     if fresh.exists():
         if log.exists():
-            os.replace(log, f"{beside(path, 'damaged')}-wal")
+            os.replace(log, f"{sibling_path(path, 'damaged')}-wal")
         Path(f"{path}-shm").unlink(missing_ok=True)
         flush_directory(path.parent)
         os.replace(fresh, path)

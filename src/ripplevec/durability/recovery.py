@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 from ripplevec.changes import Changes
 from ripplevec.durability.journal import Journal, Row
-from ripplevec.durability.session_model import KeptModel
-from ripplevec.durability.snapshot import Snapshots
-from ripplevec.engine.saved_state import NOT_SAVED_BY_US
+from ripplevec.durability.session_model import SessionModel
+from ripplevec.durability.snapshot import SnapshotStore
+from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, RipplevecError, SelfLoopWarning, StateError
 
 _log = logging.getLogger("ripplevec.durability")
 
 
 @dataclass(slots=True)
-class Recovery:
+class RecoveryReport:
     """What was done to get a state back."""
 
     snapshot: int = 0  # the sequence number it began with; 0: with nothing
@@ -35,13 +35,13 @@ class Recovery:
 
 
 def recover(
-    journal: Journal, snapshots: Snapshots, new: Callable[[], KeptModel], *, forgiving: bool = False
-) -> tuple[KeptModel, Recovery]:
+    journal: Journal, snapshots: SnapshotStore, new: Callable[[], SessionModel], *, forgiving: bool = False
+) -> tuple[SessionModel, RecoveryReport]:
     """The model after the last batch of the journal, begun anew by `new`, and how it was come by.
 
     Damage in the middle of the journal is refused, unless it is to be forgiven: what follows it is then given up.
     """
-    recovery = Recovery()
+    recovery = RecoveryReport()
     for note in journal.notes:
         recovery.note(note)
     snapshots.tidy()
@@ -57,8 +57,8 @@ def recover(
 
 
 def _replayed(
-    journal: Journal, snapshots: Snapshots, new: Callable[[], KeptModel], recovery: Recovery, limit: int
-) -> tuple[KeptModel, Row | None]:
+    journal: Journal, snapshots: SnapshotStore, new: Callable[[], SessionModel], recovery: RecoveryReport, limit: int
+) -> tuple[SessionModel, Row | None]:
     """The newest good snapshot up to a limit and the batches behind it, up to the first one that is damaged."""
     unpublished = journal.unpublished()
     model = _restored(journal, snapshots, new, recovery, limit)
@@ -70,7 +70,7 @@ def _replayed(
             if row.entry is None:
                 return model, row
             changes = _applied(journal, model, row)
-            model.mention_loops()
+            model.warn_self_loops()
             recovery.replayed += 1
             source = row.entry.source
             if source is not None and row.sequence >= unpublished.get(source, journal.last + 1):
@@ -78,17 +78,17 @@ def _replayed(
     return model, None
 
 
-def _applied(journal: Journal, model: KeptModel, row: Row) -> Changes:
+def _applied(journal: Journal, model: SessionModel, row: Row) -> Changes:
     """What a batch changes; one that cannot be applied was not put there by a session."""
     try:
-        return model.take_in(row.entry.batch)  # type: ignore[union-attr]  # the caller has looked
+        return model.apply_batch(row.entry.batch)  # type: ignore[union-attr]  # the caller has looked
     except RipplevecError as error:
         raise FormatError(
             f"{journal.path}: batch {row.sequence:,} cannot be applied ({error}); restore the directory from a copy"
         ) from error
 
 
-def _look_beyond(journal: Journal, snapshots: Snapshots, recovery: Recovery, forgiving: bool) -> None:
+def _look_beyond(journal: Journal, snapshots: SnapshotStore, recovery: RecoveryReport, forgiving: bool) -> None:
     """Refuse a journal that ends before a snapshot: it has lost batches. Forgiven, the snapshot is put aside."""
     beyond = [sequence for sequence in snapshots.sequences if sequence > journal.last]
     if beyond and not forgiving:
@@ -105,8 +105,8 @@ def _look_beyond(journal: Journal, snapshots: Snapshots, recovery: Recovery, for
 
 
 def _restored(
-    journal: Journal, snapshots: Snapshots, new: Callable[[], KeptModel], recovery: Recovery, limit: int
-) -> KeptModel:
+    journal: Journal, snapshots: SnapshotStore, new: Callable[[], SessionModel], recovery: RecoveryReport, limit: int
+) -> SessionModel:
     """The newest good snapshot, of those up to a limit if there is one; those that are damaged are put aside."""
     first, sequences = journal.first, snapshots.sequences
     if first > 1 and not any(sequence <= limit for sequence in sequences):
@@ -114,7 +114,7 @@ def _restored(
     for sequence in sequences:
         if first - 1 <= sequence <= limit:
             try:
-                model = loaded(snapshots, sequence, new)
+                model = load_snapshot(snapshots, sequence, new)
             except FormatError as error:
                 _put_aside(snapshots, sequence, str(error), recovery)
             else:
@@ -128,11 +128,11 @@ def _restored(
     return new()
 
 
-def _put_aside(snapshots: Snapshots, sequence: int, reason: str, recovery: Recovery) -> None:
+def _put_aside(snapshots: SnapshotStore, sequence: int, reason: str, recovery: RecoveryReport) -> None:
     recovery.note(f"{snapshots.path(sequence)}: not used: {reason}; kept as {snapshots.set_aside(sequence).name}")
 
 
-def loaded(snapshots: Snapshots, sequence: int, new: Callable[[], KeptModel]) -> KeptModel:
+def load_snapshot(snapshots: SnapshotStore, sequence: int, new: Callable[[], SessionModel]) -> SessionModel:
     """The model of one snapshot, known by its digest to be what was written."""
     try:
         snapshot = snapshots.read(sequence)
@@ -141,7 +141,7 @@ def loaded(snapshots: Snapshots, sequence: int, new: Callable[[], KeptModel]) ->
     model = new()
     try:
         model.engine.restore(snapshot.arrays)
-    except NOT_SAVED_BY_US as error:
+    except MALFORMED_STATE_ERRORS as error:
         raise FormatError(f"not a snapshot of this version ({error})") from error
     if model.sequence != sequence:
         raise FormatError(f"expected the state after batch {sequence:,}, got that after batch {model.sequence:,}")
@@ -150,7 +150,7 @@ def loaded(snapshots: Snapshots, sequence: int, new: Callable[[], KeptModel]) ->
     return model
 
 
-def _cut(journal: Journal, bad: Row, recovery: Recovery, forgiving: bool) -> None:
+def _cut(journal: Journal, bad: Row, recovery: RecoveryReport, forgiving: bool) -> None:
     """Give up a damaged tail; refuse to lose anything else.
 
     A tail is damaged where all rows from one on are there but not as they were written, and the row before them is.

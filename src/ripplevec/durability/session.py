@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 
 from ripplevec.changes import Changes
 from ripplevec.durability.directory_lock import DirectoryLock
-from ripplevec.durability.group_commit import Group
-from ripplevec.durability.journal import JOURNAL, Entry, Journal
+from ripplevec.durability.group_commit import CommitGroup
+from ripplevec.durability.journal import JOURNAL, JournalEntry, Journal
 from ripplevec.durability.recovery import recover
-from ripplevec.durability.session_model import FREE, KeptModel, Maker, check_parameters, kept_parameters, new_model
-from ripplevec.durability.snapshot import KEPT, SNAPSHOTS, Snapshots, SnapshotWriter
+from ripplevec.durability.session_model import FREE, SessionModel, ModelFactory, check_parameters, build_metadata, create_model
+from ripplevec.durability.snapshot import KEPT, SNAPSHOTS, SnapshotStore, SnapshotWriter
 from ripplevec.errors import InvalidValueError, RipplevecError, StateError
 from ripplevec.io.protocols import ChangeSink, EventSource, PoisonSink, Position, Read
 
@@ -26,10 +26,10 @@ __all__ = ["Entry", "Session"]
 SNAPSHOT_EVERY = 250_000
 """Events between two snapshots, or a tenth of the graph's edges where that is more."""
 
-Listener: TypeAlias = Callable[[Entry, Changes], None]
+Listener: TypeAlias = Callable[[JournalEntry, Changes], None]
 """Who is told of every batch: what was put on disk, and what it changed."""
 
-GROUP = 16
+GROUP_SIZE = 16
 """Reads of a source that may share a flush."""
 
 IDLE_FLUSH = 1.0
@@ -43,7 +43,7 @@ class Session:
 
     The parameters of the model are given when the directory is new, and kept in it. One session at a time has a
     directory; within it any thread may write, one after the other, and any number may read `model`. What makes the
-    model of these parameters may be given as `model`: a class with the methods of `KeptModel`. It is not kept.
+    model of these parameters may be given as `model`: a class with the methods of `SessionModel`. It is not kept.
 
     >>> import tempfile
     >>> directory = tempfile.mkdtemp()
@@ -61,7 +61,7 @@ class Session:
         *,
         snapshot_every: int = SNAPSHOT_EVERY,
         anchor_lag: float | None = None,
-        model: Maker = KeptModel,
+        model: ModelFactory = SessionModel,
         **parameters: Any,
     ) -> None:
         if isinstance(snapshot_every, bool) or not isinstance(snapshot_every, int) or snapshot_every < 1:
@@ -74,10 +74,10 @@ class Session:
         self._closed = self._let_go = False  # nothing is applied any more; the directory is free
         self._lock = DirectoryLock(self.directory)
         try:
-            self._journal = _open_journal(self.directory, parameters, anchor_lag, model.kept)
-            snapshots, meta = Snapshots(self.directory / SNAPSHOTS), self._journal.meta
+            self._journal = _open_journal(self.directory, parameters, anchor_lag, model.saved_settings)
+            snapshots, meta = SnapshotStore(self.directory / SNAPSHOTS), self._journal.meta
             free = {name: value for name, value in parameters.items() if name in FREE}
-            self.model, self.recovery = recover(self._journal, snapshots, lambda: new_model(meta, model, **free))
+            self.model, self.recovery = recover(self._journal, snapshots, lambda: create_model(meta, model, **free))
         except BaseException:
             if hasattr(self, "_journal"):
                 self._journal.close()
@@ -97,7 +97,7 @@ class Session:
         One that cannot be applied is refused before anything of it is kept. One whose key is known has been applied
         before: the answer holds no changes, and the sequence number it got then.
         """
-        (done,) = self.apply_many([Entry(batch, key, source, position)])
+        (done,) = self.apply_many([JournalEntry(batch, key, source, position)])
         if isinstance(done, RipplevecError):
             raise done
         return done
@@ -105,18 +105,18 @@ class Session:
     def apply_many(self, entries: Iterable[Any]) -> list[Changes | RipplevecError]:
         """Apply batches in order, each by itself but all in one flush; of each its changes, or why it was refused.
 
-        What is given are batches, or entries: `Entry(batch, key, source, position)`.
+        What is given are batches, or entries: `JournalEntry(batch, key, source, position)`.
         """
         with self._writing:
             self._check_usable()
-            group = Group(self.model, self._journal)
+            group = CommitGroup(self.model, self._journal)
             for entry in entries:
-                group.consider(entry if isinstance(entry, Entry) else Entry(entry))
+                group.consider(entry if isinstance(entry, JournalEntry) else JournalEntry(entry))
             answers = self._commit(group)
-            self.model.mention_loops()  # last: a warning may be made an error
+            self.model.warn_self_loops()  # last: a warning may be made an error
             return answers
 
-    def known(self, key: str) -> int | None:
+    def find_key(self, key: str) -> int | None:
         """The sequence number that the batch with this key got; None where there was none of late."""
         with self._writing:
             self._check_usable()
@@ -128,7 +128,7 @@ class Session:
             self._check_usable()
             return self._journal.position(source)
 
-    def listen(self, listener: Listener) -> None:
+    def add_listener(self, listener: Listener) -> None:
         """Have `listener(entry, changes)` called for every batch from now on, whoever applies it, in their order.
 
         It is called by the thread that applies them and before the next: it should be quick. What it raises gets to
@@ -177,7 +177,7 @@ class Session:
         """One group of reads on its way from the source to the sinks."""
         with self._writing:
             self._check_usable()
-            group = Group(self.model, self._journal)
+            group = CommitGroup(self.model, self._journal)
             failure = group.take(source.name, reads, dead_letters)
             if sinks:
                 self._published.setdefault(source.name, self._journal.last)
@@ -190,7 +190,7 @@ class Session:
             source.acknowledge(reads[len(done) - 1].position)
         if failure is not None:
             raise failure
-        self.model.mention_loops()
+        self.model.warn_self_loops()
 
     def _publish(self, source: str, sinks: Sequence[ChangeSink]) -> None:
         """Hand over what the sinks have not got; what they do not take is kept for the next time."""
@@ -257,7 +257,7 @@ class Session:
 
     # ------------------------------------------------------------------ inside
 
-    def _commit(self, group: Group, source: str | None = None) -> list[Changes | RipplevecError]:
+    def _commit(self, group: CommitGroup, source: str | None = None) -> list[Changes | RipplevecError]:
         """Put a group on disk, apply it and tell of it; the changes of a source are kept for its sinks.
 
         Whatever is raised on the way ends the session, unless nothing has got to the disk: memory, disk and those who
@@ -265,7 +265,7 @@ class Session:
         """
         before, failures = self._journal.last, list[Exception]()
 
-        def tell(entry: Entry, changes: Changes) -> None:
+        def tell(entry: JournalEntry, changes: Changes) -> None:
             if source is not None:
                 self._unpublished.setdefault(source, []).append(changes)
             failures.extend(self._tell(entry, changes))
@@ -285,7 +285,7 @@ class Session:
                 self._begin_snapshot()
         return answers
 
-    def _tell(self, entry: Entry, changes: Changes) -> list[Exception]:
+    def _tell(self, entry: JournalEntry, changes: Changes) -> list[Exception]:
         """Tell every listener of a batch; what listeners raised."""
         failures: list[Exception] = []
         for listener in self._listeners:
@@ -320,7 +320,7 @@ def _ready(source: EventSource) -> tuple[list[Read], bool]:
     """What a source has ready, at most a group, after waiting a little for the first; whether it has ended."""
     reads: list[Read] = []
     try:
-        while len(reads) < GROUP and (read := source.read(0 if reads else _PATIENCE)) is not None:
+        while len(reads) < GROUP_SIZE and (read := source.read(0 if reads else _PATIENCE)) is not None:
             reads.append(read)
     except EOFError:
         return reads, True
@@ -336,7 +336,7 @@ def _flush(sinks: Sequence[ChangeSink]) -> None:
 def _open_journal(
     directory: Path, parameters: dict[str, Any], anchor_lag: float | None, beside: Mapping[str, Any]
 ) -> Journal:
-    journal = Journal(directory / JOURNAL, new=lambda: kept_parameters(parameters, anchor_lag, beside))
+    journal = Journal(directory / JOURNAL, new=lambda: build_metadata(parameters, anchor_lag, beside))
     try:
         check_parameters(journal.meta, parameters, anchor_lag, beside)
     except BaseException:

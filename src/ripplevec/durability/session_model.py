@@ -19,37 +19,37 @@ ANCHOR_LAG = 0.02
 FREE = ("threads", "search", "storage_dir")  # the result does not depend on them: every opening may choose
 
 
-class Maker(Protocol):
+class ModelFactory(Protocol):
     """What makes the model of a session."""
 
     @property
-    def kept(self) -> Mapping[str, Any]:
+    def saved_settings(self) -> Mapping[str, Any]:
         """What a directory keeps of it beside the parameters, and what it has to be again."""
 
-    def __call__(self, *nothing: Any, **parameters: Any) -> KeptModel:
+    def __call__(self, *nothing: Any, **parameters: Any) -> SessionModel:
         """An empty model."""
 
 
-class KeptModel(Embedder):
+class SessionModel(Embedder):
     """An embedder that the session alone changes: whatever else did would be gone after a crash."""
 
-    kept: ClassVar[Mapping[str, Any]] = {}
-    _remedy = "Open the directory again: everything that was acknowledged is in it"
+    saved_settings: ClassVar[Mapping[str, Any]] = {}
+    _recovery_hint = "Open the directory again: everything that was acknowledged is in it"
 
-    def take_in(self, batch: Batch) -> Changes:
+    def apply_batch(self, batch: Batch) -> Changes:
         """Apply a batch that is on disk; what it changed is collected beside readers."""
         with self._lock.still():
             outcome = self._write(batch)  # which may put another engine in place
-            return self._engine.changed(outcome)
+            return self._engine.build_changes(outcome)
 
-    def mention_loops(self) -> None:
+    def warn_self_loops(self) -> None:
         """Warn of self-loops, once."""
-        self._engine.mention_loops()
+        self._engine.warn_self_loops()
 
-    def unchanged(self, sequence: int) -> Changes:
+    def empty_changes(self, sequence: int) -> Changes:
         """The answer to a batch that had been applied before, under this number."""
         with self._lock.reading():
-            return self._engine.unchanged(sequence)
+            return self._engine.empty_changes(sequence)
 
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
         raise StateError("the model of a session is for reading: change it with session.apply(…), which keeps it")
@@ -57,7 +57,7 @@ class KeptModel(Embedder):
     fit = partial_fit = add_vertex = remove_edges = remove_vertex = anchor = set_params = _refuse
 
 
-def kept_parameters(
+def build_metadata(
     given: Mapping[str, Any], anchor_lag: float | None, beside: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
     """What a new directory keeps of its parameters, and beside them."""
@@ -69,7 +69,7 @@ def kept_parameters(
 
 
 def check_parameters(
-    kept: Mapping[str, Any],
+    saved_settings: Mapping[str, Any],
     given: Mapping[str, Any],
     anchor_lag: float | None,
     beside: Mapping[str, Any] = MappingProxyType({}),
@@ -87,9 +87,9 @@ def check_parameters(
             )
 
 
-def new_model(kept: Mapping[str, Any], model: Maker = KeptModel, **free: Any) -> KeptModel:
+def create_model(kept: Mapping[str, Any], model: ModelFactory = SessionModel, **free: Any) -> SessionModel:
     """An empty model, made by `model`, with the parameters of a directory and those that are free."""
-    _check_shards(kept, model.kept)
+    _check_shards(kept, model.saved_settings)
     made = model(**Parameters.from_json(kept["parameters"]) | free)
     made.engine.anchor_lag = kept["anchor_lag"]
     return made

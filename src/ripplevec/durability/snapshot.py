@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from ripplevec.engine.digest import Copy
+from ripplevec.engine.digest import StateSnapshot
 from ripplevec.errors import FormatError
 from ripplevec.util.checked_directory import read_arrays, read_meta, remove, write_arrays
-from ripplevec.util.parallel import stand_back
+from ripplevec.util.parallel import lower_priority
 
 SNAPSHOTS = "snapshots"
 """The name of their folder in a session's directory."""
@@ -38,7 +38,7 @@ class Snapshot(NamedTuple):
     digest: str
 
 
-class Snapshots:
+class SnapshotStore:
     """The snapshots of one directory, a folder each, named after their sequence numbers."""
 
     def __init__(self, directory: Path) -> None:
@@ -61,7 +61,7 @@ class Snapshots:
         """Where the snapshot of this number lies."""
         return self.directory / f"{sequence:012d}"
 
-    def write(self, copy: Copy) -> None:
+    def write(self, copy: StateSnapshot) -> None:
         """Put a state on disk, whole or not at all; the oldest snapshots go."""
         if copy.sequence in self.sequences:
             return
@@ -100,10 +100,10 @@ class Snapshots:
 class SnapshotWriter:
     """Writes snapshots in the background, one at a time; `then` is told when one is there."""
 
-    def __init__(self, snapshots: Snapshots, then: Callable[[], None]) -> None:
+    def __init__(self, snapshots: SnapshotStore, then: Callable[[], None]) -> None:
         self.snapshots, self._then = snapshots, then
         self.failure: Exception | None = None  # why the last one could not be written
-        self._pool = ThreadPoolExecutor(1, "ripplevec-snapshot", stand_back)
+        self._pool = ThreadPoolExecutor(1, "ripplevec-snapshot", lower_priority)
         self._current: Future[None] | None = None
 
     @property
@@ -111,7 +111,7 @@ class SnapshotWriter:
         """Whether one is being written."""
         return self._current is not None and not self._current.done()
 
-    def begin(self, copy: Copy) -> Future[None]:
+    def begin(self, copy: StateSnapshot) -> Future[None]:
         """Write a state that was copied between two batches; the batches go on."""
         self._current = self._pool.submit(self._write, copy)
         return self._current
@@ -120,7 +120,7 @@ class SnapshotWriter:
         """Wait for the one that is being written."""
         self._pool.shutdown()
 
-    def _write(self, copy: Copy) -> None:
+    def _write(self, copy: StateSnapshot) -> None:
         try:
             self.snapshots.write(copy)
             self._then()

@@ -11,8 +11,8 @@ from ripplevec.durability import journal_database
 from ripplevec.durability.journal import JOURNAL, MARKER, Journal
 from ripplevec.durability.last_batch_marker import Marker
 from ripplevec.durability.recovery import recover
-from ripplevec.durability.session_model import new_model
-from ripplevec.durability.snapshot import SNAPSHOTS, Snapshots
+from ripplevec.durability.session_model import create_model
+from ripplevec.durability.snapshot import SNAPSHOTS, SnapshotStore
 from ripplevec.util.checked_directory import flush_directory, remove
 
 
@@ -24,15 +24,15 @@ class Cut(NamedTuple):
     notes: list[str]
 
 
-def cut(directory: Path) -> Cut:
+def truncate_state(directory: Path) -> Cut:
     """Give up the batches that cannot be recovered; where the journal is missing or empty, all of them."""
     path = directory / JOURNAL
     journal_database.settle(path)
     if not path.exists() or not path.stat().st_size:
         return _give_up_everything(directory)
     with closing(Journal(path, forgiving=True)) as journal:
-        snapshots, meta = Snapshots(directory / SNAPSHOTS), journal.meta
-        _, recovery = recover(journal, snapshots, lambda: new_model(meta), forgiving=True)
+        snapshots, meta = SnapshotStore(directory / SNAPSHOTS), journal.meta
+        _, recovery = recover(journal, snapshots, lambda: create_model(meta), forgiving=True)
         if not journal.is_sound():
             aside = journal.cut(journal.last)
             recovery.note(f"{path}: its pages contradict each other: written anew; kept as {aside.name}")
@@ -41,7 +41,7 @@ def cut(directory: Path) -> Cut:
 
 def _give_up_everything(directory: Path) -> Cut:
     """Put aside what is left without a journal; the next session begins anew."""
-    snapshots, marker = Snapshots(directory / SNAPSHOTS), Marker(directory / MARKER)
+    snapshots, marker = SnapshotStore(directory / SNAPSHOTS), Marker(directory / MARKER)
     lost = max([marker.read(), *snapshots.sequences])
     notes = []
     for name in (SNAPSHOTS, JOURNAL, f"{JOURNAL}-wal", MARKER):

@@ -11,26 +11,26 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ripplevec.changes import Changes
-from ripplevec.durability.journal import Entry
+from ripplevec.durability.journal import JournalEntry
 from ripplevec.errors import RipplevecError
-from ripplevec.service.error_responses import Refused
+from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.metrics import Metrics
 
 
-class Keeper(Protocol):
+class BatchSession(Protocol):
     """What the writer needs of a session."""
 
-    def apply_many(self, entries: Sequence[Entry]) -> Sequence[Changes | RipplevecError]:
+    def apply_many(self, entries: Sequence[JournalEntry]) -> Sequence[Changes | RipplevecError]:
         """Put batches on disk with one flush and apply each; an error in the place of one that was refused."""
         ...
 
-    def known(self, key: str) -> int | None:
+    def find_key(self, key: str) -> int | None:
         """The number of the batch with a key; raises where the session cannot be used any more."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What became of a batch; `repeated` where it had been applied before, under the same key."""
 
     changes: Changes
@@ -43,17 +43,17 @@ RATE_GROUPS = 64
 
 @dataclass(slots=True)
 class _Waiting:
-    entry: Entry
-    done: Future[Written] = field(default_factory=Future)
+    entry: JournalEntry
+    done: Future[WriteResult] = field(default_factory=Future)
     since: float = field(default_factory=time.perf_counter)
 
 
-class Writer:
+class BatchWriter:
     """A bounded queue and the thread that empties it. Every request stays one batch, whatever it is flushed with."""
 
     def __init__(
         self,
-        session: Keeper,
+        session: BatchSession,
         metrics: Metrics,
         *,
         max_delay: float,
@@ -86,12 +86,12 @@ class Writer:
     def check_room(self, events: int = 0) -> None:
         """Refuse with 429 what there is no room for, 503 once the service is closing."""
         if self._closed:
-            raise Refused(503, "the service is closing", {"Retry-After": "5"})
+            raise RejectedRequest(503, "the service is closing", {"Retry-After": "5"})
         if len(self._queue) >= self._queue_requests or (self.events and self.events + events > self._queue_events):
-            raise Refused(429, "too many batches wait to be written; try again", {"Retry-After": "1"})
+            raise RejectedRequest(429, "too many batches wait to be written; try again", {"Retry-After": "1"})
         if (wait := self.expected_wait()) > self._queue_seconds:
             reason = f"a batch would wait more than {self._queue_seconds:g} s to be written; try again"
-            raise Refused(503, reason, {"Retry-After": str(min(max(1, round(wait - self._queue_seconds)), 30))})
+            raise RejectedRequest(503, reason, {"Retry-After": str(min(max(1, round(wait - self._queue_seconds)), 30))})
 
     def expected_wait(self) -> float:
         """Seconds that a batch would wait, by what waits and by the last groups; at least as long as others do."""
@@ -103,7 +103,7 @@ class Writer:
         events, seconds = sum(events for events, _ in written), sum(seconds for _, seconds in written)
         return waited + (self.events * seconds / events if events else 0.0)
 
-    def submit(self, entry: Entry) -> Future[Written]:
+    def submit(self, entry: JournalEntry) -> Future[WriteResult]:
         """Queue a batch; its future is done once the batch is on disk and applied."""
         waiting = _Waiting(entry)
         waiting.done.set_running_or_notify_cancel()  # from here on nobody can take it back
@@ -153,7 +153,7 @@ class Writer:
             self._metrics.failed(len(group))
             for waiting in group:
                 waiting.done.set_exception(error)
-            if not usable(self._session):
+            if not is_usable(self._session):
                 self._broken(error)
             return
         for waiting, result in zip(group, results, strict=True):
@@ -169,13 +169,13 @@ class Writer:
         if not repeated:
             self._newest = changes.sequence
             self._metrics.applied(len(waiting.entry.batch), changes, time.perf_counter() - waiting.since)
-        waiting.done.set_result(Written(changes, repeated))
+        waiting.done.set_result(WriteResult(changes, repeated))
 
 
-def usable(session: Keeper) -> bool:
+def is_usable(session: BatchSession) -> bool:
     """Whether a session can go on after a failure: where disk and memory differ, it cannot."""
     try:
-        session.known("?")
+        session.find_key("?")
     except RipplevecError:
         return False
     return True

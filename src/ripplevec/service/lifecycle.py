@@ -16,24 +16,24 @@ from starlette.types import Receive
 
 from ripplevec.batch import Batch
 from ripplevec.changes import Changes
-from ripplevec.durability.session import Entry, Session
-from ripplevec.durability.session_model import KeptModel, Maker
-from ripplevec.durability.snapshot import Snapshots
+from ripplevec.durability.session import JournalEntry, Session
+from ripplevec.durability.session_model import SessionModel, ModelFactory
+from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.engine.engine import Engine
 from ripplevec.io.registry import dead_letters_to
-from ripplevec.service.batch_writer import Writer, Written
-from ripplevec.service.change_feed import Feed
-from ripplevec.service.coalesced_reads import Reading
-from ripplevec.service.encoded_change_feed import EncodedFeed
-from ripplevec.service.error_responses import AnswerBytes, Refused
-from ripplevec.service.logs import say
+from ripplevec.service.batch_writer import BatchWriter, WriteResult
+from ripplevec.service.change_feed import ChangeFeed
+from ripplevec.service.reads.coalesced_reads import CoalescedReads
+from ripplevec.service.encoded_change_feed import EncodedChangeFeed
+from ripplevec.service.responses import ResponseBudget, RejectedRequest
+from ripplevec.service.logs import log_event
 from ripplevec.service.map.drift import Drift
 from ripplevec.service.metrics import Metrics
-from ripplevec.service.request_body import Bodies
+from ripplevec.service.request_body import BodyReader
 from ripplevec.service.settings import Settings
-from ripplevec.service.source_follower import Stream
+from ripplevec.service.source_follower import SourceFollower
 from ripplevec.service.thread_queue import ThreadQueue
-from ripplevec.service.vector_store_sync import Mirror
+from ripplevec.service.vector_store_sync import VectorStoreSync
 from ripplevec.service.vertex_labels import Labels
 from ripplevec.service.warmup import warm_up
 
@@ -56,9 +56,9 @@ class Runtime:
         self.status = "recovering"
         self.failure: BaseException | None = None
         limits = settings.limits
-        self.bodies = Bodies(limits, limits.bodies_bytes)
-        self.read_bodies = Bodies(limits, limits.read_bodies_bytes)
-        self.answers = AnswerBytes(limits.answers_bytes)
+        self.bodies = BodyReader(limits, limits.bodies_bytes)
+        self.read_bodies = BodyReader(limits, limits.read_bodies_bytes)
+        self.response_budget = ResponseBudget(limits.answers_bytes)
         self.metrics = Metrics()
         self._readers = self._queue("reader", READERS)
         self._searchers = self._queue("searcher", SEARCHERS)
@@ -70,13 +70,13 @@ class Runtime:
         self._failed, self._ready = failed, ready
         self._snapshot = (0, math.nan)  # the newest that was seen, and when it was written
         self._session: Session | None = None
-        self._writer: Writer | None = None
-        self._feed: Feed | None = None
-        self._encoded_feed: EncodedFeed | None = None
+        self._writer: BatchWriter | None = None
+        self._feed: ChangeFeed | None = None
+        self._encoded_feed: EncodedChangeFeed | None = None
         self._labels: Labels | None = None
-        self._reading: Reading | None = None
-        self._stream: Stream | None = None
-        self._mirror: Mirror | None = None
+        self._reading: CoalescedReads | None = None
+        self._stream: SourceFollower | None = None
+        self._mirror: VectorStoreSync | None = None
         self._opening = threading.Thread(target=self._open, name="ripplevec-recovery", daemon=True)
         self._stopping = threading.Event()
 
@@ -88,22 +88,22 @@ class Runtime:
         return self._there(self._session)
 
     @property
-    def model(self) -> KeptModel:
+    def model(self) -> SessionModel:
         """The model, for reading."""
         return self.session.model
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> BatchWriter:
         """The one writer."""
         return self._there(self._writer)
 
     @property
-    def feed(self) -> Feed:
+    def feed(self) -> ChangeFeed:
         """What the last batches changed."""
         return self._there(self._feed)
 
     @property
-    def encoded_feed(self) -> EncodedFeed:
+    def encoded_feed(self) -> EncodedChangeFeed:
         """The same as messages."""
         return self._there(self._encoded_feed)
 
@@ -112,14 +112,14 @@ class Runtime:
         """The labels of vertices."""
         return self._there(self._labels)
 
-    async def write(self, batch: Batch, key: str | None) -> Written:
+    async def write(self, batch: Batch, key: str | None) -> WriteResult:
         """Put a batch on disk and apply it."""
-        writing = asyncio.wrap_future(self.writer.submit(Entry(batch, key)))
+        writing = asyncio.wrap_future(self.writer.submit(JournalEntry(batch, key)))
         seconds = self.settings.limits.write_seconds
         done, _ = await asyncio.wait([writing], timeout=seconds)
         if not done:
             reason = f"not on disk within {seconds:g} s; it may still be: send it again with the same key"
-            raise Refused(503, reason, {"Retry-After": "5"})
+            raise RejectedRequest(503, reason, {"Retry-After": "5"})
         return writing.result()
 
     async def prepare(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -197,7 +197,7 @@ class Runtime:
             queue.close()
         if self._encoded_feed is not None:
             self._encoded_feed.close()
-        say("closed")
+        log_event("closed")
 
     def _open(self) -> None:
         began = time.perf_counter()
@@ -209,7 +209,7 @@ class Runtime:
         if self._ready is not None:
             self._ready()
         recovery = self.session.recovery
-        say(
+        log_event(
             "ready",
             seconds=round(time.perf_counter() - began, 3),
             sequence=self.model.sequence,
@@ -221,7 +221,7 @@ class Runtime:
     def _fail(self, error: BaseException) -> None:
         """The state cannot be used: nothing is answered any more, and whoever runs this is told, to start it again."""
         self.status, self.failure = "failed", error
-        say("failed", logging.CRITICAL, reason=str(error))
+        log_event("failed", logging.CRITICAL, reason=str(error))
         if self._failed is not None:
             self._failed(error)
 
@@ -231,19 +231,19 @@ class Runtime:
         self._session = session
         if settings.shards is None:  # shards have kernels of their own
             warm_up(session.model)
-        self._reading = Reading(session.model.lock)
+        self._reading = CoalescedReads(session.model.lock)
         newest = session.model.sequence
         self._labels = Labels(settings.state / "labels.sqlite")
-        feed = self._feed = Feed(
+        feed = self._feed = ChangeFeed(
             newest,
             session.model.dim,
             batches=limits.retained_batches,
             size=limits.retained_bytes,
             followers=limits.followers,
         )
-        self._encoded_feed = EncodedFeed(feed, waiting=limits.followers, seconds=limits.read_seconds)
-        session.listen(lambda entry, changes: self._applied(feed, entry, changes))
-        self._writer = Writer(
+        self._encoded_feed = EncodedChangeFeed(feed, waiting=limits.followers, seconds=limits.read_seconds)
+        session.add_listener(lambda entry, changes: self._applied(feed, entry, changes))
+        self._writer = BatchWriter(
             session,
             self.metrics,
             max_delay=settings.max_delay_ms / 1000,
@@ -256,16 +256,16 @@ class Runtime:
         )
         self._add_gauges(session.model)
         if settings.sink is not None:
-            self._mirror = mirror = Mirror(session, settings.sink)
+            self._mirror = mirror = VectorStoreSync(session, settings.sink)
             self.metrics.gauge("sink_batches", "Batches that the sink has not got.", lambda: mirror.batches)
         if settings.source is not None:
             letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
-            self._stream = Stream(session, settings.source, self.metrics, letters, self._fail)
+            self._stream = SourceFollower(session, settings.source, self.metrics, letters, self._fail)
         if self._stopping.is_set():
             self._feed.close()
         self.status = "closing" if self._stopping.is_set() else "ready"
 
-    def _applied(self, feed: Feed, entry: Entry, changes: Changes) -> None:
+    def _applied(self, feed: ChangeFeed, entry: JournalEntry, changes: Changes) -> None:
         """Tell those who follow; batches of requests are counted by the writer, who knows how long they took."""
         feed.append(changes)
         if entry.source is not None:
@@ -273,24 +273,24 @@ class Runtime:
 
     def _there(self, part: T | None) -> T:
         if part is None or self.status in ("recovering", "failed"):
-            raise Refused(503, f"not ready: {self.status}", {"Retry-After": "1"})
+            raise RejectedRequest(503, f"not ready: {self.status}", {"Retry-After": "1"})
         return part
 
     def _last_snapshot(self, session: Session) -> None:
         """So that the next start has nothing to replay; without it nothing is lost."""
         try:
-            sequences = Snapshots(session.directory / "snapshots").sequences
+            sequences = SnapshotStore(session.directory / "snapshots").sequences
             if session.model.sequence > (sequences[0] if sequences else 0):
                 session.snapshot()
         except Exception as error:
-            say("no last snapshot", logging.WARNING, reason=str(error))
+            log_event("no last snapshot", logging.WARNING, reason=str(error))
 
     def snapshot_state(self) -> tuple[int, float]:
         """The sequence number of the newest snapshot and its age in seconds; 0 and NaN where there is none.
 
         As it was last seen where the directory cannot be read now: whoever watches needs no file handle.
         """
-        snapshots = Snapshots(self.settings.state / "snapshots")
+        snapshots = SnapshotStore(self.settings.state / "snapshots")
         with suppress(OSError):
             self._snapshot = next(_written(snapshots), (0, math.nan))
         sequence, written = self._snapshot
@@ -305,7 +305,7 @@ class Runtime:
         """Whether the last snapshot could not be written; the batches are safe without it."""
         return self.session.snapshot_failure is not None
 
-    def _add_gauges(self, model: KeptModel) -> None:
+    def _add_gauges(self, model: SessionModel) -> None:
         gauge = self.metrics.gauge
 
         def engine() -> Engine:
@@ -315,7 +315,7 @@ class Runtime:
         gauge("sequence", "Batches applied since the start of the state.", lambda: engine().sequence)
         gauge("vertices", "Vertices in the graph.", lambda: len(engine()))
         gauge("edges", "Edges in the graph.", lambda: engine().edges)
-        gauge("anchors_refused", "Corrections in a row that came to nothing.", lambda: engine().refused)
+        gauge("anchors_refused", "Corrections in a row that came to nothing.", lambda: engine().anchors_refused)
         gauge("rows_shortened", "Rows scaled back to the bound since the last anchor.", lambda: engine().shortened)
         gauge("growth_since_anchor", "Growth since the last anchor, as a share.", lambda: float(engine().growth))
         gauge("drift_degrees", "Mean turn of a sample of vectors since the last anchor that was seen.", _turned(model))
@@ -323,7 +323,7 @@ class Runtime:
         gauge("queue_events", "Events in them.", lambda: self.writer.events)
         gauge("queue_reads", "Reads that wait for a thread.", lambda: self._reads_waiting)
         gauge("body_bytes", "Bytes of requests that are held.", lambda: self.bodies.held + self.read_bodies.held)
-        gauge("answer_bytes", "Bytes of large answers that clients have not taken yet.", lambda: self.answers.held)
+        gauge("answer_bytes", "Bytes of large answers that clients have not taken yet.", lambda: self.response_budget.held)
         gauge("followers", "Open streams of changes, and plain requests for them.", lambda: self.feed.followers)
         gauge("feed_batches", "Batches whose changes are kept.", lambda: self.feed.newest - self.feed.oldest)
         gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])
@@ -331,14 +331,14 @@ class Runtime:
         gauge("snapshot_age_seconds", "Since the newest snapshot.", lambda: self.snapshot_state()[1])
 
 
-def _written(snapshots: Snapshots) -> Iterator[tuple[int, float]]:
+def _written(snapshots: SnapshotStore) -> Iterator[tuple[int, float]]:
     """The snapshots with the time each was written at, the newest first."""
     for sequence in snapshots.sequences:
         with suppress(FileNotFoundError):  # replaced meanwhile
             yield sequence, snapshots.path(sequence).stat().st_mtime
 
 
-def _turned(model: KeptModel) -> Callable[[], float]:
+def _turned(model: SessionModel) -> Callable[[], float]:
     """How far vectors have turned, in degrees, whoever asks; NaN where there were none."""
     drift, measuring = Drift(model), threading.Lock()
 
@@ -350,10 +350,10 @@ def _turned(model: KeptModel) -> Callable[[], float]:
     return degrees
 
 
-def _maker(settings: Settings) -> Maker:
+def _maker(settings: Settings) -> ModelFactory:
     """What makes the model: one in this process, or one on shards."""
     if settings.shards is None:
-        return KeptModel
+        return SessionModel
     os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")  # which aborts 3 s after a SIGTERM, done or not
     from ripplevec.cluster import Sharded
 

@@ -6,17 +6,17 @@ import logging
 import threading
 
 from ripplevec.changes import Changes
-from ripplevec.durability.session import Entry, Session
+from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.io.registry import lance_sink
-from ripplevec.service.logs import say
+from ripplevec.service.logs import log_event
 
-MOST_ROWS = 1 << 18
+MAX_PENDING_ROWS = 1 << 18
 """Changes that wait for the store at most; where there are more, it is filled anew from the model instead."""
 
 _PAUSE = 5.0  # seconds before a store that failed is tried again
 
 
-class Mirror:
+class VectorStoreSync:
     """Fills the store with the model where they differ, then passes on every batch; after a failure, both again.
 
     So it needs no record of what the store has got: whatever was missed is found when it is filled.
@@ -29,7 +29,7 @@ class Mirror:
         self._unknown, self._closing = True, False
         self._changed = threading.Condition()
         self._since = 0
-        session.listen(self._note)
+        session.add_listener(self._note)
         self._thread = threading.Thread(target=self._run, name="ripplevec-mirror", daemon=True)
         self._thread.start()
 
@@ -45,11 +45,11 @@ class Mirror:
             self._changed.notify()
         self._thread.join()
 
-    def _note(self, entry: Entry, changes: Changes) -> None:
+    def _note(self, entry: JournalEntry, changes: Changes) -> None:
         with self._changed:
             self._waiting.append(changes)
             self._rows += len(changes) + len(changes.removed)
-            if self._rows > MOST_ROWS:
+            if self._rows > MAX_PENDING_ROWS:
                 self._waiting, self._rows, self._unknown = [], 0, True
             self._changed.notify()
 
@@ -58,7 +58,7 @@ class Mirror:
             try:
                 self._pass_on()
             except Exception as error:
-                say("store failed", logging.ERROR, reason=str(error), retry_seconds=_PAUSE)
+                log_event("store failed", logging.ERROR, reason=str(error), retry_seconds=_PAUSE)
                 with self._changed:
                     self._unknown = True
                     if self._changed.wait_for(lambda: self._closing, _PAUSE):

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ripplevec.batch import Id
-from ripplevec.durability.journal_database import beside, connect, transaction
+from ripplevec.durability.journal_database import sibling_path, connect, transaction
 from ripplevec.errors import FormatError, StateError
-from ripplevec.service.error_responses import Refused
+from ripplevec.service.responses import RejectedRequest
 from ripplevec.util.checked_directory import flush_directory
 
-MOST_LABELS = 2_000_000
+MAX_LABELS = 2_000_000
 _TABLE = "CREATE TABLE IF NOT EXISTS labels (id TEXT PRIMARY KEY, label TEXT NOT NULL) WITHOUT ROWID"
 _log = logging.getLogger("ripplevec.service")
 
@@ -42,8 +42,8 @@ class Labels:
         gone = [(json.dumps(name),) for name, label in wanted.items() if label is None]
         kept = [(json.dumps(name), label) for name, label in wanted.items() if label is not None]
         with self._lock:
-            if len(self._labels) + len(kept) > MOST_LABELS:
-                raise Refused(413, f"expected at most {MOST_LABELS:,} labels in all")
+            if len(self._labels) + len(kept) > MAX_LABELS:
+                raise RejectedRequest(413, f"expected at most {MAX_LABELS:,} labels in all")
             try:
                 with transaction(self._db):
                     self._db.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?)", kept)
@@ -100,7 +100,7 @@ def _text(label: object) -> str:
 
 
 def _put_aside(path: Path, error: Exception) -> None:
-    aside = beside(path, "damaged")
+    aside = sibling_path(path, "damaged")
     for end in ("", "-wal"):
         if os.path.lexists(f"{path}{end}"):
             os.replace(f"{path}{end}", f"{aside}{end}")

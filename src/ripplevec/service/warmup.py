@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ripplevec.batch import Batch, Op
-from ripplevec.durability.session_model import KeptModel
+from ripplevec.durability.session_model import SessionModel
 from ripplevec.embedder import Embedder
 
 _RING, _NEWCOMERS = 40, 4
@@ -15,13 +15,13 @@ def warm_up(model: Embedder) -> None:
     Kernels are compiled once and kept on disk; also then it takes half a second to load them all, and those who read
     would wait meanwhile.
     """
-    trial = KeptModel(**model.get_params() | {"start_size": _RING // 2})
+    trial = SessionModel(**model.get_params() | {"start_size": _RING // 2})
     trial.engine.anchor_lag = 1e-9  # one event
     ends = [(f"v{vertex}", f"v{(vertex + step) % _RING}") for vertex in range(_RING) for step in (1, 2, 5)]
-    trial.take_in(Batch.of([src for src, _ in ends], [dst for _, dst in ends]))
+    trial.apply_batch(Batch.of([src for src, _ in ends], [dst for _, dst in ends]))
     for number in range(_NEWCOMERS):  # more than makes an anchor due
-        trial.take_in(Batch.of([f"new{number}", f"new{number}"], ["v0", f"v{number + 1}"]))
-    trial.take_in(Batch.of(["new0"], ["v0"], op=[Op.REMOVE]))
+        trial.apply_batch(Batch.of([f"new{number}", f"new{number}"], ["v0", f"v{number + 1}"]))
+    trial.apply_batch(Batch.of(["new0"], ["v0"], op=[Op.REMOVE]))
     trial.nearest("v0")
     trial.preview(["v0", "v1"])
     trial.vectors(["v0", "v1"])

@@ -60,7 +60,7 @@ def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, thre
 def in_background(work: Callable[[], Result]) -> Result:
     """Do work for which nobody waits yet: this thread, and those it shares the work with, stand back."""
     _own.background = True
-    stand_back()
+    lower_priority()
     return work()
 
 
@@ -73,7 +73,7 @@ class _Own(local):
 _own = _Own()
 
 
-def stand_back() -> None:
+def lower_priority() -> None:
     """Let other threads have the processor first, where a thread can say so: Linux."""
     if sys.platform == "linux":
         with suppress(OSError):
@@ -121,5 +121,5 @@ def _blas() -> ThreadpoolController:
 def _pool(threads: int, process: int, background: bool) -> ThreadPoolExecutor:
     """The threads of a process; a forked child has none of its parent's, so it gets its own."""
     if background:
-        return ThreadPoolExecutor(threads, thread_name_prefix="ripplevec-background", initializer=stand_back)
+        return ThreadPoolExecutor(threads, thread_name_prefix="ripplevec-background", initializer=lower_priority)
     return ThreadPoolExecutor(threads, thread_name_prefix="ripplevec")

@@ -17,7 +17,7 @@ import ray
 from ripplevec import Embedder, Session
 from ripplevec.cli.main import ExitCode, run
 from ripplevec.cluster import Sharded
-from ripplevec.durability.inspection import inspect, verify
+from ripplevec.durability.inspection import inspect_directory, verify_directory
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.registry import sink_to, stream_from
 
@@ -91,8 +91,8 @@ def test_a_directory_is_of_as_many_shards_as_it_was_made_with(tmp_path: Path) ->
         Session(sharded)
     with pytest.raises(InvalidValueError, match=r"^shards: expected none \(a model on one machine\), .* got 2"):
         Session(plain, model=Sharded(2))
-    assert inspect(sharded)["shards"] == 2
-    assert [fault[:18] for fault in verify(sharded)["faults"]] == ["shards: expected 2"]
+    assert inspect_directory(sharded)["shards"] == 2
+    assert [fault[:18] for fault in verify_directory(sharded)["faults"]] == ["shards: expected 2"]
     with pytest.raises(SystemExit, match=str(int(ExitCode.BAD_INPUT))):
         run(["state", "cut", str(sharded)])
     assert files(tmp_path) == before

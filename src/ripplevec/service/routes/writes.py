@@ -8,11 +8,12 @@ from fastapi import APIRouter, Request, Response
 
 from ripplevec.batch import Batch, Op
 from ripplevec.io.messages import Message, checked_key
-from ripplevec.service import schemas, vertex_lookup
-from ripplevec.service.batch_writer import Written
-from ripplevec.service.error_responses import json_answer
+from ripplevec.service import schemas
+from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.batch_writer import WriteResult
+from ripplevec.service.responses import json_response
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.path_ids import id_of
+from ripplevec.service.reads.path_ids import id_of
 from ripplevec.service.request_body import EVENTS, JSON, KEY_HEADER, events_of, removals_of
 
 INLINE = 1 << 16
@@ -58,8 +59,8 @@ async def remove_vertex(request: Request, id: str, kind: vertex_lookup.Kind = "a
     """Remove one vertex with all its edges."""
     runtime: Runtime = request.app.state.runtime
     name, key = id_of(id), checked_key(request.headers.get(KEY_HEADER))
-    if key is not None and (number := await runtime.prepare(runtime.session.known, key)) is not None:
-        return _receipt(Written(runtime.model.unchanged(number), True), 1)
+    if key is not None and (number := await runtime.prepare(runtime.session.find_key, key)) is not None:
+        return _receipt(WriteResult(runtime.model.empty_changes(number), True), 1)
     vertex = await runtime.prepare(vertex_lookup.known, runtime.model, name, kind)
     batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
     return _receipt(await runtime.write(batch, key), len(batch))
@@ -88,9 +89,9 @@ async def _apply(request: Request, runtime: Runtime, kind: str, data: bytes) -> 
     return _receipt(written, len(message.batch))
 
 
-def _receipt(written: Written, events: int) -> Response:
+def _receipt(written: WriteResult, events: int) -> Response:
     changes = written.changes
-    return json_answer(
+    return json_response(
         {
             "sequence": int(changes.sequence),
             "repeated": written.repeated,
