@@ -1,4 +1,4 @@
-"""A real service to be the client of: the one of the tests of the service."""
+"""Fixtures: a real service, shared with the service tests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _spec = spec_from_file_location("service_fixtures", Path(__file__).parent.parent
 assert _spec is not None
 assert _spec.loader is not None
 _fixtures = module_from_spec(_spec)
-sys.modules["service_fixtures"] = _fixtures  # dataclasses look their module up
+sys.modules["service_fixtures"] = _fixtures  # dataclasses look up their module
 _spec.loader.exec_module(_fixtures)
 service, start = _fixtures.service, _fixtures.start

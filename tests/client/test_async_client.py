@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import ripplevec
-from ripplevec.client.protocol import NotThereError
+from ripplevec.client.protocol import NotFoundError
 
 
-def test_it_has_the_methods_of_the_other_with_the_same_parameters() -> None:
+def test_async_client_has_the_methods_of_the_blocking_client() -> None:
     def methods(kind: Any) -> dict[str, list[str]]:
         found = inspect.getmembers(kind, inspect.isfunction)
         return {name: list(inspect.signature(method).parameters) for name, method in found if not name.startswith("_")}
@@ -21,7 +21,7 @@ def test_it_has_the_methods_of_the_other_with_the_same_parameters() -> None:
     assert ours == theirs
 
 
-def test_many_at_once(start: Any) -> None:
+def test_async_client_runs_concurrent_requests(start: Any) -> None:
     service = start()
 
     async def work() -> None:
@@ -37,13 +37,13 @@ def test_many_at_once(start: Any) -> None:
             assert (await client.remove_vertex("v"))["removed"] == 1
             assert await client.put_labels({3: "x"}) == 1
             assert (await client.stats(digest=True))["digest"]
-            with pytest.raises(NotThereError):
+            with pytest.raises(NotFoundError):
                 await client.vertex("v")
 
     asyncio.run(work())
 
 
-def test_changes_are_followed_as_they_come(start: Any) -> None:
+def test_async_changes_yields_batches_as_they_are_applied(start: Any) -> None:
     service = start()
 
     async def work() -> list[int]:

@@ -15,13 +15,13 @@ from ripplevec.client import protocol
 from ripplevec.errors import InvalidValueError, MissingExtraError
 
 
-def test_every_batch_has_a_key_of_its_own_or_the_one_given() -> None:
+def test_batch_without_key_gets_a_unique_key() -> None:
     first, second = (protocol.add_edges([("a", "b")], None).body["key"] for _ in range(2))
     assert first != second
     assert protocol.remove_vertices(["a"], "mine").body["key"] == "mine"
 
 
-def test_times_go_along() -> None:
+def test_batch_with_times_sends_them() -> None:
     edges = Batch.of(["a", "b"], ["b", "c"], time=[7.5, float("nan")])
     assert protocol.add_edges(edges, None).body["edges"] == [("a", "b", 1.0, 7.5), ("b", "c", 1.0, None)]
     assert protocol.add_vertex("v", ["a"], None, None, 3).body["arrivals"] == [
@@ -30,7 +30,7 @@ def test_times_go_along() -> None:
     assert protocol.add_vertex("v", [], None, None).body["arrivals"] == [{"id": "v", "neighbors": []}]
 
 
-def test_ids_are_what_the_library_takes() -> None:
+def test_ids_of_unsupported_form_are_refused() -> None:
     assert protocol.add_vertex("v", np.array([1, 2]), None, None).body["arrivals"][0]["neighbors"] == [1, 2]
     assert json.loads(protocol.vectors(np.array([3])).arguments()["content"]) == {"ids": [3]}
     for call in (lambda: protocol.add_vertex("v", "ann", None, None), lambda: protocol.preview("ann", None)):
@@ -41,33 +41,40 @@ def test_ids_are_what_the_library_takes() -> None:
             call()
 
 
-def test_a_time_is_what_the_library_takes() -> None:
+def test_time_of_unsupported_form_is_refused() -> None:
     assert protocol.add_vertex("v", [], None, None, float("nan")).body["arrivals"][0]["time"] is None
     with pytest.raises(InvalidValueError, match="time: expected numbers, or dates as datetime64"):
         protocol.add_vertex("v", [], None, None, "noon")  # type: ignore[arg-type]
 
 
-def test_removals_are_not_edges() -> None:
-    with pytest.raises(InvalidValueError, match="removals"):
+def test_add_edges_with_removals_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="remove_edges or remove_vertex"):
         protocol.add_edges(Batch.of(["a"], ["b"], op=[1]), None)
 
 
+def test_either_spelling_of_neighbors_is_accepted_but_not_both() -> None:
+    assert protocol.either_spelling(["a"], None) == ["a"]
+    assert protocol.either_spelling((), ["a"]) == ["a"]
+    with pytest.raises(InvalidValueError, match="neighbours: expected one of neighbors and neighbours, got 'both'"):
+        protocol.either_spelling(["a"], ["b"])
+
+
 @pytest.mark.parametrize("name", ["a/b", "?", "#", "ü", "a b", "%"])
-def test_an_address_holds_any_text(name: str) -> None:
-    path = protocol.address(name)
+def test_vertex_path_of_any_text_round_trips(name: str) -> None:
+    path = protocol.vertex_path(name)
     assert httpx.URL(f"http://h{path}").path == f"/v1/vertices/{name}"
 
 
-def test_patience_ends_and_waits_at_least_as_long_as_asked() -> None:
-    patience = protocol.Patience(2)
-    assert patience.pause(httpx.Response(429, headers={"Retry-After": "7"})) == 7
-    assert 0 < (patience.pause() or 0) < 1
-    assert patience.pause() is None
-    assert protocol.Patience(2).pause(httpx.Response(422)) is None
+def test_retry_budget_honors_retry_after_and_ends() -> None:
+    budget = protocol.RetryBudget(2)
+    assert budget.next_delay(httpx.Response(429, headers={"Retry-After": "7"})) == 7
+    assert 0 < (budget.next_delay() or 0) < 1
+    assert budget.next_delay() is None
+    assert protocol.RetryBudget(2).next_delay(httpx.Response(422)) is None
 
 
-def test_events_are_read_from_their_lines() -> None:
-    lines = protocol.EventLines()
+def test_event_parser_assembles_events_from_lines() -> None:
+    parser = protocol.EventParser()
     text = [
         "retry: 1000",
         "",
@@ -81,10 +88,10 @@ def test_events_are_read_from_their_lines() -> None:
         "data: 1",
         "",
     ]
-    assert [event for line in text for event in lines.take(line)] == [("changes", "{}"), ("gone", "1")]
+    assert [event for line in text for event in parser.feed_line(line)] == [("changes", "{}"), ("gone", "1")]
 
 
-def test_without_its_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_without_httpx_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = builtins.__import__
 
     def without(name: str, *arguments: Any, **options: Any) -> Any:

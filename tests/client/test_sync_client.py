@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ripplevec
-from ripplevec.client.protocol import NotThereError, ServiceError, TooOldError
+from ripplevec.client.protocol import NotFoundError, ServiceError, TooOldError
 from ripplevec.errors import UnknownVertexError
 from ripplevec.service.security import Tokens
 from ripplevec.service.settings import Limits
@@ -21,7 +21,7 @@ def client(service: Any) -> Iterator[ripplevec.Client]:
         yield made
 
 
-def test_times_reach_the_model(start: Any) -> None:
+def test_client_sends_event_times_to_the_model(start: Any) -> None:
     parameters = {"dim": 4, "threads": 1, "half_life": 10.0, "expire_after": 35.0, "anchor_growth": 0}
     service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
     ring = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 5)]
@@ -36,7 +36,7 @@ def test_times_reach_the_model(start: Any) -> None:
         assert client.stats(digest=True)["digest"] == model.digest()
 
 
-def test_it_does_what_an_embedder_does(start: Any) -> None:
+def test_client_methods_give_the_results_of_an_embedder(start: Any) -> None:
     service = start()
     ring = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 5)]
     model = ripplevec.Embedder(dim=8, threads=1, anchor_growth=0)
@@ -56,7 +56,7 @@ def test_it_does_what_an_embedder_does(start: Any) -> None:
         assert client.vertex("v")["degree"] == 2
 
 
-def test_frames_and_arrays_are_edges_too(start: Any) -> None:
+def test_add_edges_accepts_arrays_and_batches(start: Any) -> None:
     service = start()
     with ripplevec.Client(service.url) as client:
         assert client.add_edges(np.array([[1, 2], [2, 3]]))["arrived"] == 3
@@ -64,22 +64,22 @@ def test_frames_and_arrays_are_edges_too(start: Any) -> None:
     assert service.http.get("/v1/vertices/a").json()["strength"] == 2
 
 
-def test_what_is_not_there_is_a_key_error(client: ripplevec.Client) -> None:
+def test_unknown_vertex_raises_a_key_error(client: ripplevec.Client) -> None:
     with pytest.raises(UnknownVertexError, match="nobody"):
         client.vectors(["r0", "nobody"])
     for call in (client.vertex, client.nearest, client.remove_vertex):
-        with pytest.raises(NotThereError) as error:
+        with pytest.raises(NotFoundError) as error:
             call("nobody")
         assert isinstance(error.value, KeyError)
 
 
-def test_a_refusal_says_why(client: ripplevec.Client) -> None:
+def test_refused_request_raises_the_reason(client: ripplevec.Client) -> None:
     with pytest.raises(ServiceError, match=r"422.*weight") as error:
         client.add_vertex("v", ["r0"], [-1])
     assert error.value.status == 422
 
 
-def test_text_and_integers_are_told_apart(start: Any) -> None:
+def test_integer_and_text_ids_stay_distinct(start: Any) -> None:
     with ripplevec.Client(start().url) as client:
         client.add_edges([(1, "a")])
         client.add_edges([("1", "b")])
@@ -88,14 +88,14 @@ def test_text_and_integers_are_told_apart(start: Any) -> None:
         assert client.vertex("1")["id"] == "1"
 
 
-def test_labels(start: Any) -> None:
+def test_put_labels_sets_them(start: Any) -> None:
     with ripplevec.Client(start().url) as client:
         client.add_edges([("a", 1)])
         assert client.put_labels({"a": "red", 1: "blue"}) == 2
         assert client.vertex(1)["label"] == "blue"
 
 
-def test_a_token_is_sent(start: Any) -> None:
+def test_token_is_sent_with_requests(start: Any) -> None:
     token = "a-token-of-some-length"
     service = start(tokens=Tokens.of([], [token]), token=token)
     with ripplevec.Client(service.url, token=token) as client:
@@ -104,7 +104,7 @@ def test_a_token_is_sent(start: Any) -> None:
         client.stats()
 
 
-def test_what_was_lost_on_the_way_back_is_sent_again_and_applied_once(start: Any) -> None:
+def test_write_with_lost_response_is_repeated_and_applied_once(start: Any) -> None:
     service = start()
 
     class Lossy(httpx.HTTPTransport):
@@ -115,7 +115,7 @@ def test_what_was_lost_on_the_way_back_is_sent_again_and_applied_once(start: Any
             answer.read()
             if request.url.path == "/v1/edges" and self.lost < 2:
                 self.lost += 1
-                raise httpx.ReadError("the answer was lost", request=request)
+                raise httpx.ReadError("response lost", request=request)
             return answer
 
     with ripplevec.Client(service.url) as client:
@@ -127,7 +127,7 @@ def test_what_was_lost_on_the_way_back_is_sent_again_and_applied_once(start: Any
     assert service.http.get("/v1/vertices/a").json()["strength"] == 1
 
 
-def test_a_busy_service_is_asked_again(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_to_a_busy_service_is_retried(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start(limits=Limits(queue_requests=1))
     monkeypatch.setattr(service.runtime.writer, "_queue_requests", 0)
     threading.Timer(0.3, lambda: setattr(service.runtime.writer, "_queue_requests", 1)).start()
@@ -135,14 +135,14 @@ def test_a_busy_service_is_asked_again(start: Any, monkeypatch: pytest.MonkeyPat
         assert client.add_edges([("a", "b")])["sequence"] == 1
 
 
-def test_in_the_end_it_gives_up(start: Any) -> None:
+def test_request_without_retries_left_raises(start: Any) -> None:
     service = start()
     service.stop()
     with ripplevec.Client(service.url, retries=1) as client, pytest.raises(httpx.TransportError):
         client.stats()
 
 
-def test_changes_are_followed_from_where_one_stands(start: Any) -> None:
+def test_changes_since_a_sequence_yields_later_batches(start: Any) -> None:
     service = start()
     with ripplevec.Client(service.url) as client:
         for number in range(3):
@@ -157,7 +157,7 @@ def test_changes_are_followed_from_where_one_stands(start: Any) -> None:
         assert found[2].removed == [0]
 
 
-def test_a_stream_that_breaks_is_taken_up_again(start: Any) -> None:
+def test_changes_reconnects_after_a_lost_connection(start: Any) -> None:
     service = start()
     port = int(service.url.rpartition(":")[2])
     with ripplevec.Client(service.url, retries=50) as client:
@@ -170,7 +170,7 @@ def test_a_stream_that_breaks_is_taken_up_again(start: Any) -> None:
         assert next(stream).sequence == 2
 
 
-def test_changes_that_are_no_longer_kept(start: Any) -> None:
+def test_changes_no_longer_kept_raises_too_old(start: Any) -> None:
     service = start(limits=Limits(retained_batches=1))
     with ripplevec.Client(service.url) as client:
         for number in range(4):

@@ -1,4 +1,4 @@
-"""A client for the service, for programs that wait and for those that do not."""
+"""Clients of the service: blocking and asyncio."""
 
 from ripplevec.errors import MissingExtraError
 

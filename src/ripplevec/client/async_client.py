@@ -1,4 +1,4 @@
-"""The client for programs that do not wait: every call is awaited."""
+"""The asyncio client of the service."""
 
 from __future__ import annotations
 
@@ -11,13 +11,30 @@ import httpx
 
 from ripplevec.batch import Id
 from ripplevec.client import protocol
-from ripplevec.client.protocol import BatchChanges, Call, EventLines, Patience, Vector, Weights
+from ripplevec.client.protocol import BatchChanges, Call, EventParser, RetryBudget, Vector, Weights
 
 
 class AsyncClient:
-    """A service at a distance, with the methods of an `Embedder` where they make sense.
+    """An asyncio client of a running service: `Client` with every method awaited.
 
-    What cannot be delivered is sent again, up to `retries` times, with the same key: it is applied once.
+    Parameters
+    ----------
+    url : str, default "http://127.0.0.1:8080"
+        Address of the service.
+    token : str, optional
+        Bearer token, if the service requires one.
+    timeout : float, default 90.0
+        Seconds to wait for a response.
+    retries : int, default 5
+        How often a request is repeated after a lost connection or a response 429, 502, 503 or 504.
+
+    Examples
+    --------
+    Against a service started with `ripplevec serve --state DIR`::
+
+        async with ripplevec.AsyncClient() as client:
+            await client.add_vertex("carol", ["ann", "bob"])
+            await client.nearest("carol", 3)
     """
 
     def __init__(
@@ -28,7 +45,7 @@ class AsyncClient:
         timeout: float = 90.0,
         retries: int = 5,
     ) -> None:
-        self._http = httpx.AsyncClient(**protocol.settings(url, token, timeout))
+        self._http = httpx.AsyncClient(**protocol.client_options(url, token, timeout))
         self._retries = retries
 
     async def add_vertex(
@@ -39,95 +56,99 @@ class AsyncClient:
         time: float | None = None,
         *,
         key: str | None = None,
+        neighbours: Sequence[Id] | None = None,
     ) -> Vector:
-        """Let a vertex arrive with its edges; its vector."""
+        """Add a vertex with its edges and return its vector; see `Client.add_vertex`."""
+        neighbors = protocol.either_spelling(neighbors, neighbours)
         await self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
         return (await self.vectors([vertex]))[0]
 
     async def add_edges(self, edges: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Add edges, in any form that `Embedder.fit` takes, as one batch; what became of it."""
+        """Add edges as one batch; see `Client.add_edges`."""
         return await self._send(protocol.add_edges(edges, key))
 
     async def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
-        """Remove edges as one batch."""
+        """Remove edges as one batch; see `Client.remove_edges`."""
         return await self._send(protocol.remove_edges(edges, key))
 
     async def remove_vertex(self, vertex: Id, *, key: str | None = None) -> dict[str, Any]:
-        """Remove a vertex with all its edges."""
+        """Remove a vertex with all its edges; see `Client.remove_vertex`."""
         return await self._send(protocol.remove_vertices([vertex], key))
 
     async def vectors(self, ids: Iterable[Id]) -> Vector:
-        """The vectors of vertices, a row each; KeyError naming those that are not known."""
-        return protocol.vectors_of(await self._send(protocol.vectors(ids)))
+        """Return the vectors of vertices; see `Client.vectors`."""
+        return protocol.parse_vectors(await self._send(protocol.vectors(ids)))
 
     async def vector(self, vertex: Id) -> Vector:
-        """The vector of one vertex."""
+        """Return the vector of one vertex; see `Client.vector`."""
         return (await self.vectors([vertex]))[0]
 
     async def vertex(self, vertex: Id) -> dict[str, Any]:
-        """All about one vertex: vector, degree, age, label."""
+        """Return the vector, degree, age and label of a vertex; see `Client.vertex`."""
         return await self._send(protocol.vertex(vertex))
 
     async def nearest(self, vertex: Id | Sequence[float] | Vector, k: int = 10) -> list[tuple[Id, float]]:
-        """The `k` vertices of highest cosine with a vertex or with a raw vector, best first."""
-        return protocol.nearest_of(await self._send(protocol.nearest(vertex, k)))
+        """Return the vertices with the highest cosine similarity, best first; see `Client.nearest`."""
+        return protocol.parse_nearest(await self._send(protocol.nearest(vertex, k)))
 
-    async def preview(self, neighbors: Sequence[Id], weights: Weights = None) -> Vector:
-        """The vector a newcomer with these neighbors would get; nothing changes."""
-        return protocol.vector_of(await self._send(protocol.preview(neighbors, weights)))
+    async def preview(
+        self, neighbors: Sequence[Id] = (), weights: Weights = None, *, neighbours: Sequence[Id] | None = None
+    ) -> Vector:
+        """Return the vector that a new vertex with these neighbors would receive; see `Client.preview`."""
+        neighbors = protocol.either_spelling(neighbors, neighbours)
+        return protocol.parse_vector(await self._send(protocol.preview(neighbors, weights)))
 
     async def put_labels(self, labels: Mapping[Id, str | None]) -> int:
-        """Set the labels of vertices; None takes one away. How many there are then."""
+        """Set the labels of vertices; see `Client.put_labels`."""
         return int((await self._send(protocol.put_labels(labels)))["labels"])
 
     async def stats(self, *, digest: bool = False, full: bool = False) -> dict[str, Any]:
-        """How the service stands."""
+        """Return statistics of the service; see `Client.stats`."""
         return await self._send(protocol.stats(digest, full))
 
     async def changes(self, since: int | None = None) -> AsyncIterator[BatchChanges]:
-        """Follow what batches change, from behind `since`, or from now on; a lost connection is taken up again.
-
-        `TooOldError` where what was missed is no longer kept.
-        """
+        """Follow the changes of the model, batch by batch, without end; see `Client.changes`."""
         if since is None:
             since = int((await self.stats())["sequence"])
-        patience = Patience(self._retries)
+        budget = RetryBudget(self._retries)
         while True:
             try:
                 async for changes in self._follow(since):
                     since = changes.sequence if changes.last else since
-                    patience = Patience(self._retries)
+                    budget = RetryBudget(self._retries)
                     yield changes
             except httpx.TransportError:
-                if (pause := patience.pause()) is None:
+                if (delay := budget.next_delay()) is None:
                     raise
-                await asyncio.sleep(pause)
+                await asyncio.sleep(delay)
 
     async def _follow(self, since: int) -> AsyncIterator[BatchChanges]:
-        headers, lines = {"Accept": protocol.EVENTS, "Last-Event-ID": str(since)}, EventLines()
-        async with self._http.stream("GET", "/v1/changes", headers=headers, timeout=protocol.PATIENCE) as response:
+        headers, parser = {"Accept": protocol.EVENTS, "Last-Event-ID": str(since)}, EventParser()
+        async with self._http.stream(
+            "GET", "/v1/changes", headers=headers, timeout=protocol.STREAM_TIMEOUT
+        ) as response:
             if not response.is_success:
                 await response.aread()
-                raise protocol.stream_refusal(response)
+                raise protocol.stream_error_of(response)
             async for line in response.aiter_lines():
-                for event, data in lines.take(line):
-                    yield protocol.changes_of_event(event, data)
+                for event, data in parser.feed_line(line):
+                    yield protocol.parse_event(event, data)
 
     async def _send(self, call: Call) -> Any:
-        patience = Patience(self._retries)
+        budget = RetryBudget(self._retries)
         while True:
             try:
                 response = await self._http.request(**call.arguments())
             except httpx.TransportError:
-                if (pause := patience.pause()) is None:
+                if (delay := budget.next_delay()) is None:
                     raise
             else:
-                if response.is_success or (pause := patience.pause(response)) is None:
-                    return protocol.checked(response)
-            await asyncio.sleep(pause)
+                if response.is_success or (delay := budget.next_delay(response)) is None:
+                    return protocol.parse_response(response)
+            await asyncio.sleep(delay)
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:

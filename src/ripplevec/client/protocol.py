@@ -1,4 +1,4 @@
-"""What is asked of the service and how its answers are read, whoever does the asking."""
+"""Requests to the service and parsing of its responses, shared by both clients."""
 
 from __future__ import annotations
 
@@ -14,22 +14,30 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, as_list, id_column, known_times, time_column
+from ripplevec.batch import Batch, Id, ids_to_list, id_column, times_to_json, time_column
 from ripplevec.errors import InvalidValueError, RipplevecError, UnknownVertexError
 
 Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None
 
 EVENTS = "text/event-stream"
-PATIENCE = 90.0
-"""Seconds of silence after which a stream of changes is taken for dead; the service says something every 15."""
+STREAM_TIMEOUT = 90.0
+"""Seconds of silence after which a change stream counts as dead; the service sends a heartbeat every 15 s."""
 
-_LONGEST_PAUSE = 30.0
-_AGAIN = frozenset({429, 502, 503, 504})
+_MAX_DELAY = 30.0
+_RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 
 
 class ServiceError(RipplevecError):
-    """The service refused a request; its status, and the reason it gave."""
+    """A request was refused by the service.
+
+    Attributes
+    ----------
+    status : int
+        HTTP status of the response.
+    reason : str
+        The error message of the service.
+    """
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(status, reason)
@@ -39,17 +47,17 @@ class ServiceError(RipplevecError):
         return f"the service answered {self.status}: {self.reason}"
 
 
-class NotThereError(ServiceError, KeyError):
-    """A vertex or an edge was named that the service does not hold."""
+class NotFoundError(ServiceError, KeyError):
+    """The service does not know a vertex or an edge of the request."""
 
 
 class TooOldError(ServiceError):
-    """The changes asked for are no longer kept: read the vectors anew, and follow from there."""
+    """The requested changes are no longer kept: read the vectors again and follow from their sequence number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; one that is sent again is applied once, by its key."""
+    """One HTTP request. Writes carry an idempotency key, so a repeated request is applied once."""
 
     method: str
     path: str
@@ -57,17 +65,35 @@ class Call:
     query: Mapping[str, Any] = field(default_factory=dict)
 
     def arguments(self) -> dict[str, Any]:
-        """What httpx is given."""
-        sent: dict[str, Any] = {"method": self.method, "url": self.path, "params": dict(self.query)}
+        """Return the keyword arguments for `httpx.Client.request`."""
+        arguments: dict[str, Any] = {"method": self.method, "url": self.path, "params": dict(self.query)}
         if self.body is not None:
-            sent["content"] = json.dumps(self.body, separators=(",", ":")).encode()
-            sent["headers"] = {"Content-Type": "application/json"}
-        return sent
+            arguments["content"] = json.dumps(self.body, separators=(",", ":")).encode()
+            arguments["headers"] = {"Content-Type": "application/json"}
+        return arguments
 
 
 @dataclass(frozen=True, slots=True)
 class BatchChanges:
-    """What one batch changed, or a part of it where it changed much; the last part has `last`."""
+    """The changes of one batch, or a part of them if there are many.
+
+    Attributes
+    ----------
+    sequence : int
+        Sequence number of the batch.
+    ids : list of int or str
+        Vertices with a new vector.
+    vectors : ndarray of shape (len(ids), dim)
+        Their vectors.
+    arrived : list of bool
+        Whether each vertex is new.
+    removed : list of int or str
+        Vertices that were removed.
+    anchored : bool
+        Whether the batch includes a global correction of all vectors.
+    last : bool
+        Whether this is the last part of the batch.
+    """
 
     sequence: int
     ids: list[Id]
@@ -81,138 +107,146 @@ class BatchChanges:
 def add_vertex(
     vertex: Id, neighbors: Sequence[Id], weights: Weights, key: str | None, time: float | None = None
 ) -> Call:
-    """A vertex arrives."""
+    """Add a vertex with its edges."""
     arrival: dict[str, Any] = {"id": vertex, "neighbors": _ids(neighbors, "neighbors")}
     if weights is not None:
         arrival["weights"] = list(weights)
     if time is not None:
-        (arrival["time"],) = known_times(time_column([time], 1))
+        (arrival["time"],) = times_to_json(time_column([time], 1))
     return Call("POST", "/v1/arrivals", {"key": key or new_key(), "arrivals": [arrival]})
 
 
+def either_spelling(neighbors: Sequence[Id], neighbours: Sequence[Id] | None) -> Sequence[Id]:
+    """Return the neighbors from whichever spelling of the argument was used; both together are an error."""
+    if neighbours is None:
+        return neighbors
+    if len(neighbors):
+        raise InvalidValueError.of("neighbours", "one of neighbors and neighbours", "both")
+    return neighbours
+
+
 def _ids(values: Iterable[Id], name: str = "ids") -> list[Id]:
-    """Ids as JSON has them; a text is no list of its letters."""
-    return as_list(id_column(values, name))
+    """Convert ids to a list for JSON. A string is refused: it is one id, not a list of letters."""
+    return ids_to_list(id_column(values, name))
 
 
 def add_edges(edges: Any, key: str | None) -> Call:
-    """Edges come, in any form that `Embedder.fit` takes."""
+    """Add edges, in any form that `Embedder.fit` accepts."""
     batch = Batch.from_any(edges)
     if batch.op is not None:
-        raise InvalidValueError.of("edges", "edges to add; removals have methods of their own", "a batch of operations")
-    columns: list[list[Any]] = [as_list(batch.src), as_list(batch.dst)]
+        raise InvalidValueError.of(
+            "edges", "edges to add (remove with remove_edges or remove_vertex)", "a batch with operations"
+        )
+    columns: list[list[Any]] = [ids_to_list(batch.src), ids_to_list(batch.dst)]
     if batch.weight is not None or batch.time is not None:
         columns.append([1.0] * len(batch) if batch.weight is None else batch.weight.tolist())
     if batch.time is not None:
-        columns.append(known_times(batch.time))
+        columns.append(times_to_json(batch.time))
     return Call("POST", "/v1/edges", {"key": key or new_key(), "edges": list(zip(*columns, strict=True))})
 
 
 def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call:
-    """Edges go."""
+    """Remove edges."""
     return Call("DELETE", "/v1/edges", {"key": key or new_key(), "edges": [list(edge)[:2] for edge in edges]})
 
 
 def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call:
-    """Vertices go."""
+    """Remove vertices with all their edges."""
     return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": _ids(vertices)})
 
 
 def vectors(ids: Iterable[Id]) -> Call:
-    """The vectors of vertices are asked for."""
+    """Get the vectors of vertices."""
     return Call("POST", "/v1/vectors", {"ids": _ids(ids)})
 
 
 def nearest(vertex: Id | Sequence[float] | Vector, k: int) -> Call:
-    """Who is near a vertex or a vector is asked for."""
+    """Get the nearest vertices of a vertex or a vector."""
     if isinstance(vertex, int | str):
         kind = "text" if isinstance(vertex, str) else "integer"
-        return Call("GET", f"{address(vertex)}/nearest", query={"k": k, "kind": kind})
+        return Call("GET", f"{vertex_path(vertex)}/nearest", query={"k": k, "kind": kind})
     return Call("POST", "/v1/nearest", {"vector": np.asarray(vertex, np.float64).tolist(), "k": k})
 
 
 def vertex(name: Id) -> Call:
-    """All about a vertex is asked for."""
-    return Call("GET", address(name), query={"kind": "text" if isinstance(name, str) else "integer"})
+    """Get a vertex: vector, degree, age and label."""
+    return Call("GET", vertex_path(name), query={"kind": "text" if isinstance(name, str) else "integer"})
 
 
 def preview(neighbors: Sequence[Id], weights: Weights) -> Call:
-    """What a newcomer would get is asked for."""
-    near = {"neighbors": _ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
-    return Call("POST", "/v1/preview", near)
+    """Get the vector that a new vertex with these neighbors would receive."""
+    body = {"neighbors": _ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
+    return Call("POST", "/v1/preview", body)
 
 
 def put_labels(labels: Mapping[Id, str | None]) -> Call:
-    """Labels are set."""
+    """Set labels."""
     return Call("PUT", "/v1/labels", {"labels": list(labels.items())})
 
 
 def stats(digest: bool, full: bool) -> Call:
-    """How the service stands is asked for."""
+    """Get the statistics of the service."""
     return Call("GET", "/v1/stats", query={"digest": digest, "full": full})
 
 
-def address(vertex: Id) -> str:
-    """Where a vertex is."""
+def vertex_path(vertex: Id) -> str:
+    """Return the URL path of a vertex."""
     part = quote(str(vertex), safe="")
-    if part in (".", ".."):  # which would be taken for a way through the address
+    if part in (".", ".."):  # a URL parser would resolve them as relative paths
         part = part.replace(".", "%2E")
     return f"/v1/vertices/{part}"
 
 
 def new_key() -> str:
-    """A key that no other batch has."""
+    """Return a new unique idempotency key."""
     return uuid.uuid4().hex
 
 
-# answers
-
-
-def checked(response: httpx.Response) -> Any:
-    """What an answer holds, or the error that it is."""
+def parse_response(response: httpx.Response) -> Any:
+    """Return the JSON body of a successful response; raise the matching error otherwise."""
     if response.is_success:
         return response.json()
-    raise refusal(response)
+    raise error_of(response)
 
 
-def refusal(response: httpx.Response) -> ServiceError:
-    """The error that an answer is."""
+def error_of(response: httpx.Response) -> ServiceError:
+    """Return the exception for an error response."""
     try:
         reason = str(response.json()["error"])
     except (ValueError, KeyError, TypeError):
         reason = response.reason_phrase
-    kind = {404: NotThereError, 410: TooOldError}.get(response.status_code, ServiceError)
-    return kind(response.status_code, reason)
+    error_class = {404: NotFoundError, 410: TooOldError}.get(response.status_code, ServiceError)
+    return error_class(response.status_code, reason)
 
 
-def vectors_of(answer: Mapping[str, Any]) -> Vector:
-    """The vectors in an answer; the error that names those not known, if there are any."""
-    if answer["missing"]:
-        raise UnknownVertexError(answer["missing"])
-    return np.array(answer["vectors"], np.float32)
+def parse_vectors(body: Mapping[str, Any]) -> Vector:
+    """Return the vectors in a response body; raise `UnknownVertexError` if some vertices are unknown."""
+    if body["missing"]:
+        raise UnknownVertexError(body["missing"])
+    return np.array(body["vectors"], np.float32)
 
 
-def nearest_of(answer: Mapping[str, Any]) -> list[tuple[Id, float]]:
-    """The vertices in an answer with their cosines."""
-    return [(name, cosine) for name, cosine in answer["nearest"]]
+def parse_nearest(body: Mapping[str, Any]) -> list[tuple[Id, float]]:
+    """Return the vertices in a response body with their cosines."""
+    return [(name, cosine) for name, cosine in body["nearest"]]
 
 
-def vector_of(answer: Mapping[str, Any]) -> Vector:
-    """The one vector in an answer."""
-    return np.array(answer["vector"], np.float32)
+def parse_vector(body: Mapping[str, Any]) -> Vector:
+    """Return the single vector in a response body."""
+    return np.array(body["vector"], np.float32)
 
 
-def stream_refusal(response: httpx.Response) -> Exception:
-    """Why there is no stream: an error that is final, or, where it may pass, one like a lost connection."""
-    if response.status_code in _AGAIN:
-        return httpx.TransportError(str(refusal(response)), request=response.request)
-    return refusal(response)
+def stream_error_of(response: httpx.Response) -> Exception:
+    """Return the exception for a refused change stream: a `TransportError` if a retry may succeed."""
+    if response.status_code in _RETRYABLE_STATUSES:
+        return httpx.TransportError(str(error_of(response)), request=response.request)
+    return error_of(response)
 
 
-def changes_of_event(event: str, data: str) -> BatchChanges:
-    """What an event of the stream says; `TooOldError` where it says that this reader was overtaken."""
+def parse_event(event: str, data: str) -> BatchChanges:
+    """Parse one server-sent event; raise `TooOldError` if the reader fell too far behind."""
     if event == "gone":
-        raise TooOldError(410, "the stream has gone on beyond what is kept; read the vectors anew")
+        raise TooOldError(410, "the requested changes are no longer kept; read the vectors again")
     message = json.loads(data)
     rows = message["changes"]
     return BatchChanges(
@@ -226,14 +260,14 @@ def changes_of_event(event: str, data: str) -> BatchChanges:
     )
 
 
-class EventLines:
-    """Server-sent events out of their lines."""
+class EventParser:
+    """Assemble server-sent events from their lines."""
 
     def __init__(self) -> None:
         self._event, self._data = "", ""
 
-    def take(self, line: str) -> Iterator[tuple[str, str]]:
-        """An event and its data, where this line ends one."""
+    def feed_line(self, line: str) -> Iterator[tuple[str, str]]:
+        """Yield an event and its data if this line completes one."""
         if line.startswith("event: "):
             self._event = line[7:]
         elif line.startswith("data: "):
@@ -245,23 +279,23 @@ class EventLines:
 
 
 @dataclass(slots=True)
-class Patience:
-    """How often to try again, and how long to wait before it."""
+class RetryBudget:
+    """The retries left for one request, and the exponential delays between them."""
 
     retries: int
-    tried: int = 0
+    used: int = 0
 
-    def pause(self, response: httpx.Response | None = None) -> float | None:
-        """Seconds until the next try; None where there is none: the answer is final, or it was the last one."""
-        if self.tried >= self.retries or (response is not None and response.status_code not in _AGAIN):
+    def next_delay(self, response: httpx.Response | None = None) -> float | None:
+        """Return the seconds until the next retry, or None if the response is final or no retry is left."""
+        if self.used >= self.retries or (response is not None and response.status_code not in _RETRYABLE_STATUSES):
             return None
-        self.tried += 1
-        pause = random.uniform(0.5, 1.0) * min(0.1 * 2**self.tried, _LONGEST_PAUSE)  # apart from other clients
-        asked = "" if response is None else response.headers.get("retry-after", "")
-        return max(pause, min(float(asked), _LONGEST_PAUSE)) if asked.isdigit() else pause
+        self.used += 1
+        delay = random.uniform(0.5, 1.0) * min(0.1 * 2**self.used, _MAX_DELAY)  # jitter: clients must not retry in step
+        requested = "" if response is None else response.headers.get("retry-after", "")
+        return max(delay, min(float(requested), _MAX_DELAY)) if requested.isdigit() else delay
 
 
-def settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
-    """What a client of httpx is made with."""
+def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:
+    """Return the keyword arguments for `httpx.Client` and `httpx.AsyncClient`."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return {"base_url": url, "headers": headers, "timeout": timeout}

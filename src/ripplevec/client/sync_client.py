@@ -1,4 +1,4 @@
-"""The client for programs that wait for each answer."""
+"""The blocking client of the service."""
 
 from __future__ import annotations
 
@@ -11,13 +11,32 @@ import httpx
 
 from ripplevec.batch import Id
 from ripplevec.client import protocol
-from ripplevec.client.protocol import BatchChanges, Call, EventLines, Patience, Vector, Weights
+from ripplevec.client.protocol import BatchChanges, Call, EventParser, RetryBudget, Vector, Weights
 
 
 class Client:
-    """A service at a distance, with the methods of an `Embedder` where they make sense.
+    """A client of a running service, with the methods of `Embedder` that make sense over HTTP.
 
-    What cannot be delivered is sent again, up to `retries` times, with the same key: it is applied once.
+    A request that cannot be delivered is sent again with the same idempotency key, so it is applied once.
+
+    Parameters
+    ----------
+    url : str, default "http://127.0.0.1:8080"
+        Address of the service.
+    token : str, optional
+        Bearer token, if the service requires one.
+    timeout : float, default 90.0
+        Seconds to wait for a response.
+    retries : int, default 5
+        How often a request is repeated after a lost connection or a response 429, 502, 503 or 504.
+
+    Examples
+    --------
+    Against a service started with `ripplevec serve --state DIR`::
+
+        with ripplevec.Client() as client:
+            client.add_vertex("carol", ["ann", "bob"])
+            client.nearest("carol", 3)
     """
 
     def __init__(
@@ -28,7 +47,7 @@ class Client:
         timeout: float = 90.0,
         retries: int = 5,
     ) -> None:
-        self._http = httpx.Client(**protocol.settings(url, token, timeout))
+        self._http = httpx.Client(**protocol.client_options(url, token, timeout))
         self._retries = retries
 
     def add_vertex(
@@ -39,95 +58,293 @@ class Client:
         time: float | None = None,
         *,
         key: str | None = None,
+        neighbours: Sequence[Id] | None = None,
     ) -> Vector:
-        """Let a vertex arrive with its edges; its vector."""
+        """Add a vertex with its edges and return its vector.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Id of the vertex. A known vertex gets the edges in addition to those it has.
+        neighbors : sequence of int or str, default ()
+            Vertices that it is connected to.
+        weights : sequence of float, optional
+            One positive weight per neighbor; 1 by default.
+        time : float, optional
+            Time of the arrival; by default the latest time of any event.
+        key : str, optional
+            Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
+        neighbours : sequence of int or str, optional
+            British spelling of `neighbors`.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            The vector of the vertex.
+
+        Raises
+        ------
+        ServiceError
+            If the service refuses the request.
+        """
+        neighbors = protocol.either_spelling(neighbors, neighbours)
         self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
         return self.vectors([vertex])[0]
 
     def add_edges(self, edges: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Add edges, in any form that `Embedder.fit` takes, as one batch; what became of it."""
+        """Add edges as one batch.
+
+        Parameters
+        ----------
+        edges : edge list
+            Edges in any form that `Embedder.fit` accepts.
+        key : str, optional
+            Idempotency key; unique by default.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+        """
         return self._send(protocol.add_edges(edges, key))
 
     def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
-        """Remove edges as one batch."""
+        """Remove edges as one batch.
+
+        Parameters
+        ----------
+        edges : iterable of pairs
+            Edges to remove; weights are ignored.
+        key : str, optional
+            Idempotency key; unique by default.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        NotFoundError
+            If an edge does not exist; then nothing is removed.
+        """
         return self._send(protocol.remove_edges(edges, key))
 
     def remove_vertex(self, vertex: Id, *, key: str | None = None) -> dict[str, Any]:
-        """Remove a vertex with all its edges."""
+        """Remove a vertex with all its edges.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Id of the vertex.
+        key : str, optional
+            Idempotency key; unique by default.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex does not exist.
+        """
         return self._send(protocol.remove_vertices([vertex], key))
 
     def vectors(self, ids: Iterable[Id]) -> Vector:
-        """The vectors of vertices, a row each; KeyError naming those that are not known."""
-        return protocol.vectors_of(self._send(protocol.vectors(ids)))
+        """Return the vectors of vertices.
+
+        Parameters
+        ----------
+        ids : iterable of int or str
+            Ids of the vertices.
+
+        Returns
+        -------
+        ndarray of shape (len(ids), dim)
+            One row per vertex.
+
+        Raises
+        ------
+        UnknownVertexError
+            If some vertices are unknown; the error names them.
+        """
+        return protocol.parse_vectors(self._send(protocol.vectors(ids)))
 
     def vector(self, vertex: Id) -> Vector:
-        """The vector of one vertex."""
+        """Return the vector of one vertex.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Id of the vertex.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            The vector.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the vertex is unknown.
+        """
         return self.vectors([vertex])[0]
 
     def vertex(self, vertex: Id) -> dict[str, Any]:
-        """All about one vertex: vector, degree, age, label."""
+        """Return the vector, degree, age and label of a vertex.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Id of the vertex.
+
+        Returns
+        -------
+        dict
+            The response of `GET /v1/vertices/{id}`.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex is unknown.
+        """
         return self._send(protocol.vertex(vertex))
 
     def nearest(self, vertex: Id | Sequence[float] | Vector, k: int = 10) -> list[tuple[Id, float]]:
-        """The `k` vertices of highest cosine with a vertex or with a raw vector, best first."""
-        return protocol.nearest_of(self._send(protocol.nearest(vertex, k)))
+        """Return the vertices with the highest cosine similarity, best first.
 
-    def preview(self, neighbors: Sequence[Id], weights: Weights = None) -> Vector:
-        """The vector a newcomer with these neighbors would get; nothing changes."""
-        return protocol.vector_of(self._send(protocol.preview(neighbors, weights)))
+        Parameters
+        ----------
+        vertex : int, str or sequence of float
+            A vertex (which is left out of the result), or a vector.
+        k : int, default 10
+            Number of vertices.
+
+        Returns
+        -------
+        list of (id, cosine)
+            At most `k` pairs.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex is unknown.
+        """
+        return protocol.parse_nearest(self._send(protocol.nearest(vertex, k)))
+
+    def preview(
+        self, neighbors: Sequence[Id] = (), weights: Weights = None, *, neighbours: Sequence[Id] | None = None
+    ) -> Vector:
+        """Return the vector that a new vertex with these neighbors would receive. Nothing changes.
+
+        Parameters
+        ----------
+        neighbors : sequence of int or str
+            Known vertices.
+        weights : sequence of float, optional
+            One positive weight per neighbor; 1 by default.
+        neighbours : sequence of int or str, optional
+            British spelling of `neighbors`.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            The vector.
+        """
+        neighbors = protocol.either_spelling(neighbors, neighbours)
+        return protocol.parse_vector(self._send(protocol.preview(neighbors, weights)))
 
     def put_labels(self, labels: Mapping[Id, str | None]) -> int:
-        """Set the labels of vertices; None takes one away. How many there are then."""
+        """Set the labels of vertices, for the live map.
+
+        Parameters
+        ----------
+        labels : mapping of id to str or None
+            New labels; None removes a label.
+
+        Returns
+        -------
+        int
+            Number of labels the service now holds.
+        """
         return int(self._send(protocol.put_labels(labels))["labels"])
 
     def stats(self, *, digest: bool = False, full: bool = False) -> dict[str, Any]:
-        """How the service stands."""
+        """Return statistics of the service.
+
+        Parameters
+        ----------
+        digest : bool, default False
+            Include the digest of the whole state, which takes time on a large model.
+        full : bool, default False
+            Include the diagnostics of the model.
+
+        Returns
+        -------
+        dict
+            The response of `GET /v1/stats`.
+        """
         return self._send(protocol.stats(digest, full))
 
     def changes(self, since: int | None = None) -> Iterator[BatchChanges]:
-        """Follow what batches change, from behind `since`, or from now on; a lost connection is taken up again.
+        """Follow the changes of the model, batch by batch, without end. Reconnects after a lost connection.
 
-        `TooOldError` where what was missed is no longer kept.
+        Parameters
+        ----------
+        since : int, optional
+            Sequence number after which to begin; by default the current one.
+
+        Yields
+        ------
+        BatchChanges
+            The changes of a batch, or a part of them.
+
+        Raises
+        ------
+        TooOldError
+            If changes after `since` are no longer kept. Read the vectors again and follow from there.
         """
         if since is None:
             since = int(self.stats()["sequence"])
-        patience = Patience(self._retries)
+        budget = RetryBudget(self._retries)
         while True:
             try:
                 for changes in self._follow(since):
                     since = changes.sequence if changes.last else since
-                    patience = Patience(self._retries)
+                    budget = RetryBudget(self._retries)
                     yield changes
             except httpx.TransportError:
-                if (pause := patience.pause()) is None:
+                if (delay := budget.next_delay()) is None:
                     raise
-                time.sleep(pause)
+                time.sleep(delay)
 
     def _follow(self, since: int) -> Iterator[BatchChanges]:
-        headers, lines = {"Accept": protocol.EVENTS, "Last-Event-ID": str(since)}, EventLines()
-        with self._http.stream("GET", "/v1/changes", headers=headers, timeout=protocol.PATIENCE) as response:
+        headers, parser = {"Accept": protocol.EVENTS, "Last-Event-ID": str(since)}, EventParser()
+        with self._http.stream("GET", "/v1/changes", headers=headers, timeout=protocol.STREAM_TIMEOUT) as response:
             if not response.is_success:
                 response.read()
-                raise protocol.stream_refusal(response)
+                raise protocol.stream_error_of(response)
             for line in response.iter_lines():
-                for event, data in lines.take(line):
-                    yield protocol.changes_of_event(event, data)
+                for event, data in parser.feed_line(line):
+                    yield protocol.parse_event(event, data)
 
     def _send(self, call: Call) -> Any:
-        patience = Patience(self._retries)
+        budget = RetryBudget(self._retries)
         while True:
             try:
                 response = self._http.request(**call.arguments())
             except httpx.TransportError:
-                if (pause := patience.pause()) is None:
+                if (delay := budget.next_delay()) is None:
                     raise
             else:
-                if response.is_success or (pause := patience.pause(response)) is None:
-                    return protocol.checked(response)
-            time.sleep(pause)
+                if response.is_success or (delay := budget.next_delay(response)) is None:
+                    return protocol.parse_response(response)
+            time.sleep(delay)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Client:

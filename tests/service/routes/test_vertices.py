@@ -41,7 +41,7 @@ def test_vectors_are_those_of_the_model(service: Any) -> None:
 def test_vectors_come_as_arrow_where_that_is_asked_for(service: Any) -> None:
     kind = "application/vnd.apache.arrow.stream"
     answer = service.http.post("/v1/vectors", json={"ids": ["r3", 5, "r1"]}, headers={"Accept": kind})
-    table = pa.ipc.open_stream(answer.content).read_all()
+    table = pa.ipc.open_source(answer.content).read_all()
     assert table["row"].to_pylist() == [0, 2]
     assert np.array_equal(
         np.array(table["vector"].to_pylist(), np.float32), service.runtime.model.vectors(["r3", "r1"])
@@ -133,8 +133,8 @@ class Blocked:
     """`nearest` of a model, held until it is released, and how often it was called."""
 
     def __init__(self, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.release, self.calls, self._nearest = threading.Event(), 0, service.runtime.model.nearest_at
-        monkeypatch.setattr(service.runtime.model, "nearest_at", self)
+        self.release, self.calls, self._nearest = threading.Event(), 0, service.runtime.model.nearest_with_sequence
+        monkeypatch.setattr(service.runtime.model, "nearest_with_sequence", self)
 
     def __call__(self, *arguments: Any) -> Any:
         self.calls += 1
@@ -183,7 +183,7 @@ def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
     service.edges(["a", "b"])
     blocked = Blocked(service, monkeypatch)
     with ThreadPoolExecutor(SEARCHERS + 3) as pool:
-        answers = [pool.submit(service.http.get, "/v1/vertices/a/nearest") for _ in range(SEARCHERS + 3)]
+        response_budget = [pool.submit(service.http.get, "/v1/vertices/a/nearest") for _ in range(SEARCHERS + 3)]
         wait_until(lambda: waiting(service) == 3)
         refused = service.http.get("/v1/vertices/a/nearest")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
@@ -219,11 +219,11 @@ def test_answers_that_are_not_taken_are_bounded(start: Any) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect((address.hostname, address.port))
         connection.sendall(head % len(body) + body)
-        wait_until(lambda: service.runtime.answers.held > 1 << 20)
+        wait_until(lambda: service.runtime.response_budget.held > 1 << 20)
         refused = service.http.post("/v1/vectors", json={"ids": [1]})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert service.http.get("/v1/vertices/1").status_code == 200
-    wait_until(lambda: service.runtime.answers.held == 0)
+    wait_until(lambda: service.runtime.response_budget.held == 0)
     assert service.http.post("/v1/vectors", json={"ids": [1]}).status_code == 200
 
 
@@ -241,7 +241,7 @@ def test_every_id_that_can_be_inserted_can_be_read_and_deleted_by_its_address(se
         assert client.vertex(name)["id"] == name
         assert client.nearest(name, k=2)
     kind = "text" if isinstance(name, str) else "integer"
-    address = protocol.address(name)
+    address = protocol.vertex_path(name)
     if isinstance(name, str) and name not in (".", ".."):
         assert service.http.get(address).json()["id"] == name
         assert service.http.get(f"{address}/nearest").status_code == 200
@@ -267,7 +267,7 @@ def test_vectors_that_are_not_finite_are_a_fault_and_never_in_an_answer(
     service.edges(["new", "r0"])
     kind = "application/vnd.apache.arrow.stream"
     ids = {"ids": ["r0", "r1"]}
-    answers = [
+    response_budget = [
         service.http.get("/v1/vertices/r0"),
         service.http.get("/v1/vertices/r0?kind=text"),
         service.http.post("/v1/vectors", json=ids),
