@@ -31,7 +31,7 @@ from power_cuts import beside
 from ripplevec import Embedder
 from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError, StateError
-from ripplevec.service.vertex_labels import Labels
+from ripplevec.service.vertex_labels import VertexLabels
 
 LONGEST = 60  # seconds until a case counts as a hang
 BATCHES = 60
@@ -104,7 +104,7 @@ def prepare(place: Path) -> dict[str, int]:
     shutil.copytree(place / "killed" / "deep" / "state", killed)
     with Session(killed, **workload.PARAMETERS):
         pass
-    labels = Labels(killed / "labels.sqlite")
+    labels = VertexLabels(killed / "labels.sqlite")
     labels.put([(number, f"é{number}") for number in range(50)])
     labels.close()
     return {"closed": BATCHES + 15, "killed": BATCHES + 15}
@@ -162,7 +162,7 @@ def one_case(
         except FormatError:
             ending = "refused"
     elif target.name.startswith("labels"):
-        labels = Labels(image / "deep" / "state" / "labels.sqlite")
+        labels = VertexLabels(image / "deep" / "state" / "labels.sqlite")
         labels.put([("a", "b")])
         labels.close()
         ending = "labels opened"

@@ -95,7 +95,7 @@ class Run:
             patch.setattr(module, "threading", threads)
         patch.setattr(pending_module, "_in_background", self.scheduler.in_background)
         patch.setattr(mirror_module, "lance_sink", lambda _: Store(self.scheduler, self.expected))
-        patch.setattr(mirror_module, "say", lambda *_, **__: None)
+        patch.setattr(mirror_module, "log_event", lambda *_, **__: None)
         for name in ("_bases", "first_bases", "prepare", "adopt", "apply"):
             patch.setattr(RippleRule, name, self._pausing(getattr(RippleRule, name)))
         with Session(self.place, anchor_lag=self.lag, snapshot_every=60, **HOW) as session:
@@ -203,7 +203,7 @@ def found_by(place: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, name: s
 def test_interleavings_show_a_number_that_is_raised_before_the_work(
     place: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = SessionModel._write
+    write = SessionModel._apply_to_engine
 
     def hasty(self: SessionModel, batch: Any) -> Any:
         self._engine.sequence += 1
@@ -212,7 +212,7 @@ def test_interleavings_show_a_number_that_is_raised_before_the_work(
         self._engine.sequence -= 1
         return write(self, batch)
 
-    assert "is another state" in found_by(place, monkeypatch, "_write", hasty, SessionModel)
+    assert "is another state" in found_by(place, monkeypatch, "_apply_to_engine", hasty, SessionModel)
 
 
 def test_interleavings_show_readers_that_are_let_in_too_early(

@@ -21,7 +21,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings that services would have been started with."""
     found: list[Settings] = []
     monkeypatch.setattr(server, "serve", found.append)
-    monkeypatch.setattr(logs, "set_up", lambda: None)
+    monkeypatch.setattr(logs, "configure_logging", lambda: None)
     return found
 
 

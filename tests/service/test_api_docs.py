@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ripplevec.service.api_docs import POLICY, reference
+from ripplevec.service.api_docs import CONTENT_SECURITY_POLICY, render_api_docs
 
 
 def test_every_endpoint_is_on_the_page_and_nothing_comes_from_elsewhere(service: Any) -> None:
@@ -12,13 +12,13 @@ def test_every_endpoint_is_on_the_page_and_nothing_comes_from_elsewhere(service:
     for path, methods in paths.items():
         for method in methods:
             assert f"<b>{method.upper()}</b> {path}<" in answer.text
-    assert answer.headers["content-security-policy"] == POLICY
-    assert "script" not in POLICY
+    assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert "script" not in CONTENT_SECURITY_POLICY
     assert "<script" not in answer.text
     assert re.findall(r'(?:src|href)="([^"]*)"', answer.text) == ["/openapi.json"]
 
 
 def test_what_is_described_is_escaped() -> None:
     endpoint = {"description": "<script>", "parameters": [{"name": "<b>", "in": "query", "schema": {"enum": ["<i>"]}}]}
-    page = reference({"info": {"title": "<t>", "version": "1"}, "paths": {"/<p>": {"get": endpoint}}})
+    page = render_api_docs({"info": {"title": "<t>", "version": "1"}, "paths": {"/<p>": {"get": endpoint}}})
     assert not re.search(r"<script>|<t>|<p>\"|<i>|/<p>", page)

@@ -115,7 +115,7 @@ def test_an_unexpected_error_is_one_line_without_its_insides(start: Any, monkeyp
     def broken(*_: Any) -> None:
         raise RuntimeError("secret insides")
 
-    monkeypatch.setattr(service.runtime.model, "nearest_at", broken)
+    monkeypatch.setattr(service.runtime.model, "nearest_with_sequence", broken)
     answer = service.http.get("/v1/vertices/a/nearest")
     assert answer.status_code == 500
     assert "secret" not in answer.text

@@ -13,8 +13,8 @@ from ripplevec.changes import Changes
 from ripplevec.durability.journal import JournalEntry
 from ripplevec.errors import RipplevecError, StateError, UnknownEdgeError
 from ripplevec.service.batch_writer import BatchWriter
-from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.metrics import Metrics
+from ripplevec.service.responses import RejectedRequest
 
 
 def entry(edges: int = 1, key: str | None = None) -> JournalEntry:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ripplevec.changes import Changes
-from ripplevec.service.change_feed import Feed, Gone
-from ripplevec.service.error_responses import Refused
+from ripplevec.service.change_feed import ChangeFeed, ExpiredChangesError
+from ripplevec.service.responses import RejectedRequest
 
 
 def changes(sequence: int, rows: int = 1) -> Changes:
@@ -17,8 +17,8 @@ def changes(sequence: int, rows: int = 1) -> Changes:
     return Changes(ids, np.zeros((rows, 4), np.float32), lambda inside: inside, ids < 0, [], sequence, False)
 
 
-def feed(newest: int = 0, **options: Any) -> Feed:
-    return Feed(newest, 4, **{"batches": 10, "size": 1 << 20, "followers": 2} | options)
+def feed(newest: int = 0, **options: Any) -> ChangeFeed:
+    return ChangeFeed(newest, 4, **{"batches": 10, "size": 1 << 20, "followers": 2} | options)
 
 
 def numbers(found: list[Changes]) -> list[int]:
@@ -29,7 +29,7 @@ def test_it_begins_where_the_state_stands() -> None:
     kept = feed(newest=7)
     assert kept.after(7, 10) == []
     for since in (6, 8):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RejectedRequest) as refused:
             kept.after(since, 10)
         assert refused.value.status == 410
 
@@ -87,7 +87,7 @@ def test_those_who_wait_are_let_go_when_it_closes() -> None:
 def test_no_more_followers_than_there_may_be() -> None:
     kept = feed(followers=1)
     with kept.following():
-        with pytest.raises(Refused) as refused, kept.following():
+        with pytest.raises(RejectedRequest) as refused, kept.following():
             pass
         assert refused.value.status == 503
         assert refused.value.headers["Retry-After"] == "10"
@@ -101,5 +101,5 @@ def test_one_batch_by_its_number() -> None:
     for number in range(1, 5):
         kept.append(changes(number))
     assert kept.get(4).sequence == 4
-    with pytest.raises(Gone):
+    with pytest.raises(ExpiredChangesError):
         kept.get(2)

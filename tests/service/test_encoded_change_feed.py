@@ -12,9 +12,9 @@ import pytest
 
 from ripplevec.changes import Changes
 from ripplevec.service import encoded_change_feed
-from ripplevec.service.change_feed import Feed, Gone
-from ripplevec.service.encoded_change_feed import PART_BYTES, EncodedFeed
-from ripplevec.service.error_responses import NotFiniteError
+from ripplevec.service.change_feed import ChangeFeed, ExpiredChangesError
+from ripplevec.service.encoded_change_feed import PART_BYTES, EncodedChangeFeed
+from ripplevec.service.responses import NotFiniteError
 
 DIM = 64
 
@@ -28,10 +28,10 @@ def changes(sequence: int, rows: int = 1, value: float = 0.5) -> Changes:
     return Weak(ids, np.full((rows, DIM), value, np.float32), lambda inside: inside, ids < 0, [], sequence, False)
 
 
-def with_feed(work: Callable[[Feed, EncodedFeed], Coroutine[Any, Any, None]], **options: Any) -> None:
+def with_feed(work: Callable[[ChangeFeed, EncodedChangeFeed], Coroutine[Any, Any, None]], **options: Any) -> None:
     async def all_of_it() -> None:
-        feed = Feed(0, DIM, **{"batches": 10, "size": 1 << 30, "followers": 300} | options)
-        encoded = EncodedFeed(feed, waiting=300, seconds=30)
+        feed = ChangeFeed(0, DIM, **{"batches": 10, "size": 1 << 30, "followers": 300} | options)
+        encoded = EncodedChangeFeed(feed, waiting=300, seconds=30)
         try:
             await asyncio.wait_for(work(feed, encoded), 60)
         finally:
@@ -41,7 +41,7 @@ def with_feed(work: Callable[[Feed, EncodedFeed], Coroutine[Any, Any, None]], **
 
 
 def test_encoded_parts_of_a_batch_hold_all_of_it_and_are_small() -> None:
-    async def work(feed: Feed, encoded: EncodedFeed) -> None:
+    async def work(feed: ChangeFeed, encoded: EncodedChangeFeed) -> None:
         feed.append(changes(1, rows=500))
         found = [await encoded.part(1, 0)]
         while not found[-1].last:
@@ -64,7 +64,7 @@ def test_encoded_part_is_made_once_for_all_followers(monkeypatch: pytest.MonkeyP
         encoded_change_feed, "encode_part", lambda *arguments: calls.append(arguments[2]) or encode(*arguments)
     )
 
-    async def work(feed: Feed, encoded: EncodedFeed) -> None:
+    async def work(feed: ChangeFeed, encoded: EncodedChangeFeed) -> None:
         feed.append(changes(1))
         found = await asyncio.gather(*(encoded.part(1, 0) for _ in range(200)))
         found += [await encoded.part(1, 0)]
@@ -75,7 +75,7 @@ def test_encoded_part_is_made_once_for_all_followers(monkeypatch: pytest.MonkeyP
 
 
 def test_encoded_feed_holds_no_batch_that_the_feed_has_let_go() -> None:
-    async def work(feed: Feed, encoded: EncodedFeed) -> None:
+    async def work(feed: ChangeFeed, encoded: EncodedChangeFeed) -> None:
         batch = changes(1, rows=500)
         held = weakref.ref(batch)
         feed.append(batch)
@@ -86,7 +86,7 @@ def test_encoded_feed_holds_no_batch_that_the_feed_has_let_go() -> None:
         await asyncio.sleep(0)
         gc.collect()
         assert held() is None
-        with pytest.raises(Gone):
+        with pytest.raises(ExpiredChangesError):
             await encoded.part(1, 1)
 
     with_feed(work, batches=1)
@@ -95,7 +95,7 @@ def test_encoded_feed_holds_no_batch_that_the_feed_has_let_go() -> None:
 def test_encoded_messages_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoded_change_feed, "KEPT_BYTES", 200_000)
 
-    async def work(feed: Feed, encoded: EncodedFeed) -> None:
+    async def work(feed: ChangeFeed, encoded: EncodedChangeFeed) -> None:
         feed.append(changes(1, rows=500))
         part = 0
         while not (await encoded.part(1, part)).last:
@@ -108,7 +108,7 @@ def test_encoded_messages_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch
 
 
 def test_encoded_part_with_numbers_that_are_not_finite_is_refused() -> None:
-    async def work(feed: Feed, encoded: EncodedFeed) -> None:
+    async def work(feed: ChangeFeed, encoded: EncodedChangeFeed) -> None:
         feed.append(changes(1, value=np.inf))
         with pytest.raises(NotFiniteError):
             await encoded.part(1, 0)

@@ -12,19 +12,21 @@ import numpy as np
 from histories import ROUNDING, Reference, stream
 
 from ripplevec import Session
-from ripplevec.batch import as_list, select
+from ripplevec.batch import ids_to_list, select_rows
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.05, "change_threshold": 0.0, "seed": 3, "threads": 1}
-BATCHES = [select(batch, np.arange(len(batch) - (number % 4 == 0 < number))) for number, batch in enumerate(stream(70))]
+BATCHES = [
+    select_rows(batch, np.arange(len(batch) - (number % 4 == 0 < number))) for number, batch in enumerate(stream(70))
+]
 """What is added; the last row of some is a removal, which has a request of its own."""
 
 
 def test_answers_of_a_service_are_those_of_the_number_they_name(start: Any, tmp_path: Path) -> None:
     with Session(tmp_path / "alone", **HOW) as alone:
-        reference = Reference.of(alone.model, alone.apply, BATCHES)
-        assert reference.states[-1].anchors >= 2  # the start, and one that came from the background
+        render_api_docs = Reference.of(alone.model, alone.apply, BATCHES)
+        assert render_api_docs.states[-1].anchors >= 2  # the start, and one that came from the background
     service = start(parameters=HOW)
-    names = list(dict.fromkeys(name for state in reference.states for name in state.ids))
+    names = list(dict.fromkeys(name for state in render_api_docs.states for name in state.ids))
     over, faults, reads, followed = threading.Event(), list[BaseException](), [0], list[int]()
 
     def look(http: httpx.Client) -> tuple[int, dict[Any, np.ndarray]]:
@@ -35,7 +37,7 @@ def test_answers_of_a_service_are_those_of_the_number_they_name(start: Any, tmp_
         return answer["sequence"], vectors
 
     def check(sequence: int, vectors: dict[Any, np.ndarray]) -> None:
-        state = reference.states[sequence]
+        state = render_api_docs.states[sequence]
         assert set(vectors) == set(state.ids), sequence
         found = np.array([vectors[name] for name in state.ids], np.float32).reshape(state.vectors.shape)
         assert np.abs(found - state.vectors).max(initial=0.0) <= ROUNDING, sequence
@@ -70,7 +72,7 @@ def test_answers_of_a_service_are_those_of_the_number_they_name(start: Any, tmp_
     for thread in threads:
         thread.start()
     for batch in BATCHES:
-        answer = service.edges(*zip(as_list(batch.src), as_list(batch.dst), strict=True))
+        answer = service.edges(*zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
         assert answer.status_code == 200, answer.text
     over.set()
     for thread in threads:

@@ -11,8 +11,8 @@ import pytest
 from ripplevec.batch import Batch
 from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.service.error_responses import Refused
 from ripplevec.service.lifecycle import Runtime
+from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.settings import Limits, Settings
 
 
@@ -55,7 +55,7 @@ def test_a_state_that_is_damaged_is_told_and_nothing_is_answered(tmp_path: Path)
     async def work(runtime: Runtime) -> None:
         assert runtime.status == "failed"
         assert isinstance(runtime.failure, FormatError)
-        with pytest.raises(Refused):
+        with pytest.raises(RejectedRequest):
             await runtime.write(Batch.of(["a"], ["b"]), None)
 
     with_runtime(settings(tmp_path), work)
@@ -81,14 +81,14 @@ def test_a_writer_that_takes_too_long_is_not_waited_for(tmp_path: Path, monkeypa
             return apply_many(entries)
 
         monkeypatch.setattr(runtime.session, "apply_many", slow)
-        with pytest.raises(Refused, match="same key") as refused:
+        with pytest.raises(RejectedRequest, match="same key") as refused:
             await runtime.write(Batch.of(["a"], ["b"]), "k")
         assert refused.value.status == 503
         release.set()
         monkeypatch.undo()
         again = None
         while again is None:  # on a busy machine the first one may still be on its way
-            with suppress(Refused):
+            with suppress(RejectedRequest):
                 again = await runtime.write(Batch.of(["a"], ["b"]), "k")
         assert again.repeated
         assert runtime.model.sequence == 1

@@ -17,14 +17,14 @@ def lines() -> Iterator[io.StringIO]:
     handlers, level = root.handlers[:], root.level
     root.handlers.clear()  # those of pytest stay open
     stream = io.StringIO()
-    logs.set_up(stream)
+    logs.configure_logging(stream)
     yield stream
     logging.captureWarnings(False)
     root.handlers[:], root.level = handlers, level
 
 
 def test_a_line_is_json_with_its_fields(lines: io.StringIO) -> None:
-    logs.say("something", seconds=1.5, name="x\ny")
+    logs.log_event("something", seconds=1.5, name="x\ny")
     found = json.loads(lines.getvalue())
     assert (found["event"], found["seconds"], found["name"], found["level"]) == ("something", 1.5, "x\ny", "info")
     assert found["time"].endswith("Z")

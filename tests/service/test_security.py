@@ -85,7 +85,7 @@ def test_other_forms_of_the_header_are_no_token(start: Any, header: str) -> None
 def test_tokens_are_never_logged_or_shown(start: Any) -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(logs.JsonLines())
+    handler.setFormatter(logs.JsonFormatter())
     ours = [logging.getLogger(name) for name in ("ripplevec", "uvicorn", "fastapi")]
     for logger in ours:
         logger.addHandler(handler)

@@ -161,7 +161,7 @@ def test_a_full_queue_is_answered_with_429(start: Any, monkeypatch: pytest.Monke
         return apply_many(entries)
 
     monkeypatch.setattr(session, "apply_many", slow)
-    response_budget: list[int] = []
+    answers: list[int] = []
 
     def write(number: int) -> None:
         with httpx.Client(base_url=service.url, timeout=60) as own:

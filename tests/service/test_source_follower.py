@@ -9,7 +9,7 @@ import pytest
 
 from ripplevec.durability.session import Session
 from ripplevec.errors import InvalidValueError
-from ripplevec.service.source_follower import open_stream
+from ripplevec.service.source_follower import open_source
 
 
 def until(condition: Any) -> None:
@@ -68,7 +68,7 @@ def test_what_holds_no_events_is_put_aside_and_the_stream_goes_on(start: Any, tm
 
 def test_an_address_that_is_none_ends_the_service(start: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="stream"):
-        open_stream("redis://localhost:6379/0")
+        open_source("redis://localhost:6379/0")
     service = start(source="http://localhost/x", ready=False)
     service.thread.join(60)
     assert isinstance(service.server.failure, InvalidValueError)

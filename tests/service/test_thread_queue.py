@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ripplevec.service.error_responses import Refused
+from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.thread_queue import CLIENT_GONE, ThreadQueue
 
 
@@ -54,7 +54,7 @@ def test_queue_full_refuses_with_503_and_retry_after() -> None:
         await asyncio.sleep(0)
         waiting = [asyncio.create_task(queue.run(done.append, number)) for number in range(2)]
         await settled(lambda: queue.waiting == 2)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RejectedRequest) as refused:
             await queue.run(done.append, 9)
         assert refused.value.status == 503
         assert refused.value.headers["Retry-After"] == "1"
@@ -78,7 +78,7 @@ def test_queue_with_abandoned_requests_drops_them_without_work() -> None:
         await settled(lambda: queue.waiting == 2)
         clients[0].gone.set()
         await settled(lambda: queue.waiting == 1)  # while the thread is still occupied
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RejectedRequest) as refused:
             await waiting[0]
         assert refused.value.status == CLIENT_GONE
         release.set()
@@ -93,7 +93,7 @@ def test_queue_with_client_gone_before_the_work_does_none() -> None:
         client = Client()
         client.gone.set()
         await client()
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RejectedRequest) as refused:
             await queue.run(done.append, 1, receive=client)
         assert refused.value.status == CLIENT_GONE
         assert done == []
@@ -106,7 +106,7 @@ def test_queue_with_client_gone_before_the_work_does_none() -> None:
 def test_queue_past_the_deadline_refuses_and_keeps_the_thread_occupied_until_the_work_ends() -> None:
     async def work(queue: ThreadQueue, release: threading.Event, done: list[int]) -> None:
         for _ in range(2):  # the one that works, and one that waits for it
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(RejectedRequest) as refused:
                 await queue.run(release.wait, 30)
             assert refused.value.status == 503
         assert queue.waiting == 0

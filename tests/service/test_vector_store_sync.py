@@ -12,7 +12,7 @@ from ripplevec import Session
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.sinks.lance import LanceSink
 from ripplevec.service import vector_store_sync
-from ripplevec.service.vector_store_sync import Mirror
+from ripplevec.service.vector_store_sync import VectorStoreSync
 
 
 def held(place: Path) -> dict[Any, list[float]]:
@@ -69,7 +69,7 @@ def test_a_store_that_failed_is_filled_again(tmp_path: Path, monkeypatch: pytest
     place = tmp_path / "store"
     with Session(tmp_path / "state", dim=4) as session:
         session.apply([("a", "b"), ("b", "c")])
-        follower = Mirror(session, f"lancedb://{place}")
+        follower = VectorStoreSync(session, f"lancedb://{place}")
         until(lambda: in_step(place, session.model))
         (place / "vertices.lance").rename(tmp_path / "aside")
         (place / "vertices.lance").write_text("no table")
@@ -87,7 +87,7 @@ def test_where_too_much_waits_the_store_is_filled_instead(tmp_path: Path, monkey
     fill = LanceSink.fill
     monkeypatch.setattr(LanceSink, "fill", lambda sink, model: filled.append(model.sequence) or fill(sink, model))
     with Session(tmp_path / "state", dim=4) as session:
-        follower = Mirror(session, f"lancedb://{tmp_path / 'store'}")
+        follower = VectorStoreSync(session, f"lancedb://{tmp_path / 'store'}")
         for number in range(5):
             session.apply([(number, number + 1), (number, "hub"), (number, "other")])
         follower.close()

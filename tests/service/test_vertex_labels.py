@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import ripplevec.service.vertex_labels as module
-from ripplevec.service.error_responses import Refused
-from ripplevec.service.vertex_labels import Labels
+from ripplevec.service.responses import RejectedRequest
+from ripplevec.service.vertex_labels import VertexLabels
 
 
 def test_labels_are_kept_by_id_of_either_kind(tmp_path: Path) -> None:
-    labels = Labels(tmp_path / "labels.sqlite")
+    labels = VertexLabels(tmp_path / "labels.sqlite")
     assert labels.put([("1", "text"), (1, "integer"), ("gone", "x"), (2**70, "large")]) == 4
     assert labels.put([("gone", None), ("never", None)]) == 3
     labels.close()
-    labels = Labels(tmp_path / "labels.sqlite")
+    labels = VertexLabels(tmp_path / "labels.sqlite")
     assert [labels.get(name) for name in ("1", 1, "gone", 2**70)] == ["text", "integer", None, "large"]
     assert len(labels) == 3
     labels.close()
@@ -24,9 +24,9 @@ def test_labels_are_kept_by_id_of_either_kind(tmp_path: Path) -> None:
 
 def test_there_is_an_end_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_LABELS", 2)
-    labels = Labels(tmp_path / "labels.sqlite")
+    labels = VertexLabels(tmp_path / "labels.sqlite")
     labels.put([("a", "x"), ("b", "y")])
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RejectedRequest) as refused:
         labels.put([("c", "z")])
     assert refused.value.status == 413
     assert len(labels) == 2
@@ -34,7 +34,7 @@ def test_there_is_an_end_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_those_who_keep_a_copy_see_that_it_changed(tmp_path: Path) -> None:
-    labels = Labels(tmp_path / "labels.sqlite")
+    labels = VertexLabels(tmp_path / "labels.sqlite")
     before = labels.version
     labels.put([("a", "x")])
     assert labels.version > before
@@ -46,7 +46,7 @@ def test_labels_in_a_damaged_file_begin_anew_and_the_file_is_kept(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "labels.sqlite"
-    labels = Labels(path)
+    labels = VertexLabels(path)
     labels.put((f"v{number}", "x" * 50) for number in range(200))
     labels.close()
     data = bytearray(path.read_bytes())
@@ -65,12 +65,12 @@ def test_labels_in_a_damaged_file_begin_anew_and_the_file_is_kept(
             )
             db.execute(f"{statement} WHERE id = '\"v7\"'" if damage == "json" else statement)
             db.commit()
-    labels = Labels(path)
+    labels = VertexLabels(path)
     assert len(labels) == 0
     assert labels.put([("a", "b")]) == 1
     labels.close()
     assert (tmp_path / "labels.sqlite.damaged").exists()
     assert "labels damaged" in caplog.text
-    labels = Labels(path)
+    labels = VertexLabels(path)
     assert labels.get("a") == "b"
     labels.close()

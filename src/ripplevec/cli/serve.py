@@ -94,7 +94,7 @@ def serve(
     tokens = Tokens.from_environment()
     if token_file is not None:
         tokens |= Tokens.from_file(token_file)
-    logs.set_up()
+    logs.configure_logging()
     server.serve(
         Settings(
             state=state,

@@ -14,10 +14,12 @@ code,pre{font:14px/1.4 ui-monospace,monospace}pre{background:#f4f4f4;padding:.7r
 summary{cursor:pointer}h2{margin:2rem 0 .2rem}b{display:inline-block;min-width:4.5rem}"""
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
-POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+CONTENT_SECURITY_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
-def reference(schema: dict[str, Any]) -> str:
+def render_api_docs(schema: dict[str, Any]) -> str:
     """The page for an OpenAPI description."""
     title, version = escape(schema["info"]["title"]), escape(schema["info"]["version"])
     parts = "".join(_endpoints(schema))

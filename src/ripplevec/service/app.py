@@ -16,14 +16,14 @@ from starlette.routing import Match, Route
 
 from ripplevec._version import __version__
 from ripplevec.errors import RipplevecError
-from ripplevec.service.api_docs import POLICY, reference
-from ripplevec.service.error_responses import refusal, refusal_of
-from ripplevec.service.fast_read import Express
+from ripplevec.service.api_docs import CONTENT_SECURITY_POLICY, render_api_docs
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.logs import Observer, log
+from ripplevec.service.logs import RequestLogMiddleware, log
 from ripplevec.service.map import routes
+from ripplevec.service.reads.fast_read import FastReadMiddleware
+from ripplevec.service.responses import error_response, exception_response
 from ripplevec.service.routes import changes, operations, vertices, writes
-from ripplevec.service.security import OPEN, Guard
+from ripplevec.service.security import OPEN, AuthMiddleware
 from ripplevec.service.settings import Settings
 
 _ROUTERS = (vertices.router, writes.router, changes.router, operations.router, routes.router)  # often asked: first
@@ -54,9 +54,9 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         middleware=[
-            Middleware(Observer, metrics=runtime.metrics, access_log=settings.access_log),
-            Middleware(Guard, tokens=settings.tokens, names=settings.names),
-            Middleware(Express, runtime=runtime, route=vertices.VERTEX),
+            Middleware(RequestLogMiddleware, metrics=runtime.metrics, access_log=settings.access_log),
+            Middleware(AuthMiddleware, tokens=settings.tokens, names=settings.names),
+            Middleware(FastReadMiddleware, runtime=runtime, route=vertices.VERTEX),
         ],
     )
     app.state.runtime = runtime
@@ -71,7 +71,9 @@ def create_app(
 def _add_reference(app: FastAPI) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
-        return HTMLResponse(reference(app.openapi()), headers={"Content-Security-Policy": POLICY})
+        return HTMLResponse(
+            render_api_docs(app.openapi()), headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+        )
 
 
 def _add_handlers(app: FastAPI) -> None:
@@ -79,7 +81,7 @@ def _add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RipplevecError)
     async def of_ours(request: Request, error: RipplevecError) -> Response:
-        answer = refusal_of(error)
+        answer = exception_response(error)
         if answer.status_code == 500:
             log.error("unexpected error", exc_info=error)
         return answer
@@ -87,12 +89,12 @@ def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def of_parameters(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        return refusal(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return error_response(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
     @app.exception_handler(HTTPException)
     async def of_http(request: Request, error: HTTPException) -> Response:
         headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
-        return refusal(error.status_code, str(error.detail), headers)
+        return error_response(error.status_code, str(error.detail), headers)
 
 
 def _allowed(request: Request) -> str:

@@ -13,8 +13,8 @@ from typing import Protocol
 from ripplevec.changes import Changes
 from ripplevec.durability.journal import JournalEntry
 from ripplevec.errors import RipplevecError
-from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.metrics import Metrics
+from ripplevec.service.responses import RejectedRequest
 
 
 class BatchSession(Protocol):

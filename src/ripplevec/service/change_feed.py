@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from itertools import islice
 
 from ripplevec.changes import Changes
-from ripplevec.service.error_responses import Refused
+from ripplevec.service.responses import RejectedRequest
 
 _AROUND = 128  # bytes for an id and what is kept beside its vector
 
 
-class Gone(Refused):
+class ExpiredChangesError(RejectedRequest):
     """Changes that are asked for are no longer kept."""
 
 
-class Feed:
+class ChangeFeed:
     """The changes of the last batches. Whoever applies them appends, in order; any number follow from an event loop."""
 
     def __init__(self, newest: int, dim: int, *, batches: int, size: int, followers: int) -> None:
@@ -48,7 +48,7 @@ class Feed:
         """Up to `limit` batches behind `since`; refused with 410 where some of them are no longer kept."""
         with self._lock:
             if not self.oldest <= since <= self.newest:
-                raise Gone(
+                raise ExpiredChangesError(
                     410,
                     f"since: expected {self.oldest} to {self.newest}, which are kept, got {since}; read the vectors "
                     "anew and follow from the sequence that comes with them",
@@ -79,7 +79,7 @@ class Feed:
     def following(self) -> Iterator[None]:
         """Count a follower meanwhile; refused where there are too many, so before an answer is begun."""
         if self.followers >= self._most_followers:
-            raise Refused(503, f"there are {self.followers} followers already", {"Retry-After": "10"})
+            raise RejectedRequest(503, f"there are {self.followers} followers already", {"Retry-After": "10"})
         self.followers += 1
         try:
             yield

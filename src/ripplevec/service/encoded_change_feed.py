@@ -10,8 +10,8 @@ import numpy as np
 
 from ripplevec.changes import Changes
 from ripplevec.io.change_messages import encode_part, part_bounds
-from ripplevec.service.change_feed import Feed
-from ripplevec.service.error_responses import NotFiniteError
+from ripplevec.service.change_feed import ChangeFeed
+from ripplevec.service.responses import NotFiniteError
 from ripplevec.service.thread_queue import ThreadQueue
 
 PART_BYTES = 1 << 16
@@ -31,10 +31,10 @@ class EncodedPart(NamedTuple):
     last: bool
 
 
-class EncodedFeed:
+class EncodedChangeFeed:
     """Messages of a feed by number: followers hold the number of a batch and of its part, nothing else."""
 
-    def __init__(self, feed: Feed, *, waiting: int, seconds: float) -> None:
+    def __init__(self, feed: ChangeFeed, *, waiting: int, seconds: float) -> None:
         self._feed = feed
         self._queue = ThreadQueue("ripplevec-encoder", threads=_THREADS, waiting=waiting, seconds=seconds)
         self._bounds: OrderedDict[int, list[int]] = OrderedDict()
@@ -81,7 +81,7 @@ class EncodedFeed:
             self._held -= len(oldest.message)
 
 
-def _encoded(feed: Feed, sequence: int, part: int, bounds: list[int] | None) -> tuple[list[int], EncodedPart]:
+def _encoded(feed: ChangeFeed, sequence: int, part: int, bounds: list[int] | None) -> tuple[list[int], EncodedPart]:
     """A part of a batch that is still kept, and where the batch is cut."""
     changes: Changes = feed.get(sequence)
     if bounds is None:

@@ -17,24 +17,24 @@ from starlette.types import Receive
 from ripplevec.batch import Batch
 from ripplevec.changes import Changes
 from ripplevec.durability.session import JournalEntry, Session
-from ripplevec.durability.session_model import SessionModel, ModelFactory
+from ripplevec.durability.session_model import ModelFactory, SessionModel
 from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.engine.engine import Engine
 from ripplevec.io.registry import dead_letters_to
 from ripplevec.service.batch_writer import BatchWriter, WriteResult
 from ripplevec.service.change_feed import ChangeFeed
-from ripplevec.service.reads.coalesced_reads import CoalescedReads
 from ripplevec.service.encoded_change_feed import EncodedChangeFeed
-from ripplevec.service.responses import ResponseBudget, RejectedRequest
 from ripplevec.service.logs import log_event
 from ripplevec.service.map.drift import Drift
 from ripplevec.service.metrics import Metrics
+from ripplevec.service.reads.coalesced_reads import CoalescedReads
 from ripplevec.service.request_body import BodyReader
+from ripplevec.service.responses import RejectedRequest, ResponseBudget
 from ripplevec.service.settings import Settings
 from ripplevec.service.source_follower import SourceFollower
 from ripplevec.service.thread_queue import ThreadQueue
 from ripplevec.service.vector_store_sync import VectorStoreSync
-from ripplevec.service.vertex_labels import Labels
+from ripplevec.service.vertex_labels import VertexLabels
 from ripplevec.service.warmup import warm_up
 
 READERS, SEARCHERS, PREPARERS = 8, 2, 4
@@ -73,7 +73,7 @@ class Runtime:
         self._writer: BatchWriter | None = None
         self._feed: ChangeFeed | None = None
         self._encoded_feed: EncodedChangeFeed | None = None
-        self._labels: Labels | None = None
+        self._labels: VertexLabels | None = None
         self._reading: CoalescedReads | None = None
         self._stream: SourceFollower | None = None
         self._mirror: VectorStoreSync | None = None
@@ -108,7 +108,7 @@ class Runtime:
         return self._there(self._encoded_feed)
 
     @property
-    def labels(self) -> Labels:
+    def labels(self) -> VertexLabels:
         """The labels of vertices."""
         return self._there(self._labels)
 
@@ -233,7 +233,7 @@ class Runtime:
             warm_up(session.model)
         self._reading = CoalescedReads(session.model.lock)
         newest = session.model.sequence
-        self._labels = Labels(settings.state / "labels.sqlite")
+        self._labels = VertexLabels(settings.state / "labels.sqlite")
         feed = self._feed = ChangeFeed(
             newest,
             session.model.dim,
@@ -316,14 +316,16 @@ class Runtime:
         gauge("vertices", "Vertices in the graph.", lambda: len(engine()))
         gauge("edges", "Edges in the graph.", lambda: engine().edges)
         gauge("anchors_refused", "Corrections in a row that came to nothing.", lambda: engine().anchors_refused)
-        gauge("rows_shortened", "Rows scaled back to the bound since the last anchor.", lambda: engine().shortened)
+        gauge("rows_shortened", "Rows scaled back to the bound since the last anchor.", lambda: engine().rows_shortened)
         gauge("growth_since_anchor", "Growth since the last anchor, as a share.", lambda: float(engine().growth))
         gauge("drift_degrees", "Mean turn of a sample of vectors since the last anchor that was seen.", _turned(model))
         gauge("queue_requests", "Requests that wait for the writer.", lambda: self.writer.requests)
         gauge("queue_events", "Events in them.", lambda: self.writer.events)
         gauge("queue_reads", "Reads that wait for a thread.", lambda: self._reads_waiting)
         gauge("body_bytes", "Bytes of requests that are held.", lambda: self.bodies.held + self.read_bodies.held)
-        gauge("answer_bytes", "Bytes of large answers that clients have not taken yet.", lambda: self.response_budget.held)
+        gauge(
+            "answer_bytes", "Bytes of large answers that clients have not taken yet.", lambda: self.response_budget.held
+        )
         gauge("followers", "Open streams of changes, and plain requests for them.", lambda: self.feed.followers)
         gauge("feed_batches", "Batches whose changes are kept.", lambda: self.feed.newest - self.feed.oldest)
         gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])

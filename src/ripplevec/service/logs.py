@@ -10,15 +10,15 @@ from typing import Any, TextIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ripplevec.service.error_responses import refusal
 from ripplevec.service.metrics import Metrics
+from ripplevec.service.responses import error_response
 
 log = logging.getLogger("ripplevec.service")
 
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """A record as one line of JSON; fields given as `extra={"fields": {…}}` stand beside the message."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -35,20 +35,20 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def set_up(stream: TextIO | None = None, level: int = logging.INFO) -> None:
+def configure_logging(stream: TextIO | None = None, level: int = logging.INFO) -> None:
     """Send everything that is logged to a stream (standard error), as lines of JSON; warnings too."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.captureWarnings(True)
 
 
-def say(event: str, level: int = logging.INFO, **fields: Any) -> None:
+def log_event(event: str, level: int = logging.INFO, **fields: Any) -> None:
     """Log an event with its fields."""
     log.log(level, event, extra={"fields": fields})
 
 
-class Observer:
+class RequestLogMiddleware:
     """Counts and times every request, and logs it."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, access_log: bool) -> None:
@@ -73,7 +73,7 @@ class Observer:
             log.error("unexpected error", exc_info=error)
             if begun:
                 raise
-            await refusal(500, "an unexpected error; see the log of the service")(scope, receive, noting)
+            await error_response(500, "an unexpected error; see the log of the service")(scope, receive, noting)
         finally:
             self._note(scope, status, time.perf_counter() - began)
 
@@ -83,4 +83,4 @@ class Observer:
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.seconds.labels(method, route).observe(seconds)
         if self.access_log and scope["path"] not in _QUIET:
-            say("request", method=method, route=route, status=status, ms=round(seconds * 1000, 3))
+            log_event("request", method=method, route=route, status=status, ms=round(seconds * 1000, 3))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from ripplevec.io.messages import Message, MessageError, checked_key, decode_arrow, decode_json, decode_many
-from ripplevec.service.error_responses import Refused
+from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.settings import Limits
 
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
@@ -22,7 +22,7 @@ KEY_HEADER = "idempotency-key"
 T = TypeVar("T", bound=BaseModel)
 
 
-class Bodies:
+class BodyReader:
     """Reads the bodies of requests within a budget of bytes: received and still held, not announced."""
 
     def __init__(self, limits: Limits, budget: int) -> None:
@@ -32,7 +32,7 @@ class Bodies:
     @asynccontextmanager
     async def of(self, request: Request, kinds: tuple[str, ...] = (JSON,)) -> AsyncIterator[tuple[str, bytes]]:
         """The kind and the bytes of a body, counted as long as they are held."""
-        kind = kind_of(request, kinds)
+        kind = content_type(request, kinds)
         self._check_announced(request)
         parts: list[bytes] = []
         try:
@@ -46,7 +46,7 @@ class Bodies:
         """Refuse a size that is too large before anything is read."""
         text = request.headers.get("content-length", "0")
         if not (text.isascii() and text.isdigit() and len(text) < 20):
-            raise Refused(400, "Content-Length: expected a number of bytes")
+            raise RejectedRequest(400, "Content-Length: expected a number of bytes")
         self._check(int(text))
 
     async def _receive(self, request: Request, parts: list[bytes]) -> None:
@@ -60,13 +60,13 @@ class Bodies:
             except TimeoutError:
                 raise self._too_slow() from None
             except ClientDisconnect:
-                raise Refused(400, "the body was cut off") from None
+                raise RejectedRequest(400, "the body was cut off") from None
             if part is None:
                 return
             size += len(part)
             self._check(size)
             if self.held + len(part) > self.budget:
-                raise Refused(429, "too many large requests at once; try again", {"Retry-After": "1"})
+                raise RejectedRequest(429, "too many large requests at once; try again", {"Retry-After": "1"})
             self.held += len(part)
             parts.append(part)
 
@@ -75,40 +75,42 @@ class Bodies:
         limits = self.limits
         return min(limits.body_seconds, limits.body_grace + size / limits.body_rate)
 
-    def _too_slow(self) -> Refused:
+    def _too_slow(self) -> RejectedRequest:
         """A connection that is cut off: whatever came later would be taken for another request."""
         limits = self.limits
         reason = (
             f"expected the whole body within {limits.body_seconds:g} s, and {limits.body_rate:,} bytes a second "
             f"after the first {limits.body_grace:g} s"
         )
-        return Refused(408, reason, {"Connection": "close"})
+        return RejectedRequest(408, reason, {"Connection": "close"})
 
     def _check(self, size: int) -> None:
         if size > self.limits.body_bytes:
-            raise Refused(413, f"expected a body of at most {self.limits.body_bytes:,} bytes")
+            raise RejectedRequest(413, f"expected a body of at most {self.limits.body_bytes:,} bytes")
 
 
-def kind_of(request: Request, kinds: tuple[str, ...]) -> str:
+def content_type(request: Request, kinds: tuple[str, ...]) -> str:
     """The content type of a request, without its parameters, if it is one of those expected."""
     kind, _, parameters = request.headers.get("content-type", "").partition(";")
     kind, charset = kind.strip().lower(), parameters.strip().lower().replace('"', "")
     if kind not in kinds or charset not in ("", "charset=utf-8"):
-        raise Refused(415, f"Content-Type: expected {' or '.join(kinds)}", {"Accept": ", ".join(kinds)})
+        raise RejectedRequest(415, f"Content-Type: expected {' or '.join(kinds)}", {"Accept": ", ".join(kinds)})
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Refused(415, "Content-Encoding: expected none", {"Accept-Encoding": "identity"})
+        raise RejectedRequest(415, "Content-Encoding: expected none", {"Accept-Encoding": "identity"})
     return kind
 
 
-def events_of(kind: str, data: bytes, key: str | None, limits: Limits) -> Message:
+def decode_events(kind: str, data: bytes, key: str | None, limits: Limits) -> Message:
     """The batch a request holds, and its key, from the body or from the header."""
     message = _decoded(kind, data)
     if not len(message.batch):
         raise MessageError("expected at least one event, got none")
     if len(message.batch) > limits.events:
-        raise Refused(413, f"expected at most {limits.events:,} events in one request, got {len(message.batch):,}")
+        raise RejectedRequest(
+            413, f"expected at most {limits.events:,} events in one request, got {len(message.batch):,}"
+        )
     if message.key is not None and key is not None and message.key != key:
-        raise Refused(409, "key: expected the same in the body and in Idempotency-Key, got two")
+        raise RejectedRequest(409, "key: expected the same in the body and in Idempotency-Key, got two")
     return Message(message.batch, checked_key(message.key if key is None else key))
 
 
@@ -124,7 +126,7 @@ def _decoded(kind: str, data: bytes) -> Message:
     return Message(batch)
 
 
-def model_of(kind: type[T], data: bytes) -> T:
+def parse_body(kind: type[T], data: bytes) -> T:
     """A small body as what it should be, or one line that says why it is not."""
     try:
         return kind.model_validate_json(data)
@@ -134,7 +136,7 @@ def model_of(kind: type[T], data: bytes) -> T:
         raise MessageError(f"{place}: {first['msg']}") from None
 
 
-def removals_of(kind: type[BaseModel], data: bytes, form: str, field: str) -> bytes:
+def removal_message(kind: type[BaseModel], data: bytes, form: str, field: str) -> bytes:
     """A body that names what to remove, as the message that removes it."""
-    body: dict[str, Any] = model_of(kind, data).model_dump(mode="json")
+    body: dict[str, Any] = parse_body(kind, data).model_dump(mode="json")
     return json.dumps({"key": body["key"], form: body[field]}).encode()

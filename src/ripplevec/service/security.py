@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.service.error_responses import refusal
+from ripplevec.service.responses import error_response
 
 READ_TOKENS, WRITE_TOKENS = "RIPPLEVEC_READ_TOKENS", "RIPPLEVEC_WRITE_TOKENS"
 SHORTEST_TOKEN = 16
@@ -98,7 +98,7 @@ def _among(given: bytes, known: Iterable[bytes]) -> bool:
     return found
 
 
-class Guard:
+class AuthMiddleware:
     """Refuses a request that calls the service by another name, comes from another site, or lacks the token."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens, names: frozenset[str] | None) -> None:
@@ -118,22 +118,22 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
         if len(headers.getlist("host")) > 1:
-            return refusal(400, "Host: expected one header, got several")
+            return error_response(400, "Host: expected one header, got several")
         host = headers.get("host", "")
         if self.names is not None and _name(host) not in self.names:
-            return refusal(421, "this service does not answer to the name in the Host header; see --allow-host")
+            return error_response(421, "this service does not answer to the name in the Host header; see --allow-host")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return refusal(403, "requests from other sites are refused")
+            return error_response(403, "requests from other sites are refused")
         path, method = scope["path"], scope["method"]
         if headers.get("sec-fetch-site", "none") not in _OWN_SITES and not _opens_page(method, path, headers):
-            return refusal(403, "requests from other sites are refused")
+            return error_response(403, "requests from other sites are refused")
         if not self.tokens or path in OPEN or path.startswith(OPEN_BELOW):
             return None
         allowed = self.tokens.allow(_bearer(headers), writing=_writes(method, path))
         if allowed is None:
-            return refusal(401, "expected a token: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"})
-        return None if allowed else refusal(403, "this token may read, not write")
+            return error_response(401, "expected a token: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"})
+        return None if allowed else error_response(403, "this token may read, not write")
 
 
 def _writes(method: str, path: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 
 from ripplevec.service.app import create_app
-from ripplevec.service.logs import say
+from ripplevec.service.logs import log_event
 from ripplevec.service.settings import Settings
 
 GRACE = 30
@@ -82,7 +82,7 @@ def serve(settings: Settings) -> None:
     sys.setswitchinterval(_SWITCH)
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again at its end, when all is done
         signal.signal(number, lambda *_: None)
-    say("starting", host=settings.host, port=settings.port, state=str(settings.state))
+    log_event("starting", host=settings.host, port=settings.port, state=str(settings.state))
     server.run()
     if server.failure is not None:
         raise server.failure

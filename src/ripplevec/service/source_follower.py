@@ -9,19 +9,19 @@ from collections.abc import Callable
 from ripplevec.durability.session import Session
 from ripplevec.io.protocols import EventSource, Poison, PoisonSink
 from ripplevec.io.registry import stream_from
-from ripplevec.service.batch_writer import usable
-from ripplevec.service.logs import say
+from ripplevec.service.batch_writer import is_usable
+from ripplevec.service.logs import log_event
 from ripplevec.service.metrics import Metrics
 
 _PAUSE = 5.0  # seconds before a source that failed is tried again
 
 
-def open_stream(address: str) -> EventSource:
+def open_source(address: str) -> EventSource:
     """The source at an address; a file is followed as it grows."""
     return stream_from(address) if "://" in address or address == "-" else stream_from(address, follow=True)
 
 
-class Stream:
+class SourceFollower:
     """Follows one source until it ends or is told to stop; a failure is logged and tried again."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Stream:
         self._session, self._metrics, self._address = session, metrics, address
         self._dead_letters, self._broken = dead_letters, broken
         self._stopped = threading.Event()
-        self._source: EventSource | None = open_stream(address)  # an address that is none is refused here
+        self._source: EventSource | None = open_source(address)  # an address that is none is refused here
         self._thread = threading.Thread(target=self._run, name="ripplevec-source", daemon=True)
         self._thread.start()
 
@@ -50,17 +50,17 @@ class Stream:
         while not self._stopped.is_set():
             try:
                 self._follow()
-                say("source stopped" if self._stopped.is_set() else "source ended")
+                log_event("source stopped" if self._stopped.is_set() else "source ended")
                 return
             except Exception as error:
-                if not usable(self._session):
+                if not is_usable(self._session):
                     self._broken(error)
                     return
-                say("source failed", logging.ERROR, reason=str(error), retry_seconds=_PAUSE)
+                log_event("source failed", logging.ERROR, reason=str(error), retry_seconds=_PAUSE)
                 self._stopped.wait(_PAUSE)
 
     def _follow(self) -> None:
-        source = self._source or open_stream(self._address)
+        source = self._source or open_source(self._address)
         self._source = None
         try:
             self._session.run(source, (), self, self._stopped.is_set)
@@ -72,4 +72,4 @@ class Stream:
         if self._dead_letters is not None:
             self._dead_letters.refuse(source, poison)
         self._metrics.refused_batches.inc()
-        say("message refused", logging.WARNING, source=source, where=poison.where, reason=poison.reason)
+        log_event("message refused", logging.WARNING, source=source, where=poison.where, reason=poison.reason)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from ripplevec.service.error_responses import Refused
+from ripplevec.service.responses import RejectedRequest
 
 CLIENT_GONE = 499
 """The status of a request whose client hung up before the answer; only logs and metrics ever show it."""
@@ -61,7 +61,7 @@ class ThreadQueue:
             self._free -= 1
             return
         if len(self._waiting) >= self._most_waiting:
-            raise Refused(503, "too many requests wait to be answered; try again", {"Retry-After": "1"})
+            raise RejectedRequest(503, "too many requests wait to be answered; try again", {"Retry-After": "1"})
         turn = asyncio.get_running_loop().create_future()
         self._waiting[turn] = None
         entered = False
@@ -105,8 +105,8 @@ class ThreadQueue:
         else:
             self._free += 1
 
-    def _too_late(self) -> Refused:
-        return Refused(503, f"not answered within {self._seconds:g} s; try again", {"Retry-After": "1"})
+    def _too_late(self) -> RejectedRequest:
+        return RejectedRequest(503, f"not answered within {self._seconds:g} s; try again", {"Retry-After": "1"})
 
 
 async def _until_gone(receive: Receive) -> None:
@@ -121,5 +121,5 @@ async def _first_of(one: asyncio.Future[Any], other: asyncio.Future[Any], latest
     await asyncio.wait({one, other}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
 
 
-def _client_gone() -> Refused:
-    return Refused(CLIENT_GONE, "the client has hung up")
+def _client_gone() -> RejectedRequest:
+    return RejectedRequest(CLIENT_GONE, "the client has hung up")

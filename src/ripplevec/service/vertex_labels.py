@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ripplevec.batch import Id
-from ripplevec.durability.journal_database import sibling_path, connect, transaction
+from ripplevec.durability.journal_database import connect, sibling_path, transaction
 from ripplevec.errors import FormatError, StateError
 from ripplevec.service.responses import RejectedRequest
 from ripplevec.util.checked_directory import flush_directory
@@ -21,7 +21,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS labels (id TEXT PRIMARY KEY, label TEXT NOT
 _log = logging.getLogger("ripplevec.service")
 
 
-class Labels:
+class VertexLabels:
     """A label per vertex, on disk and in memory."""
 
     def __init__(self, path: Path) -> None:

@@ -11,12 +11,12 @@ import pytest
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.changes import Changes
 from ripplevec.embedder import Embedder
-from ripplevec.service.change_feed import Feed
+from ripplevec.service.change_feed import ChangeFeed
 from ripplevec.service.map import map_state as module
-from ripplevec.service.map.map_state import Shown
+from ripplevec.service.map.map_state import MapState
 
 
-class Labels:
+class VertexLabels:
     def __init__(self) -> None:
         self.version, self.labels = 0, {}
 
@@ -34,9 +34,9 @@ class World:
     def __init__(self, limit: int = 1000, retained: int = 1000) -> None:
         self.model = Embedder(dim=8, threads=1, anchor_growth=0)
         self.model.fit([(f"v{i}", f"v{(i + step) % 80}") for i in range(80) for step in (1, 2, 5)])
-        self.feed = Feed(0, 8, batches=retained, size=1 << 30, followers=1)
-        self.labels, self.now = Labels(), 0.0
-        self.shown = Shown(self.model, self.feed, self.labels, limit=limit, clock=lambda: self.now)
+        self.feed = ChangeFeed(0, 8, batches=retained, size=1 << 30, followers=1)
+        self.labels, self.now = VertexLabels(), 0.0
+        self.shown = MapState(self.model, self.feed, self.labels, limit=limit, clock=lambda: self.now)
 
     def apply(self, batch: Any) -> Changes:
         changes = self.model.partial_fit(batch)
@@ -210,8 +210,8 @@ def test_labels_are_told_when_they_change(world: World) -> None:
 
 def test_an_empty_model_is_an_empty_map() -> None:
     model = Embedder(dim=4, threads=1)
-    feed = Feed(0, 4, batches=10, size=1 << 20, followers=1)
-    shown = Shown(model, feed, Labels())
+    feed = ChangeFeed(0, 4, batches=10, size=1 << 20, followers=1)
+    shown = MapState(model, feed, VertexLabels())
     seen = shown.look()
     assert seen["whole"]
     assert seen["points"]["id"] == []
@@ -220,6 +220,6 @@ def test_an_empty_model_is_an_empty_map() -> None:
 
 @pytest.mark.parametrize(("given", "sent"), [("a", "a"), (7, 7), (2**53, 2**53), (2**53 + 1, "9007199254740993")])
 def test_ids_that_a_browser_cannot_hold_go_as_text(given: Id, sent: Id, world: World) -> None:
-    check: Callable[[Id], Id] = module.shown_id
+    check: Callable[[Id], Id] = module.json_id
     assert check(given) == sent
     assert type(check(given)) is type(sent)

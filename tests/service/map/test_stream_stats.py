@@ -7,18 +7,18 @@ import math
 import pytest
 
 from ripplevec.embedder import Embedder
-from ripplevec.service.change_feed import Feed
-from ripplevec.service.map.stream_stats import SECONDS, Applied, Pulse
+from ripplevec.service.change_feed import ChangeFeed
+from ripplevec.service.map.stream_stats import SECONDS, AppliedBatch, StreamStats
 
 
 class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
-        self.batches: list[Applied] = []
+        self.batches: list[AppliedBatch] = []
         self.model = Embedder(dim=8, threads=1, anchor_growth=0)
         self.model.fit([(i, (i + step) % 60) for i in range(60) for step in (1, 2, 5)])
-        self.feed = Feed(0, 8, batches=50, size=1 << 30, followers=1)
-        self.pulse = Pulse(self.model, self.feed, lambda: self.batches, clock=lambda: self.now)
+        self.feed = ChangeFeed(0, 8, batches=50, size=1 << 30, followers=1)
+        self.pulse = StreamStats(self.model, self.feed, lambda: self.batches, clock=lambda: self.now)
 
     def batch(self, at: float, arrivals: int = 1, seconds: float = 0.002) -> None:
         self.batches.append((at, 5 * arrivals, arrivals, 3, seconds))

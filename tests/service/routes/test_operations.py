@@ -120,7 +120,7 @@ def test_readiness_after_a_refused_anchor_carries_a_warning_and_the_metric_count
         patch.setattr(RippleRule, "_bases", no_good)
         for number in range(400):
             service.edges([f"new {number}", f"new {max(number - 1, 0)}"], [f"new {number}", 0])
-            if service.runtime.model.engine.refused:
+            if service.runtime.model.engine.anchors_refused:
                 break
     answer = service.http.get("/readyz")
     assert answer.status_code == 200

@@ -183,7 +183,7 @@ def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
     service.edges(["a", "b"])
     blocked = Blocked(service, monkeypatch)
     with ThreadPoolExecutor(SEARCHERS + 3) as pool:
-        response_budget = [pool.submit(service.http.get, "/v1/vertices/a/nearest") for _ in range(SEARCHERS + 3)]
+        answers = [pool.submit(service.http.get, "/v1/vertices/a/nearest") for _ in range(SEARCHERS + 3)]
         wait_until(lambda: waiting(service) == 3)
         refused = service.http.get("/v1/vertices/a/nearest")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
@@ -267,7 +267,7 @@ def test_vectors_that_are_not_finite_are_a_fault_and_never_in_an_answer(
     service.edges(["new", "r0"])
     kind = "application/vnd.apache.arrow.stream"
     ids = {"ids": ["r0", "r1"]}
-    response_budget = [
+    answers = [
         service.http.get("/v1/vertices/r0"),
         service.http.get("/v1/vertices/r0?kind=text"),
         service.http.post("/v1/vectors", json=ids),

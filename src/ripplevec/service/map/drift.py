@@ -8,7 +8,7 @@ from ripplevec.embedder import Embedder
 from ripplevec.service.map.map_sample import anchors, named, sample
 from ripplevec.service.map.projection import unit
 
-SAMPLED = 1000
+SAMPLE_SIZE = 1000
 
 
 class Drift:
@@ -26,7 +26,7 @@ class Drift:
         if seen != self._anchors:
             self.since_anchor = self._anchors >= 0
             self._anchors = seen
-            self._then = sample(self._model, SAMPLED / max(len(self._model), 1))
+            self._then = sample(self._model, SAMPLE_SIZE / max(len(self._model), 1))
         now = named(self._model, self._then.ids)
         _, before, after = np.intersect1d(self._then.arrival, now.arrival, assume_unique=True, return_indices=True)
         if not before.size:

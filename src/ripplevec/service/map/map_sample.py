@@ -15,7 +15,7 @@ from ripplevec.engine.engine import Engine
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiples of it are spread evenly over 64 bits
 
 
-class Glimpse(NamedTuple):
+class VertexSample(NamedTuple):
     """Some vertices that have a place: their names, their numbers in order of arrival, their vectors."""
 
     ids: list[Id]
@@ -23,7 +23,7 @@ class Glimpse(NamedTuple):
     vectors: NDArray[np.float32]
 
 
-class Surroundings(NamedTuple):
+class Neighborhood(NamedTuple):
     """A vertex, how many neighbors it has, and the first of them with the weights of their edges."""
 
     arrival: int
@@ -31,13 +31,13 @@ class Surroundings(NamedTuple):
     neighbors: list[tuple[Id, float]]
 
 
-def sample(model: Embedder, share: float) -> Glimpse:
+def sample(model: Embedder, share: float) -> VertexSample:
     """About this share of the vertices, in order of arrival; the same ones every time, and fewer of them for less."""
     with model.lock.reading():
-        return _glimpse(model.engine, model.engine.in_order(partial(chosen, share=share)))
+        return _glimpse(model.engine, model.engine.rows_by_arrival(partial(chosen, share=share)))
 
 
-def named(model: Embedder, ids: list[Id]) -> Glimpse:
+def named(model: Embedder, ids: list[Id]) -> VertexSample:
     """Those of the named vertices that exist and have a place."""
     with model.lock.reading():
         engine = model.engine
@@ -45,14 +45,14 @@ def named(model: Embedder, ids: list[Id]) -> Glimpse:
         return _glimpse(engine, rows[rows >= 0])
 
 
-def around(model: Embedder, vertex: Id, most: int) -> Surroundings:
+def around(model: Embedder, vertex: Id, most: int) -> Neighborhood:
     """Who a vertex is connected to: `most` of its neighbors, the latest edges first."""
     with model.lock.reading():
         engine = model.engine
         row = int(engine.rows_of(id_column([vertex]))[0])
-        standing, (rows, weights) = engine.standing(row), engine.neighbors(row, most)
+        vertex_info, (rows, weights) = engine.vertex_info(row), engine.neighbors(row, most)
         neighbors = list(zip(engine.names(rows), weights.tolist(), strict=True))
-    return Surroundings(standing.arrival, standing.degree, neighbors)
+    return Neighborhood(vertex_info.arrival, vertex_info.degree, neighbors)
 
 
 def anchors(model: Embedder) -> int:
@@ -67,6 +67,6 @@ def chosen(arrival: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
     return arrival.astype(np.uint64) * _GOLDEN < np.uint64(share * 2.0**64)
 
 
-def _glimpse(engine: Engine, rows: NDArray[np.int64]) -> Glimpse:
+def _glimpse(engine: Engine, rows: NDArray[np.int64]) -> VertexSample:
     rows = rows[engine.placed(rows)]
-    return Glimpse(engine.names(rows), engine.arrival_of(rows), engine.serve(rows))
+    return VertexSample(engine.names(rows), engine.arrival_of(rows), engine.serve(rows))

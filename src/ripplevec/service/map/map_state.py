@@ -14,24 +14,24 @@ from numpy.typing import NDArray
 from ripplevec.batch import Id
 from ripplevec.changes import Changes
 from ripplevec.embedder import Embedder
-from ripplevec.service.error_responses import Refused
 from ripplevec.service.map.map_sample import chosen, named, sample
 from ripplevec.service.map.projection import Projection
+from ripplevec.service.responses import RejectedRequest
 
-LIMIT = 50_000
+MAX_POINTS = 50_000
 """How many vertices are shown at most; of more, a sample."""
 
-MOST_BATCHES = 20_000
+MAX_BATCHES = 20_000
 """Batches between two looks beyond which the map is read anew instead."""
 
-GROWN = 1.5
+REFIT_GROWTH = 1.5
 """How many times as many points as at the last fit ask for another, where no anchor does."""
 
-EXACT = 2**53
+MAX_EXACT_INTEGER = 2**53
 """Integers beyond this are not exact in a browser, and go there as text."""
 
 
-class Told(Protocol):
+class ChangeLog(Protocol):
     """Who can say what batches have changed."""
 
     newest: int
@@ -51,7 +51,7 @@ class LabelStore(Protocol):
         ...
 
 
-class Shown:
+class MapState:
     """Which vertices are on the map, where they stand, and when each was touched last.
 
     Nothing is done before somebody looks. Between two fits of the projection (an anchor, or much growth) a point moves
@@ -62,10 +62,10 @@ class Shown:
     def __init__(
         self,
         model: Embedder,
-        feed: Told,
+        feed: ChangeLog,
         labels: LabelStore,
         *,
-        limit: int = LIMIT,
+        limit: int = MAX_POINTS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.model, self.labels, self.limit = model, labels, limit
@@ -105,7 +105,7 @@ class Shown:
     def _columns(self, slots: NDArray[np.int64]) -> dict[str, list[Any]]:
         x, y = self._places[slots].round(4).T.tolist()
         return {
-            "id": [shown_id(self._ids[slot]) for slot in slots.tolist()],
+            "id": [json_id(self._ids[slot]) for slot in slots.tolist()],
             "arrival": self._arrival[slots].tolist(),
             "x": x,
             "y": y,
@@ -120,7 +120,7 @@ class Shown:
         if noted is None:
             self._read_anew()
             return
-        self._fit_due |= any(changes.anchored for changes in noted) or len(self._slot) > GROWN * self._fitted_on
+        self._fit_due |= any(changes.anchored for changes in noted) or len(self._slot) > REFIT_GROWTH * self._fitted_on
         if self._fit_due and self._clock() >= self._next_fit:
             self._read_anew()
         elif noted:
@@ -129,10 +129,10 @@ class Shown:
     def _news(self) -> list[Changes] | None:
         """What batches changed since the last look; None where that is not known any more."""
         try:
-            noted = self._feed.after(self._since, MOST_BATCHES)
-        except Refused:
+            noted = self._feed.after(self._since, MAX_BATCHES)
+        except RejectedRequest:
             noted = None
-        if noted is None or len(noted) == MOST_BATCHES:
+        if noted is None or len(noted) == MAX_BATCHES:
             self._since = self._feed.newest  # before anything is read: what is seen twice does no harm
             return None
         self._since = noted[-1].sequence if noted else self._since
@@ -209,6 +209,6 @@ class Shown:
         self._alive = np.concatenate([self._alive, np.ones(len(ids), bool)])
 
 
-def shown_id(name: Id) -> Id:
+def json_id(name: Id) -> Id:
     """An id as JSON carries it to a browser."""
-    return str(name) if isinstance(name, int) and abs(name) > EXACT else name
+    return str(name) if isinstance(name, int) and abs(name) > MAX_EXACT_INTEGER else name

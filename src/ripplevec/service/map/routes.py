@@ -16,15 +16,15 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from ripplevec.batch import Id
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError, UnknownVertexError
-from ripplevec.service import vertex_lookup
-from ripplevec.service.error_responses import Refused, json_answer
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.map import map_sample
-from ripplevec.service.map.map_state import LabelStore, Shown, Told, shown_id
-from ripplevec.service.map.stream_stats import Pulse
+from ripplevec.service.map.map_state import ChangeLog, LabelStore, MapState, json_id
+from ripplevec.service.map.stream_stats import StreamStats
 from ripplevec.service.metrics import Metrics
+from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.responses import RejectedRequest, json_response
 
-MOST_AROUND = 100
+MAX_NEIGHBORHOOD = 100
 """How many neighbors of a vertex are shown, and how many that are near it."""
 
 CONTENT_POLICY = "; ".join(
@@ -52,19 +52,19 @@ router = APIRouter(include_in_schema=False)
 _making = threading.Lock()
 
 
-class Live:
+class LivePage:
     """What the page is told of one model."""
 
-    def __init__(self, model: Embedder, feed: Told, labels: LabelStore, metrics: Metrics) -> None:
+    def __init__(self, model: Embedder, feed: ChangeLog, labels: LabelStore, metrics: Metrics) -> None:
         self.model, self.labels = model, labels
-        self.shown = Shown(model, feed, labels)
-        self.pulse = Pulse(model, feed, metrics.latest)
+        self.shown = MapState(model, feed, labels)
+        self.pulse = StreamStats(model, feed, metrics.latest)
 
     def map(self, epoch: int | None, tick: int | None) -> dict[str, Any]:
         """The points that have changed since, or all, and the size of what they are a sample of."""
-        return {**self.shown.look(epoch, tick), "model": vertex_lookup.figures(self.model)}
+        return {**self.shown.look(epoch, tick), "model": vertex_lookup.model_stats(self.model)}
 
-    def around(self, text: str, kind: vertex_lookup.Kind, k: int) -> dict[str, Any]:
+    def around(self, text: str, kind: vertex_lookup.IdKind, k: int) -> dict[str, Any]:
         """A vertex with its neighbors and those near it, each with its place on the map; an id of null: unknown.
 
         Somebody who mistypes a name has not asked for anything that the browser should log as an error.
@@ -86,20 +86,20 @@ class Live:
         }
 
     def _point(self, vertex: Id, places: dict[Id, dict[str, Any]]) -> dict[str, Any]:
-        return {"id": shown_id(vertex), "label": self.labels.get(vertex), **places.get(vertex, {})}
+        return {"id": json_id(vertex), "label": self.labels.get(vertex), **places.get(vertex, {})}
 
 
-def live(request: Request) -> Live:
+def live(request: Request) -> LivePage:
     """What the page is told of the model of this service; made once, when it is first asked for."""
     state = request.app.state
     with _making:
         if not hasattr(state, "live"):
             runtime = state.runtime
-            state.live = Live(runtime.model, runtime.feed, runtime.labels, runtime.metrics)
+            state.live = LivePage(runtime.model, runtime.feed, runtime.labels, runtime.metrics)
     return state.live
 
 
-Page = Annotated[Live, Depends(live)]
+Page = Annotated[LivePage, Depends(live)]
 Count = Annotated[int | None, Query(ge=0)]
 
 
@@ -107,16 +107,16 @@ Count = Annotated[int | None, Query(ge=0)]
 async def read_map(request: Request, page: Page, epoch: Count = None, tick: Count = None) -> Response:
     """The points of the map: all of them, or those touched since a tick of this epoch."""
     runtime: Runtime = request.app.state.runtime
-    runtime.answers.check_room()
-    answer = await runtime.draw(lambda: json_answer(page.map(epoch, tick)), receive=request.receive)
-    return runtime.answers.counted(answer)
+    runtime.response_budget.check_room()
+    answer = await runtime.draw(lambda: json_response(page.map(epoch, tick)), receive=request.receive)
+    return runtime.response_budget.track(answer)
 
 
 @router.get("/v1/map/pulse")
 async def read_pulse(request: Request, page: Page) -> Response:
     """The last two minutes of the stream, second by second."""
     runtime: Runtime = request.app.state.runtime
-    return json_answer(await runtime.read(page.pulse.read, receive=request.receive))
+    return json_response(await runtime.read(page.pulse.read, receive=request.receive))
 
 
 @router.get("/v1/map/around")
@@ -124,12 +124,12 @@ async def read_around(
     request: Request,
     page: Page,
     id: Annotated[str, Query(min_length=1, max_length=1024)],
-    kind: vertex_lookup.Kind = "auto",
-    k: Annotated[int, Query(ge=1, le=MOST_AROUND)] = 12,
+    kind: vertex_lookup.IdKind = "auto",
+    k: Annotated[int, Query(ge=1, le=MAX_NEIGHBORHOOD)] = 12,
 ) -> Response:
     """A vertex, its neighbors, and the vertices near it."""
     runtime: Runtime = request.app.state.runtime
-    return json_answer(await runtime.draw(page.around, id, kind, k, receive=request.receive))
+    return json_response(await runtime.draw(page.around, id, kind, k, receive=request.receive))
 
 
 @router.get("/")
@@ -143,7 +143,7 @@ def asset(name: str) -> Response:
     """What the page is made of."""
     path = plotly_js() if name == "plotly.js" else _assets().get(name)
     if path is None:
-        raise Refused(404, "there is no such file")
+        raise RejectedRequest(404, "there is no such file")
     kept = {"Cache-Control": "max-age=86400"} if name == "plotly.js" else {}
     return FileResponse(path, media_type=KINDS[path.suffix], headers={**HEADERS, **kept})
 

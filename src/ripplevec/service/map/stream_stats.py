@@ -12,19 +12,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ripplevec.embedder import Embedder
-from ripplevec.service.error_responses import Refused
 from ripplevec.service.map.drift import Drift
-from ripplevec.service.map.map_state import MOST_BATCHES, Told
+from ripplevec.service.map.map_state import MAX_BATCHES, ChangeLog
+from ripplevec.service.responses import RejectedRequest
 
 SECONDS = 120
 """How far back it goes."""
 
-Applied: TypeAlias = tuple[float, int, int, int, float]
+AppliedBatch: TypeAlias = tuple[float, int, int, int, float]
 """A batch: when it was applied, its events, arrivals and changes, and the seconds its sender waited (NaN: nobody)."""
 
 
 @dataclass(slots=True)
-class Second:
+class SecondStats:
     """What happened in one second."""
 
     number: int
@@ -36,7 +36,7 @@ class Second:
     drift: float | None = None
     times: list[float] = field(default_factory=list)
 
-    def count(self, batch: Applied) -> None:
+    def count(self, batch: AppliedBatch) -> None:
         """Add a batch."""
         _, events, arrivals, _, seconds = batch
         self.batches += 1
@@ -45,7 +45,7 @@ class Second:
         if seconds == seconds:
             self.times.append(seconds)
 
-    def figures(self) -> dict[str, Any]:
+    def model_stats(self) -> dict[str, Any]:
         """Its counts, the changes per arrival, and percentiles of its times in milliseconds."""
         p50, p99 = (np.percentile(self.times, [50, 99]) * 1e3).round(3).tolist() if self.times else (None, None)
         ripples = round(self.ripples / self.newcomers, 3) if self.newcomers else None
@@ -53,7 +53,7 @@ class Second:
         return {"second": self.number, **counts, "ripples": ripples, "p50": p50, "p99": p99}
 
 
-class Pulse:
+class StreamStats:
     """Counts of the last two minutes, a row per second in which something happened.
 
     `batches` gives the latest batches in order; those of every second that is looked at are counted once.
@@ -62,8 +62,8 @@ class Pulse:
     def __init__(
         self,
         model: Embedder,
-        feed: Told,
-        batches: Callable[[], Iterable[Applied]],
+        feed: ChangeLog,
+        batches: Callable[[], Iterable[AppliedBatch]],
         *,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -71,7 +71,7 @@ class Pulse:
         self._since = feed.newest
         self._reading = threading.Lock()
         self._counted = -np.inf
-        self._seconds: deque[Second] = deque(maxlen=SECONDS)
+        self._seconds: deque[SecondStats] = deque(maxlen=SECONDS)
 
     def read(self) -> dict[str, Any]:
         """The last two minutes, and which second it is now (that one is not over yet)."""
@@ -81,7 +81,7 @@ class Pulse:
             self._follow(now)
             if now.drift is None:
                 now.drift = self._drift.measure()
-            kept = [second.figures() for second in self._seconds if second.number > now.number - SECONDS]
+            kept = [second.model_stats() for second in self._seconds if second.number > now.number - SECONDS]
             return {"now": now.number, "seconds": kept, "since_anchor": self._drift.since_anchor}
 
     def _count(self) -> None:
@@ -91,11 +91,11 @@ class Pulse:
         if fresh:
             self._counted = fresh[-1][0]
 
-    def _follow(self, now: Second) -> None:
+    def _follow(self, now: SecondStats) -> None:
         """Count what batches have changed; it counts for the second in which it is heard of."""
         try:
-            told = self._feed.after(self._since, MOST_BATCHES)
-        except Refused:
+            told = self._feed.after(self._since, MAX_BATCHES)
+        except RejectedRequest:
             self._since = self._feed.newest
             return
         for changes in told:
@@ -104,8 +104,8 @@ class Pulse:
                 now.ripples += len(changes)
             self._since = changes.sequence
 
-    def _at(self, moment: float) -> Second:
+    def _at(self, moment: float) -> SecondStats:
         number = int(moment)
         if not self._seconds or self._seconds[-1].number < number:
-            self._seconds.append(Second(number))
+            self._seconds.append(SecondStats(number))
         return self._seconds[-1]

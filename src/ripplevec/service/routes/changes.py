@@ -11,8 +11,8 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ripplevec.service import schemas
-from ripplevec.service.change_feed import Feed, Gone
-from ripplevec.service.encoded_change_feed import EncodedFeed, EncodedPart
+from ripplevec.service.change_feed import ChangeFeed, ExpiredChangesError
+from ripplevec.service.encoded_change_feed import EncodedChangeFeed, EncodedPart
 from ripplevec.service.lifecycle import Runtime
 
 router = APIRouter(prefix="/v1", tags=["changes"])
@@ -65,7 +65,7 @@ async def changes(
 class _Following(StreamingResponse):
     """An answer whose reader counts as a follower until it has all of it."""
 
-    def __init__(self, feed: Feed, content: AsyncIterator[bytes], kind: str) -> None:
+    def __init__(self, feed: ChangeFeed, content: AsyncIterator[bytes], kind: str) -> None:
         super().__init__(content, media_type=kind, headers={"Cache-Control": "no-store"})
         self._feed = feed
 
@@ -74,14 +74,14 @@ class _Following(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def _document(encoded: EncodedFeed, since: int, last: int) -> AsyncIterator[bytes]:
+async def _document(encoded: EncodedChangeFeed, since: int, last: int) -> AsyncIterator[bytes]:
     """The answer piece by piece: the changes of an anchor may be more than should be held at once.
 
     A reader so slow that it is overtaken gets what there was; `next` says up to where that is whole.
     """
     yield b'{"since":%d,"batches":[' % since
     reached, comma = since, b""
-    with suppress(Gone):
+    with suppress(ExpiredChangesError):
         for sequence in range(since + 1, last + 1):
             async for message, _ in _parts(encoded, sequence):
                 yield comma + message
@@ -90,7 +90,7 @@ async def _document(encoded: EncodedFeed, since: int, last: int) -> AsyncIterato
     yield b'],"next":%d}' % reached
 
 
-async def _stream(feed: Feed, encoded: EncodedFeed, since: int) -> AsyncIterator[bytes]:
+async def _stream(feed: ChangeFeed, encoded: EncodedChangeFeed, since: int) -> AsyncIterator[bytes]:
     """Batches as they come, each with its number, by which the stream can be resumed.
 
     Only the last part of a batch has the number, so that a stream that is cut off within a batch begins it again.
@@ -106,13 +106,13 @@ async def _stream(feed: Feed, encoded: EncodedFeed, since: int) -> AsyncIterator
             async for message, final in _parts(encoded, since + 1):
                 number = b"id: %d\n" % (since + 1) if final else b""
                 yield number + b"event: changes\ndata: " + message + b"\n\n"
-        except Gone:  # a reader so slow that it was overtaken
+        except ExpiredChangesError:  # a reader so slow that it was overtaken
             yield b"event: gone\ndata: {}\n\n"
             return
         since += 1
 
 
-async def _parts(encoded: EncodedFeed, sequence: int) -> AsyncIterator[EncodedPart]:
+async def _parts(encoded: EncodedChangeFeed, sequence: int) -> AsyncIterator[EncodedPart]:
     """The parts of a batch, each asked for when the one before it was taken."""
     part, final = 0, False
     while not final:

@@ -7,10 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ripplevec._version import __version__
-from ripplevec.service import schemas, vertex_lookup
-from ripplevec.service.error_responses import json_answer
+from ripplevec.service import schemas
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.metrics import CONTENT_TYPE
+from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.responses import json_response
 
 router = APIRouter(tags=["operations"])
 
@@ -28,7 +29,7 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
     model, feed, writer = runtime.model, runtime.feed, runtime.writer
     snapshot, age = runtime.snapshot_state()
     report: dict[str, Any] = {
-        **await runtime.read_shortly(lambda: vertex_lookup.figures(model)),
+        **await runtime.read_shortly(lambda: vertex_lookup.model_stats(model)),
         "version": __version__,
         "status": runtime.status,
         "queue": {"requests": writer.requests, "events": writer.events},
@@ -46,7 +47,7 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
     if digest:
         found = await runtime.search(vertex_lookup.digest, model, receive=request.receive, seconds=_LONG)
         report["sequence"], report["digest"] = found
-    return json_answer(report, finite=False)
+    return json_response(report, finite=False)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **schemas.refusals()})
@@ -59,7 +60,7 @@ async def metrics(request: Request) -> Response:
 @router.get("/healthz", response_model=dict[str, str], responses=_OPEN)
 async def healthz(request: Request) -> Response:
     """Whether the process lives; also while it recovers."""
-    return json_answer({"status": request.app.state.runtime.status})
+    return json_response({"status": request.app.state.runtime.status})
 
 
 @router.get("/readyz", response_model=dict[str, str], responses={**_OPEN, 503: {"model": dict[str, str]}})
@@ -70,7 +71,7 @@ async def readyz(request: Request) -> Response:
     """
     runtime: Runtime = request.app.state.runtime
     if runtime.status != "ready":
-        return json_answer({"status": runtime.status}, 503)
-    refused = runtime.model.engine.refused
-    warning = {"warning": f"corrections refused in a row: {refused}; vectors are not corrected. See the log"}
-    return json_answer({"status": runtime.status} | (warning if refused else {}))
+        return json_response({"status": runtime.status}, 503)
+    refused = runtime.model.engine.anchors_refused
+    warning = {"warning": f"corrections refused in a row: {anchors_refused}; vectors are not corrected. See the log"}
+    return json_response({"status": runtime.status} | (warning if anchors_refused else {}))

@@ -11,11 +11,12 @@ from fastapi import APIRouter, Query, Request, Response
 
 from ripplevec.batch import Id
 from ripplevec.io.arrow import stream_bytes
-from ripplevec.service import fast_read, schemas, vertex_lookup
-from ripplevec.service.error_responses import NotFiniteError, Refused, json_answer
+from ripplevec.service import schemas
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.path_ids import id_of
-from ripplevec.service.request_body import ARROW, model_of
+from ripplevec.service.reads import fast_read, vertex_lookup
+from ripplevec.service.reads.path_ids import decode_id
+from ripplevec.service.request_body import ARROW, parse_body
+from ripplevec.service.responses import NotFiniteError, RejectedRequest, json_response
 
 router = APIRouter(prefix="/v1", tags=["reads"])
 _REFUSED = schemas.refusals(404, 408, 413, 415, 422, 429)
@@ -26,18 +27,18 @@ async def nearest(
     request: Request,
     id: str,
     k: Annotated[int, Query(ge=1, json_schema_extra=schemas.COUNT)] = 10,
-    kind: vertex_lookup.Kind = "auto",
+    kind: vertex_lookup.IdKind = "auto",
 ) -> Response:
     """The vertices of highest cosine with a vertex, best first, itself left out."""
     runtime: Runtime = request.app.state.runtime
     _check_count(runtime, k)
-    name = id_of(id)
+    name = decode_id(id)
 
     def found() -> tuple[int, list[tuple[Id, float]]]:
-        return runtime.model.nearest_at(vertex_lookup.known(runtime.model, name, kind), k)
+        return runtime.model.nearest_with_sequence(vertex_lookup.known(runtime.model, name, kind), k)
 
     sequence, near = await runtime.search(found, receive=request.receive)
-    return json_answer({"sequence": sequence, "nearest": near})
+    return json_response({"sequence": sequence, "nearest": near})
 
 
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -56,8 +57,8 @@ async def vertex(request: Request) -> Response:
     An id in an address is text where there is such a vertex, else an integer where it is written so; `kind` decides.
     """
     runtime: Runtime = request.app.state.runtime
-    kind = vertex_lookup.checked_kind(request.query_params.get("kind", "auto"))
-    return json_answer(await fast_read.vertex(runtime, request.path_params["id"], kind, request.receive))
+    kind = vertex_lookup.parse_id_kind(request.query_params.get("kind", "auto"))
+    return json_response(await fast_read.vertex(runtime, request.path_params["id"], kind, request.receive))
 
 
 VERTEX = router.routes[-1]
@@ -71,22 +72,22 @@ async def vectors(request: Request) -> Response:
     """The vectors of many vertices, as JSON, or as an Arrow stream where `Accept` asks for one."""
     runtime: Runtime = request.app.state.runtime
     limit = runtime.settings.limits.ids
-    runtime.answers.check_room()
+    runtime.response_budget.check_room()
     async with runtime.read_bodies.of(request) as (_, data):
-        ids = model_of(schemas.Ids, data).ids
+        ids = parse_body(schemas.Ids, data).ids
         if len(ids) > limit:
-            raise Refused(413, f"expected at most {limit:,} ids in one request, got {len(ids):,}")
+            raise RejectedRequest(413, f"expected at most {limit:,} ids in one request, got {len(ids):,}")
         encode = _as_arrow if request.headers.get("accept") == ARROW else _as_json
         answer = await runtime.read(
             lambda: encode(ids, *vertex_lookup.vectors(runtime.model, ids)), receive=request.receive
         )
-    return runtime.answers.counted(answer)
+    return runtime.response_budget.track(answer)
 
 
 def _as_json(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
     known = [name for name, present in zip(ids, there, strict=True) if present]
     missing = [name for name, present in zip(ids, there, strict=True) if not present]
-    return json_answer({"sequence": sequence, "ids": known, "vectors": found.tolist(), "missing": missing})
+    return json_response({"sequence": sequence, "ids": known, "vectors": found.tolist(), "missing": missing})
 
 
 def _as_arrow(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
@@ -106,11 +107,11 @@ async def nearest_to_vector(request: Request) -> Response:
     """The vertices of highest cosine with a vector, best first."""
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.of(request) as (_, data):
-        asked = model_of(schemas.Near, data)
+        asked = parse_body(schemas.Near, data)
         _check_count(runtime, asked.k)
-        asking = runtime.search(runtime.model.nearest_at, asked.vector, asked.k, receive=request.receive)
+        asking = runtime.search(runtime.model.nearest_with_sequence, asked.vector, asked.k, receive=request.receive)
         sequence, found = await asking
-    return json_answer({"sequence": sequence, "nearest": found})
+    return json_response({"sequence": sequence, "nearest": found})
 
 
 @router.post(
@@ -120,10 +121,10 @@ async def preview(request: Request) -> Response:
     """The vector a vertex with these neighbors would get; nothing is added."""
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.of(request) as (_, data):
-        asked = model_of(schemas.Preview, data)
+        asked = parse_body(schemas.Preview, data)
         work = partial(vertex_lookup.preview, runtime.model, asked.neighbors, asked.weights)
         sequence, vector = await runtime.read(work, receive=request.receive)
-    return json_answer({"sequence": sequence, "vector": vector.tolist()})
+    return json_response({"sequence": sequence, "vector": vector.tolist()})
 
 
 @router.put(
@@ -133,11 +134,11 @@ async def put_labels(request: Request) -> Response:
     """Labels for the page, `{"labels": [["a", "red"], ["b", null]]}`; null takes one away. How many there are then."""
     runtime: Runtime = request.app.state.runtime
     async with runtime.bodies.of(request) as (_, data):
-        pairs = model_of(schemas.LabelPairs, data).labels
-        return json_answer({"labels": await runtime.prepare(runtime.labels.put, pairs)})
+        pairs = parse_body(schemas.LabelPairs, data).labels
+        return json_response({"labels": await runtime.prepare(runtime.labels.put, pairs)})
 
 
 def _check_count(runtime: Runtime, k: int) -> None:
     limit = runtime.settings.limits.neighbors
     if k > limit:
-        raise Refused(422, f"k: expected at most {limit:,}, got {k:,}")
+        raise RejectedRequest(422, f"k: expected at most {limit:,}, got {k:,}")

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Request, Response
 from ripplevec.batch import Batch, Op
 from ripplevec.io.messages import Message, checked_key
 from ripplevec.service import schemas
-from ripplevec.service.reads import vertex_lookup
 from ripplevec.service.batch_writer import WriteResult
-from ripplevec.service.responses import json_response
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.reads.path_ids import id_of
-from ripplevec.service.request_body import EVENTS, JSON, KEY_HEADER, events_of, removals_of
+from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads.path_ids import decode_id
+from ripplevec.service.request_body import EVENTS, JSON, KEY_HEADER, decode_events, removal_message
+from ripplevec.service.responses import json_response
 
 INLINE = 1 << 16
 """Bytes of a body that are understood at once; a longer one is handed to a thread, so that others are answered."""
@@ -55,10 +55,10 @@ async def remove_vertices(request: Request) -> Response:
 
 
 @router.delete("/vertices/{id:vertex}", **_described({}))
-async def remove_vertex(request: Request, id: str, kind: vertex_lookup.Kind = "auto") -> Response:
+async def remove_vertex(request: Request, id: str, kind: vertex_lookup.IdKind = "auto") -> Response:
     """Remove one vertex with all its edges."""
     runtime: Runtime = request.app.state.runtime
-    name, key = id_of(id), checked_key(request.headers.get(KEY_HEADER))
+    name, key = decode_id(id), checked_key(request.headers.get(KEY_HEADER))
     if key is not None and (number := await runtime.prepare(runtime.session.find_key, key)) is not None:
         return _receipt(WriteResult(runtime.model.empty_changes(number), True), 1)
     vertex = await runtime.prepare(vertex_lookup.known, runtime.model, name, kind)
@@ -79,12 +79,14 @@ async def _remove(
     runtime: Runtime = request.app.state.runtime
     runtime.writer.check_room()
     async with runtime.bodies.of(request) as (_, data):
-        return await _apply(request, runtime, JSON, await runtime.prepare(removals_of, form, data, to, field))
+        return await _apply(request, runtime, JSON, await runtime.prepare(removal_message, form, data, to, field))
 
 
 async def _apply(request: Request, runtime: Runtime, kind: str, data: bytes) -> Response:
     arguments = kind, data, request.headers.get(KEY_HEADER), runtime.settings.limits
-    message: Message = events_of(*arguments) if len(data) <= INLINE else await runtime.prepare(events_of, *arguments)
+    message: Message = (
+        decode_events(*arguments) if len(data) <= INLINE else await runtime.prepare(decode_events, *arguments)
+    )
     written = await runtime.write(message.batch, message.key)
     return _receipt(written, len(message.batch))
 

@@ -9,25 +9,29 @@ from starlette.types import Scope
 
 from ripplevec.errors import InvalidValueError
 
-VERTICES, NEAREST = "/v1/vertices/", "/nearest"
+VERTICES_PREFIX, NEAREST_SUFFIX = "/v1/vertices/", "/nearest"
 
 
 class VertexConvertor(StringConvertor):
     """The rest of an address, slashes too, unless it ends as that of the nearest does: such an id has to be escaped."""
 
-    regex = f"(?!.*{NEAREST}$).*"
+    regex = f"(?!.*{NEAREST_SUFFIX}$).*"
 
 
 register_url_convertor("vertex", VertexConvertor())
 
 
-def as_sent(scope: Scope) -> str:
+def raw_vertex_path(scope: Scope) -> str:
     """The address of a vertex with its escapes."""
     sent: str = scope.get("raw_path", b"").decode("ascii", "replace")
-    return sent if sent.startswith(VERTICES) else VERTICES + quote(scope["path"].removeprefix(VERTICES))
+    return (
+        sent
+        if sent.startswith(VERTICES_PREFIX)
+        else VERTICES_PREFIX + quote(scope["path"].removeprefix(VERTICES_PREFIX))
+    )
 
 
-def id_of(text: str) -> str:
+def decode_id(text: str) -> str:
     """The id that a part of an address stands for, without its escapes."""
     try:
         return unquote_to_bytes(text).decode()

@@ -13,17 +13,17 @@ from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 from ripplevec.errors import InvalidValueError, UnknownVertexError
 
-Kind = Literal["auto", "text", "integer"]
+IdKind = Literal["auto", "text", "integer"]
 
 
-def checked_kind(text: str) -> Kind:
+def parse_id_kind(text: str) -> IdKind:
     """What an id in an address is said to be."""
-    if text not in get_args(Kind):
+    if text not in get_args(IdKind):
         raise InvalidValueError.of("kind", "auto, text or integer", text)
-    return cast(Kind, text)
+    return cast(IdKind, text)
 
 
-def candidates(text: str, kind: Kind) -> list[Id]:
+def candidate_ids(text: str, kind: IdKind) -> list[Id]:
     """What an id in an address may mean: the text, and the integer where it is written as one."""
     digits = text.removeprefix("-")
     integer = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 1024 else None
@@ -33,28 +33,28 @@ def candidates(text: str, kind: Kind) -> list[Id]:
     return found if integer is None or kind == "text" else [*found, integer]
 
 
-def known(model: Embedder, text: str, kind: Kind) -> Id:
+def known(model: Embedder, text: str, kind: IdKind) -> Id:
     """The vertex that an address names, the text before the integer."""
-    for vertex in candidates(text, kind):
+    for vertex in candidate_ids(text, kind):
         if vertex in model:
             return vertex
     raise UnknownVertexError([text])
 
 
-def vertex(engine: Engine, text: str, kind: Kind) -> dict[str, Any]:
+def vertex(engine: Engine, text: str, kind: IdKind) -> dict[str, Any]:
     """All about one vertex, while nobody writes; its age is the number of vertices that arrived after it."""
-    for name in candidates(text, kind):
+    for name in candidate_ids(text, kind):
         row = engine.find(name)
         if row >= 0:
-            standing = engine.standing(row)
+            info = engine.vertex_info(row)
             return {
                 "id": name,
                 "vector": engine.serve_one(row).tolist(),
-                "degree": standing.degree,
-                "strength": standing.strength,
-                "placed": standing.placed,
-                "arrival": standing.arrival,
-                "age": engine.next_arrival - 1 - standing.arrival,
+                "degree": vertex_info.degree,
+                "strength": vertex_info.strength,
+                "placed": vertex_info.placed,
+                "arrival": vertex_info.arrival,
+                "age": engine.next_arrival - 1 - vertex_info.arrival,
                 "sequence": engine.sequence,
             }
     raise UnknownVertexError([text])
@@ -76,7 +76,7 @@ def preview(model: Embedder, neighbors: Sequence[Id], weights: Any) -> tuple[int
         return model.engine.sequence, model.preview(neighbors, weights)
 
 
-def figures(model: Embedder) -> dict[str, Any]:
+def model_stats(model: Embedder) -> dict[str, Any]:
     """How the model stands, as far as that takes no time."""
     with model.lock.reading():
         engine = model.engine

@@ -5,7 +5,7 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError, UnknownVertexError
-from ripplevec.service import vertex_lookup
+from ripplevec.service.reads import vertex_lookup
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,8 @@ def model() -> Embedder:
         ("9" * 5000, "integer", []),
     ],
 )
-def test_what_an_address_may_mean(text: str, kind: vertex_lookup.Kind, found: list[object]) -> None:
-    assert vertex_lookup.candidates(text, kind) == found
+def test_what_an_address_may_mean(text: str, kind: vertex_lookup.IdKind, found: list[object]) -> None:
+    assert vertex_lookup.candidate_ids(text, kind) == found
 
 
 def test_the_text_goes_before_the_integer(model: Embedder) -> None:
@@ -41,9 +41,9 @@ def test_the_text_goes_before_the_integer(model: Embedder) -> None:
 
 
 def test_kinds_are_checked() -> None:
-    assert vertex_lookup.checked_kind("text") == "text"
+    assert vertex_lookup.parse_id_kind("text") == "text"
     with pytest.raises(InvalidValueError, match="kind"):
-        vertex_lookup.checked_kind("other")
+        vertex_lookup.parse_id_kind("other")
 
 
 def test_all_about_a_vertex(model: Embedder) -> None:

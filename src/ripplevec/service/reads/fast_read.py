@@ -9,13 +9,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ripplevec.errors import RipplevecError
-from ripplevec.service import vertex_lookup
-from ripplevec.service.error_responses import json_answer
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.path_ids import NEAREST, VERTICES, as_sent, id_of
+from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads.path_ids import NEAREST_SUFFIX, VERTICES_PREFIX, decode_id, raw_vertex_path
+from ripplevec.service.responses import json_response
 
 
-class Express:
+class FastReadMiddleware:
     """Answers `GET /v1/vertices/{id}` where nothing is special about it; all else, refusals too, goes to the routes."""
 
     def __init__(self, app: ASGIApp, runtime: Runtime, route: Any) -> None:
@@ -23,12 +23,12 @@ class Express:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
-        if scope["type"] == "http" and scope["path"].startswith(VERTICES):
-            path = scope["path"] = as_sent(scope)
-            if scope["method"] == "GET" and not scope["query_string"] and not path.endswith(NEAREST):
+        if scope["type"] == "http" and scope["path"].startswith(VERTICES_PREFIX):
+            path = scope["path"] = raw_vertex_path(scope)
+            if scope["method"] == "GET" and not scope["query_string"] and not path.endswith(NEAREST_SUFFIX):
                 answer: Response | None = None
                 with suppress(RipplevecError):  # which the route will meet as well, and say
-                    answer = json_answer(await vertex(self.runtime, path[len(VERTICES) :], "auto", receive))
+                    answer = json_response(await vertex(self.runtime, path[len(VERTICES_PREFIX) :], "auto", receive))
                 if answer is not None:
                     scope["route"] = self.route  # by which requests are counted
                     await answer(scope, receive, send)
@@ -36,8 +36,8 @@ class Express:
         await self.app(scope, receive, send)
 
 
-async def vertex(runtime: Runtime, text: str, kind: vertex_lookup.Kind, receive: Receive) -> dict[str, Any]:
+async def vertex(runtime: Runtime, text: str, kind: vertex_lookup.IdKind, receive: Receive) -> dict[str, Any]:
     """All about the vertex that an address names, with its label."""
-    model, labels, name = runtime.model, runtime.labels, id_of(text)
+    model, labels, name = runtime.model, runtime.labels, decode_id(text)
     found = await runtime.read_shortly(lambda: vertex_lookup.vertex(model.engine, name, kind), receive)
     return found | {"label": labels.get(found["id"])}

@@ -14,7 +14,7 @@ from ripplevec.util.locks import ReadWriteLock
 T = TypeVar("T")
 
 
-class Reading:
+class CoalescedReads:
     """Reads that take microseconds. A thread each, only to wait for a batch, would cost many times what they do."""
 
     def __init__(self, lock: ReadWriteLock) -> None:

@@ -20,7 +20,7 @@ from ripplevec.errors import (
 )
 from ripplevec.io.messages import MessageError
 
-PIECE = 1 << 16
+CHUNK_BYTES = 1 << 16
 """Bytes of a large answer that are handed to a connection at a time."""
 
 _LONGEST_REASON = 500
@@ -35,7 +35,7 @@ _STATUS: dict[type[RipplevecError], int] = {
 }
 
 
-class Refused(RipplevecError):
+class RejectedRequest(RipplevecError):
     """A request is refused: with which status, why, and what else to say."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
@@ -43,19 +43,19 @@ class Refused(RipplevecError):
         self.status, self.headers = status, dict(headers or {})
 
 
-def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> Response:
+def error_response(status: int, reason: str, headers: Mapping[str, str] | None = None) -> Response:
     """The answer to a request that is refused: `{"error": reason}`."""
     shown = reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
     body = json.dumps({"error": shown})  # ASCII: a reason may quote what cannot be written as UTF-8
     return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
 
 
-def refusal_of(error: RipplevecError) -> Response:
+def exception_response(error: RipplevecError) -> Response:
     """What an error of the library means over HTTP."""
-    if isinstance(error, Refused):
-        return refusal(error.status, str(error), error.headers)
+    if isinstance(error, RejectedRequest):
+        return error_response(error.status, str(error), error.headers)
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
-    return refusal(status, str(error), {"Retry-After": "1"} if status == 503 else None)
+    return error_response(status, str(error), {"Retry-After": "1"} if status == 503 else None)
 
 
 class NotFiniteError(RipplevecError):
@@ -65,7 +65,7 @@ class NotFiniteError(RipplevecError):
         super().__init__("expected finite numbers, got NaN or infinity: the vectors are damaged; see the log")
 
 
-def json_answer(
+def json_response(
     value: Any, status: int = 200, headers: Mapping[str, str] | None = None, *, finite: bool = True
 ) -> Response:
     """A value as compact JSON; where a number is not finite NotFiniteError, or null where it need not be."""
@@ -79,7 +79,7 @@ def _refuse_constant(name: str) -> None:
     raise NotFiniteError
 
 
-class AnswerBytes:
+class ResponseBudget:
     """The bytes of large answers that clients have not taken yet, and the most there may be."""
 
     def __init__(self, limit: int) -> None:
@@ -88,15 +88,15 @@ class AnswerBytes:
     def check_room(self) -> None:
         """Refuse to make another large answer while too much of others is held."""
         if self.held >= self._limit:
-            raise Refused(503, "too many large answers are on their way; try again", {"Retry-After": "1"})
+            raise RejectedRequest(503, "too many large answers are on their way; try again", {"Retry-After": "1"})
 
-    def counted(self, answer: Response) -> Response:
+    def track(self, answer: Response) -> Response:
         """The same answer, sent in pieces as the client takes them, and counted until then."""
-        return _InPieces(answer, self)
+        return _ChunkedResponse(answer, self)
 
 
-class _InPieces(Response):
-    def __init__(self, answer: Response, count: AnswerBytes) -> None:
+class _ChunkedResponse(Response):
+    def __init__(self, answer: Response, count: ResponseBudget) -> None:
         super().__init__(None, answer.status_code)
         self.body, self.raw_headers, self._count = answer.body, answer.raw_headers, count
 
@@ -105,8 +105,10 @@ class _InPieces(Response):
         self._count.held += size
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            for first in range(0, size, PIECE):
-                await send({"type": "http.response.body", "body": self.body[first : first + PIECE], "more_body": True})
+            for first in range(0, size, CHUNK_BYTES):
+                await send(
+                    {"type": "http.response.body", "body": self.body[first : first + CHUNK_BYTES], "more_body": True}
+                )
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._count.held -= size
