@@ -79,7 +79,7 @@ def _batch() -> dict[str, Any]:
 
 def _inside(model: Embedder) -> NDArray[np.float64]:
     """Rows in the coordinates that corrections are worked out in."""
-    return np.array(model.engine.field.vectors[model.engine.in_order()], np.float64)
+    return np.array(model.engine.field.vectors[model.engine.rows_by_arrival()], np.float64)
 
 
 def _placed(model: Embedder) -> dict[str, list[float]]:

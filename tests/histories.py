@@ -54,7 +54,7 @@ def seen(model: Embedder, between: Callable[[], None] = lambda: None) -> State:
     """What a reader sees now; something may be done in the middle of it."""
     with model.lock.reading():
         engine = model.engine
-        sequence, rows = engine.sequence, engine.in_order()
+        sequence, rows = engine.sequence, engine.rows_by_arrival()
         between()
         numbers = engine.edges, engine.anchors, engine.growth, engine.next_arrival
         return State(sequence, engine.names(rows), engine.serve(rows), *numbers)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.batch import Batch, Op, as_list, id_column, join, take
+from ripplevec.batch import Batch, Op, ids_to_list, id_column, concat_ids, take_ids
 from ripplevec.errors import InvalidValueError
 
 Rows = list[tuple[Any, Any, float]]
@@ -25,14 +25,14 @@ def rows_of(batch: Batch) -> Rows:
     """The edges that a batch adds or removes, with weights."""
     weight = np.ones(len(batch)) if batch.weight is None else batch.weight
     op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
-    rows = zip(as_list(batch.src), as_list(batch.dst), weight.tolist(), op.tolist(), strict=True)
+    rows = zip(ids_to_list(batch.src), ids_to_list(batch.dst), weight.tolist(), op.tolist(), strict=True)
     return [(src, dst, weight) for src, dst, weight, op in rows if op <= Op.REMOVE]
 
 
 def mentioned(batch: Batch) -> list[Any]:
     """The vertices a batch mentions on their own."""
     assert batch.op is not None
-    return as_list(take(batch.src, np.flatnonzero(batch.op == Op.VERTEX)))
+    return ids_to_list(take_ids(batch.src, np.flatnonzero(batch.op == Op.VERTEX)))
 
 
 PAIRS: Rows = [("a", "b", 1.0), ("b", "c", 1.0)]
@@ -147,9 +147,9 @@ def test_networkx_graphs_keep_isolated_nodes_order_and_weights() -> None:
     ],
 )
 def test_ids_come_back_as_they_were(values: list[Any]) -> None:
-    assert as_list(id_column(values)) == values
-    assert as_list(id_column(np.array(values, object))) == values
-    assert as_list(id_column(tuple(values))) == values
+    assert ids_to_list(id_column(values)) == values
+    assert ids_to_list(id_column(np.array(values, object))) == values
+    assert ids_to_list(id_column(tuple(values))) == values
 
 
 def test_columns_of_one_kind_are_packed() -> None:
@@ -157,7 +157,7 @@ def test_columns_of_one_kind_are_packed() -> None:
     assert isinstance(id_column([np.int32(1), np.int64(2)]), np.ndarray)
     assert isinstance(id_column(["a", np.str_("b")]), pa.LargeStringArray)
     assert isinstance(id_column([1, "a"]), list)
-    assert as_list(id_column(np.array([1, 2**64 - 1], np.uint64))) == [1, 2**64 - 1]
+    assert ids_to_list(id_column(np.array([1, 2**64 - 1], np.uint64))) == [1, 2**64 - 1]
 
 
 def test_subclasses_count_as_what_they_hold() -> None:
@@ -167,19 +167,19 @@ def test_subclasses_count_as_what_they_hold() -> None:
     class Level(IntEnum):
         LOW = 1
 
-    assert as_list(id_column([Color.RED, Level.LOW])) == ["red", 1]
+    assert ids_to_list(id_column([Color.RED, Level.LOW])) == ["red", 1]
 
 
 @given(st.lists(st.one_of(st.integers(), st.text(st.characters(exclude_categories=["Cs"])))))
 def test_any_ints_and_texts_are_ids(values: list[Any]) -> None:
     column = id_column(values)
-    assert as_list(column) == values
-    assert [type(value) for value in as_list(column)] == [type(value) for value in values]
-    assert as_list(join(column, column)) == values * 2
+    assert ids_to_list(column) == values
+    assert [type(value) for value in ids_to_list(column)] == [type(value) for value in values]
+    assert ids_to_list(concat_ids(column, column)) == values * 2
     half = slice(len(values) // 3, len(values))
-    assert as_list(take(column, half)) == values[half]
+    assert ids_to_list(take_ids(column, half)) == values[half]
     order = np.arange(len(values))[::-1].copy()
-    assert as_list(take(column, order)) == values[::-1]
+    assert ids_to_list(take_ids(column, order)) == values[::-1]
 
 
 @pytest.mark.parametrize(
@@ -335,8 +335,8 @@ def test_bad_operations_are_named(bad: Any) -> None:
 @pytest.mark.parametrize("names", [[1, 2, 3], ["a", "b", "c"], [1, "b", 3]])
 def test_only_the_source_of_an_operation_on_a_vertex_counts(names: list[Any]) -> None:
     batch = Batch.of(names, ["x", 7, "y"], op=[Op.VERTEX, Op.ADD, Op.REMOVE_VERTEX])
-    assert as_list(batch.src) == names
-    assert as_list(batch.dst) == [names[0], 7, names[2]]
+    assert ids_to_list(batch.src) == names
+    assert ids_to_list(batch.dst) == [names[0], 7, names[2]]
 
 
 def test_an_arrival() -> None:
@@ -368,7 +368,7 @@ def test_vertices_to_add_and_to_remove() -> None:
     batch = Batch.vertices(["a", "b"], Op.REMOVE_VERTEX)
     assert batch.op is not None
     assert batch.op.tolist() == [Op.REMOVE_VERTEX] * 2
-    assert as_list(batch.src) == as_list(batch.dst) == ["a", "b"]
+    assert ids_to_list(batch.src) == ids_to_list(batch.dst) == ["a", "b"]
     assert mentioned(Batch.vertices([1, 2])) == [1, 2]
 
 
@@ -386,7 +386,7 @@ def test_the_callers_arrays_are_neither_kept_nor_altered() -> None:
     names: list[Any] = [1, "a"]
     column = id_column(names)
     names[0] = "changed"
-    assert as_list(column) == [1, "a"]
+    assert ids_to_list(column) == [1, "a"]
 
 
 def test_the_callers_matrix_and_table_are_neither_kept_nor_altered() -> None:

@@ -13,7 +13,7 @@ from ripplevec.errors import (
     RipplevecError,
     UnknownEdgeError,
     UnknownVertexError,
-    one_of,
+    check_choice,
     shorten,
 )
 
@@ -62,9 +62,9 @@ def test_missing_extra_says_what_to_install() -> None:
 
 @pytest.mark.parametrize(("value", "said"), [("sum", "'sum'"), (None, "None"), (["add"], r"\['add'\]")])
 def test_one_of_lists_the_choices(value: object, said: str) -> None:
-    one_of("duplicates", "add", {"add", "ignore"})
+    check_choice("duplicates", "add", {"add", "ignore"})
     with pytest.raises(InvalidValueError, match=f"duplicates: expected one of 'add', 'ignore', got {said}"):
-        one_of("duplicates", value, {"add": 0, "ignore": 1})
+        check_choice("duplicates", value, {"add": 0, "ignore": 1})
 
 
 def test_long_values_are_cut() -> None:

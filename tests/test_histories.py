@@ -128,7 +128,7 @@ def test_readers_during_a_correction_see_the_batch_before_and_do_not_wait(monkey
     assert begun.wait(30)
     now = seen(model)  # would hang here
     assert now.same_as(before[-1])
-    assert model.nearest_at(1)[0] == now.sequence
+    assert model.nearest_with_sequence(1)[0] == now.sequence
     go_on.set()
     writer.join(30)
     assert seen(model).sequence == now.sequence + 1

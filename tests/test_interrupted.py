@@ -77,7 +77,7 @@ def takes_one_over() -> Case:
     return Case(after(batches, LAG), lambda model: model.partial_fit(BATCHES[batches + 1]))
 
 
-def resolved_start_size() -> Case:
+def start_of_empty_model() -> Case:
     model = Embedder(**HOW | {"start_size": 20})
     model.partial_fit(Batch.from_any([(i, i + 1) for i in range(15)]))
     return Case(model, lambda model: model.partial_fit([(i, i + 2) for i in range(30)]))
@@ -119,7 +119,7 @@ CASES = [
     corrected_at_once,
     begins_a_correction,
     takes_one_over,
-    resolved_start_size,
+    start_of_empty_model,
     removals,
     arrival,
     asked_for,

@@ -8,7 +8,7 @@ import pytest
 
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
-from ripplevec.parameters import AUTO_GROWTH, Parameters
+from ripplevec.parameters import DEFAULT_ANCHOR_GROWTH, Parameters
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.views.spectral import SpectralView
@@ -60,15 +60,15 @@ def test_reuse_needs_a_depth() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "growth", "expected"),
-    [("ripple", "auto", AUTO_GROWTH), ("ripple", 0, 0.0), ("ripple", 2, 2.0), ("paper", "auto", 0.0)],
+    [("ripple", "auto", DEFAULT_ANCHOR_GROWTH), ("ripple", 0, 0.0), ("ripple", 2, 2.0), ("paper", "auto", 0.0)],
 )
 def test_auto_growth_is_the_rules_own(rule: str, growth: Any, expected: float) -> None:
-    assert parameters(rule=rule, anchor_growth=growth).growth == expected
+    assert parameters(rule=rule, anchor_growth=growth).resolved_anchor_growth == expected
 
 
 def test_auto_start_is_twice_the_dimension() -> None:
-    assert parameters(dim=8).first_start == 16
-    assert parameters(dim=8, start_size=5).first_start == 5
+    assert parameters(dim=8).resolved_start_size == 16
+    assert parameters(dim=8, start_size=5).resolved_start_size == 5
 
 
 def test_rules_and_graphs_are_made_as_asked() -> None:

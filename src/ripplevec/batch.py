@@ -122,7 +122,7 @@ def arrival_columns(
 ) -> tuple[Sequence[Id], IdColumn, NDArray[np.float64] | None]:
     """The neighbors of a newcomer as a sequence, the ids of all of them as a column, itself first, and the weights."""
     if not isinstance(neighbors, list | tuple):
-        neighbors = as_list(id_column(neighbors, "neighbors"))
+        neighbors = ids_to_list(id_column(neighbors, "neighbors"))
     column = id_column([vertex, *neighbors], "vertex and neighbors")
     return neighbors, column, None if weights is None else weight_column(weights, len(neighbors))
 
@@ -185,11 +185,11 @@ def _id_list(values: list[Any], name: str) -> IdColumn:
             raise InvalidValueError.of(name, "text that can be written as UTF-8", error.object) from None
     if not values:
         return np.empty(0, np.int64)
-    plain: list[Id] = [plain_id(value, name) for value in values]
+    plain: list[Id] = [normalize_id(value, name) for value in values]
     return plain if kinds <= {int, str} else _id_list(plain, name)
 
 
-def plain_id(value: Any, name: str) -> Id:
+def normalize_id(value: Any, name: str) -> Id:
     """One id as a plain int or str, or an error that says why it cannot be one."""
     if isinstance(value, str):
         plain = str.__str__(value)  # the text itself, where a subclass would show another
@@ -248,7 +248,7 @@ def _seconds(values: Any) -> Any:
     return np.where(np.isnat(dates), np.nan, dates.astype("M8[us]").astype(np.int64) / 1e6)
 
 
-def known_times(column: NDArray[np.float64]) -> list[float | None]:
+def times_to_json(column: NDArray[np.float64]) -> list[float | None]:
     """Times as JSON has them: None where an event has none."""
     return [None if np.isnan(time) else time for time in column.tolist()]
 
@@ -267,7 +267,7 @@ def _repeat_source(src: IdColumn, dst: IdColumn, op: NDArray[np.int8]) -> IdColu
     alone = op >= Op.VERTEX
     if not alone.any():
         return dst
-    return take(join(dst, src), np.arange(len(op)) + np.where(alone, len(op), 0))
+    return take_ids(concat_ids(dst, src), np.arange(len(op)) + np.where(alone, len(op), 0))
 
 
 def _fill(op: Op, length: int) -> NDArray[np.int8] | None:
@@ -362,10 +362,10 @@ def _after_vertices(names: Any, edges: Batch) -> Batch:
     vertices = Batch.vertices(names)
     weight = None if edges.weight is None else np.concatenate([np.ones(len(vertices)), edges.weight])
     op = np.repeat(np.array([Op.VERTEX, Op.ADD], np.int8), [len(vertices), len(edges)])
-    return Batch(join(vertices.src, edges.src), join(vertices.dst, edges.dst), weight, op)
+    return Batch(concat_ids(vertices.src, edges.src), concat_ids(vertices.dst, edges.dst), weight, op)
 
 
-def join(first: IdColumn, second: IdColumn) -> IdColumn:
+def concat_ids(first: IdColumn, second: IdColumn) -> IdColumn:
     """Two columns of ids, one after the other."""
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         return np.concatenate([first, second])
@@ -375,15 +375,15 @@ def join(first: IdColumn, second: IdColumn) -> IdColumn:
         return second
     if not len(second):
         return first
-    return as_list(first) + as_list(second)
+    return ids_to_list(first) + ids_to_list(second)
 
 
-def as_list(column: IdColumn) -> list[Id]:
+def ids_to_list(column: IdColumn) -> list[Id]:
     """A column of ids as plain Python ints and strs."""
     return list(column) if isinstance(column, list) else cast(list[Id], column.tolist())
 
 
-def take(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
+def take_ids(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
     """Some rows of a column of ids."""
     if isinstance(column, np.ndarray):
         return column[rows]
@@ -392,7 +392,7 @@ def take(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
     return column[rows] if isinstance(rows, slice) else [column[row] for row in rows]
 
 
-def select(batch: Batch, rows: NDArray[np.int64] | slice) -> Batch:
+def select_rows(batch: Batch, rows: NDArray[np.int64] | slice) -> Batch:
     """Some rows of a batch, in the order given."""
     extra = (None if column is None else column[rows] for column in (batch.weight, batch.op, batch.time))
-    return Batch(take(batch.src, rows), take(batch.dst, rows), *extra)  # type: ignore[arg-type]
+    return Batch(take_ids(batch.src, rows), take_ids(batch.dst, rows), *extra)  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Id, IdColumn, as_list, take
+from ripplevec.batch import Id, IdColumn, ids_to_list, take_ids
 
 
-class Outcome(NamedTuple):
+class BatchOutcome(NamedTuple):
     """What applying a batch did, by row."""
 
     moved: NDArray[np.int64]
@@ -59,11 +59,11 @@ class Changes:
     @property
     def ids(self) -> list[Id]:
         """The vertices that changed, in order of arrival."""
-        return as_list(self._column)
+        return ids_to_list(self._column)
 
-    def some_ids(self, rows: slice) -> list[Id]:
+    def select_ids(self, rows: slice) -> list[Id]:
         """The ids of some of them."""
-        return as_list(take(self._column, rows))
+        return ids_to_list(take_ids(self._column, rows))
 
     @property
     def vectors(self) -> NDArray[np.float32]:

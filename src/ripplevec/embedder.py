@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, arrival_columns, as_list, id_column, plain_id, weight_column
-from ripplevec.changes import Changes, Outcome
+from ripplevec.batch import Batch, Id, IdColumn, Op, arrival_columns, ids_to_list, id_column, normalize_id, weight_column
+from ripplevec.changes import Changes, BatchOutcome
 from ripplevec.engine.engine import Engine
-from ripplevec.engine.saved_state import NOT_SAVED_BY_US, check_dim
+from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS, check_dim
 from ripplevec.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
 from ripplevec.graph.graph import ones
 from ripplevec.parameters import Parameters, check_storage_dir
@@ -38,7 +38,7 @@ class Embedder:
     (4,)
     """
 
-    _remedy = "Load a saved model, or begin again with fit"  # once a change was interrupted
+    _recovery_hint = "Load a saved model, or begin again with fit"  # once a change was interrupted
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Embedder:
         engine.start(batch, progress)
         with self._lock.still():
             self._put_in_place(_made_with=parameters, _engine=engine)
-        engine.mention_loops()
+        engine.warn_self_loops()
         return self
 
     def partial_fit(self, edges: Any) -> Changes:
@@ -120,10 +120,10 @@ class Embedder:
         with self._lock.still():
             row = self._arrive(column, shares) if time is None else -1
             if row < 0:
-                self._write(Batch.arrival(vertex, neighbors, shares, time))
+                self._apply_to_engine(Batch.arrival(vertex, neighbors, shares, time))
                 row = self._row(vertex)
             vector = self._engine.serve_one(row)
-            self._engine.mention_loops()
+            self._engine.warn_self_loops()
             return vector
 
     def add_edges(self, edges: Any) -> Changes:
@@ -156,7 +156,7 @@ class Embedder:
             before = gaps(self._engine, best) if gap else []
             moved = self._change(lambda engine: engine.anchor()) if possible else np.empty(0, np.int64)
             anchored = self._engine.anchors > anchors  # not where its result was refused
-            changes = self._engine.changed(Outcome(moved, self._engine.next_arrival, [], anchored))
+            changes = self._engine.build_changes(BatchOutcome(moved, self._engine.next_arrival, [], anchored))
             if gap:
                 changes.spectrum = [[found.share for found in state] for state in (before, gaps(self._engine, best))]
             return changes
@@ -183,7 +183,7 @@ class Embedder:
     def ids(self) -> list[Id]:
         """All vertices in order of arrival."""
         with self._lock.reading():
-            return as_list(self._engine.column(self._engine.in_order()))
+            return ids_to_list(self._engine.column(self._engine.rows_by_arrival()))
 
     @property
     def sequence(self) -> int:
@@ -209,9 +209,9 @@ class Embedder:
         Above 200,000 vertices an index answers if the extra `ann` is installed: cosines are exact, but a vertex may be
         missed now and then. `search="exact"` misses none.
         """
-        return self.nearest_at(vertex, k)[1]
+        return self.nearest_with_sequence(vertex, k)[1]
 
-    def nearest_at(
+    def nearest_with_sequence(
         self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10
     ) -> tuple[int, list[tuple[Id, float]]]:
         """What `nearest` answers, behind the sequence number of the state that it was found in."""
@@ -247,7 +247,7 @@ class Embedder:
     def to_numpy(self) -> NDArray[np.float32]:
         """All vectors, in the order of `ids`."""
         with self._lock.reading():
-            return self._engine.serve(self._engine.in_order())
+            return self._engine.serve(self._engine.rows_by_arrival())
 
     def to_arrow(self) -> pa.Table:
         """A table with the columns id and vector. Where ids are of both kinds, all are written as text."""
@@ -261,7 +261,7 @@ class Embedder:
         import pandas as pd
 
         column, vectors = self._all()
-        return pd.DataFrame(vectors, index=pd.Index(as_list(column), name="id"))
+        return pd.DataFrame(vectors, index=pd.Index(ids_to_list(column), name="id"))
 
     # ------------------------------------------------------------------ how it stands
 
@@ -307,7 +307,7 @@ class Embedder:
 
     def __repr__(self) -> str:
         engine = self._engine
-        if isinstance(engine, Unusable):
+        if isinstance(engine, UnusableEngine):
             return f"Embedder(dim={self.dim}, rule={self.rule!r}): unusable"
         return f"Embedder(dim={self.dim}, rule={self.rule!r}): {len(engine):,} vertices, {engine.edges:,} edges"
 
@@ -333,7 +333,7 @@ class Embedder:
             check_dim(meta["parameters"], arrays)
             model = cls(**Parameters.from_json(meta["parameters"]), storage_dir=storage_dir)
             model._engine.restore(arrays)
-        except NOT_SAVED_BY_US as error:
+        except MALFORMED_STATE_ERRORS as error:
             raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE}") from error
         return model
 
@@ -379,8 +379,8 @@ class Embedder:
             parameters.new_graph(),
             parameters.new_rule(),
             parameters.dim,
-            anchor_growth=parameters.growth,
-            start_size=parameters.first_start,
+            anchor_growth=parameters.resolved_anchor_growth,
+            start_size=parameters.resolved_start_size,
             change_threshold=parameters.change_threshold,
             directory=parameters.storage_dir,
             memory=parameters.new_memory(),
@@ -392,20 +392,20 @@ class Embedder:
 
     def _apply(self, batch: Batch) -> Changes:
         with self._lock.still():
-            outcome = self._write(batch)  # which may put another engine in place
-            changes = self._engine.changed(outcome)
-            self._engine.mention_loops()
+            outcome = self._apply_to_engine(batch)  # which may put another engine in place
+            changes = self._engine.build_changes(outcome)
+            self._engine.warn_self_loops()
             return changes
 
-    def _write(self, batch: Batch) -> Outcome:
+    def _apply_to_engine(self, batch: Batch) -> BatchOutcome:
         """Apply a batch, as the one who writes. Readers see the state before it until it is complete."""
         engine = self._engine
-        if engine.may_anchor(batch):
+        if engine.may_trigger_anchor(batch):
             return self._change(lambda copy: copy.apply(batch))
         try:
             prepared = engine.prepare(batch)
             outcome = self._lock.run_exclusively(partial(self._complete, engine, engine.step, batch, prepared))
-            engine.follow_up()
+            engine.start_pending_anchor()
         except BaseException as error:
             self._give_up(engine, error)
             raise
@@ -414,7 +414,7 @@ class Embedder:
     def _arrive(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
         """Apply an arrival the short way, as the one who writes; its row, −1 where there is none."""
         engine = self._engine
-        return self._lock.run_exclusively(partial(self._complete, engine, engine.arrive, names, weights))
+        return self._lock.run_exclusively(partial(self._complete, engine, engine.apply_arrival, names, weights))
 
     def _complete(self, engine: Engine, work: Callable[..., Result], *arguments: Any) -> Result:
         """Do a step of an engine that readers are kept from; where it is left incomplete, nobody gets to see that."""
@@ -428,7 +428,7 @@ class Embedder:
         """Change the state by work that takes long, as the one who writes; readers see a copy from before meanwhile."""
         before = self._engine
         try:
-            shown, engine = before.for_change()
+            shown, engine = before.fork_for_update()
             self._put_in_place(_engine=shown)
             result = work(engine)
             self._put_in_place(_engine=engine)
@@ -439,17 +439,17 @@ class Embedder:
 
     def _give_up(self, engine: Engine, error: BaseException) -> None:
         """Refuse every further use if a change has been left incomplete."""
-        if engine.changing:
-            self._engine = cast(Engine, Unusable(error, self._remedy))
+        if engine.update_incomplete:
+            self._engine = cast(Engine, UnusableEngine(error, self._recovery_hint))
 
     def _all(self) -> tuple[IdColumn, NDArray[np.float32]]:
         """All names and their vectors, in order of arrival."""
         with self._lock.reading():
-            rows = self._engine.in_order()
+            rows = self._engine.rows_by_arrival()
             return self._engine.column(rows), self._engine.serve(rows)
 
     def _row(self, vertex: Any) -> int:
-        return self._engine.find(plain_id(vertex, "vertex"))
+        return self._engine.find(normalize_id(vertex, "vertex"))
 
     def _asked(self, vertex: Any) -> int | NDArray[np.float64]:
         """What to compare with: a row, or a vector."""
@@ -467,15 +467,15 @@ class Embedder:
         return vector
 
 
-class Unusable:
+class UnusableEngine:
     """Stands in the place of an engine whose last change was interrupted: whatever is asked of it is refused."""
 
     def __init__(self, reason: BaseException, remedy: str) -> None:
-        self._reason, self._remedy = reason, remedy
+        self._reason, self._recovery_hint = reason, remedy
 
     def __getattr__(self, name: str) -> NoReturn:
         message = f"the model is unusable: a change was interrupted ({self._reason!r}) and left it incomplete"
-        raise StateError(f"{message}. {self._remedy}.") from self._reason
+        raise StateError(f"{message}. {self._recovery_hint}.") from self._reason
 
     def __len__(self) -> NoReturn:
         self.__getattr__("__len__")

@@ -65,7 +65,7 @@ class SelfLoopWarning(UserWarning):
     """Self-loops came in and were left out; a vertex is not its own neighbor here."""
 
 
-def one_of(name: str, value: object, choices: Collection[str]) -> None:
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Refuse a value that is not one of the named choices."""
     if not isinstance(value, str) or value not in choices:
         raise InvalidValueError.of(name, "one of " + ", ".join(map(repr, choices)), value)

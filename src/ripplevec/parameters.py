@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 
 from ripplevec.batch import LARGEST_TIME
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.graph.adjacency import REPEATED
 from ripplevec.graph.graph import Graph
 from ripplevec.rules.base import Rule
 from ripplevec.rules.paper import ON_EMPTY, PaperRule
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.search.search import check_search
+from ripplevec.search.search import check_search_method
 from ripplevec.temporal.temporal_graph import Memory
 from ripplevec.util.parallel import resolve_threads
 from ripplevec.views.base import View
 from ripplevec.views.laplacian import NORMALIZATIONS
 from ripplevec.views.spectral import SpectralView, auto_views
 
-STORAGES: dict[str, type[np.floating[Any]]] = {"auto": np.float32, "float32": np.float32, "float16": np.float16}
-AUTO_GROWTH = 0.05
+STORAGE_DTYPES: dict[str, type[np.floating[Any]]] = {"auto": np.float32, "float32": np.float32, "float16": np.float16}
+DEFAULT_ANCHOR_GROWTH = 0.05
 MOST_COLUMNS = 65_536
 
 
@@ -58,12 +58,12 @@ class Parameters:
     expire_after: float | None = None
 
     def __post_init__(self) -> None:
-        one_of("rule", self.rule, RULES)
-        one_of("duplicates", self.duplicates, REPEATED)
-        one_of("on_empty", self.on_empty, ON_EMPTY)
-        one_of("normalization", self.normalization, NORMALIZATIONS)
-        check_search(self.search)
-        one_of("storage", self.storage, STORAGES)
+        check_choice("rule", self.rule, RULES)
+        check_choice("duplicates", self.duplicates, REPEATED)
+        check_choice("on_empty", self.on_empty, ON_EMPTY)
+        check_choice("normalization", self.normalization, NORMALIZATIONS)
+        check_search_method(self.search)
+        check_choice("storage", self.storage, STORAGE_DTYPES)
         _whole("dim", self.dim, 1, MOST_COLUMNS)
         _whole("max_reads", self.max_reads, 1, 2**31 - 1)
         _whole("seed", self.seed, 0, 2**63 - 1)
@@ -95,7 +95,7 @@ class Parameters:
 
     def _check_views(self) -> None:
         if isinstance(self.views, str):
-            one_of("views", self.views, ("auto",))
+            check_choice("views", self.views, ("auto",))
         elif not isinstance(self.views, Sequence) or not self.views:
             raise InvalidValueError.of("views", '"auto" or a list of views', self.views)
         elif not all(isinstance(view, SpectralView) for view in self.views):
@@ -116,14 +116,14 @@ class Parameters:
             raise InvalidValueError.of("normalize", 'False or "auto" with rule "paper"', self.normalize)
 
     @property
-    def growth(self) -> float:
+    def resolved_anchor_growth(self) -> float:
         """By which share the graph grows between anchors; 0: there are none."""
         if self.anchor_growth == "auto":
-            return AUTO_GROWTH if self.rule == "ripple" else 0.0
+            return DEFAULT_ANCHOR_GROWTH if self.rule == "ripple" else 0.0
         return float(self.anchor_growth)
 
     @property
-    def first_start(self) -> int:
+    def resolved_start_size(self) -> int:
         """How many vertices with edges a model that began empty needs for its start."""
         return 2 * self.dim if self.start_size == "auto" else int(self.start_size)
 
@@ -168,7 +168,7 @@ def _ripple(given: Parameters) -> Rule:
         seed=given.seed,
         max_reads=given.max_reads,
         threads=resolve_threads(given.threads),
-        precision=STORAGES[given.storage],
+        precision=STORAGE_DTYPES[given.storage],
         directory=given.storage_dir,
     )
 

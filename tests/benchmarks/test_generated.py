@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Batch
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.influence._kernels import mix
 
 EDGES = 20_000
@@ -24,7 +24,7 @@ def listed(batches: list[Batch]) -> list[tuple[Any, Any, float]]:
     return [
         edge
         for batch in batches
-        for edge in zip(as_list(batch.src), as_list(batch.dst), batch.weight.tolist(), strict=True)
+        for edge in zip(ids_to_list(batch.src), ids_to_list(batch.dst), batch.weight.tolist(), strict=True)
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.batch import as_list, take
+from ripplevec.batch import ids_to_list, take_ids
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def ids(benchmark: Callable[[str], Any]) -> Any:
 @pytest.mark.parametrize("kind", ["integers", "texts"])
 def test_shifts_give_other_names_and_all_are_distinct(ids: Any, kind: str) -> None:
     order = np.random.default_rng(0).permutation(1_000)
-    named = [as_list(getattr(ids, kind)(order, shift)) for shift in (0, 1)]
+    named = [ids_to_list(getattr(ids, kind)(order, shift)) for shift in (0, 1)]
     assert len({*named[0], *named[1]}) == 2_000
     assert kind == "integers" or f"user-{10 * order[0]}" == named[0][0]
     assert kind == "texts" or max(named[1]) > 2**62
@@ -32,7 +32,7 @@ def test_answers_that_are_wrong_stop_it(ids: Any) -> None:
     ids.check(table, names, others, order)
     for known, unknown, rows in (
         (names, names, order),
-        (take(names, order[::-1]), others, order),
+        (take_ids(names, order[::-1]), others, order),
         (names, others, order[::-1]),
     ):
         with pytest.raises(RuntimeError, match="another row"):

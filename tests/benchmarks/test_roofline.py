@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
-from ripplevec.changes import Outcome
+from ripplevec.changes import BatchOutcome
 from ripplevec.engine.engine import Engine
 
 VERTICES, STARTED = 400, 200
@@ -24,7 +24,7 @@ def roofline(benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def streamed(roofline: Any) -> tuple[Engine, np.ndarray, Outcome]:
+def streamed(roofline: Any) -> tuple[Engine, np.ndarray, BatchOutcome]:
     """An engine after a batch, its vectors before it, and what it did."""
     edges, first = roofline.growing_edges(VERTICES), STARTED * roofline.DEGREE
     model = Embedder(dim=8, anchor_growth=0).fit(edges[:first])

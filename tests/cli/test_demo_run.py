@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.cli.console import progress
 from ripplevec.cli.demo_run import Line, Result, Stream, first_part, judge, run, table
 from ripplevec.errors import MissingExtraError
@@ -18,7 +18,7 @@ DATA = growing_communities(500, 5, 4, 0.1, seed=1)
 def test_the_first_part_has_all_its_vertices_and_the_edges_between_them():
     batch = first_part(DATA, 100)
     vertices = batch.op == 2
-    assert as_list(batch.src)[:100] == list(range(100))
+    assert ids_to_list(batch.src)[:100] == list(range(100))
     assert vertices.sum() == 100
     np.testing.assert_array_equal(
         np.column_stack([batch.src, batch.dst])[~vertices], DATA.edges[DATA.edges.max(axis=1) < 100]

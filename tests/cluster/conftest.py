@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.changes import Changes
-from ripplevec.cluster.distributed_matrix import Ground, Sheet
+from ripplevec.cluster.distributed_matrix import DistributedGraph, Sheet
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalCrew
@@ -42,14 +42,14 @@ class Pair:
     def shards(self) -> list[Shard]:
         return self.cluster.crew.shards
 
-    def ground(self) -> Ground:
-        return Ground(self.cluster.crew, self.cluster.parameters.dim, self.cluster.rule.precision)
+    def ground(self) -> DistributedGraph:
+        return DistributedGraph(self.cluster.crew, self.cluster.parameters.dim, self.cluster.rule.precision)
 
-    def put(self, ground: Ground, block: NDArray[Any]) -> Sheet:
+    def put(self, ground: DistributedGraph, block: NDArray[Any]) -> Sheet:
         """A matrix on the shards with the rows of this one."""
         sheet = ground.zeros(block.shape[1], block.dtype)
         for shard in self.shards:
-            rows, numbers = shard.in_order()
+            rows, numbers = shard.rows_by_arrival()
             shard.sheets._of(sheet.piece)[rows] = block[numbers]
         return sheet
 
@@ -57,7 +57,7 @@ class Pair:
         """What is in a matrix on the shards."""
         block = np.zeros((self.vertices, sheet.shape[1]), sheet.dtype)
         for shard in self.shards:
-            rows, numbers = shard.in_order()
+            rows, numbers = shard.rows_by_arrival()
             block[numbers] = shard.sheets._of(sheet.piece)[rows]
         return block
 

@@ -22,7 +22,7 @@ DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 
 def apart(one: Embedder, cluster: ClusterEngine) -> float:
     """How far the vectors served by a cluster are from those of one machine, at the most."""
-    return float(np.abs(one.to_numpy() - cluster.serve(cluster.in_order())).max())
+    return float(np.abs(one.to_numpy() - cluster.serve(cluster.rows_by_arrival())).max())
 
 
 def inner_products(vectors: NDArray[Any]) -> NDArray[np.float64]:
@@ -97,7 +97,7 @@ def test_anchors_come_in_the_same_batches_whatever_goes(cluster_of: Any, storage
         op = np.repeat(np.array([Op.ADD, Op.REMOVE_VERTEX], np.int8), [len(new), 2])
         batch = Batch.of(np.append(new[:, 0], gone), np.append(new[:, 1], gone), op=op)
         assert one._engine.apply(batch).anchored == cluster.apply(batch).anchored
-        assert one.ids == cluster.names(cluster.in_order())
+        assert one.ids == cluster.names(cluster.rows_by_arrival())
         assert apart(one, cluster) < (1e-4 if storage == "float32" else 1e-2)
     assert one._engine.anchors == cluster.anchors >= 2
 
@@ -107,7 +107,7 @@ def test_those_that_moved_more_than_the_threshold_are_named(cluster_of: Any, thr
     cluster = cluster_of(3, dim=6, change_threshold=threshold)
     cluster.start(Batch.from_any(DATA.edges[:700]))
     cluster.apply(Batch.from_any(DATA.edges[700:]))
-    rows = cluster.in_order()
+    rows = cluster.rows_by_arrival()
     before = cluster.serve(rows)
     told = np.isin(rows, cluster.anchor())
     distance = np.linalg.norm(cluster.serve(rows) - before, axis=1)
@@ -135,7 +135,7 @@ def test_a_graph_that_becomes_dense_changes_its_views(cluster_of: Any, shards: i
         cluster.anchor()
         assert len(cluster.rule.space.views) == 2
         # Values beyond the communities lie close together: their vectors may turn among themselves.
-        products = [inner_products(vectors) for vectors in (one.to_numpy(), cluster.serve(cluster.in_order()))]
+        products = [inner_products(vectors) for vectors in (one.to_numpy(), cluster.serve(cluster.rows_by_arrival()))]
         np.testing.assert_allclose(*products, atol=1e-3)
     batch = Batch.from_any([("late", 0), ("late", 3)])  # is placed in the coordinates that all shards have learned
     one._engine.apply(batch)
@@ -155,7 +155,7 @@ def test_a_start_on_shards_reaches_as_much_as_one_machine(
     cluster = cluster_of(shards, dim=12)
     cluster.start(Batch.from_any(data.edges))
     assert cluster.ready
-    space, rows = cluster.rule.space, cluster.in_order()
+    space, rows = cluster.rule.space, cluster.rows_by_arrival()
     vectors, graph = cluster.of_rows(rows, "vectors"), one._engine.graph
     for view, part in zip(space.views, space.parts, strict=True):
         reached = view.reached(graph.adjacency, vectors[:, part], threads=1)
@@ -183,7 +183,7 @@ def test_shards_may_be_in_other_processes(cluster_of: Any, monkeypatch: pytest.M
         each.start(Batch.from_any(DATA.edges[:700]))
         each.apply(Batch.from_any(DATA.edges[700:]))
         each.anchor()
-    assert np.array_equal(cluster.serve(cluster.in_order()), far.serve(far.in_order()))
+    assert np.array_equal(cluster.serve(cluster.rows_by_arrival()), far.serve(far.rows_by_arrival()))
 
 
 def test_a_start_after_removals_has_the_bits_of_one_machine(cluster_of: Any) -> None:
@@ -192,7 +192,7 @@ def test_a_start_after_removals_has_the_bits_of_one_machine(cluster_of: Any) -> 
     for batch in (Batch.from_any(DATA.edges[:60]), gone, Batch.from_any(DATA.edges[60:])):
         one._engine.apply(batch)
         cluster.apply(batch)
-    order = one._engine.graph.in_order()
+    order = one._engine.graph.rows_by_arrival()
     assert not np.array_equal(order, np.sort(order))
     assert cluster.ready
     assert cluster.digest() == one.digest()

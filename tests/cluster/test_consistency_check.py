@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.cluster.shard_state import Holding
+from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.errors import RipplevecError
 
 FAULTS: dict[str, Any] = {
@@ -18,17 +18,17 @@ FAULTS: dict[str, Any] = {
     "shards . and 1: an edge is known to one end only, or differs": lambda shard: _heavier(shard),
     "the number of edges is off": lambda shard: shard.graph.adjacency.count_as(0),
     "an arrival number stands twice": lambda shard: shard.graph.arrival.__setitem__(
-        shard.graph.in_order()[:2], shard.graph.arrival.max()
+        shard.graph.rows_by_arrival()[:2], shard.graph.arrival.max()
     ),
     "has not been given out": lambda shard: shard.graph.arrival.__setitem__(_edged(shard), 10**6),
 }
 
 
-def _edged(shard: Holding) -> int:
+def _edged(shard: ShardGraph) -> int:
     return int(np.flatnonzero(shard.graph.adjacency.links.count)[0])
 
 
-def _heavier(shard: Holding) -> None:
+def _heavier(shard: ShardGraph) -> None:
     """Another weight at one end, and sums that agree with it."""
     row, links = _edged(shard), shard.graph.adjacency.links
     links.weight[links.begin[row]] += 4.0

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ripplevec.batch import id_column
-from ripplevec.cluster.shard_state import Holding
+from ripplevec.cluster.driver_reads import assembled
+from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.embedder import Embedder
 from ripplevec.integrations.export import whole
 from ripplevec.search import ann
@@ -57,15 +58,15 @@ def test_what_is_known_of_vertices(models: tuple[Embedder, Embedder]) -> None:
     for name in one.ids:
         assert one.neighbors(name) == other.neighbors(name)
         assert one.neighbors(name, 2) == other.neighbors(name, 2)
-        assert one.engine.standing(one.engine.find(name)) == other.engine.standing(other.engine.find(name))
+        assert one.engine.vertex_info(one.engine.find(name)) == other.engine.vertex_info(other.engine.find(name))
     column = id_column(one.ids)
     rows = [model.engine.find_all(column) for model in models]
     assert np.array_equal(one.engine.placed(rows[0]), other.engine.placed(rows[1]))
-    early = [model.engine.names(model.engine.in_order(lambda number: number % 2 == 0)) for model in models]
+    early = [model.engine.names(model.engine.rows_by_arrival(lambda number: number % 2 == 0)) for model in models]
     assert early[0] == early[1]
-    assert one.engine.with_edges() == other.engine.with_edges()
-    assert len(other.engine.unchanged(3)) == 0
-    assert other.engine.unchanged(3).vectors.shape == one.engine.unchanged(3).vectors.shape
+    assert one.engine.count_connected() == other.engine.count_connected()
+    assert len(other.engine.empty_changes(3)) == 0
+    assert other.engine.empty_changes(3).vectors.shape == one.engine.empty_changes(3).vectors.shape
 
 
 @pytest.mark.parametrize("duplicates", ["add", "ignore", "replace"])
@@ -121,7 +122,7 @@ def test_who_is_near_by_the_indexes_of_shards(grown: Any, monkeypatch: pytest.Mo
     for _ in range(3):
         for name in one.ids[:20]:
             assert same_up_to_equals(one.nearest(name, 5), other.nearest(name, 5))
-    shards: list[Holding] = other.engine.crew.shards
+    shards: list[ShardGraph] = other.engine.crew.shards
     assert all(shard.search.index is not None and shard.search.index.taken_up > 0 for shard in shards)
     other.remove_vertex(one.ids[3])
     one.remove_vertex(one.ids[3])
@@ -156,7 +157,28 @@ def test_the_digest_brings_few_rows_at_a_time(grown: Any, monkeypatch: pytest.Mo
     assert one.digest() == expected
     brought: list[int] = []
     monkeypatch.setattr(
-        type(engine), "kept", lambda self, rows, what: brought.append(rows.size) or self.of_rows(rows, what)
+        type(engine), "row_values", lambda self, rows, what: brought.append(rows.size) or self.of_rows(rows, what)
     )
     assert other.digest() == expected
     assert max(brought) == 7
+
+
+def test_parts_go_to_their_places() -> None:
+    parts = [np.array([10.0, 30.0]), np.empty(0), np.array([20.0])]
+    assert assembled(parts, [np.array([0, 2]), np.empty(0, np.int64), np.array([1])]).tolist() == [10, 20, 30]
+
+
+@pytest.mark.parametrize("shards", [1, 3, 5])
+@pytest.mark.parametrize("directed", [False, True])
+def test_edges_row_by_row(grown: Any, shards: int, directed: bool) -> None:
+    one, other = (model.engine for model in grown(shards, directed=directed))
+    names = np.random.default_rng(0).permutation(one.names(one.rows_by_arrival()))
+    here, there = one.rows_of(names), other.rows_of(names)
+    links, slots = one.graph.adjacency.links, one.graph.adjacency.slots(here)
+    assert other.names(other.edges_of(there, "code")) == one.names(links.neighbor[slots].astype(np.int64))
+    for what in ("weight", "outgoing", "incoming"):
+        assert np.array_equal(other.edges_of(there, what), getattr(links, what)[slots])
+    for what in ("strength", "in_strength", "count"):
+        assert np.array_equal(other.of_rows(there, what), getattr(links, what)[here])
+    assert other.edges_of(there[:0], "weight").shape == (0,)
+    assert other.of_rows(there[:0], "vectors").shape == (0, 4)

@@ -18,7 +18,7 @@ def test_the_whole_graph(grown: Any, kind: str, directed: bool) -> None:
     one, other = grown(kind=kind, directed=directed)
     graph, rows = whole_graph(other.engine)
     graph.check()
-    order = one.engine.graph.in_order()
+    order = one.engine.graph.rows_by_arrival()
     assert graph.ids.names(np.arange(graph.rows)) == one.ids == other.engine.names(rows)
     assert np.array_equal(graph.arrival[: graph.rows], one.engine.graph.arrival[order])
     assert graph.next_arrival == one.engine.graph.next_arrival

@@ -69,10 +69,10 @@ def test_copies_on_shards_are_dropped_after_the_change() -> None:
 def test_copies_that_have_gone_are_to_be_asked_for_again() -> None:
     model = OnShards(**HOW).fit(BATCHES[0])
     held = HeldState(cast(Any, model.engine))
-    assert held.serve(held.in_order()).tobytes() == model.to_numpy().tobytes()
+    assert held.serve(held.rows_by_arrival()).tobytes() == model.to_numpy().tobytes()
     cast(Any, model.engine).crew.open()
     with pytest.raises(Lost, match="ask again"):
-        held.in_order()
+        held.rows_by_arrival()
 
 
 def test_a_change_on_shards_that_fails_leaves_the_state_before(monkeypatch: pytest.MonkeyPatch) -> None:

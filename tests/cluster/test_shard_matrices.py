@@ -33,9 +33,9 @@ def test_slots_point_to_rows_and_back(pair_of: Any, seed: int, shards: int, vert
 def test_neighbors_can_be_read_meanwhile(pair_of: Any) -> None:
     pair = pair_of(0, 3)
     cluster, digest = pair.cluster, pair.cluster.digest()
-    before = [cluster.neighbors(row)[0].tolist() for row in cluster.in_order().tolist()]
+    before = [cluster.neighbors(row)[0].tolist() for row in cluster.rows_by_arrival().tolist()]
     with pair.ground():
-        assert [cluster.neighbors(row)[0].tolist() for row in cluster.in_order().tolist()] == before
+        assert [cluster.neighbors(row)[0].tolist() for row in cluster.rows_by_arrival().tolist()] == before
         assert cluster.digest() == digest
 
 

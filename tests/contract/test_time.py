@@ -169,7 +169,7 @@ def test_weights_are_read_as_they_are_by_now() -> None:
     assert dict(model.neighbors("a")) == {"b": 1.0, "c": 1.0}
     model.add_vertex("d", time=130.0)
     assert dict(model.neighbors("a")) == {"b": 0.5, "c": 0.5}
-    assert model.engine.standing(model.engine.find("a")).strength == 1.0
+    assert model.engine.vertex_info(model.engine.find("a")).strength == 1.0
     model.add_vertex("a", ["b"], time=90.0)  # it comes late
     assert dict(model.neighbors("a")) == {"b": 0.5 + 1 / 16, "c": 0.5}
     assert model.diagnostics()["time"] == 130.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ripplevec.batch import Batch, Op, as_list, id_column
+from ripplevec.batch import Batch, Op, ids_to_list, id_column
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
-from ripplevec.engine.reads import Standing
+from ripplevec.engine.reads import VertexInfo
 from ripplevec.errors import RipplevecError, UnknownVertexError
 from ripplevec.search.search import Search
 
@@ -27,8 +27,8 @@ def one() -> Engine:
 def test_who_is_there(one: Engine) -> None:
     assert (len(one), one.edges, one.next_arrival, one.ready) == (11, 17, 12, True)
     assert one.find("nobody") == one.find(3) == -1
-    names = one.names(one.in_order())
-    assert names == as_list(one.column(one.in_order())) == [0, 1, 2, 4, 5, 6, 7, 8, 9, "heir", 10]
+    names = one.names(one.rows_by_arrival())
+    assert names == ids_to_list(one.column(one.rows_by_arrival())) == [0, 1, 2, 4, 5, 6, 7, 8, 9, "heir", 10]
     column = id_column([5, "nobody", "heir"])
     assert one.find_all(column).tolist() == [one.find(5), -1, one.find("heir")]
     with pytest.raises(UnknownVertexError, match="nobody"):
@@ -36,7 +36,7 @@ def test_who_is_there(one: Engine) -> None:
 
 
 def test_those_whose_numbers_are_wanted(one: Engine) -> None:
-    every, even = one.in_order(), one.in_order(lambda arrival: arrival % 2 == 0)
+    every, even = one.rows_by_arrival(), one.rows_by_arrival(lambda arrival: arrival % 2 == 0)
     numbers = one.arrival_of(every)
     assert (np.diff(numbers) > 0).all()
     assert even.tolist() == every[numbers % 2 == 0].tolist()
@@ -48,7 +48,7 @@ def test_what_is_known_of_them(one: Engine) -> None:
     assert one.degrees(rows).tolist() == [5, 1, 0]
     assert one.degrees(rows).dtype == np.int64
     assert one.placed(rows).tolist() == [True, True, False]
-    assert one.standing(int(rows[1])) == Standing(10, 1, 2.5, True)
+    assert one.vertex_info(int(rows[1])) == VertexInfo(10, 1, 2.5, True)
     around, weights = one.neighbors(int(rows[0]), 2)
     assert one.names(around)[0] == "heir"
     assert weights.tolist() == [2.5, 1.0]
@@ -75,12 +75,12 @@ def test_near_a_row_or_a_vector(one: Engine) -> None:
 
 def test_what_a_batch_changed(one: Engine) -> None:
     outcome = one.apply(Batch.from_any([("new", 0)]))
-    changes = one.changed(outcome)
+    changes = one.build_changes(outcome)
     assert "new" in changes.ids
     assert changes.sequence == one.sequence == 3
     assert changes.arrived.tolist() == [name == "new" for name in changes.ids]
     np.testing.assert_array_equal(changes.vectors, one.serve(one.rows_of(id_column(changes.ids))))
-    nothing = one.unchanged(2)
+    nothing = one.empty_changes(2)
     assert (len(nothing), nothing.sequence, nothing.vectors.shape, nothing.anchored) == (0, 2, (0, 4), False)
 
 

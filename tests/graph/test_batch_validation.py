@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec import Batch, Op, RipplevecError, UnknownEdgeError, UnknownVertexError
-from ripplevec.batch import Id, as_list
+from ripplevec.batch import Id, ids_to_list
 from ripplevec.graph.batch_validation import Admission, Rehearsal, check_batch
 from ripplevec.graph.graph import Graph
 
@@ -56,7 +56,7 @@ def test_sifted_the_good_rows_are_those_that_can_be_applied_one_by_one(batches: 
                 found[number] = type(error)
         assert {number: type(error) for number, error in refused.items()} == found
         kept = [row for number, row in enumerate(rows) if number not in found]
-        assert as_list(good.src) == [row[0] for row in kept]
+        assert ids_to_list(good.src) == [row[0] for row in kept]
         assert len(good) == len(kept)
     assert len(still) == 0
 
@@ -110,8 +110,8 @@ class Elsewhere:
 
     def look_up(self, batch: Batch) -> None:
         self.batches.append(batch)
-        self.names |= {*as_list(batch.src), *as_list(batch.dst)}
-        self.pairs |= set(zip(as_list(batch.src), as_list(batch.dst), strict=True))
+        self.names |= {*ids_to_list(batch.src), *ids_to_list(batch.dst)}
+        self.pairs |= set(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
 
     def has_vertex(self, name: Id) -> bool:
         assert name in self.names
@@ -130,7 +130,7 @@ def test_a_graph_that_lies_elsewhere_is_told_beforehand_what_it_will_be_asked(ba
     for rows in batches:
         good, refused = here.sift(batch(rows))
         same, also = there.sift(batch(rows))
-        assert as_list(same.src) == as_list(good.src)
+        assert ids_to_list(same.src) == ids_to_list(good.src)
         assert [str(error) for error in also.values()] == [str(error) for error in refused.values()]
 
 

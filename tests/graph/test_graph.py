@@ -89,14 +89,14 @@ def grown_by(*batches: Batch, directed: bool = False, one_by_one: bool = False) 
 
 
 def numbers_of(graph: Graph) -> dict[Id, int]:
-    rows = graph.in_order()
+    rows = graph.rows_by_arrival()
     return dict(zip(graph.ids.names(rows), graph.arrival[rows].tolist(), strict=True))
 
 
 def weights_of(graph: Graph) -> dict[Any, float]:
     """Weights by pair of names, as the plain graph has them."""
     links, found = graph.adjacency.links, {}
-    for row in graph.in_order():
+    for row in graph.rows_by_arrival():
         for slot in range(links.begin[row], links.begin[row] + links.count[row]):
             ends = graph.ids.names(np.array([row, links.neighbor[slot]]))
             if links.outgoing[slot] > 0:
@@ -176,7 +176,7 @@ def test_repeated_edges(duplicates: str, weight: float) -> None:
 def test_rows_are_used_again_but_arrival_numbers_never() -> None:
     graph = grown_by(edges(("a", "b"), ("b", "c")))
     for number in range(3, 20):
-        [delta] = apply(graph, Batch.vertices([graph.ids.names(graph.in_order()[:1])[0]], Op.REMOVE_VERTEX))
+        [delta] = apply(graph, Batch.vertices([graph.ids.names(graph.rows_by_arrival()[:1])[0]], Op.REMOVE_VERTEX))
         [arrival] = apply(graph, edges(("x" * number, "y")) if number == 3 else Batch.vertices(["x" * number]))
         assert delta.vacated[0] in arrival.arrived
         graph.check()
@@ -253,7 +253,7 @@ def test_self_loops_are_left_out_with_one_warning() -> None:
 
     def apply_and_mention(batch: Batch) -> None:
         apply(graph, batch)
-        graph.mention_loops()
+        graph.warn_self_loops()
 
     with pytest.warns(SelfLoopWarning, match="self-loops") as caught:
         apply_and_mention(edges(("a", "a"), ("b", "b"), ("a", "b")))

@@ -34,7 +34,7 @@ def test_a_batch_never_makes_a_graph_grow_by_more_than_was_foreseen(
     batch = Batch.of(list(src), [target if what == Op.ADD else name for name, target, what in rows], op=list(op))
     vertices, edge_events = len(one), one.edge_events
     one.anchor_growth = 1e-12
-    due = one.may_anchor(batch)
+    due = one.may_trigger_anchor(batch)
     one.anchor_growth = 0
     one.apply(batch)
     grown = len(one) > vertices or one.edge_events > edge_events
@@ -47,7 +47,7 @@ def test_a_correction_is_foreseen_for_the_batch_that_makes_it_due_and_rarely_bef
     foreseen, due = [], []
     for number in range(60):
         batch = Batch.arrival(f"v{number}", [number % 20, (number + 3) % 20, (number + 7) % 20])
-        foreseen.append(one.may_anchor(batch))
+        foreseen.append(one.may_trigger_anchor(batch))
         due.append(one.apply(batch).anchored)
     assert foreseen == due
     assert any(due)
@@ -57,6 +57,6 @@ def test_edges_that_expire_are_foreseen() -> None:
     model = Embedder(dim=3, threads=1, expire_after=10.0, anchor_growth=0.1)
     model.fit(Batch.of(*zip(*EDGES, strict=True), time=np.linspace(0, 5, len(EDGES))))
     late, soon = (Batch.of(["x"], [0], time=[time]) for time in (13.0, 6.0))
-    assert model.engine.may_anchor(late)
-    assert not model.engine.may_anchor(soon)
+    assert model.engine.may_trigger_anchor(late)
+    assert not model.engine.may_trigger_anchor(soon)
     assert model.partial_fit(late).anchored

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ripplevec.batch import Id, as_list, id_column
+from ripplevec.batch import Id, ids_to_list, id_column
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.graph.ids import Ids
 
@@ -95,7 +95,7 @@ class AgainstModel(RuleBasedStateMachine):
         rows = np.array(list(self.model.rows.values()), np.int64)
         assert (len(self.ids), self.ids.capacity) == (len(live), self.model.capacity)
         assert self.ids.names(rows) == live
-        assert as_list(self.ids.column(rows)) == live
+        assert ids_to_list(self.ids.column(rows)) == live
         assert self.ids.find(live).tolist() == rows.tolist()
 
 
@@ -162,7 +162,7 @@ def test_find_never_changes_anything() -> None:
     ids=["sliced text", "no text", "sliced to none", "empty texts", "strided", "broadcast", "no integers", "no list"],
 )
 def test_columns_in_unusual_memory(column: Any) -> None:
-    ids, plain = Ids(), as_list(column)
+    ids, plain = Ids(), ids_to_list(column)
     rows, _, new = ids.intern(column, column)
     assert ids.names(rows) == plain
     assert ids.names(new) == list(dict.fromkeys(plain))
@@ -199,7 +199,7 @@ def test_many_names_over_many_doublings(text: bool) -> None:
     ids.remove(rows[::2])
     assert len(ids) == 100_000
     assert np.array_equal(ids.find(column), np.where(rows % 2, rows, -1))
-    assert as_list(ids.column(rows[1::2])) == as_list(column)[1::2]
+    assert ids_to_list(ids.column(rows[1::2])) == ids_to_list(column)[1::2]
     assert ids.nbytes < 130 * 200_000
 
 

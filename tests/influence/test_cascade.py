@@ -71,7 +71,7 @@ def test_agrees_with_a_plain_cascade_on_the_same_draws(directed: bool, depth: in
     longest = 0
     for seed in (0, 5, 2**40):
         cascade = Cascade(depth, seed)
-        for row in graph.in_order()[::3].tolist():
+        for row in graph.rows_by_arrival()[::3].tolist():
             number = int(graph.arrival[row])
             rows, ends = cascade.rounds(graph, row, cascade.depth)
             found = [graph.arrival[rows[a:b]].tolist() for a, b in pairwise(ends)]
@@ -96,7 +96,7 @@ def test_agrees_with_a_plain_cascade_on_the_same_draws(directed: bool, depth: in
 def test_rounds_are_disjoint_and_lie_next_to_the_round_before(edges: Edges, seed: int, depth: int | None) -> None:
     graph = graph_of(edges)
     cascade = Cascade(depth, seed)
-    for source in graph.in_order().tolist():
+    for source in graph.rows_by_arrival().tolist():
         rows, ends = cascade.rounds(graph, source, cascade.depth)
         assert source not in rows
         assert np.unique(rows).size == rows.size
@@ -151,7 +151,7 @@ def test_directed_influence_flows_along_edges_by_share_of_in_strength() -> None:
 
 def test_another_attempt_or_seed_is_another_draw_and_the_same_is_the_same() -> None:
     graph = graph_of(random_edges(1))
-    sources = graph.in_order().tolist()
+    sources = graph.rows_by_arrival().tolist()
 
     def all_of(seed: int, attempt: int = 0) -> list[list[int]]:
         cascade = Cascade(1, seed)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ripplevec.batch import ids_to_list, id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError
-from ripplevec.io.arrow import stream_bytes
+from ripplevec.io.arrow_ipc import stream_bytes
 from ripplevec.io.change_messages import change_message
 from ripplevec.io.protocols import Poison
 from ripplevec.io.retry_policy import UnreachableError

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripplevec.batch import Batch, Op, as_list
-from ripplevec.io.arrow import stream_bytes
-from ripplevec.io.idempotency_key import LONGEST_KEY
+from ripplevec.batch import Batch, Op, ids_to_list
+from ripplevec.io.arrow_ipc import stream_bytes
 from ripplevec.io.messages import (
+    LONGEST_KEY,
     MAX_ID_BYTES,
     MessageError,
     decode,
@@ -23,11 +23,11 @@ from ripplevec.io.messages import (
     decode_many,
     shown,
 )
-from ripplevec.io.readers.edge_columns import ReadOptions
+from ripplevec.io.readers.edge_rows import ReadOptions
 
 
 def rows(batch: Batch):
-    pairs = zip(as_list(batch.src), as_list(batch.dst), strict=True)
+    pairs = zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True)
     return [(*pair, Op(0 if batch.op is None else batch.op[row])) for row, pair in enumerate(pairs)]
 
 

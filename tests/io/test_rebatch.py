@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.batch import Batch, as_list, select
+from ripplevec.batch import Batch, ids_to_list, select_rows
 from ripplevec.io.rebatch import concatenate, cut, part, regroup
 
 names = st.integers(-5, 5) | st.text(max_size=2)
@@ -14,7 +14,7 @@ batches = st.lists(st.lists(st.tuples(names, names, st.floats(0.1, 10)), max_siz
 
 def rows_of(batch):
     weights = [1.0] * len(batch) if batch.weight is None else batch.weight.tolist()
-    return list(zip(as_list(batch.src), as_list(batch.dst), weights, strict=True))
+    return list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), weights, strict=True))
 
 
 def batch_of(rows, weighted=True):
@@ -50,5 +50,5 @@ def test_nothing_joined_is_an_empty_batch():
 def test_parts_and_selections():
     batch = Batch.of([1, 2, 3], ["a", "b", "c"], [1.0, 2.0, 3.0])
     assert rows_of(part(batch, 1, 3)) == [(2, "b", 2.0), (3, "c", 3.0)]
-    assert rows_of(select(batch, np.array([2, 0]))) == [(3, "c", 3.0), (1, "a", 1.0)]
+    assert rows_of(select_rows(batch, np.array([2, 0]))) == [(3, "c", 3.0), (1, "a", 1.0)]
     assert [len(piece) for piece in cut(batch, 2)] == [2, 1]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.replay.builtin_stream import LABELS, growing
 
 
 def test_a_vertex_arrives_per_second_with_its_edges_to_those_before_it() -> None:
     batch, labels = growing(300)
-    newer, older = (np.array([int(name.rpartition("-")[2]) for name in as_list(end)]) for end in (batch.src, batch.dst))
+    newer, older = (np.array([int(name.rpartition("-")[2]) for name in ids_to_list(end)]) for end in (batch.src, batch.dst))
     assert (older < newer).all()
     assert batch.time is not None
     np.testing.assert_array_equal(batch.time, newer)
     assert (np.diff(batch.time) >= 0).all()
-    assert set(as_list(batch.src)) | set(as_list(batch.dst)) <= labels.keys()
+    assert set(ids_to_list(batch.src)) | set(ids_to_list(batch.dst)) <= labels.keys()
 
 
 def test_names_say_what_labels_say() -> None:
@@ -26,5 +26,5 @@ def test_names_say_what_labels_say() -> None:
 
 
 def test_the_seed_decides() -> None:
-    assert as_list(growing(50)[0].dst) == as_list(growing(50)[0].dst)
-    assert as_list(growing(50, 1)[0].dst) != as_list(growing(50)[0].dst)
+    assert ids_to_list(growing(50)[0].dst) == ids_to_list(growing(50)[0].dst)
+    assert ids_to_list(growing(50, 1)[0].dst) != ids_to_list(growing(50)[0].dst)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.batch import Batch, as_list
+from ripplevec.batch import Batch, ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.io.rebatch import concatenate
 from ripplevec.replay.pacing import TICK, Beat, Report, at_rate, at_speed, in_time, play
@@ -53,7 +53,7 @@ def test_a_high_rate_goes_out_in_beats() -> None:
     beats = list(at_rate([edges(3000), edges(2000)], 10_000, 1000))
     assert {len(beat.batch) for beat in beats} == {round(10_000 * TICK)}
     assert beats[-1].due == pytest.approx(4999 / 10_000)
-    assert as_list(concatenate([beat.batch for beat in beats]).src) == [*range(3000), *range(2000)]
+    assert ids_to_list(concatenate([beat.batch for beat in beats]).src) == [*range(3000), *range(2000)]
     assert max(len(beat.batch) for beat in at_rate([edges(5000)], 10_000, 64)) == 64
 
 
@@ -106,7 +106,7 @@ def test_no_event_goes_out_before_its_time_nor_much_after_it(times: list[float],
     due = (ordered.time - ordered.time[0]) / speed
     beats = list(at_speed(ordered, speed, most))
     went = np.repeat([beat.due for beat in beats], [len(beat.batch) for beat in beats])
-    assert as_list(concatenate([beat.batch for beat in beats]).src) == as_list(ordered.src)
+    assert ids_to_list(concatenate([beat.batch for beat in beats]).src) == ids_to_list(ordered.src)
     assert (went >= due - 1e-9).all()
     assert (went <= due + TICK + 1e-9).all()
     assert (np.diff([beat.due for beat in beats]) >= 0).all()
@@ -114,7 +114,7 @@ def test_no_event_goes_out_before_its_time_nor_much_after_it(times: list[float],
 
 
 def test_events_are_put_in_order_of_time_and_those_of_one_moment_stay() -> None:
-    assert as_list(in_time(edges(5, [3.0, 1.0, 2.0, 1.0, 3.0])).src) == [1, 3, 2, 0, 4]
+    assert ids_to_list(in_time(edges(5, [3.0, 1.0, 2.0, 1.0, 3.0])).src) == [1, 3, 2, 0, 4]
 
 
 @pytest.mark.parametrize("times", [None, [1.0, np.nan, 2.0]])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ripplevec.batch import Batch, Id, as_list
+from ripplevec.batch import Batch, Id, ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.replay.pacing import Report
 from ripplevec.replay.run import Stream, built_in_stream, file_stream
@@ -25,7 +25,7 @@ def sent(stream: Stream) -> list[Id]:
     batches: list[Batch] = []
     with closing(stream):
         stream.play(batches.append)
-    return [name for batch in batches for name in as_list(batch.src)]
+    return [name for batch in batches for name in ids_to_list(batch.src)]
 
 
 def test_a_file_goes_out_in_its_order_at_a_rate(file: str) -> None:
@@ -66,7 +66,7 @@ def test_the_built_in_graph_comes_with_labels() -> None:
     batches: list[Batch] = []
     stream.play(batches.append)
     assert sum(map(len, batches)) == 40
-    assert {name for batch in batches for name in as_list(batch.src)} <= stream.labels.keys()
+    assert {name for batch in batches for name in ids_to_list(batch.src)} <= stream.labels.keys()
 
 
 def test_a_file_without_times_has_no_speed(tmp_path: Path) -> None:

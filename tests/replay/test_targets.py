@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.batch import Batch, Op, as_list
+from ripplevec.batch import Batch, Op, ids_to_list
 from ripplevec.durability.session import Session
 from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.io.messages import decode_json
@@ -119,8 +119,8 @@ def test_messages_say_what_the_events_were(op: Any, weight: Any, time: Any) -> N
     batch = Batch.of(["é", 2], [1, "b"], weight, op, time)
     for row, message in enumerate(messages(batch)):
         told = decode_json(message).batch
-        assert as_list(told.src) == [as_list(batch.src)[row]]
-        assert as_list(told.dst) == [as_list(batch.dst)[row]]
+        assert ids_to_list(told.src) == [ids_to_list(batch.src)[row]]
+        assert ids_to_list(told.dst) == [ids_to_list(batch.dst)[row]]
         expected = np.nan if time is None else time[row]
         assert (np.nan if told.time is None else told.time[0]) == pytest.approx(expected, nan_ok=True)
         assert (1.0 if told.weight is None else told.weight[0]) == (1.0 if weight is None else weight[row])

@@ -11,7 +11,7 @@ from ripplevec.engine.engine import LATEST, Engine
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules import background_anchor
-from ripplevec.rules.anchor import Touched
+from ripplevec.rules.anchor import TouchedRows
 from ripplevec.rules.ripple import RippleRule
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
@@ -54,7 +54,7 @@ def test_large_batches_take_it_over_before_the_graph_has_outgrown_it() -> None:
     made = model(lag=1_000, anchor_growth=0.05)
     seen = run(made, batches())
     assert sum(seen) >= 2
-    assert made._engine.growth < LATEST * made._engine.anchor_growth + SIZE / (2 * made._engine.edges_then)
+    assert made._engine.growth < LATEST * made._engine.anchor_growth + SIZE / (2 * made._engine.edges_at_anchor)
 
 
 def test_between_the_two_the_model_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
     for touched in ([], [[3, 7], [7, 9], [11]]):
         made = model(0)
         rule, field = made._engine.rule, made._engine.field
-        whose = [Touched(np.array(rows), field.graph.arrival[rows] + (rows == [11])) for rows in touched]
+        whose = [TouchedRows(np.array(rows), field.graph.arrival[rows] + (rows == [11])) for rows in touched]
         rule.adopt(field, rule.prepare(field, rule.correction(field, 5)(), whose, 5, 0.0))
         results.append((made, field.vectors[: field.graph.rows].copy()))
     (plain, before), (_, after) = results
@@ -292,7 +292,7 @@ def test_anchor_on_its_way_beside_small_batches_has_time_in_proportion_to_the_gr
 
 
 def test_rows_touched_by_many_small_batches_are_refreshed_in_a_bounded_number_of_steps() -> None:
-    touched = [Touched(np.array([number % 7, 90 + number]), np.array([number, number])) for number in range(100)]
+    touched = [TouchedRows(np.array([number % 7, 90 + number]), np.array([number, number])) for number in range(100)]
     merged = background_anchor._merged(touched)
     assert len(merged) == background_anchor.STEPS
     for rows, _ in merged:

@@ -11,7 +11,7 @@ from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.lab.evaluation import current, stream
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules import ripple
-from ripplevec.rules._kernels import Turn
+from ripplevec.rules._kernels import BatchContext
 from ripplevec.views.graph_stats import DENSE_GRAPH
 from ripplevec.views.spectral import SpectralView
 
@@ -69,7 +69,7 @@ def test_ends_of_changed_edges_are_refreshed_as_often_as_their_share(engine_of: 
     engine = engine_of([("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")])
     (delta,) = [engine.field.follow(step) for step in engine.graph.apply(Batch.from_any([("a", "b", 2.0)]))]
     world, (a, b) = engine.rule.world(engine.field), delta.pairs[0].tolist()
-    drawn = [kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, Turn(0, s, 1, 9, 4)) for s in range(4000)]
+    drawn = [kernels.sample_changed_endpoints(world, delta.pairs, delta.numbers, delta.chance, BatchContext(0, s, 1, 9, 4)) for s in range(4000)]
     counts = np.bincount(np.concatenate(drawn), minlength=4) / 4000
     np.testing.assert_allclose(counts[[a, b]], [2 / 5, 2 / 4], atol=0.04)  # |Δa| / max(d before, d after)
     assert counts.sum() == counts[[a, b]].sum()
@@ -153,8 +153,8 @@ def test_start_size_says_how_large(start_size: int) -> None:
 @pytest.mark.parametrize("dim", [1, 2, 8])
 def test_a_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    from_others = ripple.from_others
-    monkeypatch.setattr(ripple, "from_others", lambda *args: calls.append(1) or from_others(*args))
+    bases_from_other_views = ripple.bases_from_other_views
+    monkeypatch.setattr(ripple, "from_others", lambda *args: calls.append(1) or bases_from_other_views(*args))
     rng = np.random.default_rng(0)
     groups = np.arange(120) % 3
 
@@ -208,6 +208,6 @@ def test_a_start_does_not_depend_on_which_rows_were_free(edges_of: Any) -> None:
         model.partial_fit(Batch.vertices(names, Op.VERTEX))
         model.partial_fit(edges)
     assert mixed.ids == straight.ids
-    assert not np.array_equal(mixed._engine.graph.in_order(), straight._engine.graph.in_order())
+    assert not np.array_equal(mixed._engine.graph.rows_by_arrival(), straight._engine.graph.rows_by_arrival())
     assert np.array_equal(mixed.to_numpy(), straight.to_numpy())
     assert straight.to_numpy().any()

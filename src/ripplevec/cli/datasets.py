@@ -21,12 +21,12 @@ def datasets(
     json: Json = False,
 ) -> None:
     """List the data sets of the paper: their sizes, and whether they are on this machine."""
-    from ripplevec.errors import one_of
+    from ripplevec.errors import check_choice
     from ripplevec.lab.datasets import available, fetch
 
     known = available()
     for name in names or ():
-        one_of("name", name, known)
+        check_choice("name", name, known)
     chosen = [known[name] for name in names or known]
     if download:
         with progress() as bars:

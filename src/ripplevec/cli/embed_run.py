@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ripplevec.batch import Batch, select
+from ripplevec.batch import Batch, select_rows
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.readers.edge_files import BATCH_SIZE, EdgeReader, open_edges
 from ripplevec.io.rebatch import concatenate, cut, part
-from ripplevec.io.vector_writers import LOG_FORMATS, VECTOR_FORMATS, ChangeLog, check_output, write_vectors
+from ripplevec.io.vector_files import LOG_FORMATS, VECTOR_FORMATS, ChangeLog, check_output, write_vectors
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -84,7 +84,7 @@ class Job:
             return self._all(self.start_edges, bars), self._open(self.edges, self.batch_size), None
         edges = self._all(self.edges, bars)
         if edges.time is not None and "time" in self.read:
-            edges = select(edges, np.argsort(edges.time, kind="stable"))
+            edges = select_rows(edges, np.argsort(edges.time, kind="stable"))
         first = round(self.start * len(edges))
         return part(edges, 0, first), cut(part(edges, first, len(edges)), self.batch_size), len(edges) - first
 

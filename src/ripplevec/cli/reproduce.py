@@ -44,15 +44,15 @@ def reproduce(
 
     It takes hours, with --quick minutes. What is recorded is not run again: stop it at any time, it goes on from there.
     """
-    from ripplevec.errors import one_of
+    from ripplevec.errors import check_choice
     from ripplevec.lab.experiments.reproduce import GRIDS, Choice, Plan
     from ripplevec.util.parallel import resolve_threads
 
-    one_of("--grid", grid, GRIDS)
+    check_choice("--grid", grid, GRIDS)
     plan = Plan(results or (RESULTS / "quick" if quick else RESULTS), quick, grid)
     known = plan.studies()
     for name in studies or ():
-        one_of("study", name, known)
+        check_choice("study", name, known)
     chosen = [study for name, study in known.items() if name in (studies or known)]
     if show:
         _list(plan, chosen, json)

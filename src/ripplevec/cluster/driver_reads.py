@@ -1,41 +1,133 @@
-"""What may be asked of a model on shards: all that `Readable` answers on one machine. Nothing here changes it.
+"""What may be asked of a model on shards: all that `EngineReads` answers on one machine. Nothing here changes it.
 
-Rows are codes (`asking.py`); they come from `find`, `rows_of` and `in_order`, and hold until a batch.
+Rows are codes (`asking.py`); they come from `find`, `rows_of` and `rows_by_arrival`, and hold until a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Id, IdColumn, as_list, id_column, take
-from ripplevec.changes import Changes, Outcome
-from ripplevec.cluster.consistency_check import check_shards
+from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
+from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.gather import Gathered
-from ripplevec.cluster.partition import shares
-from ripplevec.cluster.remote_graph import KnownElsewhere
-from ripplevec.cluster.routing import merged, owners
-from ripplevec.cluster.shard_queries import Asking, assembled
-from ripplevec.engine.counters import Counts
+from ripplevec.cluster.routing import merged, owners, shares
+from ripplevec.cluster.transport import Crew
+from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import digest
-from ripplevec.engine.reads import Standing
-from ripplevec.errors import UnknownVertexError
+from ripplevec.engine.reads import VertexInfo
+from ripplevec.errors import RipplevecError, UnknownVertexError
 from ripplevec.graph.adjacency import REPEATED, as_stored
 from ripplevec.graph.graph import Graph
 from ripplevec.parameters import Parameters
-from ripplevec.rules.anchor import largest_cosine
+from ripplevec.rules.anchor import max_column_cosine
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.rules.vector_store import Field
-from ripplevec.search.query import Answers, Present, Query, query_of_row, query_of_vector
+from ripplevec.rules.vector_store import VectorStore
+from ripplevec.search.query import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 
 Rows = NDArray[np.int64]
 _NO_ROWS: Rows = np.empty(0, np.int64)
 
 
-class Reads(Asking, Counts):
+class Asking:
+    """Whoever asks a crew. A row, to whoever is not a shard, is (the row on its shard) · shards + (the shard)."""
+
+    crew: Crew
+
+    def ask(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """What every shard says, the i-th asked with the i-th of each column."""
+        return self.crew.get(self.ask_for(method, *columns, **constants))
+
+    def ask_for(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """The same, but the answers stay where they are until somebody looks at them."""
+        return self.crew.call(method, *columns, **constants)
+
+    def asked(self, method: str, rows: Rows, *columns: Rows, **constants: Any) -> tuple[list[Any], list[Rows]]:
+        """What each shard says of its rows, and where in `rows` these are."""
+        places = self._places(rows)
+        mine = [rows[place] // self.crew.size for place in places]
+        others = ([column[place] for place in places] for column in columns)
+        return self.ask(method, mine, *others, **constants), places
+
+    def of_rows(self, rows: Rows, what: str) -> NDArray[Any]:
+        """A number for each row, or its vector as it is kept."""
+        return assembled(*self.asked("of_rows", rows, what=what))
+
+    def edges_of(self, rows: Rows, what: str) -> NDArray[Any]:
+        """A number for each edge of rows, row by row: the `code` of the neighbor, or one of the weights."""
+        answers, places = self.asked("edges_of", rows, what=what)
+        degree = assembled([count for count, _ in answers], places)
+        begin = np.cumsum(degree) - degree
+        slots = [_spans(begin[place], count) for place, (count, _) in zip(places, answers, strict=True)]
+        return assembled([values for _, values in answers], slots)
+
+    def _tell(self, method: str, rows: Rows, *columns: NDArray[Any]) -> None:
+        places = self._places(rows)
+        mine = [rows[place] // self.crew.size for place in places]
+        self.crew.call(method, mine, *([column[place] for place in places] for column in columns))
+
+    def _places(self, rows: Rows) -> list[Rows]:
+        return shares(rows % self.crew.size, self.crew.size)
+
+    def _on_its_shard(self, code: int) -> list[int]:
+        """One row for whoever has it, −1 for the others."""
+        shards = self.crew.size
+        return [code // shards if code % shards == shard else -1 for shard in range(shards)]
+
+
+def assembled(parts: list[NDArray[Any]], places: list[Rows]) -> NDArray[Any]:
+    """Parts as one array, each entry at its place."""
+    whole = np.concatenate(parts)
+    out = np.empty_like(whole)
+    out[np.concatenate(places)] = whole
+    return out
+
+
+def _spans(begin: Rows, count: Rows) -> Rows:
+    """begin, begin + 1, … as many as counted, one span after the other."""
+    ends = np.cumsum(count)
+    return np.repeat(begin - (ends - count), count) + np.arange(int(count.sum()))
+
+
+class KnownElsewhere:
+    """What a batch may ask of a graph that is not here."""
+
+    def __init__(
+        self,
+        directed: bool,
+        find: Callable[[IdColumn], Rows],
+        rows_of: Callable[[IdColumn], Rows],
+        has_edges: Callable[[Rows, Rows], NDArray[np.bool_]],
+    ) -> None:
+        self.directed, self.rows_of, self.has_edges, self._find = directed, rows_of, has_edges, find
+        self._rows: dict[Id, int] = {}
+        self._edges: dict[tuple[Id, Id], bool] = {}
+
+    def look_up(self, batch: Batch) -> None:
+        """Fetch what `has_vertex` and `has_edge` will be asked of a batch."""
+        removed = np.flatnonzero((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX))
+        src, dst = (take_ids(column, removed) for column in (batch.src, batch.dst))
+        rows = self._find(src), self._find(dst)
+        for column, found in zip((src, dst), rows, strict=True):
+            self._rows.update(zip(ids_to_list(column), found.tolist(), strict=True))
+        both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
+        there = self.has_edges(rows[0][both], rows[1][both])
+        names = zip(ids_to_list(take_ids(src, both)), ids_to_list(take_ids(dst, both)), strict=True)
+        self._edges.update(zip(names, there.tolist(), strict=True))
+
+    def has_vertex(self, name: Id) -> bool:
+        """Whether there is a vertex of this name."""
+        return self._rows[name] >= 0
+
+    def has_edge(self, src: Id, dst: Id) -> bool:
+        """Whether there is an edge between two names (from src to dst when directed)."""
+        return self._edges.get((src, dst), False)
+
+
+class Reads(Asking, EngineCounters):
     """Shards, the coordinates of their rows and what is counted, for readers."""
 
     parameters: Parameters
@@ -64,7 +156,7 @@ class Reads(Asking, Counts):
         """The graph as far as it is asked whether batches can be applied."""
         return KnownElsewhere(self.parameters.directed, self.find_all, self.rows_of, self.has_edges)
 
-    def with_edges(self) -> int:
+    def count_connected(self) -> int:
         """How many vertices have edges."""
         return self.sizes()["with_edges"]
 
@@ -77,7 +169,7 @@ class Reads(Asking, Counts):
         shards, owner = self.crew.size, owners(column, self.crew.size)
         where = shares(owner, shards)
         found = np.empty(len(column), np.int64)
-        for shard, rows in enumerate(self.ask("find", [take(column, part) for part in where])):
+        for shard, rows in enumerate(self.ask("find", [take_ids(column, part) for part in where])):
             found[where[shard]] = np.where(rows < 0, -1, rows * shards + shard)
         return found
 
@@ -85,12 +177,12 @@ class Reads(Asking, Counts):
         """The rows of known vertices, or an error naming those that are not known."""
         rows = self.find_all(column)
         if rows.size and rows.min() < 0:
-            raise UnknownVertexError(as_list(take(column, np.flatnonzero(rows < 0))))
+            raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
         return rows
 
-    def in_order(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
+    def rows_by_arrival(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
         """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
-        shards, answers = self.crew.size, self.ask("in_order")
+        shards, answers = self.crew.size, self.ask("rows_by_arrival")
         rows = np.concatenate([rows * shards + shard for shard, (rows, _) in enumerate(answers)])
         numbers = np.concatenate([numbers for _, numbers in answers])
         order = np.argsort(numbers, kind="stable")
@@ -103,7 +195,7 @@ class Reads(Asking, Counts):
 
     def names(self, rows: Rows) -> list[Id]:
         """The names of rows as plain ints and strs."""
-        return as_list(self.column(rows))
+        return ids_to_list(self.column(rows))
 
     # ------------------------------------------------------------------ what is known of them
 
@@ -119,12 +211,12 @@ class Reads(Asking, Counts):
         """Which of the rows have a vector."""
         return self.of_rows(rows, "placed") != 0
 
-    def standing(self, row: int) -> Standing:
+    def vertex_info(self, row: int) -> VertexInfo:
         """All that is known of one row."""
         arrival, count, strength, placed = (
             self.of_rows(np.array([row]), what)[0] for what in ("arrival", "count", "strength", "placed")
         )
-        return Standing(int(arrival), int(count), float(strength), bool(placed))
+        return VertexInfo(int(arrival), int(count), float(strength), bool(placed))
 
     def neighbors(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
@@ -151,12 +243,12 @@ class Reads(Asking, Counts):
         around, shares = as_stored(rows, weights, REPEATED[self.parameters.duplicates])
         graph, here = Graph(), np.arange(around.size)
         graph.adjacency.ensure_rows(around.size)
-        field = Field(graph, self.parameters.dim, self.rule.precision)
+        field = VectorStore(graph, self.parameters.dim, self.rule.precision)
         field.vectors[here], field.placed[here] = (self.of_rows(around, what) for what in ("vectors", "placed"))
         return self.rule.serve(self.rule.preview(field, here, shares)[None])[0]
 
     def nearest(
-        self, ask: Callable[[Present, Query, int], Answers], asked: int | NDArray[np.float64], count: int
+        self, ask: Callable[[SearchTarget, Query, int], SearchResults], asked: int | NDArray[np.float64], count: int
     ) -> tuple[Rows, NDArray[np.float32]]:
         """The rows of highest cosine with a row (itself left out) or with a served vector, best first.
 
@@ -164,10 +256,10 @@ class Reads(Asking, Counts):
         that arrived first comes first.
         """
         if isinstance(asked, int):
-            query = query_of_row(self.rule, self.of_rows(np.array([asked]), "vectors")[0], asked)
+            query = query_from_row(self.rule, self.of_rows(np.array([asked]), "vectors")[0], asked)
             left_out = self._on_its_shard(asked)
         else:
-            query, left_out = query_of_vector(self.rule, asked), [-1] * self.crew.size
+            query, left_out = query_from_vector(self.rule, asked), [-1] * self.crew.size
         how: dict[str, Any] = {"query": query, "count": count, "sequence": self.sequence, "anchors": self.anchors}
         answers = self.ask("nearest", left_out, **how)
         rows = np.concatenate([found * self.crew.size + shard for shard, (found, _, _) in enumerate(answers)])
@@ -177,7 +269,7 @@ class Reads(Asking, Counts):
 
     # ------------------------------------------------------------------ what a batch did
 
-    def changed(self, outcome: Outcome) -> Changes:
+    def build_changes(self, outcome: BatchOutcome) -> Changes:
         """What the last batch, or an anchor, changed; the vectors stay with the shards until they are asked for."""
         arrival = self.arrival_of(outcome.moved)
         order = np.argsort(arrival, kind="stable")
@@ -199,7 +291,7 @@ class Reads(Asking, Counts):
         """What shards answered when they were asked for the vectors of rows, after the batch with this number."""
         return self.crew.get(answers)
 
-    def unchanged(self, sequence: int) -> Changes:
+    def empty_changes(self, sequence: int) -> Changes:
         """What a batch changed that had been applied before, under this number: nothing."""
         nothing = np.empty((0, self.parameters.dim), np.float32)
         return Changes(_NO_ROWS, nothing, self.rule.server(), np.empty(0, np.bool_), [], sequence, False)
@@ -214,11 +306,11 @@ class Reads(Asking, Counts):
             "edges": self.edges,
             "unplaced": sizes["unplaced"],
             "ready": self.ready,
-            "orthogonality_error": largest_cosine([np.sum(view, axis=0) for view in zip(*grams, strict=True)]),
+            "orthogonality_error": max_column_cosine([np.sum(view, axis=0) for view in zip(*grams, strict=True)]),
             "growth_since_anchor": self.growth,
             "anchors": self.anchors,
-            "anchors_refused": self.refused,
-            "rows_shortened": self.shortened,
+            "anchors_refused": self.anchors_refused,
+            "rows_shortened": self.rows_shortened,
             "sequence": self.sequence,
             "events": self.events,
             "changes": self.changes,
@@ -229,15 +321,15 @@ class Reads(Asking, Counts):
         """The hash that the same state has on one machine; vectors and edges pass through here, some at a time."""
         return digest(self, self.rule.state(), self.counters())
 
-    def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
+    def edge_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of the edges of rows: a weight, or the arrival numbers of the neighbors."""
         return self.arrival_of(self.edges_of(rows, "code")) if what == "arrival" else self.edges_of(rows, what)
 
-    def kept(self, rows: Rows, what: str) -> NDArray[Any]:
+    def row_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of rows themselves: their vectors as they are kept, or whether they are placed."""
         return self.of_rows(rows, what)
 
-    def whole(self) -> Gathered:
+    def gather(self) -> Gathered:
         """All of it in one place, for what needs that; an error where it is too large."""
         return Gathered(self)
 
@@ -249,3 +341,29 @@ class Reads(Asking, Counts):
         """How all shards stand, in numbers that add up."""
         sizes = self.ask("sizes")
         return {name: sum(size[name] for size in sizes) for name in sizes[0]}
+
+
+def check_shards(engine: Reads) -> None:
+    """Raise where a shard contradicts itself or another, or what is known of all of them."""
+    crew = engine.crew
+    faults = crew.get(crew.call("faults"))
+    ends = crew.call("ends", parts=crew.size)
+    pairs = crew.get(crew.call("one_sided", *ends))
+    sizes = engine.sizes()
+    numbers = np.concatenate([numbers for _, numbers in crew.get(crew.call("rows_by_arrival"))])
+    found = {
+        **{f"shard {shard}: {fault}": bool(fault) for shard, fault in enumerate(faults)},
+        **{
+            f"shards {shard} and {other}: an edge is known to one end only, or differs": True
+            for shard, others in enumerate(pairs)
+            for other in others
+        },
+        "the number of edges is off": sizes["ends"] != sizes["edges"] * (1 if engine.parameters.directed else 2),
+        "the driver knows another number of edges": sizes["edges"] != engine.edges,
+        "the driver knows another number of vertices": numbers.size != len(engine),
+        "an arrival number stands twice": np.unique(numbers).size < numbers.size,
+        "an arrival number has not been given out": bool((numbers >= engine.next_arrival).any()),
+    }
+    for fault, there in found.items():
+        if there:
+            raise RipplevecError(f"the cluster is damaged: {fault}")

@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, as_list, id_column, take
-from ripplevec.changes import Outcome
+from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
+from ripplevec.changes import BatchOutcome
 from ripplevec.cluster import anchor
 from ripplevec.cluster.batch_protocol import Steps
 from ripplevec.cluster.checkpoint import ClusterCopy, counters_of, shards_of, state_of
@@ -31,7 +31,7 @@ from ripplevec.graph.growth_bound import growth_by
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.rules.vector_store import Field
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
 from ripplevec.views.solvers import DENSE
 
@@ -46,13 +46,13 @@ class ClusterEngine(Reads):
 
     def __init__(self, crew: Crew, parameters: Parameters) -> None:
         self.crew, self.parameters = crew, parameters
-        self.anchor_growth, self.start_size = parameters.growth, parameters.first_start
+        self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
         self.anchor_lag = 0
-        self.changing = False  # a change that fails is undone by whoever outlives shards
+        self.update_incomplete = False  # a change that fails is undone by whoever outlives shards
         self._warned = False
         self.rule = cast(RippleRule, self.parameters.new_rule())  # for its coordinates: the rows are elsewhere
         self.next_arrival = self.loops = self._vertices = self._edges = 0
-        self.begin_counting()
+        self.reset_counters()
 
     # ------------------------------------------------------------------ what goes in
 
@@ -68,7 +68,7 @@ class ClusterEngine(Reads):
             self._start(progress)
         self._note_size()
 
-    def apply(self, batch: Batch) -> Outcome:
+    def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
         check_batch(self.known, batch)
         return self.surely(partial(ClusterEngine._apply, batch=batch))
@@ -76,25 +76,27 @@ class ClusterEngine(Reads):
     def prepare(self, batch: Batch) -> None:
         """Nothing is worked out before a batch: anchors are not worked out in the background here."""
 
-    def step(self, batch: Batch, prepared: None = None) -> Outcome:
+    def step(self, batch: Batch, prepared: None = None) -> BatchOutcome:
         """Apply a batch. Nobody may read meanwhile."""
         return self.apply(batch)
 
-    def follow_up(self) -> None:
+    def start_pending_anchor(self) -> None:
         """Nothing is begun after a batch."""
 
-    def may_anchor(self, batch: Batch) -> bool:
+    def may_trigger_anchor(self, batch: Batch) -> bool:
         """Whether a batch may make an anchor due."""
-        if 2 * len(batch) < self.spare and batch.op is None:
+        if 2 * len(batch) < self.growth_slack and batch.op is None:
             return False
         ignoring = self.parameters.duplicates == "ignore"
-        return self.may_be_due(*growth_by(batch, self.find_all, self.degrees, self.has_edges if ignoring else None))
+        return self.may_exceed_growth(
+            *growth_by(batch, self.find_all, self.degrees, self.has_edges if ignoring else None)
+        )
 
-    def for_change(self) -> tuple[HeldState, ClusterEngine]:
+    def fork_for_update(self) -> tuple[HeldState, ClusterEngine]:
         """What readers are to see during a change that takes long, and what is to be changed."""
         return HeldState(self), self
 
-    def _apply(self, batch: Batch) -> Outcome:
+    def _apply(self, batch: Batch) -> BatchOutcome:
         first_new, anchors = self.next_arrival, self.anchors
         moved, removed, edges = self._move(batch, first_new)
         due = self._count(len(batch), edges, moved.size + len(removed), self.rule.shortened)
@@ -104,9 +106,9 @@ class ClusterEngine(Reads):
         if not self.edges:
             self.rule.reset(cast(Any, None))
             self._teach()
-        return Outcome(moved, first_new, removed, self.anchors > anchors)
+        return BatchOutcome(moved, first_new, removed, self.anchors > anchors)
 
-    def arrive(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
+    def apply_arrival(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
         """There is no short way for one arrival: it has to be applied as a batch."""
         return -1
 
@@ -138,13 +140,13 @@ class ClusterEngine(Reads):
             self._teach()
             return np.concatenate([rows * shards + shard for shard, rows in enumerate(parts)])
         self._start()
-        rows = self.in_order()
+        rows = self.rows_by_arrival()
         return rows[self.placed(rows)]
 
     def _corrected_here(self, threshold: float) -> Rows:
         """Correct a small graph, brought here, as one machine does; the rows that moved."""
         graph, rows = whole_graph(self)
-        field = Field(graph, self.parameters.dim, self.rule.precision)
+        field = VectorStore(graph, self.parameters.dim, self.rule.precision)
         field.grow()
         field.vectors[: rows.size] = self.of_rows(rows, "vectors")
         moved = self.rule.anchor(field, self.sequence, threshold)
@@ -177,12 +179,12 @@ class ClusterEngine(Reads):
         for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
             part = slice(first, cut)
             if cut > first:
-                columns = take(batch.src, part), take(batch.dst, part), op[part]
+                columns = take_ids(batch.src, part), take_ids(batch.dst, part), op[part]
                 steps.append(interned(self.crew, *columns, self.next_arrival))
                 enter(self.crew, steps[-1], weight[part])
                 self._take_note(steps[-1])
             if cut < len(batch):
-                gone.append(self._remove(take(batch.src, slice(cut, cut + 1))))
+                gone.append(self._remove(take_ids(batch.src, slice(cut, cut + 1))))
             first = cut + 1
         ends = Ends(*map(np.concatenate, zip(_NO_ENDS, *steps, strict=True)))
         kept = ~np.isin(ends.arrived_as, [number for _, number in gone])
@@ -200,7 +202,7 @@ class ClusterEngine(Reads):
         around = self.crew.call("leave", self._on_its_shard(int(row[0])), parts=shards)
         self.crew.call("bereave", *around, code=int(row[0]), number=number)
         self._vertices -= 1
-        return as_list(name)[0], number
+        return ids_to_list(name)[0], number
 
     def _still_gone(self, gone: list[tuple[Id, int]]) -> list[Id]:
         """The names of those who have gone and not come again."""
@@ -208,7 +210,7 @@ class ClusterEngine(Reads):
         rows = self.find_all(id_column(names)).tolist() if names else []
         return [name for name, row in zip(names, rows, strict=True) if row < 0]
 
-    def mention_loops(self) -> None:
+    def warn_self_loops(self) -> None:
         """Warn of self-loops, once, when all is done: a warning may be made an error."""
         if self.loops and not self._warned:
             self._warned = True
@@ -218,12 +220,12 @@ class ClusterEngine(Reads):
 
     def _start(self, progress: Progress | None = None) -> None:
         """Embed the graph from nothing: a small one is brought here, so that it gets the start of one machine."""
-        if self.edges > START_HERE and self.with_edges() > 2 * self.rule.dim + DENSE:
+        if self.edges > START_HERE and self.count_connected() > 2 * self.rule.dim + DENSE:
             anchor.start(self.crew, self.rule, progress)
             self._teach()
             return
         graph, rows = whole_graph(self)
-        field = Field(graph, self.parameters.dim, self.rule.precision)
+        field = VectorStore(graph, self.parameters.dim, self.rule.precision)
         self.rule.start(field, progress)
         self._teach()
         self._tell("have", rows, field.vectors[: rows.size])

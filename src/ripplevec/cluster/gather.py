@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.engine.reads import Readable
+from ripplevec.engine.reads import EngineReads
 from ripplevec.errors import RipplevecError
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.graph.graph import Graph
-from ripplevec.rules.vector_store import Field
+from ripplevec.rules.vector_store import VectorStore
 
 if TYPE_CHECKING:
     from ripplevec.cluster.driver_reads import Reads
@@ -24,7 +24,7 @@ MOST_EDGES = 10_000_000
 """Of a graph that is brought together with all its vectors to be looked at: more does not belong on a driver."""
 
 
-class Gathered(Readable):
+class Gathered(EngineReads):
     """Graph, vectors and coordinates of a cluster as one machine would have them; of the coordinates no copy."""
 
     def __init__(self, engine: Reads) -> None:
@@ -35,14 +35,14 @@ class Gathered(Readable):
             )
         self.graph, rows = whole_graph(engine)
         self.rule, self.sequence, self.anchors = engine.rule, engine.sequence, engine.anchors
-        self.field = Field(self.graph, engine.parameters.dim, engine.rule.precision)
+        self.field = VectorStore(self.graph, engine.parameters.dim, engine.rule.precision)
         self.field.vectors[: rows.size] = engine.of_rows(rows, "vectors")
         self.field.placed[: rows.size] = engine.of_rows(rows, "placed")
 
 
 def whole_graph(engine: Reads) -> tuple[Graph, Rows]:
     """The graph with a row per vertex, in order of arrival; and which rows of the cluster these are."""
-    rows, directed = engine.in_order(), engine.parameters.directed
+    rows, directed = engine.rows_by_arrival(), engine.parameters.directed
     packed: dict[str, NDArray[Any]] = {
         "degree": engine.degrees(rows),
         "neighbor": _places_of(engine.edges_of(rows, "code"), rows).astype(np.int32),

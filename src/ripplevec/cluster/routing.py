@@ -5,19 +5,44 @@ A row, to whoever is not a shard, is a code: (the row on its shard) · shards + 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplevec.batch import IdColumn, Op, as_list, take
+from ripplevec.batch import IdColumn, Op, ids_to_list, take_ids
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.partition import Entry, shares
-from ripplevec.cluster.transport import Crew
 from ripplevec.graph.ids import names_for_kernels
 
+if TYPE_CHECKING:
+    from ripplevec.cluster.transport import Crew
+
 Rows = NDArray[np.int64]
+
+
+class Entry(NamedTuple):
+    """What a shard has to know of a step: one thing to send, not many."""
+
+    arrived: Rows  # rows of newcomers
+    arrived_as: Rows  # and their numbers
+    ends: Rows  # (m, 4): of the ends that are there the row, the neighbor, and the numbers of both
+    op: NDArray[np.int8]
+    weight: NDArray[np.float32]
+    way: NDArray[np.int8]  # which end of the operation it is
+
+
+def shares(owner: Rows, shards: int) -> list[Rows]:
+    """Where each shard is the owner, in order; one pass for however many shards there are."""
+    small = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # few bits are sorted by counting
+    order = np.argsort(small, kind="stable")
+    return np.split(order, np.searchsorted(small[order], np.arange(1, shards)))
+
+
+def rows_by_shard(codes: Rows, shards: int) -> list[Rows]:
+    """What codes stand for: the rows of each shard, in order."""
+    rows = codes // shards
+    return [rows[places] for places in shares(codes % shards, shards)]
 
 
 class Ends(NamedTuple):
@@ -41,7 +66,7 @@ def interned(crew: Crew, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], nex
     """Both ends of every operation; newcomers are numbered in the order of their first mention."""
     shards, codes, numbers = crew.size, *np.empty((2, len(src), 2), np.int64)
     where = [shares(owners(column, shards), shards) for column in (src, dst)]
-    names = [[take(column, rows) for rows in parts] for column, parts in zip((src, dst), where, strict=True)]
+    names = [[take_ids(column, rows) for rows in parts] for column, parts in zip((src, dst), where, strict=True)]
     for shard, answer in enumerate(crew.get(crew.call("intern", list(zip(*names, strict=True))))):
         for end in range(2):
             there = where[end][shard], end
@@ -83,5 +108,5 @@ def merged(parts: list[IdColumn], places: list[Rows]) -> IdColumn:
         return np.concatenate([np.empty(0, np.int64), *full])[order]
     if all(isinstance(part, pa.Array) for part in full):
         return pa.concat_arrays(full).take(pa.array(order))
-    names = [name for part in full for name in as_list(part)]
+    names = [name for part in full for name in ids_to_list(part)]
     return [names[place] for place in order.tolist()]

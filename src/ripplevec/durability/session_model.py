@@ -39,7 +39,7 @@ class SessionModel(Embedder):
     def apply_batch(self, batch: Batch) -> Changes:
         """Apply a batch that is on disk; what it changed is collected beside readers."""
         with self._lock.still():
-            outcome = self._write(batch)  # which may put another engine in place
+            outcome = self._apply_to_engine(batch)  # which may put another engine in place
             return self._engine.build_changes(outcome)
 
     def warn_self_loops(self) -> None:

@@ -17,28 +17,28 @@ COUNTERS = (
     "events",
     "changes",
     "anchors",
-    "vertices_then",
-    "edges_then",
+    "vertices_at_anchor",
+    "edges_at_anchor",
     "edge_events",
-    "shortened",
-    "refused",
+    "rows_shortened",
+    "anchors_refused",
 )
 """The numbers an engine keeps, in the order in which they are saved."""
 
 
-class Counts:
+class EngineCounters:
     """The counters of an engine, and what follows from them."""
 
     anchor_growth: float
     start_size: int
 
-    def begin_counting(self) -> None:
+    def reset_counters(self) -> None:
         """Nothing has happened yet."""
         self.sequence = self.events = self.changes = self.anchors = 0
-        self.vertices_then = self.edges_then = self.edge_events = 0  # at and since the last anchor
-        self.shortened = 0  # rows scaled back to the bound since the last anchor
-        self.refused = 0  # anchors in a row, up to now, whose result could not be used
-        self.spare = 0.0  # fewer vertices and edges than this surely make no anchor due; 0 where that is not known
+        self.vertices_at_anchor = self.edges_at_anchor = self.edge_events = 0  # at and since the last anchor
+        self.rows_shortened = 0  # rows scaled back to the bound since the last anchor
+        self.anchors_refused = 0  # anchors in a row, up to now, whose result could not be used
+        self.growth_slack = 0.0  # fewer vertices and edges than this surely make no anchor due; 0 where that is not known
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -53,7 +53,7 @@ class Counts:
         """Whether there has been a start."""
         raise NotImplementedError
 
-    def with_edges(self) -> int:
+    def count_connected(self) -> int:
         """How many vertices have edges."""
         raise NotImplementedError
 
@@ -66,14 +66,14 @@ class Counts:
         return self._growth(len(self), self.edge_events)
 
     def _growth(self, vertices: int, edges: int) -> float:
-        by_vertices = (vertices + self.shortened) / max(self.vertices_then, 1) - 1
-        return max(by_vertices, edges / (2 * max(self.edges_then, 1)))
+        by_vertices = (vertices + self.rows_shortened) / max(self.vertices_at_anchor, 1) - 1
+        return max(by_vertices, edges / (2 * max(self.edges_at_anchor, 1)))
 
-    def may_be_due(self, vertices: int, edges: int) -> bool:
+    def may_exceed_growth(self, vertices: int, edges: int) -> bool:
         """Whether an anchor, or the start, may be due after at most so many vertices and changes of edges."""
         if not self.ready:
             enough = 2 * (self.edges + edges) >= self.start_size
-            return enough and self.with_edges() + 2 * edges >= self.start_size
+            return enough and self.count_connected() + 2 * edges >= self.start_size
         growth = self._growth(len(self) + vertices, self.edge_events + edges)
         return self.anchor_growth > 0 and growth >= self.anchor_growth
 
@@ -88,22 +88,22 @@ class Counts:
         self.edge_events += edges
         self.changes += changes
         if not self.ready:  # the start of a model that began empty comes whether or not there are anchors
-            return 2 * self.edges >= self.start_size and self.with_edges() >= self.start_size
+            return 2 * self.edges >= self.start_size and self.count_connected() >= self.start_size
         due = self.anchor_growth > 0 and self.growth >= self.anchor_growth
-        self.shortened += shortened  # counts from the next batch on: before a batch nobody knows how many there will be
+        self.rows_shortened += shortened  # counts from the next batch on: before a batch nobody knows how many there will be
         room = self.anchor_growth - self.growth
-        self.spare = room * min(self.vertices_then, 2 * self.edges_then) if self.anchor_growth else inf
+        self.growth_slack = room * min(self.vertices_at_anchor, 2 * self.edges_at_anchor) if self.anchor_growth else inf
         return due
 
     def _note_anchor(self) -> None:
-        self.anchors, self.refused = self.anchors + 1, 0
+        self.anchors, self.anchors_refused = self.anchors + 1, 0
 
     def _refuse(self, error: CorrectionError) -> NDArray[np.int64]:
         """Go on with the vectors as they are, after an anchor that came to nothing; the rows that it moved: none."""
-        self.refused += 1
+        self.anchors_refused += 1
         _log.error("correction refused, vectors kept: sequence=%d reason=%s", self.sequence, error)
         return np.empty(0, np.int64)
 
     def _note_size(self) -> None:
-        self.vertices_then, self.edges_then, self.edge_events, self.shortened = len(self), self.edges, 0, 0
-        self.spare = 0.0
+        self.vertices_at_anchor, self.edges_at_anchor, self.edge_events, self.rows_shortened = len(self), self.edges, 0, 0
+        self.growth_slack = 0.0

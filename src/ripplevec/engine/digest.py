@@ -14,7 +14,7 @@ from ripplevec.batch import IdColumn
 from ripplevec.engine.counters import COUNTERS
 from ripplevec.graph.graph import Graph, under
 from ripplevec.graph.ids import names_for_kernels
-from ripplevec.rules.background_anchor import Pending
+from ripplevec.rules.background_anchor import BackgroundAnchor
 from ripplevec.temporal.temporal_graph import hashed
 from ripplevec.util.parallel import blocks
 
@@ -23,11 +23,11 @@ ROWS_AT_ONCE = 4_096
 """Vectors, and lists of edges, that are copied to be hashed: so few that all of them need not be in one place."""
 
 
-class Copy:
+class StateSnapshot:
     """The state of an engine at one moment, for whoever saves it while the engine goes on."""
 
     def __init__(
-        self, arrays: dict[str, NDArray[Any]], pending: Pending | None, *, directed: bool, duplicates: str
+        self, arrays: dict[str, NDArray[Any]], pending: BackgroundAnchor | None, *, directed: bool, duplicates: str
     ) -> None:
         self._arrays, self._pending = arrays, pending
         self._directed, self._duplicates = directed, duplicates
@@ -47,19 +47,19 @@ class Copy:
         """The digest the engine had."""
         arrays = self._arrays
         graph = Graph.from_state(under("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
-        held = Held(graph, arrays["vectors"], arrays["placed"])
+        held = LocalDigestSource(graph, arrays["vectors"], arrays["placed"])
         learned = under("rule_", arrays) | hashed(under("memory_", arrays))
         return digest(held, learned, self._counters, self._pending)
 
 
-class Hashed(Protocol):
+class DigestSource(Protocol):
     """A state as far as its digest asks; it may lie elsewhere."""
 
     @property
     def next_arrival(self) -> int:
         """The arrival number that the next new vertex will get."""
 
-    def in_order(self) -> Rows:
+    def rows_by_arrival(self) -> Rows:
         """The rows of all vertices in order of arrival."""
 
     def column(self, rows: Rows) -> IdColumn:
@@ -71,18 +71,18 @@ class Hashed(Protocol):
     def degrees(self, rows: Rows) -> Rows:
         """How many neighbors rows have."""
 
-    def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
+    def edge_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """The `weight`, or the `outgoing` one, of all edges of rows; or the arrival numbers of the neighbors."""
 
-    def kept(self, rows: Rows, what: str) -> NDArray[Any]:
+    def row_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """The `vectors` of rows as they are kept, or whether they are `placed`."""
 
 
-class Held:
+class LocalDigestSource:
     """A state that is here, as the digest asks for it."""
 
     def __init__(self, graph: Graph, vectors: NDArray[Any], placed: NDArray[np.uint8]) -> None:
-        self.graph, self.in_order, self.column = graph, graph.in_order, graph.ids.column
+        self.graph, self.rows_by_arrival, self.column = graph, graph.rows_by_arrival, graph.ids.column
         self.next_arrival = graph.next_arrival
         self._beside = {"vectors": vectors, "placed": placed}
 
@@ -94,14 +94,14 @@ class Held:
         """How many neighbors rows have."""
         return self.graph.adjacency.links.count[rows].astype(np.int64)
 
-    def edges_as(self, rows: Rows, what: str) -> NDArray[Any]:
+    def edge_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of the edges of rows."""
         links, slots = self.graph.adjacency.links, self.graph.adjacency.slots(rows)
         if what == "arrival":
             return self.graph.arrival[links.neighbor[slots]]
         return {"weight": links.weight, "outgoing": links.outgoing}[what][slots]
 
-    def kept(self, rows: Rows, what: str) -> NDArray[Any]:
+    def row_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of rows themselves."""
         return self._beside[what][rows]
 
@@ -115,7 +115,7 @@ class Part(NamedTuple):
 
 
 def digest(
-    held: Hashed, learned: dict[str, NDArray[Any]], counters: dict[str, int], pending: Pending | None = None
+    held: DigestSource, learned: dict[str, NDArray[Any]], counters: dict[str, int], pending: BackgroundAnchor | None = None
 ) -> str:
     """A hash of all parts of a state, in the order in which vertices arrived."""
     hasher = hashlib.blake2b(digest_size=16)
@@ -127,20 +127,20 @@ def digest(
 
 
 def _parts(
-    held: Hashed, learned: dict[str, NDArray[Any]], counters: dict[str, int], pending: Pending | None
+    held: DigestSource, learned: dict[str, NDArray[Any]], counters: dict[str, int], pending: BackgroundAnchor | None
 ) -> Iterator[Part]:
-    order = held.in_order()
+    order = held.rows_by_arrival()
     degree = held.degrees(order)
     for array in (*_id_arrays(held.column(order)), held.arrival_of(order), degree):
         yield _whole(array)
     for what in ("arrival", "weight", "outgoing"):
-        yield _by_rows(held.edges_as, order, what, int(degree.sum()))
+        yield _by_rows(held.edge_values, order, what, int(degree.sum()))
     for what in ("vectors", "placed"):
-        yield _by_rows(held.kept, order, what, order.size)
+        yield _by_rows(held.row_values, order, what, order.size)
     for name in sorted(learned):
         if not name.startswith("cascade_"):
             yield _whole(learned[name])
-    then = (counters[name] for name in ("edge_events", "vertices_then", "edges_then", "shortened"))
+    then = (counters[name] for name in ("edge_events", "vertices_at_anchor", "edges_at_anchor", "rows_shortened"))
     yield _whole(np.array([counters["sequence"], held.next_arrival, *then]))
     if pending is not None:
         yield _whole(np.array([pending.since, pending.until]))

@@ -12,27 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn
-from ripplevec.changes import Outcome
-from ripplevec.engine.counters import COUNTERS, Counts
-from ripplevec.engine.digest import Copy, Held, digest
-from ripplevec.engine.reads import Readable, Rows
+from ripplevec.changes import BatchOutcome
+from ripplevec.engine.counters import COUNTERS, EngineCounters
+from ripplevec.engine.digest import StateSnapshot, LocalDigestSource, digest
+from ripplevec.engine.reads import EngineReads, Rows
 from ripplevec.engine.saved_state import check_state
 from ripplevec.graph.adjacency import REPEATED
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import Delta, Graph, joined, under
 from ripplevec.graph.growth_bound import growth_by
-from ripplevec.rules.anchor import CorrectionError, TakeOver
-from ripplevec.rules.background_anchor import Pending
+from ripplevec.rules.anchor import CorrectionError, PreparedCorrection
+from ripplevec.rules.background_anchor import BackgroundAnchor
 from ripplevec.rules.base import Rule
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.rules.vector_store import Field
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.temporal.temporal_graph import Memory, hashed
 from ripplevec.views.base import Progress
 
 LATEST = 2.0  # an anchor on its way is taken over at the latest when the graph has grown by this many times the growth
 
 
-class Engine(Readable, Counts):
+class Engine(EngineReads, EngineCounters):
     """Graph, vectors, rule and sequence number."""
 
     def __init__(
@@ -49,14 +49,14 @@ class Engine(Readable, Counts):
         memory: Memory | None = None,
     ) -> None:
         self.graph, self.rule, self.memory = graph, rule, memory
-        self.field = Field(graph, dim, rule.precision, directory)
-        self.changing = False  # whether a change has been begun and is not complete: what there is must not be used
+        self.field = VectorStore(graph, dim, rule.precision, directory)
+        self.update_incomplete = False  # whether a change has been begun and is not complete: what there is must not be used
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
         self.anchor_lag = anchor_lag  # events until an anchor that is due is taken over, as a share of the graph
-        self.pending: Pending | None = None
+        self.pending: BackgroundAnchor | None = None
         if memory is not None:
             memory.watch(graph)
-        self.begin_counting()
+        self.reset_counters()
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Take in a batch as the initial graph and embed it from nothing."""
@@ -68,13 +68,13 @@ class Engine(Readable, Counts):
             self.rule.start(self.field, progress)
         self._note_size()
 
-    def apply(self, batch: Batch) -> Outcome:
+    def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it. Nobody may read meanwhile."""
         outcome = self.step(batch, self.prepare(batch))
-        self.follow_up()
+        self.start_pending_anchor()
         return outcome
 
-    def prepare(self, batch: Batch) -> TakeOver | CorrectionError | None:
+    def prepare(self, batch: Batch) -> PreparedCorrection | CorrectionError | None:
         """Work out, if a batch is to take over an anchor, what all vectors will be before it. Readers may go on.
 
         The error, where the anchor came to nothing.
@@ -83,7 +83,7 @@ class Engine(Readable, Counts):
         if pending is None or not self._takes_over(pending):
             return None
         check_batch(self.graph, batch)
-        self.changing = True  # the correction is used up: there is no second time
+        self.update_incomplete = True  # the correction is used up: there is no second time
         try:
             prepared = pending.prepare(cast(RippleRule, self.rule), self.field, self.change_threshold)
         except CorrectionError as error:
@@ -91,11 +91,11 @@ class Engine(Readable, Counts):
         self.field.expect(2 * len(batch), prepared.rows)
         return prepared
 
-    def step(self, batch: Batch, prepared: TakeOver | CorrectionError | None = None) -> Outcome:
-        """Apply a batch in the coordinates prepared for it. Nobody may read meanwhile; then `follow_up` is to come."""
+    def step(self, batch: Batch, prepared: PreparedCorrection | CorrectionError | None = None) -> BatchOutcome:
+        """Apply a batch in the coordinates prepared for it. Nobody may read meanwhile; then `start_pending_anchor` is to come."""
         first_new, steps = self.graph.next_arrival, self._steps(batch)
         self.field.expect(2 * len(batch))
-        self.changing = True
+        self.update_incomplete = True
         anchors = self.anchors
         if prepared is not None:
             self.pending = None
@@ -109,46 +109,46 @@ class Engine(Readable, Counts):
         if self.pending is not None:
             self.pending.note(moved, self.field)
         corrected = self._correct() if due and self.pending is None else None
-        for rows in (corrected, prepared.moved if isinstance(prepared, TakeOver) else None):
+        for rows in (corrected, prepared.moved if isinstance(prepared, PreparedCorrection) else None):
             moved = moved if rows is None else _either(moved, rows, self.graph)
         if not self.graph.adjacency.edges:
             self.rule.reset(self.field)
-            self.pending, self.spare = None, 0.0
-        self.changing = self.pending is not None and self.pending.correction is None
-        return Outcome(moved, first_new, removed, self.anchors > anchors)
+            self.pending, self.growth_slack = None, 0.0
+        self.update_incomplete = self.pending is not None and self.pending.correction is None
+        return BatchOutcome(moved, first_new, removed, self.anchors > anchors)
 
-    def follow_up(self) -> None:
+    def start_pending_anchor(self) -> None:
         """Begin the anchor that the last batch made due, in the background. Readers may go on."""
-        if self.changing and self.pending is not None:
+        if self.update_incomplete and self.pending is not None:
             self.pending.begin(cast(RippleRule, self.rule), self.field)
-            self.changing = False
+            self.update_incomplete = False
 
-    def arrive(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
+    def apply_arrival(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
         """Let the first of `names` arrive with edges to the others, in one kernel call; its row.
 
         −1, with nothing done, where it has to be applied as a batch. Nobody may read meanwhile.
         """
-        if self.memory is not None or self.pending is not None or self.anchor_lag or len(names) >= self.spare:
+        if self.memory is not None or self.pending is not None or self.anchor_lag or len(names) >= self.growth_slack:
             return -1
-        self.changing = True
+        self.update_incomplete = True
         row, edges, changed = self.rule.arrive(self.field, names, weights, self.sequence + 1)
         if row >= 0 and self._count(len(names) - 1, edges, changed, self.rule.shortened):
             self.anchor()
-        self.changing = False
+        self.update_incomplete = False
         return row
 
-    def may_anchor(self, batch: Batch) -> bool:
+    def may_trigger_anchor(self, batch: Batch) -> bool:
         """Whether a batch may make an anchor due that is worked out before the batch is complete."""
         if (self.ready and self._in_background()) or (self.pending is not None and not self._takes_over(self.pending)):
             return False
-        if 2 * len(batch) < self.spare and batch.op is None and self.memory is None:
+        if 2 * len(batch) < self.growth_slack and batch.op is None and self.memory is None:
             return False
         adjacency = self.graph.adjacency
         known_edges = adjacency.has_edges if adjacency.repeated == REPEATED["ignore"] else None
         vertices, edges = growth_by(batch, self.find_all, self.degrees, known_edges)
-        return self.may_be_due(vertices, edges + (0 if self.memory is None else self.memory.expiring(batch)))
+        return self.may_exceed_growth(vertices, edges + (0 if self.memory is None else self.memory.expiring(batch)))
 
-    def for_change(self) -> tuple[Engine, Engine]:
+    def fork_for_update(self) -> tuple[Engine, Engine]:
         """What readers are to see during a change that takes long, and what is to be changed."""
         return self, self.clone()
 
@@ -160,9 +160,9 @@ class Engine(Readable, Counts):
         other.pending = None if self.pending is None else self.pending.copy()
         return other
 
-    def mention_loops(self) -> None:
+    def warn_self_loops(self) -> None:
         """Warn of self-loops, once. For the caller, when all is done: a warning may be made an error."""
-        self.graph.mention_loops()
+        self.graph.warn_self_loops()
 
     def _steps(self, batch: Batch) -> Iterable[Delta]:
         """What a batch does to the graph; where edges grow old, the last step is the removal of those that did."""
@@ -176,11 +176,11 @@ class Engine(Readable, Counts):
 
     def _note_size(self) -> None:
         super()._note_size()
-        self.edges_then = int(
-            min(self.edges_then, self.graph.adjacency.scale.live)
+        self.edges_at_anchor = int(
+            min(self.edges_at_anchor, self.graph.adjacency.scale.live)
         )  # what has faded is no graph to grow
 
-    def _takes_over(self, pending: Pending) -> bool:
+    def _takes_over(self, pending: BackgroundAnchor) -> bool:
         """Whether the next batch takes over an anchor on its way."""
         return self.events >= pending.until or self.growth >= LATEST * self.anchor_growth
 
@@ -192,7 +192,7 @@ class Engine(Readable, Counts):
         if not (self.rule.ready and self._in_background()):
             return self.anchor()
         lag = max(1, ceil(self.anchor_lag * (len(self) + self.edges)))  # a working time in proportion to the work
-        self.pending = Pending(self.sequence, self.events + lag)
+        self.pending = BackgroundAnchor(self.sequence, self.events + lag)
         self._note_size()
         return None
 
@@ -241,7 +241,7 @@ class Engine(Readable, Counts):
         arrived = rows[np.argsort(self.graph.arrival[rows], kind="stable")]
         return delta._replace(arrived=arrived, removed=self._gone(delta.removed))
 
-    def with_edges(self) -> int:
+    def count_connected(self) -> int:
         """How many vertices have edges."""
         return int(np.count_nonzero(self.graph.adjacency.links.count[: self.graph.rows]))
 
@@ -258,8 +258,8 @@ class Engine(Readable, Counts):
             "orthogonality_error": self.rule.error(self.field),
             "growth_since_anchor": self.growth,
             "anchors": self.anchors,
-            "anchors_refused": self.refused,
-            "rows_shortened": self.shortened,
+            "anchors_refused": self.anchors_refused,
+            "rows_shortened": self.rows_shortened,
             "sequence": self.sequence,
             "events": self.events,
             "changes": self.changes,
@@ -269,7 +269,7 @@ class Engine(Readable, Counts):
 
     def digest(self) -> str:
         """A hash of graph, vectors, coordinates and sequence number that does not depend on how they lie in memory."""
-        held = Held(self.graph, self.field.vectors, self.field.placed)
+        held = LocalDigestSource(self.graph, self.field.vectors, self.field.placed)
         memory = {} if self.memory is None else hashed(self.memory.state())
         return digest(held, self.rule.state() | memory, self.counters(), self.pending)
 
@@ -277,11 +277,11 @@ class Engine(Readable, Counts):
         """Everything as plain arrays."""
         return self.copy().state()
 
-    def copy(self) -> Copy:
+    def copy(self) -> StateSnapshot:
         """The state as it is now, for whoever saves it while this goes on."""
         pending = None if self.pending is None else self.pending.copy()
         adjacency = self.graph.adjacency
-        return Copy(self._arrays(), pending, directed=adjacency.directed, duplicates=adjacency.duplicates)
+        return StateSnapshot(self._arrays(), pending, directed=adjacency.directed, duplicates=adjacency.duplicates)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays, but for an anchor on its way."""
@@ -315,8 +315,8 @@ class Engine(Readable, Counts):
         for name, value in zip(COUNTERS, state["counters"].tolist(), strict=True):
             setattr(self, name, value)
         pending = under("pending_", state)
-        self.pending = Pending.from_state(pending, cast(RippleRule, self.rule), self.field) if pending else None
-        self.spare = 0.0
+        self.pending = BackgroundAnchor.from_state(pending, cast(RippleRule, self.rule), self.field) if pending else None
+        self.growth_slack = 0.0
 
 
 def _either(some: Rows, others: Rows, graph: Graph) -> Rows:

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Id, IdColumn
-from ripplevec.changes import Changes, Outcome
+from ripplevec.changes import Changes, BatchOutcome
 from ripplevec.graph.adjacency import as_stored
 from ripplevec.graph.batch_validation import Known
 from ripplevec.graph.graph import Graph
 from ripplevec.rules.base import Rule
-from ripplevec.rules.vector_store import Field
-from ripplevec.search.query import Answers, Present, Query, query_of_row, query_of_vector
+from ripplevec.rules.vector_store import VectorStore
+from ripplevec.search.query import SearchResults, SearchTarget, Query, query_from_row, query_from_vector
 
 Rows = NDArray[np.int64]
 
 
-class Standing(NamedTuple):
+class VertexInfo(NamedTuple):
     """What is known of one vertex beside its name and its vector."""
 
     arrival: int
@@ -33,12 +33,12 @@ class Standing(NamedTuple):
     placed: bool
 
 
-class Readable:
-    """Graph, vectors and rule, for readers. Rows come from `find`, `rows_of` and `in_order`, and hold until a batch."""
+class EngineReads:
+    """Graph, vectors and rule, for readers. Rows come from `find`, `rows_of` and `rows_by_arrival`, and hold until a batch."""
 
     graph: Graph
     rule: Rule
-    field: Field
+    field: VectorStore
     sequence: int
     anchors: int
 
@@ -79,9 +79,9 @@ class Readable:
         """The rows of known vertices, or an error naming those that are not known."""
         return self.graph.rows_of(column)
 
-    def in_order(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
+    def rows_by_arrival(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
         """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
-        return self.graph.in_order(wanted)
+        return self.graph.rows_by_arrival(wanted)
 
     def column(self, rows: Rows) -> IdColumn:
         """The names of rows as a column of ids."""
@@ -105,10 +105,10 @@ class Readable:
         """Which of the rows have a vector."""
         return self.field.placed[rows] != 0
 
-    def standing(self, row: int) -> Standing:
+    def vertex_info(self, row: int) -> VertexInfo:
         """All that is known of one row."""
         links = self.graph.adjacency.links
-        return Standing(
+        return VertexInfo(
             int(self.graph.arrival[row]),
             int(links.count[row]),
             float(links.strength[row]) / self.graph.adjacency.scale.unit,
@@ -138,21 +138,21 @@ class Readable:
         return self.rule.serve(self.rule.preview(self.field, *edges)[None])[0]
 
     def nearest(
-        self, ask: Callable[[Present, Query, int], Answers], asked: int | NDArray[np.float64], count: int
+        self, ask: Callable[[SearchTarget, Query, int], SearchResults], asked: int | NDArray[np.float64], count: int
     ) -> tuple[Rows, NDArray[np.float32]]:
         """The rows of highest cosine with a row (itself left out) or with a served vector, best first, by a search."""
-        present = Present(self.field, self.rule, self.sequence, self.anchors)
+        present = SearchTarget(self.field, self.rule, self.sequence, self.anchors)
         if isinstance(asked, int):
-            query = query_of_row(self.rule, self.field.vectors[asked], asked)
+            query = query_from_row(self.rule, self.field.vectors[asked], asked)
         else:
-            query = query_of_vector(self.rule, asked)
+            query = query_from_vector(self.rule, asked)
         rows, cosines = ask(present, query, min(count, max(len(self), 1)))
         found = rows[0] >= 0
         return rows[0][found], cosines[0][found]
 
     # ------------------------------------------------------------------ what a batch did
 
-    def changed(self, outcome: Outcome) -> Changes:
+    def build_changes(self, outcome: BatchOutcome) -> Changes:
         """What the last batch, or an anchor, changed, for whoever follows the stream."""
         arrival = self.graph.arrival[outcome.moved]
         order = np.argsort(arrival, kind="stable")
@@ -167,13 +167,13 @@ class Readable:
             outcome.anchored,
         )
 
-    def unchanged(self, sequence: int) -> Changes:
+    def empty_changes(self, sequence: int) -> Changes:
         """What a batch changed that had been applied before, under this number: nothing."""
         nobody = np.empty(0, np.int64)
         vectors, serve_them = self.field.vectors[nobody], self.rule.server()
         return Changes(nobody, vectors, serve_them, np.empty(0, np.bool_), [], sequence, False)
 
-    def whole(self) -> Readable:
+    def gather(self) -> EngineReads:
         """All of it in one place: here it is."""
         return self
 

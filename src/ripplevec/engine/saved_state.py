@@ -52,7 +52,7 @@ _FAULTS = {
 }
 
 
-NOT_SAVED_BY_US = (ArithmeticError, AttributeError, LookupError, RipplevecError, TypeError, ValueError)
+MALFORMED_STATE_ERRORS = (ArithmeticError, AttributeError, LookupError, RipplevecError, TypeError, ValueError)
 """What values of the wrong kind in a saved model may raise, beside the checks here."""
 
 
@@ -213,7 +213,7 @@ def _check_rule(learned: Arrays, rule: Rule, rows: int, next_arrival: int) -> No
 
 
 def _check_coordinates(learned: Arrays, dim: int) -> None:
-    """Check what a rule has learned of its views; that it fits them is checked by `Space`."""
+    """Check what a rule has learned of its views; that it fits them is checked by `Coordinates`."""
     sums, coordinates = ("tau", "center"), ("mu", "longest")
     for name in sums + coordinates:
         limit = LARGEST_SUM if name in sums else LARGEST_COORDINATE

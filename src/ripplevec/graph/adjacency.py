@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.errors import FormatError, RipplevecError, one_of
+from ripplevec.errors import FormatError, RipplevecError, check_choice
 from ripplevec.graph import _block_kernels as blocks
 from ripplevec.graph import _kernels as kernels
 from ripplevec.graph._block_kernels import Links
@@ -71,7 +71,7 @@ class Adjacency:
     """Who is connected to whom, by row. Names are the business of `Ids`, the two together that of `Graph`."""
 
     def __init__(self, *, directed: bool = False, duplicates: str = "add") -> None:
-        one_of("duplicates", duplicates, REPEATED)
+        check_choice("duplicates", duplicates, REPEATED)
         self.directed = directed
         self.duplicates, self.repeated = duplicates, REPEATED[duplicates]
         self.scale = Scale()

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, as_list, select, take
+from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, select_rows, take_ids
 from ripplevec.errors import RipplevecError, UnknownEdgeError, UnknownVertexError
 
 Rows = NDArray[np.int64]
@@ -69,7 +69,7 @@ class Rehearsal:
         refused = Refused()
         self.known.look_up(batch)
         ops = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
-        rows = zip(ops.tolist(), as_list(batch.src), as_list(batch.dst), strict=True)
+        rows = zip(ops.tolist(), ids_to_list(batch.src), ids_to_list(batch.dst), strict=True)
         for row, (op, src, dst) in enumerate(rows):
             if op in (Op.ADD, Op.VERTEX):
                 self._add(src, dst)
@@ -131,7 +131,7 @@ class Admission:
             return batch, {}
         refused = self._play(batch).rows
         if refused:
-            batch = select(batch, np.delete(np.arange(len(batch)), list(refused)))
+            batch = select_rows(batch, np.delete(np.arange(len(batch)), list(refused)))
         self._admitted.append(batch)
         self._played += 1
         return batch, refused
@@ -170,5 +170,5 @@ def _check_removals(known: Known, batch: Batch) -> None:
     if not there.all():
         missing = np.flatnonzero(~there)
         raise UnknownEdgeError(
-            list(zip(as_list(take(batch.src, missing)), as_list(take(batch.dst, missing)), strict=True))
+            list(zip(ids_to_list(take_ids(batch.src, missing)), ids_to_list(take_ids(batch.dst, missing)), strict=True))
         )

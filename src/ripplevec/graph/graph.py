@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, as_list, take
+from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, take_ids
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownVertexError
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.graph.batch_validation import check_batch
@@ -69,7 +69,7 @@ class Graph:
         """The rows of known vertices, or an error naming those that are not known."""
         rows = self.ids.find(column)
         if rows.size and rows.min() < 0:
-            raise UnknownVertexError(as_list(take(column, np.flatnonzero(rows < 0))))
+            raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
         return rows
 
     @property
@@ -93,7 +93,7 @@ class Graph:
         """Whether there is an edge between two rows (from src to dst when directed), or may have been, pair by pair."""
         return np.ones(src.size, np.bool_) if self.forgets else self.adjacency.has_edges(src, dst)
 
-    def in_order(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
+    def rows_by_arrival(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
         """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
         arrival = self.arrival[: self.rows]
         alive = arrival >= 0
@@ -105,7 +105,7 @@ class Graph:
 
         So a start does not depend on which rows were free when vertices came.
         """
-        order = self.in_order()
+        order = self.rows_by_arrival()
         if np.array_equal(order, np.arange(self.rows)):
             return self.adjacency, None
         return self.adjacency.reordered(order), order
@@ -129,13 +129,13 @@ class Graph:
         for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
             if cut > first:
                 part = slice(first, cut)
-                edges = take(batch.src, part), take(batch.dst, part), op[part], weight[part]
+                edges = take_ids(batch.src, part), take_ids(batch.dst, part), op[part], weight[part]
                 if one_by_one:
                     yield from self._arrivals(*edges)
                 else:
                     yield self._apply_edges(*edges)
             if cut < len(batch):
-                yield self._remove_vertex(take(batch.src, slice(cut, cut + 1)))
+                yield self._remove_vertex(take_ids(batch.src, slice(cut, cut + 1)))
             first = cut + 1
 
     def _together(
@@ -186,7 +186,7 @@ class Graph:
         """Take out edges between rows, in order."""
         return self._apply_rows(_NO_ROWS, np.full(len(pairs), Op.REMOVE, np.int8), pairs, ones(len(pairs)))
 
-    def mention_loops(self) -> None:
+    def warn_self_loops(self) -> None:
         """Warn of self-loops, once. For the caller, when all is done: a warning may be made an error."""
         if self.adjacency.loops and not self._warned:
             self._warned = True
@@ -199,7 +199,7 @@ class Graph:
         numbers = self.arrival[pairs]
         self.arrival[rows] = -1
         self.ids.remove(rows)
-        return Delta(_NO_ROWS, pairs, numbers, np.stack([lost, np.zeros_like(lost)], axis=1), rows, as_list(name))
+        return Delta(_NO_ROWS, pairs, numbers, np.stack([lost, np.zeros_like(lost)], axis=1), rows, ids_to_list(name))
 
     def _number(self, arrived: Rows) -> None:
         """Give newcomers their arrival numbers, which are never used again."""

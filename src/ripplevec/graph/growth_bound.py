@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, as_list, take
+from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, take_ids
 
 Rows = NDArray[np.int64]
 
@@ -37,4 +37,4 @@ def growth_by(
 
 
 def _unknown(column: IdColumn, rows: Rows) -> set[Id]:
-    return set(as_list(take(column, np.flatnonzero(rows < 0))))
+    return set(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))

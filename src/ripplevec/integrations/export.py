@@ -25,8 +25,8 @@ class Whole(NamedTuple):
 def whole(model: Embedder) -> Whole:
     """All of a model. Writers wait meanwhile."""
     with model.lock.reading():
-        state = model.engine.whole()
-        rows = state.in_order()
+        state = model.engine.gather()
+        rows = state.rows_by_arrival()
         ids, vectors = state.names(rows), state.serve(rows)
         adjacency, size, directed = state.graph.adjacency, state.graph.rows, state.graph.directed
         edges, unit = adjacency.packed(rows), adjacency.scale.unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
-from ripplevec.io.word2vec import as_words
+from ripplevec.io.vector_files import as_words
 
 try:
     from gensim.models import KeyedVectors
@@ -15,7 +15,7 @@ except ImportError as error:
 def to_keyed_vectors(model: Embedder) -> KeyedVectors:
     """The vectors of a model as they are now, in order of arrival. Keys are text, as gensim has it: 7 becomes "7"."""
     with model.lock.reading():
-        rows = model.engine.in_order()
+        rows = model.engine.rows_by_arrival()
         ids, vectors = model.engine.names(rows), model.engine.serve(rows)
     held = KeyedVectors(model.dim)
     held.add_vectors(as_words(ids), vectors)

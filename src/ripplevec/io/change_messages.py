@@ -24,7 +24,7 @@ def change_message(changes: Changes) -> dict[str, Any]:
 def _part(changes: Changes, first: int, last: int) -> dict[str, Any]:
     """Some of what a batch did: its changes, and behind them what it removed."""
     kept, moved = slice(first, last), len(changes)
-    rows = zip(changes.some_ids(kept), changes.vectors[kept].tolist(), changes.arrived[kept].tolist(), strict=True)
+    rows = zip(changes.select_ids(kept), changes.vectors[kept].tolist(), changes.arrived[kept].tolist(), strict=True)
     gone = slice(max(first - moved, 0), max(last - moved, 0))
     return {
         "sequence": int(changes.sequence),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, as_list, select
+from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, select_rows
 
 
 def regroup(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
@@ -32,7 +32,7 @@ def cut(batch: Batch, size: int) -> Iterator[Batch]:
 
 def part(batch: Batch, first: int, last: int) -> Batch:
     """The rows of a batch from `first` up to `last`."""
-    return select(batch, slice(first, last))
+    return select_rows(batch, slice(first, last))
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:
@@ -57,7 +57,7 @@ def _ids(columns: list[IdColumn]) -> IdColumn:
         return pa.concat_arrays(columns)
     mixed: list[Id] = []
     for column in columns:
-        mixed.extend(as_list(column))
+        mixed.extend(ids_to_list(column))
     return mixed
 
 

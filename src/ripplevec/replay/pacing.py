@@ -1,4 +1,4 @@
-"""When events go out: beats with the moment each is due, and a player that keeps to it without drifting."""
+"""Pacing: schedule events in time slots, and send each slot when it is due, without drift."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, select
+from ripplevec.batch import Batch, select_rows
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.io.rebatch import cut, part, regroup
 
 TICK = 0.05
-"""Seconds of a stream that go out together: shorter than an eye can tell."""
+"""Length of a time slot in seconds: events of one slot are sent together. Too short to be visible on the live map."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """Events that go out together, and when: seconds after the beginning."""
+class ScheduledBatch:
+    """Events that are sent together, `due` seconds after the replay begins."""
 
     due: float
     batch: Batch
@@ -29,7 +29,7 @@ class Beat:
 
 @dataclass(slots=True)
 class Report:
-    """How a replay went; `behind` is how late the latest beat went out, `behind_now` the last one."""
+    """Statistics of a replay; `behind` is the largest delay in seconds so far, `behind_now` the delay of the last batch."""
 
     events: int = 0
     batches: int = 0
@@ -40,81 +40,82 @@ class Report:
 
     @property
     def rate(self) -> float:
-        """Events per second, from the beginning to the end of the last beat."""
+        """Events per second, from the beginning until the last batch was sent."""
         return self.events / self.seconds if self.seconds > 0 else 0.0
 
     def summary(self) -> dict[str, Any]:
-        """The figures, for a program."""
+        """Return the statistics as a dictionary."""
         return {**asdict(self), "rate": self.rate}
 
 
-def at_rate(batches: Iterable[Batch], rate: float, most: int) -> Iterator[Beat]:
-    """So many events per second, whatever their times; at most `most` of them together."""
-    positive("rate", rate)
-    size, sent = min(max(1, round(rate * TICK)), most), 0
+def schedule_at_rate(batches: Iterable[Batch], rate: float, max_batch: int) -> Iterator[ScheduledBatch]:
+    """Schedule `rate` events per second, regardless of their times, in batches of at most `max_batch`."""
+    check_positive("rate", rate)
+    size, sent = min(max(1, round(rate * TICK)), max_batch), 0
     for batch in regroup(batches, size):
         sent += len(batch)
-        yield Beat((sent - 1) / rate, batch)
+        yield ScheduledBatch((sent - 1) / rate, batch)
 
 
-def at_speed(batch: Batch, speed: float, most: int) -> Iterator[Beat]:
-    """Events that are in order of time at their own times, so many times as fast; none goes out before its time."""
-    positive("speed", speed)
+def schedule_at_speed(batch: Batch, speed: float, max_batch: int) -> Iterator[ScheduledBatch]:
+    """Schedule events that are sorted by time at `speed` times their original pace; none is sent early."""
+    check_positive("speed", speed)
     if not len(batch):
         return
-    time = times(batch)
+    time = event_times(batch)
     due = (time - time[0]) / speed
     ends = np.flatnonzero(np.diff(np.floor(due / TICK), append=np.inf)) + 1
-    first = 0
+    begin = 0
     for end in ends.tolist():
-        for piece in cut(part(batch, first, end), most):
-            yield Beat(float(due[end - 1]), piece)
-        first = end
+        for piece in cut(part(batch, begin, end), max_batch):
+            yield ScheduledBatch(float(due[end - 1]), piece)
+        begin = end
 
 
-def in_time(batch: Batch) -> Batch:
-    """The events in order of time; those of one moment stay in the order they are in."""
-    return select(batch, np.argsort(times(batch), kind="stable"))
+def sort_by_time(batch: Batch) -> Batch:
+    """Return the events sorted by time; events of the same time keep their order."""
+    return select_rows(batch, np.argsort(event_times(batch), kind="stable"))
 
 
-def times(batch: Batch) -> NDArray[np.float64]:
-    """When the events happened, or an error where that is not known of all of them."""
+def event_times(batch: Batch) -> NDArray[np.float64]:
+    """Return the times of the events; raise an error if some have none."""
     if batch.time is None or not np.isfinite(batch.time).all():
-        raise FormatError("expected a time for every event, got some without; play them at a steady --rate instead")
+        advice = "Replay at a constant --rate instead."
+        raise FormatError(f"time: expected a time for every event, got events without one. {advice}")
     return batch.time
 
 
 def play(
-    beats: Iterable[Beat],
+    schedule: Iterable[ScheduledBatch],
     send: Callable[[Batch], None],
-    told: Callable[[Report], None] = lambda report: None,
+    on_sent: Callable[[Report], None] = lambda report: None,
     *,
     clock: Callable[[], float] = monotonic,
     sleep: Callable[[float], None] = pause,
 ) -> Report:
-    """Send each beat when it is due. One that is late goes out at once, and the next ones catch up.
+    """Send each batch when it is due. A late batch is sent at once, and the following ones catch up.
 
-    `told` hears of every beat that is out; an interruption by the keyboard ends the replay, and the report is true.
+    `on_sent` is called after every batch. A keyboard interrupt ends the replay, and the report covers what was sent.
     """
     report, began = Report(), clock()
     try:
-        for beat in beats:
-            wait = began + beat.due - clock()
+        for scheduled in schedule:
+            wait = began + scheduled.due - clock()
             if wait > 0:
                 sleep(wait)
-            report.behind_now = max(clock() - began - beat.due, 0.0)
+            report.behind_now = max(clock() - began - scheduled.due, 0.0)
             report.behind = max(report.behind, report.behind_now)
-            send(beat.batch)
-            report.events += len(beat.batch)
+            send(scheduled.batch)
+            report.events += len(scheduled.batch)
             report.batches += 1
             report.seconds = clock() - began
-            told(report)
+            on_sent(report)
     except KeyboardInterrupt:
         report.seconds, report.interrupted = clock() - began, True
     return report
 
 
-def positive(name: str, value: float) -> None:
-    """Refuse what is not a positive finite number."""
+def check_positive(name: str, value: float) -> None:
+    """Raise an error unless the value is a positive finite number."""
     if not 0 < value < np.inf:
         raise InvalidValueError.of(name, "a positive number", value)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from ripplevec.batch import Batch, Id, as_list, known_times
+from ripplevec.batch import Batch, Id, ids_to_list, times_to_json
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.registry import address_parts, made_for_broker
 from ripplevec.io.retry_policy import PATIENCE, UnreachableError, patiently
@@ -88,7 +88,7 @@ class ServiceTarget:
         """The labels of those that have not been named before."""
         if not self._labels:
             return {}
-        names = dict.fromkeys([*as_list(batch.src), *as_list(batch.dst)])
+        names = dict.fromkeys([*ids_to_list(batch.src), *ids_to_list(batch.dst)])
         return {name: self._labels.pop(name) for name in names if name in self._labels}
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class KafkaTarget:
 
     def send(self, batch: Batch) -> None:
         """Return once Kafka has the messages."""
-        for message, source in zip(messages(batch), as_list(batch.src), strict=True):
+        for message, source in zip(messages(batch), ids_to_list(batch.src), strict=True):
             self._produce(message, str(source).encode())
         self._flush()
 
@@ -155,12 +155,12 @@ class KafkaTarget:
 
 def messages(batch: Batch) -> Iterator[bytes]:
     """Every event as a message of its own: `[src, dst, weight]`, or an object where it has an operation or a time."""
-    columns: dict[str, list[Any]] = {"src": as_list(batch.src), "dst": as_list(batch.dst)}
+    columns: dict[str, list[Any]] = {"src": ids_to_list(batch.src), "dst": ids_to_list(batch.dst)}
     for name in ("weight", "op"):
         if (column := getattr(batch, name)) is not None:
             columns[name] = column.tolist()
     if batch.time is not None:
-        columns["time"] = known_times(batch.time)
+        columns["time"] = times_to_json(batch.time)
     for row in zip(*columns.values(), strict=True):
         value = dict(zip(columns, row, strict=True)) if columns.keys() & {"op", "time"} else row
         yield json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

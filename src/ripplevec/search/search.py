@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ripplevec.errors import MissingExtraError, one_of
-from ripplevec.rules.vector_store import Field
+from ripplevec.errors import MissingExtraError, check_choice
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search import exact
-from ripplevec.search.query import Answers, Present, Query
+from ripplevec.search.query import SearchResults, SearchTarget, Query
 from ripplevec.util.parallel import resolve_threads
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ EXACT_UP_TO = 200_000
 """Vertices up to which "auto" is exact: a pass over their vectors takes milliseconds, and there is nothing to keep."""
 
 
-def check_search(way: object) -> None:
+def check_search_method(way: object) -> None:
     """Refuse a way to search that is not known, or for which something has to be installed first."""
-    one_of("search", way, WAYS)
+    check_choice("search", way, WAYS)
     if way == "ann" and not _installed():
         raise MissingExtraError('search="ann"', "ann")
 
@@ -41,17 +41,17 @@ class Search:
         self._tending = Lock()
 
     @contextmanager
-    def asking(self) -> Iterator[Callable[[Present, Query, int], Answers]]:
+    def asking(self) -> Iterator[Callable[[SearchTarget, Query, int], SearchResults]]:
         """How to ask, while writers are kept out; afterwards, with writers let in again, the index catches up a little.
 
         One thread at a time plans for the index and tends it; the others ask it as it is.
         """
         mine, planned = self._tending.acquire(blocking=False), list[Callable[[], None]]()
 
-        def ask(present: Present, query: Query, count: int) -> Answers:
+        def ask(present: SearchTarget, query: Query, count: int) -> SearchResults:
             index = self._index_of(present.field) if mine else self.index
             if mine and index is not None:
-                planned.append(partial(index.carry_out, index.plan(present)))
+                planned.append(partial(index.apply_update, index.plan(present)))
             return self._answer(index, present, query, count)
 
         try:
@@ -62,7 +62,7 @@ class Search:
             if mine:
                 self._tending.release()
 
-    def _answer(self, index: AnnIndex | None, present: Present, query: Query, count: int) -> Answers:
+    def _answer(self, index: AnnIndex | None, present: SearchTarget, query: Query, count: int) -> SearchResults:
         field = present.field
         if index is not None and index.of() is field.lineage:
             found = index.nearest(present, query, count)
@@ -72,14 +72,14 @@ class Search:
         parts = field.vectors[rows], field.placed[rows], query.inside, present.rule.serving
         return exact.nearest(*parts, count, np.array([query.exclude]), self.threads)
 
-    def wants_index(self, vertices: int) -> bool:
+    def uses_index(self, vertices: int) -> bool:
         """Whether so many vertices are searched through an index; one that exists is kept until half of them go."""
         if self.way == "auto":
             return vertices > (EXACT_UP_TO if self.index is None else EXACT_UP_TO // 2) and _installed()
         return self.way == "ann"
 
-    def _index_of(self, field: Field) -> AnnIndex | None:
-        if not self.wants_index(len(field.graph)):
+    def _index_of(self, field: VectorStore) -> AnnIndex | None:
+        if not self.uses_index(len(field.graph)):
             self.index = None
         elif self.index is None or self.index.of() is not field.lineage:
             from ripplevec.search.ann import AnnIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.graph.adjacency import Adjacency, Totals
 from ripplevec.views.operators import Operator
 
@@ -14,7 +14,7 @@ VARIABLE = "RIPPLEVEC_DEVICE"
 """The environment variable that says what "auto" is; without it, the processor."""
 
 
-class Elsewhere(Protocol):
+class RemoteAdjacency(Protocol):
     """A graph that is not in this process: it has the operators of views, and the matrices they work on."""
 
     def totals(self, rows: int) -> Totals:
@@ -24,21 +24,21 @@ class Elsewhere(Protocol):
         """The operator of a view with this τ."""
 
 
-Ground = Adjacency | Elsewhere
+AdjacencyLike = Adjacency | RemoteAdjacency
 """What a view looks at."""
 
 
-def unit_of(adjacency: Ground) -> float:
+def weight_unit(adjacency: AdjacencyLike) -> float:
     """What a weight of one that comes now is written down as; in a graph that lies elsewhere weights do not fade."""
     return adjacency.scale.unit if isinstance(adjacency, Adjacency) else 1.0
 
 
-def operator_on(device: str, adjacency: Ground, rows: int, tau: float, threads: int) -> Operator:
+def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, threads: int) -> Operator:
     """The operator of a view on a device; a GPU is never chosen unasked, because its last bits are its own."""
     if not isinstance(adjacency, Adjacency):
         return adjacency.operator(tau)
     chosen = os.environ.get(VARIABLE, "cpu") if device == "auto" else device
-    one_of(VARIABLE, chosen, ("cpu", "cuda"))
+    check_choice(VARIABLE, chosen, ("cpu", "cuda"))
     if chosen == "cpu":
         return Operator(adjacency, rows, tau, threads)
     from ripplevec.views.gpu import GpuOperator

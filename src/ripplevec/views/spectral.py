@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.errors import InvalidValueError, one_of
-from ripplevec.views.base import NOTHING, Basis, Progress
-from ripplevec.views.graph_stats import DENSE_GRAPH, Traits
-from ripplevec.views.operator_factory import DEVICES, Ground, operator_on
+from ripplevec.errors import InvalidValueError, check_choice
+from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
+from ripplevec.views.graph_stats import DENSE_GRAPH, GraphStats
+from ripplevec.views.operator_factory import DEVICES, AdjacencyLike, make_operator
 from ripplevec.views.operators import Operator
-from ripplevec.views.solvers import leading_eigenpairs
-from ripplevec.views.subspace import chebyshev, rayleigh_ritz
+from ripplevec.views.solvers import solve_leading_eigenpairs
+from ripplevec.views.subspace import apply_chebyshev_filter, rayleigh_ritz
 
 FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no power would make one
 SHORTEST = 1e-3  # however few edges there are
@@ -66,22 +66,22 @@ class SpectralView:
                 raise InvalidValueError.of(f"SpectralView.{name}", "a number ≥ 0", value)
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise InvalidValueError.of("SpectralView.degree", "a whole number ≥ 1", self.degree)
-        one_of("SpectralView.device", self.device, DEVICES)
+        check_choice("SpectralView.device", self.device, DEVICES)
 
     def start(
-        self, adjacency: Ground, rows: int, columns: int, *, threads: int, progress: Progress | None = None
+        self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int, progress: Progress | None = None
     ) -> Basis:
         """Leading eigenvectors, to solver tolerance; zero columns where the graph has fewer than asked for.
 
         On more than 400 vertices the tolerance is that the sum of the eigenvalues has settled.
         """
         operator = self._operator(adjacency, rows, threads)
-        mu, vectors = leading_eigenpairs(operator, columns, progress)
+        mu, vectors = solve_leading_eigenpairs(operator, columns, progress)
         return self._weighed(operator, vectors, mu)
 
     def anchor(
         self,
-        adjacency: Ground,
+        adjacency: AdjacencyLike,
         block: NDArray[Any],
         mu: NDArray[np.float64] | None,
         *,
@@ -101,14 +101,14 @@ class SpectralView:
         for turn in range(PASSES):
             high = max(float(ritz.min()), SMALLEST_GAIN)
             _normalize(operator, rows, seed + turn)
-            chebyshev(operator, rows, low, high, self.degree)
+            apply_chebyshev_filter(operator, rows, low, high, self.degree)
             operator.deflate(rows)
             ritz = rayleigh_ritz(operator, rows)
             if turn + 1 >= least and (high == SMALLEST_GAIN or ritz.min() >= FAR_BELOW * high):
                 break
         return self._weighed(operator, rows[:, :columns], ritz[:columns], block if columns is None else None)
 
-    def reached(self, adjacency: Ground, rows: NDArray[Any], *, threads: int) -> float:
+    def reached(self, adjacency: AdjacencyLike, rows: NDArray[Any], *, threads: int) -> float:
         """The sum of the Ritz values of the operator on the span of these rows: what they hold of its spectrum."""
         operator = self._operator(adjacency, len(rows), threads, "cpu")  # in float64
         block = rows.astype(np.float64)
@@ -116,18 +116,18 @@ class SpectralView:
         operator.deflate(block)
         return _positive(rayleigh_ritz(operator, block))
 
-    def best(self, adjacency: Ground, rows: int, columns: int, *, threads: int) -> float:
+    def best(self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int) -> float:
         """The sum of the leading eigenvalues: by Rayleigh and Ritz, no span of as many columns reaches more."""
         operator = self._operator(adjacency, rows, threads)
-        return _positive(leading_eigenpairs(operator, columns, settled=EXACT)[0])
+        return _positive(solve_leading_eigenpairs(operator, columns, settled=EXACT)[0])
 
-    def _operator(self, adjacency: Ground, rows: int, threads: int, device: str | None = None) -> Operator:
+    def _operator(self, adjacency: AdjacencyLike, rows: int, threads: int, device: str | None = None) -> Operator:
         totals = adjacency.totals(rows)
         if self.tau is not None:
             tau = self.tau * totals.strength / max(1, totals.ends)
         else:
             tau = float(self.tau_per_degree or 0) * totals.strength / max(1, totals.active)
-        return operator_on(device or self.device, adjacency, rows, tau, threads)
+        return make_operator(device or self.device, adjacency, rows, tau, threads)
 
     def _weighed(
         self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64], rows: NDArray[Any] | None = None
@@ -136,7 +136,7 @@ class SpectralView:
         top = mu[0] if mu.size and mu[0] > 0 else 1.0
         norms = np.maximum(operator.lengths(vectors), 1e-150)
         ratio = np.clip(mu / top, 0.0, 1.0)
-        scale = ratio ** self._power(ratio[mu > NOTHING], operator.degree) * (mu > NOTHING) / norms
+        scale = ratio ** self._power(ratio[mu > MIN_EIGENVALUE], operator.degree) * (mu > MIN_EIGENVALUE) / norms
         lengths = float((operator.squares(vectors) * scale**2).sum())
         operator.scale(vectors, scale * np.sqrt(operator.size / max(lengths, 1e-300)))
         center, longest = operator.center(vectors), operator.longest(vectors)
@@ -173,7 +173,7 @@ def _normalize(operator: Operator, block: NDArray[Any], seed: int) -> None:
     operator.scale(block, np.maximum(norms, np.finfo(block.dtype).tiny), np.divide)
 
 
-def auto_views(traits: Traits) -> tuple[SpectralView, ...]:
+def auto_views(traits: GraphStats) -> tuple[SpectralView, ...]:
     """The views of a graph by its traits alone: communities, and on dense graphs hubs (a large τ) beside them.
 
     Where all edges lead from one kind of vertices to another, a view of hubs keeps apart whom it should bring together:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplevec.batch import Op, as_list
+from ripplevec.batch import Op, ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.io.readers import csv
 from ripplevec.io.readers.byte_stream import Block, Source
-from ripplevec.io.readers.edge_columns import BadRows, ReadOptions
+from ripplevec.io.readers.edge_rows import BadRows, ReadOptions
 from ripplevec.io.rebatch import concatenate
 
 
@@ -23,7 +23,7 @@ def read(text, bad=None, **options):
 
 def edges(text, **options):
     batch = read(text, **options)
-    return list(zip(as_list(batch.src), as_list(batch.dst), strict=True))
+    return list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_times_may_be_dates(time):
 def test_a_column_op_says_what_a_row_does(quoted):
     rows = ["1,2,add,0.5", "1,2,remove,1", "3,3,remove_vertex,1"] + ['4,"5",,2'] * quoted
     batch = read("src,dst,OP,weight\n" + "\n".join(rows) + "\n")
-    assert as_list(batch.src) == [1, 1, 3] + [4] * quoted
-    assert as_list(batch.dst) == [2, 2, 3] + [5] * quoted
+    assert ids_to_list(batch.src) == [1, 1, 3] + [4] * quoted
+    assert ids_to_list(batch.dst) == [2, 2, 3] + [5] * quoted
     assert batch.op.tolist() == [Op.ADD, Op.REMOVE, Op.REMOVE_VERTEX] + [Op.ADD] * quoted
     assert batch.weight[0] == 0.5
 
 
 def test_a_removal_needs_no_weight_and_a_vertex_no_target():
     batch = read("src,dst,weight,op\na,b,2,\na,b,,remove\na,,,remove_vertex\n")
-    assert (as_list(batch.src), as_list(batch.dst)) == (["a", "a", "a"], ["b", "b", "a"])
+    assert (ids_to_list(batch.src), ids_to_list(batch.dst)) == (["a", "a", "a"], ["b", "b", "a"])
     assert (batch.op.tolist(), batch.weight.tolist()) == ([0, 1, 3], [2, 1, 1])
 
 
@@ -225,7 +225,7 @@ def test_the_fast_parser_agrees_with_the_exact_one_or_gives_up(table, delimiter,
     except (csv._NotPlainError, ValueError):
         return
     exact = csv._exact(Block(1, data), layout, ids, BadRows("x"))
-    assert (as_list(fast.src), as_list(fast.dst)) == (as_list(exact.src), as_list(exact.dst))
+    assert (ids_to_list(fast.src), ids_to_list(fast.dst)) == (ids_to_list(exact.src), ids_to_list(exact.dst))
     if weighted and len(exact):
         np.testing.assert_array_equal(fast.weight, exact.weight)
 
@@ -238,4 +238,4 @@ def test_round_trip_of_quoted_text(rows, delimiter):
     quote = lambda text: '"' + text.replace('"', '""') + '"'  # noqa: E731
     text = "".join(delimiter.join([quote(u), quote(v), repr(w)]) + "\n" for u, v, w in rows)
     batch = read("src,dst,weight\n".replace(",", delimiter) + text, ids="str")
-    assert list(zip(as_list(batch.src), as_list(batch.dst), batch.weight.tolist(), strict=True)) == rows
+    assert list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), batch.weight.tolist(), strict=True)) == rows

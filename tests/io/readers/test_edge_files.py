@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.io.readers.byte_stream import Source, open_source
 from ripplevec.io.readers.edge_files import open_edges
@@ -21,7 +21,7 @@ def pairs(path, **options):
     return [
         pair
         for batch in open_edges(path, **options)
-        for pair in zip(as_list(batch.src), as_list(batch.dst), strict=True)
+        for pair in zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True)
     ]
 
 

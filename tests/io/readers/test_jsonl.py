@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.io.readers import jsonl
 from ripplevec.io.readers.byte_stream import Source
-from ripplevec.io.readers.edge_columns import BadRows, ReadOptions
+from ripplevec.io.readers.edge_rows import BadRows, ReadOptions
 from ripplevec.io.rebatch import concatenate
 
 
@@ -30,12 +30,12 @@ names = st.integers(-(2**70), 2**70) | st.text(min_size=1, max_size=5)
 def test_round_trip_of_objects_and_lists(rows, objects):
     values = [dict(zip(("src", "dst", "weight"), row, strict=True)) if objects else row for row in rows]
     batch = read("".join(json.dumps(value) + "\n" for value in values))
-    assert list(zip(as_list(batch.src), as_list(batch.dst), batch.weight.tolist(), strict=True)) == rows
+    assert list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), batch.weight.tolist(), strict=True)) == rows
 
 
 def test_what_is_left_out():
     batch = read('{"src": 1, "dst": "1"}\n\n[2, 3, 0.5]\n{"source": 4, "target": 5, "time": 7}\n')
-    assert as_list(batch.dst) == ["1", 3, 5]
+    assert ids_to_list(batch.dst) == ["1", 3, 5]
     assert batch.weight.tolist() == [1.0, 0.5, 1.0]
     assert np.isnan(batch.time[:2]).all()
     assert batch.time[2] == 7.0
@@ -55,8 +55,8 @@ def test_an_op_says_what_a_row_does():
 
 def test_columns_and_kinds_as_asked_for():
     batch = read('{"a": 1, "b": 2, "weight": -1}', src="a", dst="b", weight="none", ids="str")
-    assert (as_list(batch.src), batch.weight) == (["1"], None)
-    assert as_list(read('["1", 2, "x"]', ids="int", weight="none").src) == [1]
+    assert (ids_to_list(batch.src), batch.weight) == (["1"], None)
+    assert ids_to_list(read('["1", 2, "x"]', ids="int", weight="none").src) == [1]
 
 
 @pytest.mark.parametrize(
@@ -84,5 +84,5 @@ def test_what_cannot_be_read_is_named_with_its_line(line, message):
 
 def test_skipping():
     bad = BadRows("e.jsonl", "skip")
-    assert as_list(read("[1, 2]\nnothing\n[3, 4]\n", bad).src) == [1, 3]
+    assert ids_to_list(read("[1, 2]\nnothing\n[3, 4]\n", bad).src) == [1, 3]
     assert (bad.count, bad.first) == (1, [2])

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.io.readers import parquet
 from ripplevec.io.readers.byte_stream import Source, open_source
-from ripplevec.io.readers.edge_columns import BadRows, ReadOptions
+from ripplevec.io.readers.edge_rows import BadRows, ReadOptions
 from ripplevec.io.rebatch import concatenate
 
 
@@ -32,32 +32,32 @@ def read(columns, bad=None, **options):
 def test_round_trip(rows):
     src, dst, weight = (list(column) for column in zip(*rows, strict=True))
     batch = read({"src": src, "dst": dst, "weight": weight})
-    assert (as_list(batch.src), as_list(batch.dst), batch.weight.tolist()) == (src, dst, weight)
+    assert (ids_to_list(batch.src), ids_to_list(batch.dst), batch.weight.tolist()) == (src, dst, weight)
 
 
 def test_a_plain_file_is_read_where_it_lies(tmp_path):
     path = tmp_path / "e.parquet"
     path.write_bytes(packed({"src": [1], "dst": [2]}))
     batches = list(parquet.read(open_source(path), ReadOptions(), BadRows("e.parquet")))
-    assert [as_list(batch.src) for batch in batches] == [[1]]
+    assert [ids_to_list(batch.src) for batch in batches] == [[1]]
 
 
 def test_kinds_of_ids():
-    assert as_list(read({"src": [1], "dst": [2]}).src) == [1]
-    assert as_list(read({"src": [1], "dst": [2]}, ids="str").src) == ["1"]
-    assert as_list(read({"src": ["1"], "dst": ["2"]}, ids="int").src) == [1]
-    assert as_list(read({"src": pa.array(["a", "a"]).dictionary_encode(), "dst": ["b", "c"]}).src) == ["a", "a"]
+    assert ids_to_list(read({"src": [1], "dst": [2]}).src) == [1]
+    assert ids_to_list(read({"src": [1], "dst": [2]}, ids="str").src) == ["1"]
+    assert ids_to_list(read({"src": ["1"], "dst": ["2"]}, ids="int").src) == [1]
+    assert ids_to_list(read({"src": pa.array(["a", "a"]).dictionary_encode(), "dst": ["b", "c"]}).src) == ["a", "a"]
 
 
 @pytest.mark.parametrize("op", [["add", "remove", "remove_vertex"], [0, 1, 3], [None, "Remove", "3"]])
 def test_a_column_op_says_what_a_row_does(op):
     batch = read({"src": [1, 1, 1], "dst": [2, 2, 9], "op": op})
-    assert (as_list(batch.src), as_list(batch.dst), batch.op.tolist()) == ([1, 1, 1], [2, 2, 1], [0, 1, 3])
+    assert (ids_to_list(batch.src), ids_to_list(batch.dst), batch.op.tolist()) == ([1, 1, 1], [2, 2, 1], [0, 1, 3])
 
 
 def test_of_a_removed_vertex_no_target_is_asked():
     batch = read({"src": ["a", "a"], "dst": ["b", None], "weight": [2.0, None], "op": ["add", "remove_vertex"]})
-    assert (as_list(batch.dst), batch.op.tolist(), batch.weight.tolist()) == (["b", "a"], [0, 3], [2, 1])
+    assert (ids_to_list(batch.dst), batch.op.tolist(), batch.weight.tolist()) == (["b", "a"], [0, 3], [2, 1])
     with pytest.raises(FormatError, match="row 1: expected an op that is one of add"):
         read({"src": [1], "dst": [2], "op": ["paint"]})
 
@@ -97,7 +97,7 @@ def test_skipping_keeps_the_good_rows():
     bad = BadRows("e.parquet", "skip")
     times = [datetime(2020, 1, 2, tzinfo=UTC), None, datetime(2020, 1, 2, tzinfo=UTC)]
     batch = read({"src": [1, 2, 3], "dst": [2, 3, 4], "time": times}, bad)
-    assert (as_list(batch.src), batch.time.tolist()) == ([1, 3], [1577923200.0] * 2)
+    assert (ids_to_list(batch.src), batch.time.tolist()) == ([1, 3], [1577923200.0] * 2)
     assert (bad.count, bad.first, bad.unit) == (1, [2], "row")
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.io.sources.files import FileSource
 
@@ -37,7 +37,7 @@ def drain(source):
 
 
 def values(reads):
-    return [as_list(read.batch.src) for read in reads]
+    return [ids_to_list(read.batch.src) for read in reads]
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_following_a_file_while_it_is_written(begun, tmp_path):
     while len(got) < 500:
         read = source.read(5)
         assert not read.poison
-        got += as_list(read.batch.src)
+        got += ids_to_list(read.batch.src)
     writer.join()
     assert got == list(range(500))
     assert source.read(0) is None

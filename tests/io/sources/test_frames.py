@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.sources.frames import FrameSource
 
@@ -28,11 +28,11 @@ def test_reads_of_one_size_from_any_row(kind):
     source = FrameSource(MAKERS[kind](ROWS), batch_size=2)
     source.open(None)
     reads = drain(source)
-    assert [as_list(read.batch.src) for read in reads] == [["a", "b"], ["c", "d"], ["e"]]
+    assert [ids_to_list(read.batch.src) for read in reads] == [["a", "b"], ["c", "d"], ["e"]]
     assert np.concatenate([read.batch.op for read in reads]).tolist() == ROWS["op"]
     source.acknowledge(reads[0].position)
     source.open(reads[0].position)
-    assert [as_list(read.batch.src) for read in drain(source)] == [["c", "d"], ["e"]]
+    assert [ids_to_list(read.batch.src) for read in drain(source)] == [["c", "d"], ["e"]]
     source.close()
     assert (source.name, FrameSource(MAKERS[kind](ROWS), name="mine").name) == ("frame", "mine")
 
@@ -41,7 +41,7 @@ def test_reads_of_one_size_from_any_row(kind):
 def test_bad_rows_are_poison(kind):
     source = FrameSource(MAKERS[kind]({"src": [1, 2, 3], "dst": [2, 3, 4], "weight": [1.0, -1.0, 2.0]}))
     (read,) = drain(source)
-    assert (as_list(read.batch.src), read.batch.weight.tolist()) == ([1, 3], [1, 2])
+    assert (ids_to_list(read.batch.src), read.batch.weight.tolist()) == ([1, 3], [1, 2])
     (poison,) = read.poison
     assert (poison.where, "'weight': -1.0" in poison.message) == ("frame, row 2", True)
     assert "positive finite" in poison.reason

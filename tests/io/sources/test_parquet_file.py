@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError
-from ripplevec.io.readers.edge_columns import ReadOptions
-from ripplevec.io.sources.parquet_file import ParquetFile
+from ripplevec.io.readers.edge_rows import ReadOptions
+from ripplevec.io.sources.files import ParquetFile
 
 
 @pytest.fixture
@@ -32,11 +32,13 @@ def rest(file):
 
 def test_reads_of_one_size_across_row_groups_from_any_row(path):
     reads = rest(opened(path))
-    assert [as_list(read.batch.src) for read in reads] == [[0, 1, 2], [3, 4, 5], [7, 8], [9]]
+    assert [ids_to_list(read.batch.src) for read in reads] == [[0, 1, 2], [3, 4, 5], [7, 8], [9]]
     assert [[one.where for one in read.poison] for read in reads] == [[], [], [f"{path}, row 7"], []]
     for number, read in enumerate(reads):
         again = rest(opened(path, read.position))
-        assert [as_list(one.batch.src) for one in again] == [as_list(one.batch.src) for one in reads[number + 1 :]]
+        assert [ids_to_list(one.batch.src) for one in again] == [
+            ids_to_list(one.batch.src) for one in reads[number + 1 :]
+        ]
         assert [one.poison for one in again] == [one.poison for one in reads[number + 1 :]]
 
 

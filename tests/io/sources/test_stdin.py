@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.sources.stdin import StdinSource
 
@@ -40,16 +40,16 @@ def test_lines_of_json(pipe):
     source, send = pipe(batch_size=2)
     assert source.read(0.01) is None
     send(b'\n["a", "b"]\n["b", ')
-    assert as_list(source.read(1).batch.src) == ["a"]
+    assert ids_to_list(source.read(1).batch.src) == ["a"]
     assert source.read(0) is None
     send(b'"c"]\n["c", "d"]\nnothing\n["d", "e"]')
-    assert as_list(source.read(1).batch.src) == ["b", "c"]
+    assert ids_to_list(source.read(1).batch.src) == ["b", "c"]
     read = source.read(1)
     assert (len(read.batch), [one.where for one in read.poison]) == (0, ["stdin, line 5"])
     assert source.read(0) is None
     send(None)
     read = source.read(1)
-    assert (as_list(read.batch.src), read.position) == (["d"], {"line": 7})
+    assert (ids_to_list(read.batch.src), read.position) == (["d"], {"line": 7})
     source.acknowledge(read.position)
     source.close()
     with pytest.raises(EOFError, match="ended"):
@@ -61,10 +61,10 @@ def test_separated_text(pipe):
     send(b"src\tdst\n1\t2\n")
     assert source.read(0) is None
     send(b"2\t3\n3\t4\n")
-    assert as_list(source.read(0).batch.dst) == [2, 3]
+    assert ids_to_list(source.read(0).batch.dst) == [2, 3]
     assert source.read(0) is None
     send(None)
-    assert as_list(source.read(0).batch.dst) == [4]
+    assert ids_to_list(source.read(0).batch.dst) == [4]
 
 
 def test_what_comes_after_a_restart_is_new_unless_it_is_a_replay(pipe):
@@ -76,7 +76,7 @@ def test_what_comes_after_a_restart_is_new_unless_it_is_a_replay(pipe):
         source, send = pipe(position, replayed=replayed, batch_size=2)
         send(text)
         send(None)
-        assert as_list(source.read(0).batch.src) == expected
+        assert ids_to_list(source.read(0).batch.src) == expected
 
 
 def test_a_replay_that_is_too_short_has_nothing_new(pipe):

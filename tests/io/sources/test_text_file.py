@@ -7,10 +7,10 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from ripplevec.batch import as_list
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError
-from ripplevec.io.readers.edge_columns import ReadOptions
-from ripplevec.io.sources.text_file import TextFile
+from ripplevec.io.readers.edge_rows import ReadOptions
+from ripplevec.io.sources.files import TextFile
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def path(tmp_path):
 
 
 def sources(reads):
-    return [as_list(read.batch.src) for read in reads]
+    return [ids_to_list(read.batch.src) for read in reads]
 
 
 def test_reads_of_one_size_from_any_position(opened, path):
@@ -54,7 +54,7 @@ def test_going_on_in_a_compressed_file(opened, path, pack):
     file = opened(path)
     position = file.read(True).position
     file.close()
-    assert as_list(opened(path, position).read(False).batch.src) == [2, 3]
+    assert ids_to_list(opened(path, position).read(False).batch.src) == [2, 3]
 
 
 def test_following(opened, path):
@@ -63,11 +63,11 @@ def test_following(opened, path):
     assert file.read(True) is None
     with path.open("ab") as end:
         end.write(b"7,8\n9,1")
-    assert as_list(file.read(True).batch.src) == [7]
+    assert ids_to_list(file.read(True).batch.src) == [7]
     with path.open("ab") as end:
         end.write(b"0\n")
     read = file.read(True)
-    assert (as_list(read.batch.src), as_list(read.batch.dst), read.position["line"]) == ([9], [10], 9)
+    assert (ids_to_list(read.batch.src), ids_to_list(read.batch.dst), read.position["line"]) == ([9], [10], 9)
 
 
 def test_fixed_reads_wait_until_they_are_full(opened, path):
@@ -76,7 +76,7 @@ def test_fixed_reads_wait_until_they_are_full(opened, path):
     assert file.read(True) is None
     with path.open("ab") as end:
         end.write(b"5,6\n6,7\n7,8\n8,9\n")
-    assert as_list(file.read(True).batch.src) == [4, 5, 6, 7]
+    assert ids_to_list(file.read(True).batch.src) == [4, 5, 6, 7]
     assert file.read(True) is None
     assert len(file.read(False).batch) == 1
 
@@ -84,7 +84,7 @@ def test_fixed_reads_wait_until_they_are_full(opened, path):
 def test_bad_lines_are_poison_and_the_stream_goes_on(opened, path):
     path.write_bytes(b"1,2\n3\n4,5\n")
     read = opened(path, size=3).read(False)
-    assert as_list(read.batch.src) == [1, 4]
+    assert ids_to_list(read.batch.src) == [1, 4]
     assert [(one.where, one.message) for one in read.poison] == [(f"{path}, line 2", "3")]
 
 
@@ -130,7 +130,7 @@ def test_another_file_after_a_restart(opened, path, harm, message):
 def test_a_copy_of_the_file_is_the_same_file(opened, path):
     position = opened(path).read(False).position
     replaced(path)
-    assert as_list(opened(path, position).read(True).batch.src) == [2, 3]
+    assert ids_to_list(opened(path, position).read(True).batch.src) == [2, 3]
 
 
 def test_a_last_line_that_grew_after_it_was_read(opened, path):
@@ -148,4 +148,4 @@ def test_a_long_file_is_known_by_its_beginning(opened, path):
     position = file.read(True).position
     with path.open("ab") as end:
         end.write(b"1,1\n")
-    assert as_list(opened(path, position).read(True).batch.src) == [1999, 1]
+    assert ids_to_list(opened(path, position).read(True).batch.src) == [1999, 1]

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import json
 
-from ripplevec.batch import Op, as_list
+from ripplevec.batch import Op, ids_to_list
 from ripplevec.io.readers.byte_stream import Block
-from ripplevec.io.readers.edge_columns import ReadOptions
-from ripplevec.io.sources.line_buffer import Lines
-from ripplevec.io.sources.text_lines import CsvText, JsonText
+from ripplevec.io.readers.edge_rows import ReadOptions
+from ripplevec.io.sources.text_lines import CsvText, JsonText, Lines
 
 
 def lines_of(*data):
@@ -23,7 +22,7 @@ def test_what_the_first_lines_say_is_kept():
     again = CsvText("e", ReadOptions(), known)
     assert again.begin(lines_of(), False)
     batch, poison = again.parse(Block(3, b"1;2\na;b\n3;4"))
-    assert as_list(batch.src) == [1, 3]
+    assert ids_to_list(batch.src) == [1, 3]
     assert [(one.where, one.message) for one in poison] == [("e, line 4", "a;b")]
     assert "--ids str" in poison[0].reason
 
@@ -41,7 +40,7 @@ def test_the_kind_of_ids_waits_for_an_edge():
     text = CsvText("e", ReadOptions(), {})
     assert text.begin(lines_of(b"src,dst\n", b"1\n"), False)
     assert text.known()["ids"] == "auto"
-    assert as_list(text.parse(Block(3, b"1,2\n"))[0].src) == [1]
+    assert ids_to_list(text.parse(Block(3, b"1,2\n"))[0].src) == [1]
     assert text.known()["ids"] == "int"
 
 
@@ -52,7 +51,7 @@ def test_a_line_of_json_is_any_message():
     assert not text.counts(b" \n")
     block = Block(4, b'[1, 2]\n\n{"remove_edges": [[1, 2]]}\nnothing\n{"src": 3, "dst": 4}')
     batch, poison = text.parse(block)
-    assert as_list(batch.dst) == [2, 2, 4]
+    assert ids_to_list(batch.dst) == [2, 2, 4]
     assert batch.op.tolist() == [Op.ADD, Op.REMOVE, Op.ADD]
     assert [one.where for one in poison] == ["e, line 7"]
     assert text.known() == {}

@@ -8,10 +8,10 @@ from pathlib import PurePath
 from typing import Any
 
 from ripplevec.batch import Batch
-from ripplevec.errors import FormatError, one_of
+from ripplevec.errors import FormatError, check_choice
 from ripplevec.io.readers import csv, jsonl, parquet
 from ripplevec.io.readers.byte_stream import Source, open_source
-from ripplevec.io.readers.edge_columns import BadRows, Format, ReadOptions, checked_size
+from ripplevec.io.readers.edge_rows import BadRows, Format, ReadOptions, checked_size
 from ripplevec.io.rebatch import regroup
 
 FORMATS: dict[str, Format] = {"csv": csv.read, "jsonl": jsonl.read, "parquet": parquet.read}
@@ -72,7 +72,7 @@ def open_edges(
     """
     checked = ReadOptions(**options)
     if format is not None:
-        one_of("format", format, tuple(FORMATS))
+        check_choice("format", format, tuple(FORMATS))
     size = checked_size("batch_size", batch_size)
     source = open_source(path)
     try:

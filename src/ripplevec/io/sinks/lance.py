@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ripplevec.batch import Id
 from ripplevec.changes import Changes
 from ripplevec.errors import InvalidValueError, MissingExtraError
-from ripplevec.io.vector_writers import vector_array
+from ripplevec.io.vector_files import vector_array
 
 if TYPE_CHECKING:
     from ripplevec.embedder import Embedder
@@ -78,7 +78,7 @@ class LanceSink:
         self._waiting = {}
         newest = self._newest()
         with model.lock.reading():
-            rows, sequence = model.engine.in_order(), model.sequence
+            rows, sequence = model.engine.rows_by_arrival(), model.sequence
             if newest == (sequence, len(rows)):
                 return sequence
             ids, vectors = model.engine.names(rows), model.engine.serve(rows)

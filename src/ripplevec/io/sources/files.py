@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from ripplevec.errors import FormatError, InvalidValueError, one_of
+import pyarrow as pa
+
+from ripplevec.errors import FormatError, InvalidValueError, check_choice
 from ripplevec.io.protocols import Position, Read
-from ripplevec.io.readers.byte_stream import open_source
-from ripplevec.io.readers.edge_columns import ReadOptions, checked_size
+from ripplevec.io.readers import parquet
+from ripplevec.io.readers.byte_stream import BLOCK, open_source
 from ripplevec.io.readers.edge_files import FORMATS, format_of
-from ripplevec.io.sources.parquet_file import ParquetFile
-from ripplevec.io.sources.text_file import TextFile
+from ripplevec.io.readers.edge_rows import ReadOptions, checked_size
+from ripplevec.io.sources.text_lines import TEXT_FORMATS, CollectedRows, Lines, next_events
 
 BATCH_SIZE = 1000
 """Edges in a read, unless another number is asked for."""
@@ -58,7 +62,7 @@ class FileSource:
         self.name = name or f"file:{self.path.absolute()}"
         self._options = ReadOptions(**options)
         if format is not None:
-            one_of("format", format, tuple(FORMATS))
+            check_choice("format", format, tuple(FORMATS))
         self._format, self._follow, self._fixed = format, follow, fixed
         self._batch_size = checked_size("batch_size", batch_size)
         self._file: OpenFile | None = None
@@ -158,3 +162,135 @@ class FileSource:
             f"{self.path}: expected new files behind {self._current} in the order of names, got one before it, "
             "which would never be read"
         )
+
+
+HEAD = 4096
+"""How many of its first bytes a file is known by."""
+
+
+class TextFile:
+    """The lines of one file from a position on: a byte offset, the number of the line there, and what was known then.
+
+    A position belongs to the file as it was: where its first bytes are others, or it has become shorter, going on
+    would silently skip or repeat edges, and that is an error.
+    """
+
+    def __init__(
+        self, path: Path, format: str, options: ReadOptions, batch_size: int, fixed: bool, position: dict[str, Any]
+    ) -> None:
+        self.path, self._batch_size, self._fixed = path, batch_size, fixed
+        self._source = open_source(path)
+        try:
+            self._head_size, self._head = self._fingerprint(0)
+            self._lines = Lines(str(path), self._fill, position.get("offset", 0), position.get("line", 1))
+            self._format = TEXT_FORMATS[format](str(path), options, position)
+            self._go_to(position)
+        except BaseException:
+            self._source.close()
+            raise
+
+    def read(self, growing: bool) -> Read | None:
+        """The next lines as events; None where there are none, or not enough yet for a read of fixed size."""
+        if growing := growing and not self._source.compressed:
+            self._check_same_file()
+        events = next_events(self._lines, self._format, self._batch_size, not growing, self._fixed)
+        return None if events is None else Read(events[0], self._position(), events[1])
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._source.close()
+
+    def _fill(self) -> bytes:
+        return self._source.read(BLOCK) or b""
+
+    def _position(self) -> dict[str, Any]:
+        if self._head_size < HEAD:  # more of it has been read since
+            self._head_size, self._head = self._fingerprint(min(self._lines.offset, HEAD))
+        place = {"offset": self._lines.offset, "line": self._lines.line, "head": self._head}
+        return {**place, **self._format.known()}
+
+    def _go_to(self, position: dict[str, Any]) -> None:
+        offset = position.get("offset", 0)
+        if not offset:
+            return
+        self._head_size, self._head = self._fingerprint(min(offset, HEAD))
+        if self._source.skip(offset - 1) < offset - 1 or not (last := self._source.read(1)):
+            raise self._another(f"it has become shorter than the {offset:,} bytes that were read")
+        if self._head != position["head"]:
+            raise self._another("it begins with other bytes than when it was read")
+        if last != b"\n" and self._source.head(1):
+            raise self._another(f"line {position['line'] - 1:,} has become longer after it was read; follow it instead")
+
+    def _check_same_file(self) -> None:
+        try:
+            there, opened = self.path.stat(), os.fstat(self._source.fileno())
+        except FileNotFoundError:
+            raise self._another("it is gone") from None
+        if not os.path.samestat(there, opened):
+            raise self._another("another file has taken its place")
+        if there.st_size < self._lines.held():
+            raise self._another(f"it has become shorter than the {self._lines.held():,} bytes that were read")
+        if self._fingerprint(self._head_size)[1] != self._head:
+            raise self._another("it begins with other bytes than when it was read")
+
+    def _fingerprint(self, size: int) -> tuple[int, str]:
+        """What the beginning of the file is known by; of one that may grow, only what has been read already."""
+        with self.path.open("rb") as file:
+            data = file.read(HEAD if self._source.compressed else size)
+        return size, hashlib.sha256(data).hexdigest()[:16]
+
+    def _another(self, what: str) -> FormatError:
+        return FormatError(
+            f"{self.path}: expected the file that was being read, but {what}; "
+            "read what has replaced it as a source with another name"
+        )
+
+
+class ParquetFile:
+    """The rows of one file from a position on: a row, and the size of the file that it is a row of."""
+
+    def __init__(
+        self, path: Path, format: str, options: ReadOptions, batch_size: int, fixed: bool, position: dict[str, Any]
+    ) -> None:
+        self.path, self._options, self._batch_size = path, options, batch_size
+        self._size, self._row = path.stat().st_size, position.get("row", 0)
+        if position.get("size", self._size) != self._size:
+            size = f"{position['size']:,} bytes"
+            raise FormatError(f"{path}: expected the file that was being read, of {size}, got one of {self._size:,}")
+        with open_source(path) as source:
+            self._file = parquet.open_file(source)
+            self._roles = parquet.columns_of(self._file, source.name, options)
+        self._tables = self._from_row(self._row)
+        self._waiting = pa.table({name: pa.array([], kind) for name, kind in self._kinds()})
+
+    def read(self, growing: bool) -> Read | None:
+        """The next rows as events; None at the end. Such a file does not grow."""
+        with parquet.reading(str(self.path)):
+            while len(self._waiting) < self._batch_size and (more := next(self._tables, None)) is not None:
+                more.validate(full=True)  # text that is not UTF-8 would be found out much later
+                self._waiting = pa.concat_tables([self._waiting, more])
+        if not len(self._waiting):
+            return None
+        rows, self._waiting = self._waiting[: self._batch_size], self._waiting[self._batch_size :]
+        columns = {role: rows[name].combine_chunks() for role, name in self._roles.items()}
+        bad = CollectedRows(str(self.path))
+        bad.unit = "row"
+        batch = parquet.parse(columns, self._row + 1, self._options.ids, bad)
+        self._row += len(rows)
+        return Read(batch, {"row": self._row, "size": self._size}, bad.poison)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close(force=True)
+
+    def _kinds(self) -> list[tuple[str, pa.DataType]]:
+        schema = self._file.schema_arrow
+        return [(name, schema.field(name).type) for name in dict.fromkeys(self._roles.values())]
+
+    def _from_row(self, row: int) -> Iterator[pa.Table]:
+        """The rest of the file, row group by row group; those before the row are not looked at."""
+        for group in range(self._file.num_row_groups):
+            length = self._file.metadata.row_group(group).num_rows
+            if row < length:
+                yield self._file.read_row_group(group, columns=[name for name, _ in self._kinds()])[row:]
+            row = max(row - length, 0)

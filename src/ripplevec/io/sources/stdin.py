@@ -8,13 +8,12 @@ import sys
 import time
 from typing import Any
 
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.io.protocols import Position, Read
 from ripplevec.io.readers.byte_stream import BLOCK
-from ripplevec.io.readers.edge_columns import ReadOptions, checked_size
+from ripplevec.io.readers.edge_rows import ReadOptions, checked_size
 from ripplevec.io.sources.files import BATCH_SIZE
-from ripplevec.io.sources.line_buffer import Lines
-from ripplevec.io.sources.text_lines import TEXT_FORMATS, TextFormat, next_events
+from ripplevec.io.sources.text_lines import TEXT_FORMATS, Lines, TextFormat, next_events
 
 
 class StdinSource:
@@ -37,7 +36,7 @@ class StdinSource:
         self.name = name
         self._options = ReadOptions(**options)
         if format is not None:
-            one_of("format", format, tuple(TEXT_FORMATS))
+            check_choice("format", format, tuple(TEXT_FORMATS))
         self._batch_size, self._fixed = checked_size("batch_size", batch_size), fixed
         self._kind, self._replayed = format, replayed
         self._format: TextFormat | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.lab.baselines.base import Baseline
 from ripplevec.lab.baselines.deepwalk import DeepWalk
 from ripplevec.lab.baselines.graphwave import GraphWave
@@ -38,5 +38,5 @@ BASELINES: dict[str, type[Baseline]] = {
 
 def baseline(name: str) -> type[Baseline]:
     """The class of a baseline by its name."""
-    one_of("baseline", name, BASELINES)
+    check_choice("baseline", name, BASELINES)
     return BASELINES[name]

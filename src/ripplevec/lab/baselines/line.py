@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.influence.draws import draw_key
 from ripplevec.lab.baselines import _kernels as kernels
 from ripplevec.lab.baselines.base import check_settings, checked
@@ -37,7 +37,7 @@ class LINE:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        one_of("LINE.order", self.order, ORDERS)
+        check_choice("LINE.order", self.order, ORDERS)
         if self.order == "both" and self.dim < 2:
             raise InvalidValueError.of("LINE.dim", "at least 2 for both orders", self.dim)
 

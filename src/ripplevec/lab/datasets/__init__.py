@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.lab.datasets import blog, citeseer, cora, flickr, wiki
 from ripplevec.lab.datasets.base import Dataset, Info
 from ripplevec.lab.datasets.download import Progress
@@ -26,13 +26,13 @@ def available() -> dict[str, Info]:
 
 def load(name: str, progress: Progress | None = None) -> Dataset:
     """Read a published data set: from the RIPPLEVEC_DATA folder, the user's cache, or its publisher."""
-    one_of("name", name, _LOADERS)
+    check_choice("name", name, _LOADERS)
     _, read = _LOADERS[name]
     return read(progress)
 
 
 def fetch(name: str, progress: Progress | None = None) -> list[Path]:
     """Make sure that the files of a published data set are here, and say where."""
-    one_of("name", name, _LOADERS)
+    check_choice("name", name, _LOADERS)
     info, _ = _LOADERS[name]
     return [find(file, progress) for file in info.files]

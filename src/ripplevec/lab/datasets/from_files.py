@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Id, as_list
+from ripplevec.batch import Id, ids_to_list
 from ripplevec.errors import FormatError, shorten
 from ripplevec.lab.datasets.base import Dataset
 
@@ -47,7 +47,7 @@ def _read_labels(labels: PathLike, known: set[str]) -> dict[str, str]:
 
     given: dict[str, str] = {}
     for batch in open_edges(labels, format="csv", ids="str", weight="none", time="none"):
-        for vertex, label in zip(map(str, as_list(batch.src)), map(str, as_list(batch.dst)), strict=True):
+        for vertex, label in zip(map(str, ids_to_list(batch.src)), map(str, ids_to_list(batch.dst)), strict=True):
             if not given and vertex.lower() in HEADERS and vertex not in known:
                 continue
             if given.setdefault(vertex, label) != label:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ripplevec.batch import Batch
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation.protocols import Arrivals, StreamingModel, start_size
 from ripplevec.lab.evaluation.rows import unit_rows
@@ -51,7 +51,7 @@ def link_prediction(
     progress: Callable[[int], object] | None = None,
 ) -> LinkScores:
     """Stream a data set, one arrival at a time, and score its edges against `negatives` sampled non-edges each."""
-    one_of("score", score, SCORES)
+    check_choice("score", score, SCORES)
     if negatives < 1:
         raise InvalidValueError.of("negatives", "a positive integer", negatives)
     arrivals, begin = Arrivals.of(dataset, seed, edges), start_size(dataset, start)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplevec.batch import Batch, Op
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation.classification import Classifier, Scores
 
@@ -80,7 +80,7 @@ class Arrivals:
 
         `edges`: a vertex's edges to earlier ones all come `together` with it, or are `spread` over the time after.
         """
-        one_of("edges", edges, EDGES)
+        check_choice("edges", edges, EDGES)
         count = dataset.vertices
         order = np.arange(count) if seed is None else np.random.default_rng(seed).permutation(count)
         older, newer = np.sort(np.argsort(order)[dataset.edges], axis=1).T

@@ -36,7 +36,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ripplevec.errors import FormatError, InvalidValueError, MissingExtraError, one_of
+from ripplevec.errors import FormatError, InvalidValueError, MissingExtraError, check_choice
 from ripplevec.lab.experiments.hyperparameters import TUNED_BY, Choices
 from ripplevec.lab.experiments.trial import Configuration, check
 
@@ -59,7 +59,7 @@ class Plot:
     log: bool = False
 
     def __post_init__(self) -> None:
-        one_of("plots.kind", self.kind, PLOTS)
+        check_choice("plots.kind", self.kind, PLOTS)
 
 
 @dataclass(frozen=True, slots=True)

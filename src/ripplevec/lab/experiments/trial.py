@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab import datasets
 from ripplevec.lab.experiments.kinds import KINDS
 from ripplevec.lab.experiments.kinds.base import GENERATED, Configuration, Figures, Measured
@@ -17,8 +17,8 @@ def measure(configuration: Configuration) -> Measured:
 
 def check(configuration: Configuration) -> None:
     """Refuse a configuration that could not be run, without reading any data."""
-    one_of("kind", configuration.get("kind"), KINDS)
-    one_of("dataset", configuration["dataset"], [*datasets.available(), *GENERATED])
+    check_choice("kind", configuration.get("kind"), KINDS)
+    check_choice("dataset", configuration["dataset"], [*datasets.available(), *GENERATED])
     try:
         KINDS[configuration["kind"]].check(configuration)
     except (TypeError, KeyError) as error:  # a keyword that nobody knows, or one that is missing

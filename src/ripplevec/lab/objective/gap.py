@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.engine.reads import Readable
+from ripplevec.engine.reads import EngineReads
 from ripplevec.lab.objective import Objective, polar
 from ripplevec.lab.objective.bound import least_homophily
 from ripplevec.rules.base import Rule
@@ -36,7 +36,7 @@ class Gap(NamedTuple):
 class Gatherable(Protocol):
     """A state that can be had in one place, if it is not there already."""
 
-    def whole(self) -> Readable:
+    def gather(self) -> EngineReads:
         """All of it in one place."""
 
 
@@ -46,13 +46,13 @@ def losses(held: Gatherable, since: Gatherable | None = None, *, bound: bool = F
     `bound` adds what no vectors can go below: the least homophily loss, and γ_h times it for the total.
     """
     names = ["smoothness", "homophily", "total"] + ["least_homophily", "least_total"] * bound
-    engine = held.whole()
+    engine = held.gather()
     now = _feasible(engine)
     if now is None:
         return dict.fromkeys(names)
     rows, vectors = now
     adjacency = engine.graph.adjacency.to_csr()[rows][:, rows] / engine.graph.adjacency.scale.unit
-    objective = Objective(adjacency, *_earlier(engine, rows, None if since is None else since.whole()))
+    objective = Objective(adjacency, *_earlier(engine, rows, None if since is None else since.gather()))
     loss = objective.loss(vectors)
     values: list[float | None] = [loss.smoothness, loss.homophily, loss.total]
     if bound:
@@ -67,7 +67,7 @@ def gaps(held: Gatherable, best: dict[tuple[View, int], float] | None = None) ->
     `best` keeps the best of the views from one call to the next, for as long as the graph stays as it is.
     """
     best = {} if best is None else best
-    engine = held.whole()
+    engine = held.gather()
     rule = engine.rule
     if not isinstance(rule, RippleRule) or not rule.ready:
         return []
@@ -91,16 +91,16 @@ def orthonormal(rule: Rule, rows: NDArray[Any]) -> NDArray[np.float64]:
     return vectors if turn is None else vectors @ turn
 
 
-def _feasible(engine: Readable) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+def _feasible(engine: EngineReads) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
     """The rows with edges, in order of arrival, and their vectors with FᵀF = I, turned as they are served."""
-    order = engine.graph.in_order()
+    order = engine.graph.rows_by_arrival()
     rows = order[engine.graph.adjacency.links.count[order] > 0]
     if rows.size < engine.field.vectors.shape[1]:
         return None
     return rows, orthonormal(engine.rule, engine.field.vectors[rows])
 
 
-def _earlier(engine: Readable, rows: NDArray[np.int64], since: Readable | None) -> tuple[Any, Any]:
+def _earlier(engine: EngineReads, rows: NDArray[np.int64], since: EngineReads | None) -> tuple[Any, Any]:
     """The vectors of an earlier state and where their vertices are now; those that are gone are left out."""
     if since is None or (before := _feasible(since)) is None:
         return None, None

@@ -28,7 +28,7 @@ from itertools import count, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.objective.losses import Loss, Matrix, Objective
 from ripplevec.util.parallel import one_blas_thread
 from ripplevec.views.base import Progress
@@ -179,7 +179,7 @@ def warm_start(objective: Objective, new: str = "mean", nudge: float = 0.1) -> M
     an optimum: vectors there would let the others be shorter. Rows of zeros get a random one, `nudge` times as long
     as the rows are on average (about √(k/n)).
     """
-    one_of("new", new, NEW)
+    check_choice("new", new, NEW)
     if objective.before is None:
         raise InvalidValueError.of("start", "a matrix, as there is no state before to start from", None)
     vectors = np.zeros((objective.vertices, objective.before.shape[1]))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
 from ripplevec.batch import Id
-from ripplevec.io.arrow import stream_bytes
+from ripplevec.io.arrow_ipc import stream_bytes
 from ripplevec.service import schemas
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.reads import fast_read, vertex_lookup

@@ -10,7 +10,7 @@ from ripplevec.errors import InvalidValueError
 from ripplevec.lab.datasets.synthetic import preferential_attachment
 from ripplevec.lab.experiments.kinds import KINDS, growth
 from ripplevec.lab.experiments.trial import check, measure
-from ripplevec.parameters import AUTO_GROWTH
+from ripplevec.parameters import DEFAULT_ANCHOR_GROWTH
 from ripplevec.util.parallel import resolve_threads
 
 GROWTH = {
@@ -75,7 +75,7 @@ def test_start_and_anchor_are_measured_once_more_with_all_threads(
 
 def test_an_anchor_is_shared_out_over_the_arrivals_between_two() -> None:
     figures = measure(GROWTH).figures
-    assert figures["anchor_share_us"] == pytest.approx(1e6 * figures["anchor_seconds"] / (AUTO_GROWTH * 200))
+    assert figures["anchor_share_us"] == pytest.approx(1e6 * figures["anchor_seconds"] / (DEFAULT_ANCHOR_GROWTH * 200))
 
 
 def test_baselines_are_retrained_on_the_same_graph(embedded: list[int]) -> None:

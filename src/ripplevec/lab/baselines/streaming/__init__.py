@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.lab.baselines.streaming.adapter import Streamed
 from ripplevec.lab.baselines.streaming.base import StreamingBaseline
 from ripplevec.lab.baselines.streaming.incremental_svd import IncrementalSVD
@@ -31,5 +31,5 @@ STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
 
 def streaming_baseline(name: str) -> type[StreamingBaseline]:
     """The class of a streaming baseline by its name."""
-    one_of("baseline", name, STREAMING_BASELINES)
+    check_choice("baseline", name, STREAMING_BASELINES)
     return STREAMING_BASELINES[name]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.batch import Batch, Id, Op, as_list, id_column
+from ripplevec.batch import Batch, Id, Op, ids_to_list, id_column
 from ripplevec.errors import InvalidValueError, UnknownVertexError
 from ripplevec.lab.baselines.streaming.base import StreamingBaseline
 
@@ -36,7 +36,7 @@ class Streamed:
         """Begin anew with these vertices and edges."""
         batch = Batch.from_any(edges)
         _only_added(batch)
-        src, dst = as_list(batch.src), as_list(batch.dst)
+        src, dst = ids_to_list(batch.src), ids_to_list(batch.dst)
         mentioned = dict.fromkeys(chain.from_iterable(zip(src, dst, strict=True)))
         self._row = {name: row for row, name in enumerate(mentioned)}
         added = np.ones(len(batch), bool) if batch.op is None else batch.op == Op.ADD
@@ -75,7 +75,7 @@ class Streamed:
 
     def vectors(self, ids: Any) -> NDArray[np.float32]:
         """The vectors of vertices, a row each."""
-        return self.method.vectors()[self._rows(as_list(id_column(ids)))]
+        return self.method.vectors()[self._rows(ids_to_list(id_column(ids)))]
 
     def _arrive(self, vertex: Id, neighbors: Sequence[Id]) -> NDArray[np.float32]:
         row = self._row.get(vertex, len(self._row))
@@ -97,7 +97,7 @@ def _only_added(batch: Batch) -> None:
 
 def _arrivals(batch: Batch) -> Iterator[tuple[Id, list[Id]]]:
     """The sources of a batch with their neighbors, as long as the source stays the same."""
-    src, dst = as_list(batch.src), as_list(batch.dst)
+    src, dst = ids_to_list(batch.src), ids_to_list(batch.dst)
     named = [False] * len(batch) if batch.op is None else (batch.op == Op.VERTEX).tolist()
     begin = 0
     for row in range(1, len(batch) + 1):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets.synthetic import nested_communities, planted_partition, preferential_attachment
 from ripplevec.lab.evaluation import Scores, StreamResult
@@ -110,4 +110,4 @@ def check_shares(values: object) -> None:
 
 def check_order(configuration: Configuration) -> None:
     """Refuse an order that nobody knows."""
-    one_of("arrival_order", configuration.get("arrival_order", "random"), ORDERS)
+    check_choice("arrival_order", configuration.get("arrival_order", "random"), ORDERS)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.lab.baselines import BASELINES
 from ripplevec.lab.evaluation import checkpoint
 from ripplevec.lab.experiments.kinds.base import (
@@ -37,7 +37,7 @@ def _check(configuration: Configuration) -> None:
     check_share("start", configuration.get("start"))
     check_share("every", configuration.get("every", 0.05))
     check_order(configuration)
-    one_of("method", configuration.get("method"), [*OURS, *BASELINES])
+    check_choice("method", configuration.get("method"), [*OURS, *BASELINES])
     check_method(configuration, *OWN)
 
 

@@ -10,21 +10,21 @@ from __future__ import annotations
 import numpy as np
 
 from ripplevec.embedder import Embedder
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import stream
 from ripplevec.lab.evaluation.protocols import timed
 from ripplevec.lab.experiments.kinds.base import Configuration, Figures, Kind, Measured, check_only, data, small
 from ripplevec.lab.experiments.kinds.methods import embedder, embedding, spelt_out
 from ripplevec.lab.experiments.kinds.seconds import common, limited_to, retrainings
-from ripplevec.parameters import AUTO_GROWTH
+from ripplevec.parameters import DEFAULT_ANCHOR_GROWTH
 
 SIZED = ("preferential_attachment",)
 """The generated graphs that can be of any size."""
 
 
 def _check(configuration: Configuration) -> None:
-    one_of("dataset", configuration["dataset"], SIZED)
+    check_choice("dataset", configuration["dataset"], SIZED)
     check_only(configuration, "dim", "threads", "vertices", "arrivals", "baselines")
     for name in ("vertices", "arrivals"):
         if not isinstance(configuration.get(name), int) or configuration[name] < 1:
@@ -39,7 +39,7 @@ def _run(configuration: Configuration) -> Measured:
     methods, start = retrainings(configuration), 1 - arrivals / size
     _streamed(configuration, small(), 0.5)
     figures = _streamed(configuration, dataset, start)
-    figures["anchor_share_us"] = 1e6 * figures["anchor_seconds"] / (AUTO_GROWTH * size)
+    figures["anchor_share_us"] = 1e6 * figures["anchor_seconds"] / (DEFAULT_ANCHOR_GROWTH * size)
     all_threads = _streamed(configuration | {"threads": None}, dataset, start)
     for name in ("start", "anchor"):
         figures[f"{name}_all_threads_seconds"] = all_threads[f"{name}_seconds"]

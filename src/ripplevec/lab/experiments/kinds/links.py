@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from ripplevec.errors import InvalidValueError, one_of
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.evaluation import link_prediction
 from ripplevec.lab.evaluation.link_prediction import ForetellingModel
 from ripplevec.lab.evaluation.protocols import EDGES
@@ -19,7 +19,7 @@ OWN = ("start", "edges")
 
 def _check(configuration: Configuration) -> None:
     check_share("start", configuration.get("start"))
-    one_of("edges", configuration.get("edges", "together"), EDGES)
+    check_choice("edges", configuration.get("edges", "together"), EDGES)
     if is_retrained(configuration.get("method", "")):
         raise InvalidValueError.of("method", "one that vertices can arrive at", configuration["method"])
     check_method(configuration, *OWN)

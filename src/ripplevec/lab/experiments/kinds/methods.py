@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.embedder import Embedder
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.lab import datasets
 from ripplevec.lab.baselines import BASELINES, Baseline, baseline
 from ripplevec.lab.baselines.streaming import STREAMING_BASELINES, Streamed, streaming_baseline
@@ -37,7 +37,7 @@ def ours(name: str, parameters: Configuration) -> Embedder:
 
 def is_retrained(name: str) -> bool:
     """Whether a method sees the final graph only."""
-    one_of("method", name, [*OURS, *BASELINES, *STREAMING_BASELINES])
+    check_choice("method", name, [*OURS, *BASELINES, *STREAMING_BASELINES])
     return name in BASELINES
 
 

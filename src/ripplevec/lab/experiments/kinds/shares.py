@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import Agreement, arrival, classify, cluster, current, stream
 from ripplevec.lab.evaluation.protocols import EDGES, Arrivals, StreamingModel, start_size
@@ -49,7 +49,7 @@ OWN = ("shares", "arrival_order", "edges")
 def _check(configuration: Configuration) -> None:
     check_shares(configuration.get("shares"))
     check_order(configuration)
-    one_of("edges", configuration.get("edges", "together"), EDGES)
+    check_choice("edges", configuration.get("edges", "together"), EDGES)
     check_method(configuration, *OWN)
 
 

@@ -9,7 +9,7 @@ there from the beginning; all other parameters are the Embedder's.
 from __future__ import annotations
 
 from ripplevec.embedder import Embedder
-from ripplevec.errors import one_of
+from ripplevec.errors import check_choice
 from ripplevec.lab.evaluation import stream
 from ripplevec.lab.evaluation.protocols import start_size
 from ripplevec.lab.experiments.kinds.base import Configuration, Figures, Kind, Measured, at, data, without
@@ -20,7 +20,7 @@ from ripplevec.lab.objective.gap import gaps
 
 def _check(configuration: Configuration) -> None:
     check_marks(configuration)
-    one_of("rule", configuration.get("rule", "ripple"), ("ripple",))
+    check_choice("rule", configuration.get("rule", "ripple"), ("ripple",))
     _model(configuration)
 
 
