@@ -60,7 +60,7 @@ def timed(model: Embedder, vertices: int) -> dict[int, float]:
 
 def traffic(model: ShardedEmbedder) -> dict[str, int]:
     """What the shards have sent each other so far, and what of it were rows that had to be read."""
-    parts = model.engine.ask("traffic")
+    parts = model.engine.query("traffic")
     return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 

@@ -18,21 +18,24 @@ from _report import run, seconds
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.cluster.batch_protocol import Steps
+from ripplevec.cluster.batch_protocol import BatchProtocol
 from ripplevec.cluster.engine import ClusterEngine
-from ripplevec.cluster.routing import enter, interned, waves
+from ripplevec.cluster.routing import intern_endpoints, send_operations, waves
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.transport import LocalCrew
+from ripplevec.cluster.transport import LocalTransport
 
 SHARDS = (1, 4, 16, 64, 256)
 EDGES, KNOWN = 5, 1_000_000_000
 BATCHES = (1, 20_000)  # arrivals of the batches whose calls are counted: those that cluster.py times
 SMALL, START = 200_000, 20_000  # the graph they come to, and its start
 RULE = Embedder()._parameters().new_rule()
-NOTES = {"ripple": (0, (0, 0, 0)), "shake": ((1, 1, 1),)}  # what shards say beside what they show each other
+NOTES = {
+    "begin_batch": (0, (0, 0, 0)),
+    "begin_refresh": ((1, 1, 1),),
+}  # what shards say beside what they show each other
 
 
-class Silent:
+class StubTransport:
     """Shards that are not there: they know every name below `known`, and have nothing to say of rows."""
 
     def __init__(self, size: int, known: int) -> None:
@@ -44,7 +47,7 @@ class Silent:
         self.bytes += weight(columns) + self.size * weight(constants)
         if method == "intern":
             return [self._intern(*columns[0][shard]) for shard in range(self.size)]
-        if method == "finish":
+        if method == "finish_batch":
             return [(0, 0)] * self.size  # rows that moved, how many were shortened
         notes = NOTES.get(method, ())
         return [[0] * (parts - len(notes)) + list(notes) if parts else 0 for _ in range(self.size)]
@@ -54,14 +57,14 @@ class Silent:
         self.bytes += weight(answers)
         return list(answers)
 
-    def open(self) -> None:
+    def reset(self) -> None:
         """There is nothing to open."""
 
     def _intern(self, *names: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         return [part for column in names for part in (column, np.where(column < self.known, column, -1))]
 
 
-class Counting(LocalCrew):
+class CountingTransport(LocalTransport):
     """Shards in this process, and how often they were called: `exchanges` are calls with a part for every shard."""
 
     calls = exchanges = 0
@@ -89,28 +92,28 @@ def arrivals(first: int, last: int) -> Batch:
     return Batch.of(src, (share * src).astype(np.int64))
 
 
-def share_out(crew: Silent, batch: Batch) -> None:
+def share_out(transport: StubTransport, batch: Batch) -> None:
     """What `ClusterEngine` does with a batch of additions, as far as it does it itself."""
-    ends = interned(crew, batch.src, batch.dst, np.zeros(len(batch), np.int8), crew.known)
-    enter(crew, ends, np.ones(len(batch), np.float32))
-    when = waves(ends, crew.known, ends.arrived.size, crew.size)
-    Steps(crew, RULE, 1).take(ends.arrived, when, crew.known, np.empty(0, np.int64))
+    ends = intern_endpoints(transport, batch.src, batch.dst, np.zeros(len(batch), np.int8), transport.known)
+    send_operations(transport, ends, np.ones(len(batch), np.float32))
+    when = waves(ends, transport.known, ends.arrived.size, transport.size)
+    BatchProtocol(transport, RULE, 1).take(ends.arrived, when, transport.known, np.empty(0, np.int64))
 
 
 def counted() -> dict[str, int]:
     """Calls and exchanges of a batch by its size, on two shards."""
     parameters = Embedder(dim=16, anchor_growth=0, threads=1)._parameters()
-    crew = Counting(2, lambda number: Shard(number, 2, parameters))
-    engine = ClusterEngine(crew, parameters)
+    transport = CountingTransport(2, lambda number: Shard(number, 2, parameters))
+    engine = ClusterEngine(transport, parameters)
     engine.start(arrivals(1, START))
     engine.apply(arrivals(START, SMALL))
     found: dict[str, int] = {}
     place = SMALL
     for size in BATCHES:
-        crew.calls = crew.exchanges = 0
+        transport.calls = transport.exchanges = 0
         engine.apply(arrivals(place, place + size))
         place += size
-        found |= {f"calls_{size}": crew.calls, f"exchanges_{size}": crew.exchanges}
+        found |= {f"calls_{size}": transport.calls, f"exchanges_{size}": transport.exchanges}
     return found
 
 
@@ -119,10 +122,10 @@ def measure(count: int) -> dict[str, Any]:
     batch = arrivals(KNOWN, KNOWN + count)
     figures: dict[str, Any] = {"arrivals": count}
     for shards in SHARDS:
-        crew = Silent(shards, KNOWN)
-        share_out(crew, batch)
-        figures[f"shards_{shards}_bytes_per_arrival"] = crew.bytes / count
-        figures[f"shards_{shards}_us_per_arrival"] = 1e6 * seconds(partial(share_out, crew, batch)) / count
+        transport = StubTransport(shards, KNOWN)
+        share_out(transport, batch)
+        figures[f"shards_{shards}_bytes_per_arrival"] = transport.bytes / count
+        figures[f"shards_{shards}_us_per_arrival"] = 1e6 * seconds(partial(share_out, transport, batch)) / count
     return figures | counted()
 
 

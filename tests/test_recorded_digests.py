@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ripplevec import Batch, Embedder, Op
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.transport import LocalCrew
+from ripplevec.cluster.transport import LocalTransport
 
 RECORD = Path(__file__).with_name("recorded_digests.json")
 STREAMS: dict[str, dict[str, Any]] = {
@@ -119,7 +119,7 @@ def test_stream_of_one_seed_ends_in_the_recorded_state(name: str, size: int) -> 
 def test_stream_on_shards_ends_in_the_recorded_state(size: int) -> None:
     """Without corrections: what these sum up over shards differs in the last bits from one machine's."""
     known = Embedder(dim=16, seed=5, threads=1, anchor_growth=0)._parameters()
-    engine = ClusterEngine(LocalCrew(SHARDS, lambda number: Shard(number, SHARDS, known)), known)
+    engine = ClusterEngine(LocalTransport(SHARDS, lambda number: Shard(number, SHARDS, known)), known)
     start, *others = batches(size, timed=False, weighted=True, removals=True)
     engine.start(start)
     for batch in others:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.changes import Changes
-from ripplevec.cluster.distributed_matrix import DistributedGraph, Sheet
+from ripplevec.cluster.distributed_matrix import DistributedGraph, MatrixHandle
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.transport import LocalCrew
+from ripplevec.cluster.transport import LocalTransport
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 from ripplevec.errors import SelfLoopWarning
@@ -24,7 +24,7 @@ from ripplevec.parameters import Parameters
 
 def on_shards(shards: int, **parameters: Any) -> ClusterEngine:
     known = Embedder(**{"dim": 4, "threads": 1, "anchor_growth": 0, **parameters})._parameters()
-    return ClusterEngine(LocalCrew(shards, lambda number: Shard(number, shards, known)), known)
+    return ClusterEngine(LocalTransport(shards, lambda number: Shard(number, shards, known)), known)
 
 
 class Pair:
@@ -40,25 +40,25 @@ class Pair:
 
     @property
     def shards(self) -> list[Shard]:
-        return self.cluster.crew.shards
+        return self.cluster.transport.shards
 
-    def ground(self) -> DistributedGraph:
-        return DistributedGraph(self.cluster.crew, self.cluster.parameters.dim, self.cluster.rule.precision)
+    def workspace(self) -> DistributedGraph:
+        return DistributedGraph(self.cluster.transport, self.cluster.parameters.dim, self.cluster.rule.precision)
 
-    def put(self, ground: DistributedGraph, block: NDArray[Any]) -> Sheet:
+    def put(self, workspace: DistributedGraph, block: NDArray[Any]) -> MatrixHandle:
         """A matrix on the shards with the rows of this one."""
-        sheet = ground.zeros(block.shape[1], block.dtype)
+        sheet = workspace.zeros(block.shape[1], block.dtype)
         for shard in self.shards:
             rows, numbers = shard.rows_by_arrival()
-            shard.sheets._of(sheet.piece)[rows] = block[numbers]
+            shard.matrices._of(sheet.piece)[rows] = block[numbers]
         return sheet
 
-    def read(self, sheet: Sheet) -> NDArray[Any]:
+    def read(self, sheet: MatrixHandle) -> NDArray[Any]:
         """What is in a matrix on the shards."""
         block = np.zeros((self.vertices, sheet.shape[1]), sheet.dtype)
         for shard in self.shards:
             rows, numbers = shard.rows_by_arrival()
-            block[numbers] = shard.sheets._of(sheet.piece)[rows]
+            block[numbers] = shard.matrices._of(sheet.piece)[rows]
         return block
 
     def slots(self) -> list[NDArray[np.int32]]:
@@ -92,8 +92,8 @@ class OnShards(Embedder):
     shards = 3
 
     def _new_engine(self, parameters: Parameters) -> Engine:
-        crew = LocalCrew(self.shards, lambda number: Shard(number, self.shards, parameters))
-        engine = ClusterEngine(crew, parameters)
+        transport = LocalTransport(self.shards, lambda number: Shard(number, self.shards, parameters))
+        engine = ClusterEngine(transport, parameters)
         return cast(Engine, engine)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ripplevec.batch import Batch, Op
 from ripplevec.cluster import engine as engines
 from ripplevec.cluster.engine import ClusterEngine
-from ripplevec.cluster.transport import LocalCrew
+from ripplevec.cluster.transport import LocalTransport
 from ripplevec.embedder import Embedder
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.views import solvers
@@ -46,7 +46,7 @@ def sent(what: Any) -> Any:
     return pickle.loads(plain, buffers=[bytes(buffer) for buffer in buffers])
 
 
-class FarCrew(LocalCrew):
+class SerializingTransport(LocalTransport):
     """Shards that share no memory with whoever asks them, or with each other."""
 
     def call(self, method: str, *columns: Any, parts: int = 0, **constants: Any) -> list[Any]:
@@ -55,10 +55,10 @@ class FarCrew(LocalCrew):
 
 def start_there(patch: pytest.MonkeyPatch) -> None:
     """Have the smallest graphs start on their shards: none is brought to the driver."""
-    patch.setattr(engines, "START_HERE", 0)
+    patch.setattr(engines, "MAX_DRIVER_START_EDGES", 0)
     patch.setattr(engines, "DENSE", 50)
     patch.setattr(solvers, "DENSE", 50)
-    patch.delattr(engines, "whole_graph")
+    patch.delattr(engines, "gather_graph")
 
 
 @pytest.mark.parametrize("shards", [1, 2, 4])
@@ -156,7 +156,7 @@ def test_a_start_on_shards_reaches_as_much_as_one_machine(
     cluster.start(Batch.from_any(data.edges))
     assert cluster.ready
     space, rows = cluster.rule.space, cluster.rows_by_arrival()
-    vectors, graph = cluster.of_rows(rows, "vectors"), one._engine.graph
+    vectors, graph = cluster.read_rows(rows, "vectors"), one._engine.graph
     for view, part in zip(space.views, space.parts, strict=True):
         reached = view.reached(graph.adjacency, vectors[:, part], threads=1)
         assert reached >= 0.98 * view.best(graph.adjacency, graph.rows, part.stop - part.start, threads=1)
@@ -177,7 +177,7 @@ def test_a_large_start_on_shards_is_that_of_one_machine_to_rounding(
 
 def test_shards_may_be_in_other_processes(cluster_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, far = cluster_of(3), cluster_of(3)
-    far.crew = FarCrew(3, far.crew.shards.__getitem__)
+    far.transport = SerializingTransport(3, far.transport.shards.__getitem__)
     start_there(monkeypatch)
     for each in (cluster, far):
         each.start(Batch.from_any(DATA.edges[:700]))
@@ -200,7 +200,7 @@ def test_a_start_after_removals_has_the_bits_of_one_machine(cluster_of: Any) -> 
 
 def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one, cluster = both(cluster_of, 3, DATA.edges)
-    shards = cluster.crew.shards
+    shards = cluster.transport.shards
     before, digest = [shard.graph.adjacency.links.neighbor.copy() for shard in shards], cluster.digest()
 
     def fail(self: Any, *columns: Any, **constants: Any) -> None:

@@ -39,7 +39,7 @@ def _heavier(shard: ShardGraph) -> None:
 def test_a_damaged_shard_is_found_out(grown: Any, fault: str) -> None:
     _, other = grown(seed=1)
     other.check()
-    FAULTS[fault](other.engine.crew.shards[1])
+    FAULTS[fault](other.engine.transport.shards[1])
     with pytest.raises(RipplevecError, match=f"the cluster is damaged: .*{fault}"):
         other.check()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ripplevec.views import operators
 from ripplevec.views.operators import Operator
-from ripplevec.views.subspace import chebyshev, rayleigh_ritz
+from ripplevec.views.subspace import apply_chebyshev_filter, rayleigh_ritz
 
 SEEDS, SHARDS = st.integers(0, 2**32 - 1), st.integers(1, 4)
 
@@ -34,23 +34,23 @@ def test_every_step_agrees_with_one_machine(
     pair, draw = pair_of(seed, shards, vertices, edges), np.random.default_rng(seed)
     one = here(pair, tau)
     block, other = draw.standard_normal((2, vertices, 4)).astype(np.float32)
-    one.clear(block)
-    one.clear(other)
-    with pair.ground() as ground:
-        many, left, right = ground.operator(tau), pair.put(ground, block), pair.put(ground, other)
-        assert (many.size, many.degree) == (one.size, pytest.approx(one.degree))
+    one.clear_unusable_rows(block)
+    one.clear_unusable_rows(other)
+    with pair.workspace() as workspace:
+        many, left, right = workspace.operator(tau), pair.put(workspace, block), pair.put(workspace, other)
+        assert (many.active_count, many.mean_degree) == (one.active_count, pytest.approx(one.mean_degree))
         close(many.center(left), one.center(block))
         close(many.gram(left, right), one.gram(block, other))
         close(many.gram(left, left), one.gram(block, block))
-        close(many.lengths(left), one.lengths(block))
-        close(many.squares(left), one.squares(block))
-        close(pair.read(many.step(left)), one.step(block), 1e-5)
+        close(many.column_norms(left), one.column_norms(block))
+        close(many.column_square_sums(left), one.column_square_sums(block))
+        close(pair.read(many.apply(left)), one.apply(block), 1e-5)
         for operator, own, written in ((many, left, right), (one, block, other)):
             operator.combine(own[:, 1:3], written[:, 2:4], (0.5, -1.0, 2.0))
             operator.deflate(own)
-            operator.scale(own, np.array([1.0, 2.0, 3.0, 4.0]))
-            operator.scale(own[:, :2], np.array([5.0, 7.0]), np.divide)
-            operator.turn(own, np.arange(16.0).reshape(4, 4))
+            operator.scale_columns(own, np.array([1.0, 2.0, 3.0, 4.0]))
+            operator.scale_columns(own[:, :2], np.array([5.0, 7.0]), np.divide)
+            operator.transform_columns(own, np.arange(16.0).reshape(4, 4))
         close(pair.read(right), other, 1e-5)
         close(pair.read(left), block, 1e-4)
 
@@ -61,29 +61,29 @@ def test_the_ends_of_the_spectrum_are_those_of_one_machine(
     pair_of: Any, seed: int, shards: int, edges: int, tau: float
 ) -> None:
     pair = pair_of(seed, shards, 40, edges)
-    with pair.ground() as ground:
-        many = ground.operator(tau)
-        close(many.ends(), here(pair, tau).ends())
-        close(many.lowest(), here(pair, tau).lowest())
+    with pair.workspace() as workspace:
+        many = workspace.operator(tau)
+        close(many.spectrum_bounds(), here(pair, tau).spectrum_bounds())
+        close(many.spectrum_lower_bound(), here(pair, tau).spectrum_lower_bound())
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("shards", [1, 2, 4])
 def test_noise_is_the_same_for_any_number_of_shards(pair_of: Any, shards: int, kind: Any) -> None:
     pair = pair_of(1, shards)
-    expected = here(pair, 1.0).noise(7, 3, kind)
-    with pair.ground() as ground:
-        operator = ground.operator(1.0)
-        assert np.array_equal(pair.read(operator.noise(7, 3, kind)), expected)
-        assert not np.array_equal(pair.read(operator.noise(8, 3, kind)), expected)
+    expected = here(pair, 1.0).make_noise(7, 3, kind)
+    with pair.workspace() as workspace:
+        operator = workspace.operator(1.0)
+        assert np.array_equal(pair.read(operator.make_noise(7, 3, kind)), expected)
+        assert not np.array_equal(pair.read(operator.make_noise(8, 3, kind)), expected)
 
 
 def test_noise_is_drawn_in_parts(pair_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = pair_of(1, 3)
     monkeypatch.setattr("ripplevec.cluster.shard_matrices.WORDS", 7)
-    with pair.ground() as ground:
-        drawn = pair.read(ground.operator(1.0).noise(7, 3, np.float32))
-    assert np.array_equal(drawn, here(pair, 1.0).noise(7, 3, np.float32))
+    with pair.workspace() as workspace:
+        drawn = pair.read(workspace.operator(1.0).make_noise(7, 3, np.float32))
+    assert np.array_equal(drawn, here(pair, 1.0).make_noise(7, 3, np.float32))
 
 
 @pytest.mark.parametrize("room", [operators.SPARE, 0])
@@ -93,13 +93,13 @@ def test_filters_and_ritz_values_are_those_of_one_machine(
     monkeypatch.setattr(operators, "SPARE", room)  # none: 16 columns at a time
     pair, block = pair_of(2, 3, 60, 300), np.random.default_rng(0).standard_normal((60, 20))
     one = here(pair, 2.0)
-    one.clear(block)
-    with pair.ground() as ground:
-        many, sheet = ground.operator(2.0), pair.put(ground, block)
+    one.clear_unusable_rows(block)
+    with pair.workspace() as workspace:
+        many, sheet = workspace.operator(2.0), pair.put(workspace, block)
         values = []
         for operator, own in ((many, sheet), (one, block)):
             operator.deflate(own)
-            chebyshev(operator, own, -1.0, 0.1, 5)
+            apply_chebyshev_filter(operator, own, -1.0, 0.1, 5)
             values.append(rayleigh_ritz(operator, own))
         close(*values)
         close(np.abs(pair.read(sheet)), np.abs(block), 1e-5)

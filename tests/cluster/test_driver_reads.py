@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ripplevec.batch import id_column
-from ripplevec.cluster.driver_reads import assembled
+from ripplevec.cluster.driver_reads import scatter_parts
 from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.embedder import Embedder
 from ripplevec.integrations.export import whole
@@ -122,7 +122,7 @@ def test_who_is_near_by_the_indexes_of_shards(grown: Any, monkeypatch: pytest.Mo
     for _ in range(3):
         for name in one.ids[:20]:
             assert same_up_to_equals(one.nearest(name, 5), other.nearest(name, 5))
-    shards: list[ShardGraph] = other.engine.crew.shards
+    shards: list[ShardGraph] = other.engine.transport.shards
     assert all(shard.search.index is not None and shard.search.index.taken_up > 0 for shard in shards)
     other.remove_vertex(one.ids[3])
     one.remove_vertex(one.ids[3])
@@ -157,7 +157,7 @@ def test_the_digest_brings_few_rows_at_a_time(grown: Any, monkeypatch: pytest.Mo
     assert one.digest() == expected
     brought: list[int] = []
     monkeypatch.setattr(
-        type(engine), "row_values", lambda self, rows, what: brought.append(rows.size) or self.of_rows(rows, what)
+        type(engine), "row_values", lambda self, rows, what: brought.append(rows.size) or self.read_rows(rows, what)
     )
     assert other.digest() == expected
     assert max(brought) == 7
@@ -165,7 +165,7 @@ def test_the_digest_brings_few_rows_at_a_time(grown: Any, monkeypatch: pytest.Mo
 
 def test_parts_go_to_their_places() -> None:
     parts = [np.array([10.0, 30.0]), np.empty(0), np.array([20.0])]
-    assert assembled(parts, [np.array([0, 2]), np.empty(0, np.int64), np.array([1])]).tolist() == [10, 20, 30]
+    assert scatter_parts(parts, [np.array([0, 2]), np.empty(0, np.int64), np.array([1])]).tolist() == [10, 20, 30]
 
 
 @pytest.mark.parametrize("shards", [1, 3, 5])
@@ -175,10 +175,10 @@ def test_edges_row_by_row(grown: Any, shards: int, directed: bool) -> None:
     names = np.random.default_rng(0).permutation(one.names(one.rows_by_arrival()))
     here, there = one.rows_of(names), other.rows_of(names)
     links, slots = one.graph.adjacency.links, one.graph.adjacency.slots(here)
-    assert other.names(other.edges_of(there, "code")) == one.names(links.neighbor[slots].astype(np.int64))
+    assert other.names(other.read_edges(there, "code")) == one.names(links.neighbor[slots].astype(np.int64))
     for what in ("weight", "outgoing", "incoming"):
-        assert np.array_equal(other.edges_of(there, what), getattr(links, what)[slots])
+        assert np.array_equal(other.read_edges(there, what), getattr(links, what)[slots])
     for what in ("strength", "in_strength", "count"):
-        assert np.array_equal(other.of_rows(there, what), getattr(links, what)[here])
-    assert other.edges_of(there[:0], "weight").shape == (0,)
-    assert other.of_rows(there[:0], "vectors").shape == (0, 4)
+        assert np.array_equal(other.read_rows(there, what), getattr(links, what)[here])
+    assert other.read_edges(there[:0], "weight").shape == (0,)
+    assert other.read_rows(there[:0], "vectors").shape == (0, 4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ripplevec.batch import Batch, Op
-from ripplevec.cluster import shard_updates
+from ripplevec.cluster import shard_graph
 from ripplevec.embedder import Embedder
 from ripplevec.errors import RipplevecError
 
@@ -70,7 +70,7 @@ def test_the_same_error_and_nothing_changed(new: Any, case: str, directed: bool)
 
 def test_a_shard_that_is_full_says_so(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A neighbor elsewhere is a code in a slot, and the code goes up to rows times shards."""
-    monkeypatch.setattr(shard_updates, "MAX_ROWS", 30)
+    monkeypatch.setattr(shard_graph, "MAX_ROWS", 30)
     _, other = new(3)
     with pytest.raises(RipplevecError, match="one of 3 shards holds at most 10 vertices"):
         other.partial_fit([(number, number + 1) for number in range(40)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ripplevec.cluster import gather
-from ripplevec.cluster.gather import whole_graph
+from ripplevec.cluster.gather import gather_graph
 from ripplevec.errors import RipplevecError
 
 
@@ -16,7 +16,7 @@ from ripplevec.errors import RipplevecError
 @pytest.mark.parametrize("directed", [False, True])
 def test_the_whole_graph(grown: Any, kind: str, directed: bool) -> None:
     one, other = grown(kind=kind, directed=directed)
-    graph, rows = whole_graph(other.engine)
+    graph, rows = gather_graph(other.engine)
     graph.check()
     order = one.engine.graph.rows_by_arrival()
     assert graph.ids.names(np.arange(graph.rows)) == one.ids == other.engine.names(rows)
@@ -41,7 +41,7 @@ def test_a_graph_that_is_too_large_for_one_place_is_not_brought_there(
     grown: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, other = grown()
-    monkeypatch.setattr(gather, "MOST_EDGES", 10)
+    monkeypatch.setattr(gather, "MAX_GATHERED_EDGES", 10)
     with pytest.raises(RipplevecError, match=r"at most 10 edges together; it has .*: ask a model on one machine"):
         other.diagnostics(gap=True)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplevec.cluster.halo import Company, Halo, packed, show
+from ripplevec.cluster.halo import Halo, PrefetchedHalo, packed, show
 from ripplevec.cluster.shard import Shard
 
 KINDS = ["vectors", "and_places"]
@@ -16,7 +16,7 @@ KINDS = ["vectors", "and_places"]
 
 @pytest.fixture(params=["float32", "float16"])
 def shards(request: pytest.FixtureRequest, grown: Any) -> list[Shard]:
-    return grown(3, storage=request.param)[1].engine.crew.shards
+    return grown(3, storage=request.param)[1].engine.transport.shards
 
 
 def elsewhere(shard: Shard) -> NDArray[np.int64]:
@@ -88,37 +88,37 @@ def test_all_is_given_back(shards: list[Shard], kind: str) -> None:
             _ = 1 / 0
         halo.close()
         assert all(map(np.array_equal, before, known_of(shard)))
-        assert shard.faults() == ""
+        assert shard.find_faults() == ""
 
 
 def test_company_has_those_who_are_shown_and_no_others(shards: list[Shard]) -> None:
     shard, field, rng = shards[2], shards[2].field, np.random.default_rng(0)
-    before, company = known_of(shard), halo_of(shard, Company)
-    some = [rows[rng.random(rows.size) < 0.5] for rows in company.parts]
+    before, prefetched = known_of(shard), halo_of(shard, PrefetchedHalo)
+    some = [rows[rng.random(rows.size) < 0.5] for rows in prefetched.parts]
     strangers = [rng.integers(10**6, 10**7, 3) for _ in some]
     shown = []
     for number, (rows, strange) in enumerate(zip(some, strangers, strict=True)):
         there, vectors = show(shards[number].field, rows)
         nobody = np.ones((3, vectors.shape[1]), vectors.dtype)
         shown.append((np.concatenate([there, strange.astype(np.int32)]), np.concatenate([vectors, nobody])))
-    company.take_in(shown, stamp=77)
+    prefetched.take_in(shown, stamp=77)
     codes = np.concatenate([rows * 3 + number for number, rows in enumerate(some)])
-    company.know(np.append(codes, 10**7), np.append(codes + 5, 1))
-    rows = company.rows_of(codes)
-    marked = np.zeros(company.end - company.first, bool)
-    marked[rows - company.first] = True
-    lent = slice(company.first, company.end)
+    prefetched.know(np.append(codes, 10**7), np.append(codes + 5, 1))
+    rows = prefetched.rows_of(codes)
+    marked = np.zeros(prefetched.end - prefetched.first, bool)
+    marked[rows - prefetched.first] = True
+    lent = slice(prefetched.first, prefetched.end)
     assert np.array_equal(field.placed[lent] == 1, marked)
     assert np.array_equal(field.seen[lent] == 77, marked)
     assert shard.graph.arrival[rows].tolist() == (codes + 5).tolist()
     for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
         assert np.array_equal(field.cells[row], shards[code % 3].field.cells[code // 3])
-    company.close()
+    prefetched.close()
     assert all(map(np.array_equal, before, known_of(shard)))
 
 
 def test_nothing_is_asked_for_where_nothing_is_elsewhere(grown: Any) -> None:
-    shard = grown(1)[1].engine.crew.shards[0]
+    shard = grown(1)[1].engine.transport.shards[0]
     halo = halo_of(shard)
     assert [part.size for part in halo.parts] == [0]
     assert halo.rows_of(np.array([0, 4])).tolist() == [-1, -1]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import id_column
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import owners
+from ripplevec.cluster.routing import assign_shards
 from ripplevec.graph._kernels import AWAY, HERE
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.influence._kernels import draw, sampled_slot
@@ -45,23 +45,23 @@ def looked_at(adjacency: Adjacency, row: int, limit: int, key: Any) -> list[int]
 
 def test_a_name_falls_to_the_same_shard_in_any_column() -> None:
     names = [*range(-3, 20), *(f"v{number}" for number in range(20)), 2**70, -(2**63), "", "ü"]
-    mixed = owners(id_column(names), 5)
+    mixed = assign_shards(id_column(names), 5)
     whole = [name for name in names if isinstance(name, int) and abs(name) < 2**62]
-    assert owners(np.array(whole), 5).tolist() == [mixed[names.index(name)] for name in whole]
+    assert assign_shards(np.array(whole), 5).tolist() == [mixed[names.index(name)] for name in whole]
     text = [name for name in names if isinstance(name, str)]
-    assert owners(id_column(text), 5).tolist() == [mixed[names.index(name)] for name in text]
-    assert owners(id_column([]), 5).size == 0
+    assert assign_shards(id_column(text), 5).tolist() == [mixed[names.index(name)] for name in text]
+    assert assign_shards(id_column([]), 5).size == 0
 
 
 def test_names_stay_on_their_shards() -> None:
     """What has been saved by shard is read by shard: this must never change."""
-    assert owners(np.arange(8), 3).tolist() == [0, 2, 2, 0, 1, 1, 0, 1]
-    assert owners(id_column(["a", "b", "alice", ""]), 5).tolist() == [1, 3, 3, 2]
+    assert assign_shards(np.arange(8), 3).tolist() == [0, 2, 2, 0, 1, 1, 0, 1]
+    assert assign_shards(id_column(["a", "b", "alice", ""]), 5).tolist() == [1, 3, 3, 2]
 
 
 @pytest.mark.parametrize("step", [1, 2, 64, 2**20])
 def test_shards_have_about_as_many_names_each(step: int) -> None:
-    counts = np.bincount(owners(np.arange(0, 8_000 * step, step), 4), minlength=4)
+    counts = np.bincount(assign_shards(np.arange(0, 8_000 * step, step), 4), minlength=4)
     assert (abs(counts - 2_000) < 200).all()
 
 
@@ -104,10 +104,10 @@ def test_the_chances_that_sources_give(seed: int, limit: int) -> None:
         for row in sources.tolist()
         for slot in looked_at(adjacency, row, limit, key)
     ]
-    slots, owners = np.empty((2, len(expected)), np.int64)
-    found = kernels.slots_of(adjacency.links, adjacency.arrival, sources, limit, key, False, slots, owners)
+    slots, assign_shards = np.empty((2, len(expected)), np.int64)
+    found = kernels.slots_of(adjacency.links, adjacency.arrival, sources, limit, key, False, slots, assign_shards)
     assert found == len(expected)
-    assert list(zip(slots.tolist(), adjacency.arrival[owners].tolist(), strict=True)) == expected
+    assert list(zip(slots.tolist(), adjacency.arrival[assign_shards].tolist(), strict=True)) == expected
 
 
 def lists_of(adjacency: Adjacency) -> list[dict[int, tuple[float, float]]]:

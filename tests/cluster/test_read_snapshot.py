@@ -11,10 +11,10 @@ from histories import Reference, State, seen, stream
 
 from ripplevec import Embedder
 from ripplevec.cluster import anchor as anchors
-from ripplevec.cluster.fault_tolerance import LastingEngine
-from ripplevec.cluster.read_snapshot import HeldState
+from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
+from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.transport import LocalCrew, Lost
+from ripplevec.cluster.transport import LocalTransport, ShardLostError
 from ripplevec.engine.engine import Engine
 from ripplevec.parameters import Parameters
 
@@ -24,11 +24,13 @@ BATCHES = stream(12)
 
 class OnShards(Embedder):
     def _new_engine(self, parameters: Parameters) -> Engine:
-        return cast(Engine, LastingEngine(LocalCrew(3, lambda number: Shard(number, 3, parameters)), parameters))
+        return cast(
+            Engine, FaultTolerantEngine(LocalTransport(3, lambda number: Shard(number, 3, parameters)), parameters)
+        )
 
     @property
     def shards(self) -> list[Shard]:
-        return list(cast(Any, self.engine).crew.shards)
+        return list(cast(Any, self.engine).transport.shards)
 
 
 def test_readers_during_a_correction_on_shards_see_the_batch_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,10 +70,10 @@ def test_copies_on_shards_are_dropped_after_the_change() -> None:
 
 def test_copies_that_have_gone_are_to_be_asked_for_again() -> None:
     model = OnShards(**HOW).fit(BATCHES[0])
-    held = HeldState(cast(Any, model.engine))
+    held = ReadSnapshot(cast(Any, model.engine))
     assert held.serve(held.rows_by_arrival()).tobytes() == model.to_numpy().tobytes()
-    cast(Any, model.engine).crew.open()
-    with pytest.raises(Lost, match="ask again"):
+    cast(Any, model.engine).transport.reset()
+    with pytest.raises(ShardLostError, match="ask again"):
         held.rows_by_arrival()
 
 
@@ -87,5 +89,5 @@ def test_a_change_on_shards_that_fails_leaves_the_state_before(monkeypatch: pyte
         with pytest.raises(MemoryError):
             model.anchor()
     assert model.digest() == digest
-    assert isinstance(model.engine, LastingEngine)
+    assert isinstance(model.engine, FaultTolerantEngine)
     model.check()

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 def test_slots_point_to_rows_and_back(pair_of: Any, seed: int, shards: int, vertices: int, edges: int) -> None:
     pair = pair_of(seed, shards, vertices, edges)
     before = pair.slots()
-    with pair.ground():
+    with pair.workspace():
         for shard, then in zip(pair.shards, before, strict=True):
-            sheets, adjacency = shard.sheets, shard.graph.adjacency
+            sheets, adjacency = shard.matrices, shard.graph.adjacency
             used = adjacency.slots()
             now = adjacency.links.neighbor[used].astype(np.int64)
             assert now.min(initial=0) >= 0
@@ -34,7 +34,7 @@ def test_neighbors_can_be_read_meanwhile(pair_of: Any) -> None:
     pair = pair_of(0, 3)
     cluster, digest = pair.cluster, pair.cluster.digest()
     before = [cluster.neighbors(row)[0].tolist() for row in cluster.rows_by_arrival().tolist()]
-    with pair.ground():
+    with pair.workspace():
         assert [cluster.neighbors(row)[0].tolist() for row in cluster.rows_by_arrival().tolist()] == before
         assert cluster.digest() == digest
 
@@ -42,12 +42,12 @@ def test_neighbors_can_be_read_meanwhile(pair_of: Any) -> None:
 @pytest.mark.parametrize("in_files", [False, True])
 def test_what_is_to_last_lies_where_vectors_do(pair_of: Any, tmp_path: Any, in_files: bool) -> None:
     pair = pair_of(0, 2, storage_dir=tmp_path if in_files else None)
-    with pair.ground() as ground:
-        sheet = ground.vectors.copy()
+    with pair.workspace() as workspace:
+        sheet = workspace.vectors.copy()
         expected = pair.one._engine.field.vectors[:40]
         assert np.array_equal(pair.read(sheet), expected)
         for shard in pair.shards:
-            memory = shard.sheets._of(sheet.piece).base
+            memory = shard.matrices._of(sheet.piece).base
             while isinstance(memory, np.ndarray) and memory.base is not None:
                 memory = memory.base
             assert isinstance(memory, np.ndarray) is not in_files
@@ -56,8 +56,8 @@ def test_what_is_to_last_lies_where_vectors_do(pair_of: Any, tmp_path: Any, in_f
 def test_rows_that_shards_lend_are_counted(pair_of: Any) -> None:
     pair = pair_of(0, 2)
     sent = [shard.sent for shard in pair.shards]
-    with pair.ground() as ground:
-        ground.operator(1.0).step(ground.vectors.copy()[:, :3])
-        lent = [sum(rows.size for rows in shard.sheets._lent) for shard in pair.shards]
+    with pair.workspace() as workspace:
+        workspace.operator(1.0).step(workspace.vectors.copy()[:, :3])
+        lent = [sum(rows.size for rows in shard.matrices._lent) for shard in pair.shards]
     assert [shard.sent - then for shard, then in zip(pair.shards, sent, strict=True)] == [12 * rows for rows in lent]
     assert all(lent)

@@ -14,12 +14,12 @@ from ripplevec.graph.graph import under
 
 if TYPE_CHECKING:
     from ripplevec.cluster.engine import ClusterEngine
-    from ripplevec.cluster.transport import Crew
+    from ripplevec.cluster.transport import Transport
 
 Arrays = dict[str, NDArray[Any]]
 
 
-class ClusterCopy:
+class ClusterSnapshot:
     """The state of a cluster at one moment, for whoever saves it while the cluster goes on.
 
     What the shards copied stays where they put it until it is asked for, and is then fetched from one after the other.
@@ -27,30 +27,30 @@ class ClusterCopy:
     """
 
     def __init__(self, engine: ClusterEngine) -> None:
-        self.sequence, self._crew = engine.sequence, engine.crew
-        self._own, self._answers = _own_arrays(engine), engine.ask_for("state")
+        self.sequence, self._transport = engine.sequence, engine.transport
+        self._own, self._answers = _own_arrays(engine), engine.submit("state")
         self._digest = engine.digest()
 
-    def state(self) -> Pieces:
+    def state(self) -> LazyClusterState:
         """Everything as plain arrays."""
-        return Pieces(self._own, self._crew, self._answers)
+        return LazyClusterState(self._own, self._transport, self._answers)
 
     def digest(self) -> str:
         """The digest the cluster had."""
         return self._digest
 
 
-class Pieces(Mapping[str, NDArray[Any]]):
+class LazyClusterState(Mapping[str, NDArray[Any]]):
     """Everything as plain arrays, of which those of one shard at a time are here."""
 
-    def __init__(self, own: Arrays, crew: Crew, answers: list[Any]) -> None:
-        self._own, self._crew, self._answers = own, crew, answers
+    def __init__(self, own: Arrays, transport: Transport, answers: list[Any]) -> None:
+        self._own, self._transport, self._answers = own, transport, answers
         self._held: tuple[int, Arrays] = -1, {}
 
     def _of_shard(self, number: int) -> Arrays:
         if self._held[0] != number:
             self._held = -1, {}  # before another takes its place
-            (found,) = self._crew.get([self._answers[number]])
+            (found,) = self._transport.get([self._answers[number]])
             self._held = number, found
         return self._held[1]
 
@@ -70,25 +70,25 @@ class Pieces(Mapping[str, NDArray[Any]]):
         return sum(1 for _ in self)
 
 
-def pieces_of(engine: ClusterEngine) -> Pieces:
+def lazy_state(engine: ClusterEngine) -> LazyClusterState:
     """Everything as plain arrays, copied now and fetched later."""
-    return Pieces(_own_arrays(engine), engine.crew, engine.crew.call("state"))
+    return LazyClusterState(_own_arrays(engine), engine.transport, engine.transport.call("state"))
 
 
-def state_of(engine: ClusterEngine) -> Arrays:
+def gather_state(engine: ClusterEngine) -> Arrays:
     """Everything as plain arrays."""
-    return dict(pieces_of(engine))
+    return dict(lazy_state(engine))
 
 
-def shards_of(state: Arrays, size: int) -> list[Arrays]:
+def split_state(state: Arrays, size: int) -> list[Arrays]:
     """What each of so many shards is to hold; an error where it was another number of them."""
-    saved = number_of_shards(state)
+    saved = saved_shard_count(state)
     if saved != size:
         raise FormatError(f"the saved model was on {saved:,} shards and this cluster has {size:,}: take as many shards")
     return [under(f"shard{number}_", state) for number in range(size)]
 
 
-def number_of_shards(state: Arrays) -> int:
+def saved_shard_count(state: Arrays) -> int:
     """How many shards a saved model was on."""
     if "shards" not in state:
         raise FormatError("the saved model was not on a cluster: load it on one machine")
@@ -97,7 +97,7 @@ def number_of_shards(state: Arrays) -> int:
 
 def _own_arrays(engine: ClusterEngine) -> Arrays:
     return {
-        "shards": np.array(engine.crew.size),
+        "shards": np.array(engine.transport.size),
         "next_arrival": np.array(engine.next_arrival),
         "counters": np.array(list(engine.counters().values())),
         **{f"rule_{name}": array for name, array in engine.rule.state().items()},

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
-from ripplevec.cluster.gather import Gathered
-from ripplevec.cluster.routing import merged, owners, shares
-from ripplevec.cluster.transport import Crew
+from ripplevec.cluster.gather import GatheredState
+from ripplevec.cluster.routing import assign_shards, merge_id_columns, split_positions
+from ripplevec.cluster.transport import Transport
 from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import digest
 from ripplevec.engine.reads import VertexInfo
@@ -32,53 +32,53 @@ Rows = NDArray[np.int64]
 _NO_ROWS: Rows = np.empty(0, np.int64)
 
 
-class Asking:
+class ShardQueries:
     """Whoever asks a crew. A row, to whoever is not a shard, is (the row on its shard) · shards + (the shard)."""
 
-    crew: Crew
+    transport: Transport
 
-    def ask(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+    def query(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """What every shard says, the i-th asked with the i-th of each column."""
-        return self.crew.get(self.ask_for(method, *columns, **constants))
+        return self.transport.get(self.submit(method, *columns, **constants))
 
-    def ask_for(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+    def submit(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """The same, but the answers stay where they are until somebody looks at them."""
-        return self.crew.call(method, *columns, **constants)
+        return self.transport.call(method, *columns, **constants)
 
-    def asked(self, method: str, rows: Rows, *columns: Rows, **constants: Any) -> tuple[list[Any], list[Rows]]:
+    def query_rows(self, method: str, rows: Rows, *columns: Rows, **constants: Any) -> tuple[list[Any], list[Rows]]:
         """What each shard says of its rows, and where in `rows` these are."""
-        places = self._places(rows)
-        mine = [rows[place] // self.crew.size for place in places]
+        places = self._positions_by_shard(rows)
+        mine = [rows[place] // self.transport.size for place in places]
         others = ([column[place] for place in places] for column in columns)
-        return self.ask(method, mine, *others, **constants), places
+        return self.query(method, mine, *others, **constants), places
 
-    def of_rows(self, rows: Rows, what: str) -> NDArray[Any]:
+    def read_rows(self, rows: Rows, what: str) -> NDArray[Any]:
         """A number for each row, or its vector as it is kept."""
-        return assembled(*self.asked("of_rows", rows, what=what))
+        return scatter_parts(*self.query_rows("read_rows", rows, what=what))
 
-    def edges_of(self, rows: Rows, what: str) -> NDArray[Any]:
+    def read_edges(self, rows: Rows, what: str) -> NDArray[Any]:
         """A number for each edge of rows, row by row: the `code` of the neighbor, or one of the weights."""
-        answers, places = self.asked("edges_of", rows, what=what)
-        degree = assembled([count for count, _ in answers], places)
+        answers, places = self.query_rows("read_edges", rows, what=what)
+        degree = scatter_parts([count for count, _ in answers], places)
         begin = np.cumsum(degree) - degree
         slots = [_spans(begin[place], count) for place, (count, _) in zip(places, answers, strict=True)]
-        return assembled([values for _, values in answers], slots)
+        return scatter_parts([values for _, values in answers], slots)
 
-    def _tell(self, method: str, rows: Rows, *columns: NDArray[Any]) -> None:
-        places = self._places(rows)
-        mine = [rows[place] // self.crew.size for place in places]
-        self.crew.call(method, mine, *([column[place] for place in places] for column in columns))
+    def _send_rows(self, method: str, rows: Rows, *columns: NDArray[Any]) -> None:
+        places = self._positions_by_shard(rows)
+        mine = [rows[place] // self.transport.size for place in places]
+        self.transport.call(method, mine, *([column[place] for place in places] for column in columns))
 
-    def _places(self, rows: Rows) -> list[Rows]:
-        return shares(rows % self.crew.size, self.crew.size)
+    def _positions_by_shard(self, rows: Rows) -> list[Rows]:
+        return split_positions(rows % self.transport.size, self.transport.size)
 
-    def _on_its_shard(self, code: int) -> list[int]:
+    def _row_on_owner(self, code: int) -> list[int]:
         """One row for whoever has it, −1 for the others."""
-        shards = self.crew.size
+        shards = self.transport.size
         return [code // shards if code % shards == shard else -1 for shard in range(shards)]
 
 
-def assembled(parts: list[NDArray[Any]], places: list[Rows]) -> NDArray[Any]:
+def scatter_parts(parts: list[NDArray[Any]], places: list[Rows]) -> NDArray[Any]:
     """Parts as one array, each entry at its place."""
     whole = np.concatenate(parts)
     out = np.empty_like(whole)
@@ -92,7 +92,7 @@ def _spans(begin: Rows, count: Rows) -> Rows:
     return np.repeat(begin - (ends - count), count) + np.arange(int(count.sum()))
 
 
-class KnownElsewhere:
+class RemoteGraph:
     """What a batch may ask of a graph that is not here."""
 
     def __init__(
@@ -127,7 +127,7 @@ class KnownElsewhere:
         return self._edges.get((src, dst), False)
 
 
-class Reads(Asking, EngineCounters):
+class DriverReads(ShardQueries, EngineCounters):
     """Shards, the coordinates of their rows and what is counted, for readers."""
 
     parameters: Parameters
@@ -152,9 +152,9 @@ class Reads(Asking, EngineCounters):
         return self.rule.ready
 
     @property
-    def known(self) -> KnownElsewhere:
+    def known(self) -> RemoteGraph:
         """The graph as far as it is asked whether batches can be applied."""
-        return KnownElsewhere(self.parameters.directed, self.find_all, self.rows_of, self.has_edges)
+        return RemoteGraph(self.parameters.directed, self.find_all, self.rows_of, self.has_edges)
 
     def count_connected(self) -> int:
         """How many vertices have edges."""
@@ -166,10 +166,10 @@ class Reads(Asking, EngineCounters):
 
     def find_all(self, column: IdColumn) -> Rows:
         """The rows of vertices, −1 where one is not known."""
-        shards, owner = self.crew.size, owners(column, self.crew.size)
-        where = shares(owner, shards)
+        shards, owner = self.transport.size, assign_shards(column, self.transport.size)
+        where = split_positions(owner, shards)
         found = np.empty(len(column), np.int64)
-        for shard, rows in enumerate(self.ask("find", [take_ids(column, part) for part in where])):
+        for shard, rows in enumerate(self.query("find", [take_ids(column, part) for part in where])):
             found[where[shard]] = np.where(rows < 0, -1, rows * shards + shard)
         return found
 
@@ -182,7 +182,7 @@ class Reads(Asking, EngineCounters):
 
     def rows_by_arrival(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
         """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
-        shards, answers = self.crew.size, self.ask("rows_by_arrival")
+        shards, answers = self.transport.size, self.query("rows_by_arrival")
         rows = np.concatenate([rows * shards + shard for shard, (rows, _) in enumerate(answers)])
         numbers = np.concatenate([numbers for _, numbers in answers])
         order = np.argsort(numbers, kind="stable")
@@ -190,8 +190,8 @@ class Reads(Asking, EngineCounters):
 
     def column(self, rows: Rows) -> IdColumn:
         """The names of rows as a column of ids."""
-        answers, places = self.asked("column", rows)
-        return merged(answers, places)
+        answers, places = self.query_rows("column", rows)
+        return merge_id_columns(answers, places)
 
     def names(self, rows: Rows) -> list[Id]:
         """The names of rows as plain ints and strs."""
@@ -201,38 +201,38 @@ class Reads(Asking, EngineCounters):
 
     def arrival_of(self, rows: Rows) -> Rows:
         """The arrival numbers of rows."""
-        return self.of_rows(rows, "arrival")
+        return self.read_rows(rows, "arrival")
 
     def degrees(self, rows: Rows) -> NDArray[np.int64]:
         """How many edges rows have, in any direction."""
-        return self.of_rows(rows, "count").astype(np.int64)
+        return self.read_rows(rows, "count").astype(np.int64)
 
     def placed(self, rows: Rows) -> NDArray[np.bool_]:
         """Which of the rows have a vector."""
-        return self.of_rows(rows, "placed") != 0
+        return self.read_rows(rows, "placed") != 0
 
     def vertex_info(self, row: int) -> VertexInfo:
         """All that is known of one row."""
         arrival, count, strength, placed = (
-            self.of_rows(np.array([row]), what)[0] for what in ("arrival", "count", "strength", "placed")
+            self.read_rows(np.array([row]), what)[0] for what in ("arrival", "count", "strength", "placed")
         )
         return VertexInfo(int(arrival), int(count), float(strength), bool(placed))
 
     def neighbors(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
-        answers = self.ask("neighbors", self._on_its_shard(row), most=most)
-        return cast(tuple[Rows, NDArray[np.float32]], answers[row % self.crew.size])
+        answers = self.query("neighbors", self._row_on_owner(row), most=most)
+        return cast(tuple[Rows, NDArray[np.float32]], answers[row % self.transport.size])
 
     def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
         """Whether there is an edge between two rows (from src to dst when directed), pair by pair."""
-        answers, places = self.asked("has_edges", src, dst)
-        return assembled(answers, places)
+        answers, places = self.query_rows("has_edges", src, dst)
+        return scatter_parts(answers, places)
 
     # ------------------------------------------------------------------ where they stand
 
     def serve(self, rows: Rows) -> NDArray[np.float32]:
         """The vectors of rows as readers get them."""
-        return self.rule.serve(self.of_rows(rows, "vectors"))
+        return self.rule.serve(self.read_rows(rows, "vectors"))
 
     def serve_one(self, row: int) -> NDArray[np.float32]:
         """The vector of one row as readers get it."""
@@ -240,12 +240,12 @@ class Reads(Asking, EngineCounters):
 
     def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
-        around, shares = as_stored(rows, weights, REPEATED[self.parameters.duplicates])
+        around, split_positions = as_stored(rows, weights, REPEATED[self.parameters.duplicates])
         graph, here = Graph(), np.arange(around.size)
         graph.adjacency.ensure_rows(around.size)
         field = VectorStore(graph, self.parameters.dim, self.rule.precision)
-        field.vectors[here], field.placed[here] = (self.of_rows(around, what) for what in ("vectors", "placed"))
-        return self.rule.serve(self.rule.preview(field, here, shares)[None])[0]
+        field.vectors[here], field.placed[here] = (self.read_rows(around, what) for what in ("vectors", "placed"))
+        return self.rule.serve(self.rule.preview(field, here, split_positions)[None])[0]
 
     def nearest(
         self, ask: Callable[[SearchTarget, Query, int], SearchResults], asked: int | NDArray[np.float64], count: int
@@ -256,13 +256,13 @@ class Reads(Asking, EngineCounters):
         that arrived first comes first.
         """
         if isinstance(asked, int):
-            query = query_from_row(self.rule, self.of_rows(np.array([asked]), "vectors")[0], asked)
-            left_out = self._on_its_shard(asked)
+            query = query_from_row(self.rule, self.read_rows(np.array([asked]), "vectors")[0], asked)
+            left_out = self._row_on_owner(asked)
         else:
-            query, left_out = query_from_vector(self.rule, asked), [-1] * self.crew.size
+            query, left_out = query_from_vector(self.rule, asked), [-1] * self.transport.size
         how: dict[str, Any] = {"query": query, "count": count, "sequence": self.sequence, "anchors": self.anchors}
-        answers = self.ask("nearest", left_out, **how)
-        rows = np.concatenate([found * self.crew.size + shard for shard, (found, _, _) in enumerate(answers)])
+        answers = self.query("nearest", left_out, **how)
+        rows = np.concatenate([found * self.transport.size + shard for shard, (found, _, _) in enumerate(answers)])
         cosines, numbers = (np.concatenate([answer[part] for answer in answers]) for part in (1, 2))
         best = np.lexsort((numbers, -cosines))[:count]
         return rows[best], cosines[best]
@@ -274,22 +274,22 @@ class Reads(Asking, EngineCounters):
         arrival = self.arrival_of(outcome.moved)
         order = np.argsort(arrival, kind="stable")
         rows, serve = outcome.moved[order], self.rule.server()
-        places, shards = self._places(rows), self.crew.size
+        places, shards = self._positions_by_shard(rows), self.transport.size
         asked, sequence = [rows[place] // shards for place in places], self.sequence
-        vectors = self.ask_for("of_rows", asked, what="vectors")
+        vectors = self.submit("read_rows", asked, what="vectors")
         return Changes(
             self.column(rows),
             cast(Any, vectors),
-            lambda answers: serve(assembled(self.vectors_then(list(answers), asked, sequence), places)),
+            lambda answers: serve(scatter_parts(self.fetch_changed_vectors(list(answers), asked, sequence), places)),
             arrival[order] >= outcome.first_new,
             outcome.removed,
             sequence,
             outcome.anchored,
         )
 
-    def vectors_then(self, answers: list[Any], asked: list[Rows], sequence: int) -> list[Any]:
+    def fetch_changed_vectors(self, answers: list[Any], asked: list[Rows], sequence: int) -> list[Any]:
         """What shards answered when they were asked for the vectors of rows, after the batch with this number."""
-        return self.crew.get(answers)
+        return self.transport.get(answers)
 
     def empty_changes(self, sequence: int) -> Changes:
         """What a batch changed that had been applied before, under this number: nothing."""
@@ -300,7 +300,7 @@ class Reads(Asking, EngineCounters):
 
     def diagnostics(self) -> dict[str, Any]:
         """How the model stands, in numbers."""
-        sizes, grams = self.sizes(), self.ask("grams")
+        sizes, grams = self.sizes(), self.query("grams")
         return {
             "vertices": len(self),
             "edges": self.edges,
@@ -323,15 +323,15 @@ class Reads(Asking, EngineCounters):
 
     def edge_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of the edges of rows: a weight, or the arrival numbers of the neighbors."""
-        return self.arrival_of(self.edges_of(rows, "code")) if what == "arrival" else self.edges_of(rows, what)
+        return self.arrival_of(self.read_edges(rows, "code")) if what == "arrival" else self.read_edges(rows, what)
 
     def row_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of rows themselves: their vectors as they are kept, or whether they are placed."""
-        return self.of_rows(rows, what)
+        return self.read_rows(rows, what)
 
-    def gather(self) -> Gathered:
+    def gather(self) -> GatheredState:
         """All of it in one place, for what needs that; an error where it is too large."""
-        return Gathered(self)
+        return GatheredState(self)
 
     def check(self) -> None:
         """Raise where a shard contradicts itself or another, or what is known here of all of them."""
@@ -339,18 +339,18 @@ class Reads(Asking, EngineCounters):
 
     def sizes(self) -> dict[str, int]:
         """How all shards stand, in numbers that add up."""
-        sizes = self.ask("sizes")
+        sizes = self.query("sizes")
         return {name: sum(size[name] for size in sizes) for name in sizes[0]}
 
 
-def check_shards(engine: Reads) -> None:
+def check_shards(engine: DriverReads) -> None:
     """Raise where a shard contradicts itself or another, or what is known of all of them."""
-    crew = engine.crew
-    faults = crew.get(crew.call("faults"))
-    ends = crew.call("ends", parts=crew.size)
-    pairs = crew.get(crew.call("one_sided", *ends))
+    transport = engine.transport
+    faults = transport.get(transport.call("find_faults"))
+    ends = transport.call("ends", parts=transport.size)
+    pairs = transport.get(transport.call("find_mismatched_shards", *ends))
     sizes = engine.sizes()
-    numbers = np.concatenate([numbers for _, numbers in crew.get(crew.call("rows_by_arrival"))])
+    numbers = np.concatenate([numbers for _, numbers in transport.get(transport.call("rows_by_arrival"))])
     found = {
         **{f"shard {shard}: {fault}": bool(fault) for shard, fault in enumerate(faults)},
         **{

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome
 from ripplevec.cluster import anchor
-from ripplevec.cluster.batch_protocol import Steps
-from ripplevec.cluster.checkpoint import ClusterCopy, counters_of, shards_of, state_of
-from ripplevec.cluster.driver_reads import Reads
-from ripplevec.cluster.gather import whole_graph
-from ripplevec.cluster.read_snapshot import HeldState
-from ripplevec.cluster.routing import Ends, enter, interned, waves
-from ripplevec.cluster.transport import Crew
+from ripplevec.cluster.batch_protocol import BatchProtocol
+from ripplevec.cluster.checkpoint import ClusterSnapshot, counters_of, gather_state, split_state
+from ripplevec.cluster.driver_reads import DriverReads
+from ripplevec.cluster.gather import gather_graph
+from ripplevec.cluster.read_snapshot import ReadSnapshot
+from ripplevec.cluster.routing import EdgeEndpoints, intern_endpoints, send_operations, waves
+from ripplevec.cluster.transport import Transport
 from ripplevec.engine.saved_state import check_shards
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.graph.batch_validation import check_batch
@@ -38,14 +38,14 @@ from ripplevec.views.solvers import DENSE
 Rows = NDArray[np.int64]
 Result = TypeVar("Result")
 _NO_ROWS: Rows = np.empty(0, np.int64)
-START_HERE = 4_000_000  # edges: larger graphs get their start where they are
+MAX_DRIVER_START_EDGES = 4_000_000  # edges: larger graphs get their start where they are
 
 
-class ClusterEngine(Reads):
+class ClusterEngine(DriverReads):
     """A model on shards: `Engine` for whoever asks by its methods."""
 
-    def __init__(self, crew: Crew, parameters: Parameters) -> None:
-        self.crew, self.parameters = crew, parameters
+    def __init__(self, transport: Transport, parameters: Parameters) -> None:
+        self.transport, self.parameters = transport, parameters
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
         self.anchor_lag = 0
         self.update_incomplete = False  # a change that fails is undone by whoever outlives shards
@@ -59,7 +59,7 @@ class ClusterEngine(Reads):
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Take in a batch as the initial graph and embed it from nothing."""
         check_batch(self.known, batch)
-        self.surely(partial(ClusterEngine._take_in, batch=batch, progress=progress))
+        self.run_atomically(partial(ClusterEngine._take_in, batch=batch, progress=progress))
 
     def _take_in(self, batch: Batch, progress: Progress | None) -> None:
         self._move(batch, self.next_arrival)
@@ -71,7 +71,7 @@ class ClusterEngine(Reads):
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
         check_batch(self.known, batch)
-        return self.surely(partial(ClusterEngine._apply, batch=batch))
+        return self.run_atomically(partial(ClusterEngine._apply, batch=batch))
 
     def prepare(self, batch: Batch) -> None:
         """Nothing is worked out before a batch: anchors are not worked out in the background here."""
@@ -92,9 +92,9 @@ class ClusterEngine(Reads):
             *growth_by(batch, self.find_all, self.degrees, self.has_edges if ignoring else None)
         )
 
-    def fork_for_update(self) -> tuple[HeldState, ClusterEngine]:
+    def fork_for_update(self) -> tuple[ReadSnapshot, ClusterEngine]:
         """What readers are to see during a change that takes long, and what is to be changed."""
-        return HeldState(self), self
+        return ReadSnapshot(self), self
 
     def _apply(self, batch: Batch) -> BatchOutcome:
         first_new, anchors = self.next_arrival, self.anchors
@@ -105,7 +105,7 @@ class ClusterEngine(Reads):
             moved = np.union1d(moved, corrected)
         if not self.edges:
             self.rule.reset(cast(Any, None))
-            self._teach()
+            self._broadcast_coordinates()
         return BatchOutcome(moved, first_new, removed, self.anchors > anchors)
 
     def apply_arrival(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
@@ -114,9 +114,9 @@ class ClusterEngine(Reads):
 
     def anchor(self) -> Rows:
         """Correct all vectors now (or give a model that began empty its start); the rows that moved."""
-        return self.surely(ClusterEngine._anchor)
+        return self.run_atomically(ClusterEngine._anchor)
 
-    def surely(self, work: Callable[[ClusterEngine], Result]) -> Result:
+    def run_atomically(self, work: Callable[[ClusterEngine], Result]) -> Result:
         """Do what changes the state: all of it, or nothing."""
         return work(self)
 
@@ -132,12 +132,12 @@ class ClusterEngine(Reads):
 
     def _corrected(self) -> Rows:
         if self.ready:
-            threshold, shards = self.parameters.change_threshold, self.crew.size
+            threshold, shards = self.parameters.change_threshold, self.transport.size
             try:
-                parts = anchor.anchor(self.crew, self.rule, self.sequence, threshold)
+                parts = anchor.anchor(self.transport, self.rule, self.sequence, threshold)
             except anchor.TooSmallError:
                 return self._corrected_here(threshold)
-            self._teach()
+            self._broadcast_coordinates()
             return np.concatenate([rows * shards + shard for shard, rows in enumerate(parts)])
         self._start()
         rows = self.rows_by_arrival()
@@ -145,13 +145,13 @@ class ClusterEngine(Reads):
 
     def _corrected_here(self, threshold: float) -> Rows:
         """Correct a small graph, brought here, as one machine does; the rows that moved."""
-        graph, rows = whole_graph(self)
+        graph, rows = gather_graph(self)
         field = VectorStore(graph, self.parameters.dim, self.rule.precision)
         field.grow()
-        field.vectors[: rows.size] = self.of_rows(rows, "vectors")
+        field.vectors[: rows.size] = self.read_rows(rows, "vectors")
         moved = self.rule.anchor(field, self.sequence, threshold)
-        self._teach()
-        self._tell("have", rows, field.vectors[: rows.size])
+        self._broadcast_coordinates()
+        self._send_rows("set_vectors", rows, field.vectors[: rows.size])
         return rows[moved]
 
     def _move(self, batch: Batch, first_new: int) -> tuple[Rows, list[Id], int]:
@@ -161,17 +161,17 @@ class ClusterEngine(Reads):
         removed, numbers = self._still_gone(gone), np.array([number for _, number in gone], np.int64)
         self.rule.shortened = 0
         if not self.ready:
-            self._edges, changed, _ = map(sum, zip(*self.ask("entered", first_new=first), strict=True))
+            self._edges, changed, _ = map(sum, zip(*self.query("finish_graph_update", first_new=first), strict=True))
             return ends.arrived, removed, changed
         new, count = ends.arrived_as - first_new, self.next_arrival - first_new
-        wave, turn = waves(ends, first_new, count, self.crew.size)
-        steps = Steps(self.crew, self.rule, self.sequence + 1)
+        wave, turn = waves(ends, first_new, count, self.transport.size)
+        steps = BatchProtocol(self.transport, self.rule, self.sequence + 1)
         taken = steps.take(ends.arrived, (wave[new], turn[new]), first, numbers)
-        self._edges, shards, self.rule.shortened = taken.edges, self.crew.size, taken.shortened
+        self._edges, shards, self.rule.shortened = taken.edges, self.transport.size, taken.shortened
         moved = np.concatenate([rows * shards + shard for shard, rows in enumerate(taken.moved)])
         return moved, removed, taken.changed
 
-    def _enter(self, batch: Batch) -> tuple[Ends, list[tuple[Id, int]]]:
+    def _enter(self, batch: Batch) -> tuple[EdgeEndpoints, list[tuple[Id, int]]]:
         """Change the graph step by step; all ends, with the newcomers that have not gone again, and who has gone."""
         weight = ones(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
@@ -180,27 +180,27 @@ class ClusterEngine(Reads):
             part = slice(first, cut)
             if cut > first:
                 columns = take_ids(batch.src, part), take_ids(batch.dst, part), op[part]
-                steps.append(interned(self.crew, *columns, self.next_arrival))
-                enter(self.crew, steps[-1], weight[part])
+                steps.append(intern_endpoints(self.transport, *columns, self.next_arrival))
+                send_operations(self.transport, steps[-1], weight[part])
                 self._take_note(steps[-1])
             if cut < len(batch):
                 gone.append(self._remove(take_ids(batch.src, slice(cut, cut + 1))))
             first = cut + 1
-        ends = Ends(*map(np.concatenate, zip(_NO_ENDS, *steps, strict=True)))
+        ends = EdgeEndpoints(*map(np.concatenate, zip(_NO_ENDS, *steps, strict=True)))
         kept = ~np.isin(ends.arrived_as, [number for _, number in gone])
         return ends._replace(arrived=ends.arrived[kept], arrived_as=ends.arrived_as[kept]), gone
 
-    def _take_note(self, ends: Ends) -> None:
+    def _take_note(self, ends: EdgeEndpoints) -> None:
         self.next_arrival += ends.arrived.size
         self._vertices += ends.arrived.size
         self.loops += int(np.count_nonzero((ends.codes[:, 0] == ends.codes[:, 1]) & (ends.op == Op.ADD)))
 
     def _remove(self, name: IdColumn) -> tuple[Id, int]:
         """Take a vertex out with all its edges; its name and the number it had."""
-        row, shards = self.find_all(name), self.crew.size
+        row, shards = self.find_all(name), self.transport.size
         number = int(self.arrival_of(row)[0])
-        around = self.crew.call("leave", self._on_its_shard(int(row[0])), parts=shards)
-        self.crew.call("bereave", *around, code=int(row[0]), number=number)
+        around = self.transport.call("remove_vertex", self._row_on_owner(int(row[0])), parts=shards)
+        self.transport.call("remove_neighbor", *around, code=int(row[0]), number=number)
         self._vertices -= 1
         return ids_to_list(name)[0], number
 
@@ -220,37 +220,37 @@ class ClusterEngine(Reads):
 
     def _start(self, progress: Progress | None = None) -> None:
         """Embed the graph from nothing: a small one is brought here, so that it gets the start of one machine."""
-        if self.edges > START_HERE and self.count_connected() > 2 * self.rule.dim + DENSE:
-            anchor.start(self.crew, self.rule, progress)
-            self._teach()
+        if self.edges > MAX_DRIVER_START_EDGES and self.count_connected() > 2 * self.rule.dim + DENSE:
+            anchor.start(self.transport, self.rule, progress)
+            self._broadcast_coordinates()
             return
-        graph, rows = whole_graph(self)
+        graph, rows = gather_graph(self)
         field = VectorStore(graph, self.parameters.dim, self.rule.precision)
         self.rule.start(field, progress)
-        self._teach()
-        self._tell("have", rows, field.vectors[: rows.size])
+        self._broadcast_coordinates()
+        self._send_rows("set_vectors", rows, field.vectors[: rows.size])
 
-    def _teach(self) -> None:
+    def _broadcast_coordinates(self) -> None:
         """Have all shards know the coordinates."""
-        self.crew.call("learn", learned=self.rule.state())
+        self.transport.call("set_coordinates", learned=self.rule.state())
 
     # ------------------------------------------------------------------ keeping it
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays, fetched from one shard after the other."""
-        return state_of(self)
+        return gather_state(self)
 
-    def copy(self) -> ClusterCopy:
+    def copy(self) -> ClusterSnapshot:
         """The state as it is now, for whoever saves it while this goes on."""
-        return ClusterCopy(self)
+        return ClusterSnapshot(self)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave, on as many shards as there were."""
-        shards = shards_of(state, self.crew.size)
+        shards = split_state(state, self.transport.size)
         check_shards(shards, state, directed=self.parameters.directed, rule=self.rule)
-        self.ask("restore", shards)
+        self.query("restore", shards)
         self.rule.restore(under("rule_", state))
-        self._teach()
+        self._broadcast_coordinates()
         self.next_arrival, self.loops = int(state["next_arrival"]), 0
         for name, value in counters_of(state).items():
             setattr(self, name, value)
@@ -258,4 +258,6 @@ class ClusterEngine(Reads):
         self._vertices, self._edges = sizes["vertices"], sizes["edges"]
 
 
-_NO_ENDS = Ends(np.empty(0, np.int8), np.empty((0, 2), np.int64), np.empty((0, 2), np.int64), _NO_ROWS, _NO_ROWS)
+_NO_ENDS = EdgeEndpoints(
+    np.empty(0, np.int8), np.empty((0, 2), np.int64), np.empty((0, 2), np.int64), _NO_ROWS, _NO_ROWS
+)

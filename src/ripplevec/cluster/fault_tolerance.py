@@ -19,9 +19,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ripplevec.cluster.checkpoint import pieces_of
+from ripplevec.cluster.checkpoint import lazy_state
 from ripplevec.cluster.engine import ClusterEngine, Result
-from ripplevec.cluster.transport import Crew, Lost
+from ripplevec.cluster.transport import ShardLostError, Transport
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import read_arrays, write_arrays
 from ripplevec.util.locks import ReadWriteLock
@@ -33,11 +33,11 @@ ATTEMPTS = 5
 """How often in a row shards may be lost at the same batch before it is given up."""
 
 _KIND = "shards"
-_OWN = ("crew", "parameters", "anchor_lag", "_warned")  # what is not part of the state
+_OWN = ("transport", "parameters", "anchor_lag", "_warned")  # what is not part of the state
 _log = logging.getLogger("ripplevec.cluster")
 
 
-class LastingEngine(ClusterEngine):
+class FaultTolerantEngine(ClusterEngine):
     """A cluster engine whose shards may go at any time.
 
     Whoever asks holds off whoever brings shards back, and waits for him: nobody is told what holds halfway.
@@ -45,14 +45,14 @@ class LastingEngine(ClusterEngine):
 
     def __init__(
         self,
-        crew: Crew,
+        transport: Transport,
         parameters: Parameters,
         *,
         snapshot_every: int = SNAPSHOT_EVERY,
         snapshot_dir: str | PathLike[str] | None = None,
     ) -> None:
         self.snapshot_every = snapshot_every
-        self.mended = 0  # how often shards had to be brought back
+        self.recoveries = 0  # how often shards had to be brought back
         self._directory = mkdtemp(prefix="ripplevec-", dir=snapshot_dir)
         weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         self._has_snapshot, self._kept_events = False, 0
@@ -62,17 +62,17 @@ class LastingEngine(ClusterEngine):
         self._changed_by: int | None = None  # the thread that is in the middle of a change
         self._asked_by = threading.local()
         self._broken = False  # whether the shards may stand elsewhere than the model does
-        super().__init__(crew, parameters)
+        super().__init__(transport, parameters)
 
     # ------------------------------------------------------------------ who asks
 
-    def ask(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
+    def query(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
         """What every shard says; where one is lost, all are brought back first."""
-        return self._asked(partial(super().ask, method, *columns, **constants))
+        return self._asked(partial(super().query, method, *columns, **constants))
 
-    def ask_for(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
+    def submit(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
         """The same, without a look at the answers: it may be seen later that one is lost."""
-        return self._asked(partial(super().ask_for, method, *columns, **constants))
+        return self._asked(partial(super().submit, method, *columns, **constants))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays."""
@@ -82,13 +82,13 @@ class LastingEngine(ClusterEngine):
         """Raise where a shard contradicts itself or another, or what is known here of all of them."""
         self._asked(super().check)
 
-    def vectors_then(self, answers: list[Any], asked: list[Any], sequence: int) -> list[Any]:
+    def fetch_changed_vectors(self, answers: list[Any], asked: list[Any], sequence: int) -> list[Any]:
         """What shards answered; where an answer was lost, it is asked for again as long as no other batch came."""
         try:
-            return super().vectors_then(answers, asked, sequence)
-        except Lost:
+            return super().fetch_changed_vectors(answers, asked, sequence)
+        except ShardLostError:
             if self._stands_at(sequence):
-                again = self.ask("of_rows", asked, what="vectors")
+                again = self.query("read_rows", asked, what="vectors")
                 if self._stands_at(sequence):
                     return again
             raise
@@ -100,16 +100,16 @@ class LastingEngine(ClusterEngine):
         if self._changed_by == threading.get_ident() or getattr(self._asked_by, "me", False):
             return question()
         for _ in range(ATTEMPTS):
-            mended = self.mended
+            recoveries = self.recoveries
             if self._broken:
-                self._mend(mended)
+                self._recover_shards(recoveries)
             try:
                 with self._asking.reading(), self._by_me():
                     return question()
-            except Lost as error:
+            except ShardLostError as error:
                 _log.warning("%s", error)
-                self._mend(mended)
-        raise Lost(f"shards were lost {ATTEMPTS} times in a row")
+                self._recover_shards(recoveries)
+        raise ShardLostError(f"shards were lost {ATTEMPTS} times in a row")
 
     @contextmanager
     def _by_me(self) -> Iterator[None]:
@@ -121,7 +121,7 @@ class LastingEngine(ClusterEngine):
 
     # ------------------------------------------------------------------ what changes it
 
-    def surely(self, work: Callable[[ClusterEngine], Result]) -> Result:
+    def run_atomically(self, work: Callable[[ClusterEngine], Result]) -> Result:
         """Do what changes the state, however often it takes: once in the end, or, where it fails, not at all."""
         result = self._done(work)
         if self.events - self._kept_events >= max(self.snapshot_every, self.edges // 10):
@@ -138,7 +138,7 @@ class LastingEngine(ClusterEngine):
             try:
                 result = self._doing(work)
                 break
-            except Lost:
+            except ShardLostError:
                 if attempt + 1 == ATTEMPTS:
                     raise
         self._since.append(work)
@@ -147,22 +147,22 @@ class LastingEngine(ClusterEngine):
     def _doing(self, work: Callable[[ClusterEngine], Result]) -> Result:
         with self._changing:
             if self._broken:
-                self._mend(self.mended)
+                self._recover_shards(self.recoveries)
             self._changed_by = threading.get_ident()
             try:
                 return work(self)
             except BaseException as error:  # whatever it was, the shards may have come halfway
                 _log.warning("%s", error)
                 self._broken = True
-                self._mend(self.mended)
+                self._recover_shards(self.recoveries)
                 raise
             finally:
                 self._changed_by = None
 
     def _snapshot(self) -> None:
         try:
-            self._keep(self._asked(partial(pieces_of, self)))
-        except Lost as error:  # there will be another occasion
+            self._keep(self._asked(partial(lazy_state, self)))
+        except ShardLostError as error:  # there will be another occasion
             _log.warning("no snapshot of the shards: %s", error)
 
     def _keep(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -177,20 +177,20 @@ class LastingEngine(ClusterEngine):
 
     # ------------------------------------------------------------------ what brings it back
 
-    def _mend(self, seen: int) -> None:
+    def _recover_shards(self, seen: int) -> None:
         """Bring all shards back to where the model stands; once, for however many have noticed."""
         with self._asking.still():
             self._asking.run_exclusively(partial(self._mend_alone, seen))
 
     def _mend_alone(self, seen: int) -> None:
-        if self.mended != seen:
+        if self.recoveries != seen:
             return
         if not self._changing.acquire(blocking=False):  # a change may wait for this reader: it cannot be waited for
-            raise Lost("a shard is lost, and comes back with the batch that is on its way: ask again")
+            raise ShardLostError("a shard is lost, and comes back with the batch that is on its way: ask again")
         try:
             self._broken = True
             self._begin_again()
-            self._broken, self.mended = False, self.mended + 1
+            self._broken, self.recoveries = False, self.recoveries + 1
         finally:
             self._changing.release()
 
@@ -200,15 +200,15 @@ class LastingEngine(ClusterEngine):
             try:
                 again = self._replayed()
                 break
-            except Lost:
+            except ShardLostError:
                 if attempt + 1 == ATTEMPTS:
                     raise
         vars(self).update({name: value for name, value in vars(again).items() if name not in _OWN})
 
     def _replayed(self) -> ClusterEngine:
         """The model brought back, in an engine of its own: those who read the numbers of this one see no change."""
-        self.crew.open()
-        again = ClusterEngine(self.crew, self.parameters)
+        self.transport.reset()
+        again = ClusterEngine(self.transport, self.parameters)
         if self._has_snapshot:
             again.restore(read_arrays(self._directory, kind=_KIND, mapped=True)[0])
         for work in self._since:

@@ -17,40 +17,40 @@ from ripplevec.graph.graph import Graph
 from ripplevec.rules.vector_store import VectorStore
 
 if TYPE_CHECKING:
-    from ripplevec.cluster.driver_reads import Reads
+    from ripplevec.cluster.driver_reads import DriverReads
 
 Rows = NDArray[np.int64]
-MOST_EDGES = 10_000_000
+MAX_GATHERED_EDGES = 10_000_000
 """Of a graph that is brought together with all its vectors to be looked at: more does not belong on a driver."""
 
 
-class Gathered(EngineReads):
+class GatheredState(EngineReads):
     """Graph, vectors and coordinates of a cluster as one machine would have them; of the coordinates no copy."""
 
-    def __init__(self, engine: Reads) -> None:
-        if engine.edges > MOST_EDGES:
+    def __init__(self, engine: DriverReads) -> None:
+        if engine.edges > MAX_GATHERED_EDGES:
             raise RipplevecError(
-                f"this needs the whole graph in one place, and a cluster brings at most {MOST_EDGES:,} edges together; "
+                f"this needs the whole graph in one place, and a cluster brings at most {MAX_GATHERED_EDGES:,} edges together; "
                 f"it has {engine.edges:,}: ask a model on one machine"
             )
-        self.graph, rows = whole_graph(engine)
+        self.graph, rows = gather_graph(engine)
         self.rule, self.sequence, self.anchors = engine.rule, engine.sequence, engine.anchors
         self.field = VectorStore(self.graph, engine.parameters.dim, engine.rule.precision)
-        self.field.vectors[: rows.size] = engine.of_rows(rows, "vectors")
-        self.field.placed[: rows.size] = engine.of_rows(rows, "placed")
+        self.field.vectors[: rows.size] = engine.read_rows(rows, "vectors")
+        self.field.placed[: rows.size] = engine.read_rows(rows, "placed")
 
 
-def whole_graph(engine: Reads) -> tuple[Graph, Rows]:
+def gather_graph(engine: DriverReads) -> tuple[Graph, Rows]:
     """The graph with a row per vertex, in order of arrival; and which rows of the cluster these are."""
     rows, directed = engine.rows_by_arrival(), engine.parameters.directed
     packed: dict[str, NDArray[Any]] = {
         "degree": engine.degrees(rows),
-        "neighbor": _places_of(engine.edges_of(rows, "code"), rows).astype(np.int32),
+        "neighbor": _places_of(engine.read_edges(rows, "code"), rows).astype(np.int32),
     }
     for name in ("weight", "outgoing", "incoming") if directed else ("weight",):
-        packed[name] = engine.edges_of(rows, name)
+        packed[name] = engine.read_edges(rows, name)
     for name in ("strength", "in_strength") if directed else ("strength",):
-        packed[name] = engine.of_rows(rows, name)
+        packed[name] = engine.read_rows(rows, name)
     graph = engine.parameters.new_graph()
     names = engine.column(rows)
     graph.ids.intern(names, names)

@@ -10,24 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.partition import shares
-from ripplevec.rules.vector_store import Field
+from ripplevec.cluster.routing import split_positions
+from ripplevec.rules.vector_store import VectorStore
 
 Rows = NDArray[np.int64]
-Shown: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
+PushedRows: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
 """Rows of a shard that another one looks at: which they are, and their vectors."""
 
 
 class Halo:
     """The neighbors that some slots have on other shards, each once, by shard; and room for their rows."""
 
-    def __init__(self, field: Field, slots: Rows, shards: int, first: int) -> None:
+    def __init__(self, field: VectorStore, slots: Rows, shards: int, first: int) -> None:
         """Room from row `first` on."""
         self._field, self._slots, self.shards, self.first = field, slots, shards, first
         self._kept = field.graph.adjacency.links.neighbor[slots]
         codes = -1 - self._kept.astype(np.int64)
         place, self._distinct, self._table = kernels.numbered(codes)
-        by_shard = shares(self._distinct % shards, shards)
+        by_shard = split_positions(self._distinct % shards, shards)
         order = np.concatenate(by_shard)
         self.codes = self._distinct[order]
         self._row = np.empty_like(order)
@@ -70,7 +70,7 @@ class Halo:
         self._field.graph.arrival[lent], self._field.placed[lent], self._field.seen[lent] = -1, 0, 0
 
 
-class Company(Halo):
+class PrefetchedHalo(Halo):
     """Those on other shards whom the newcomers of a batch know. They come unasked, and again when they have moved."""
 
     def know(self, codes: Rows, numbers: Rows) -> None:
@@ -78,7 +78,7 @@ class Company(Halo):
         rows = self.rows_of(codes)
         self._field.graph.arrival[rows[rows >= 0]] = numbers[rows >= 0]
 
-    def take_in(self, shown: Sequence[Shown], stamp: int = 0) -> None:
+    def take_in(self, shown: Sequence[PushedRows], stamp: int = 0) -> None:
         """Have the rows that each shard shows, of whom not all may be in it; they are seen at this stamp."""
         field = self._field
         for shard, (there, vectors) in enumerate(shown):
@@ -87,12 +87,12 @@ class Company(Halo):
             field.seen[rows[rows >= 0]] = stamp
 
 
-def show(field: Field, rows: Rows) -> Shown:
+def show(field: VectorStore, rows: Rows) -> PushedRows:
     """Rows with their vectors, for a shard that looks at them."""
     return rows.astype(np.int32), packed(field, rows, "vectors")
 
 
-def packed(field: Field, rows: Rows, kind: str) -> NDArray[Any]:
+def packed(field: VectorStore, rows: Rows, kind: str) -> NDArray[Any]:
     """What another shard asks of rows: their `vectors`; or these `and_places`, who has one: bytes in rows behind them.
 
     Vectors are a matrix that is copied as it is.

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from threading import Lock
 from typing import Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ripplevec.cluster.abandoned_results import UnreadAnswers
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.transport import Lost
+from ripplevec.cluster.transport import ShardLostError
 from ripplevec.errors import StateError
 from ripplevec.parameters import Parameters
 
-PATIENCE = 120.0
+START_TIMEOUT = 120.0
 """Seconds that actors may take to be there (again) before they are given up."""
 
 _models = count()
@@ -33,7 +35,7 @@ class ShardActor:
         self._shards: dict[int, Shard] = {}
         self._failures: dict[int, str] = {}
 
-    def open(self, model: int, number: int, shards: int, parameters: Parameters) -> None:
+    def reset(self, model: int, number: int, shards: int, parameters: Parameters) -> None:
         """Have an empty shard of a model."""
         self._shards[model] = Shard(number, shards, parameters)
 
@@ -45,7 +47,7 @@ class ShardActor:
         """Ask the shard of a model. One that has failed is no longer what the others take it for, and is given up."""
         shard = self._shards.get(model)
         if shard is None:
-            raise Lost("a shard is lost: " + self._failures.get(model, "Ray had to start it again"))
+            raise ShardLostError("a shard is lost: " + self._failures.get(model, "Ray had to start it again"))
         try:
             answer = getattr(shard, method)(*arguments, **constants)
         except BaseException as error:
@@ -55,7 +57,7 @@ class ShardActor:
         return answer[0] if parts == 1 else tuple(answer) if parts else answer
 
 
-class Actors:
+class ShardActors:
     """The actors of a cluster, one per shard, spread over its machines; models share them."""
 
     def __init__(self, size: int, address: str | None = None, **options: Any) -> None:
@@ -87,34 +89,34 @@ class Actors:
             ray.kill(handle)
 
 
-class RayCrew:
+class RayTransport:
     """The shards of one model, each with its actor."""
 
-    def __init__(self, actors: Actors, parameters: Parameters) -> None:
+    def __init__(self, actors: ShardActors, parameters: Parameters) -> None:
         self.size, self._actors, self._model = actors.size, actors, next(_models)
         self._parameters = replace(parameters, threads=parameters.threads or actors.threads)
-        self._unread = UnreadAnswers(self.size)
-        self.open()
+        self._unread = UnreadResults(self.size)
+        self.reset()
         weakref.finalize(self, partial(_close, actors, self._model))
 
-    def open(self) -> None:
+    def reset(self) -> None:
         """Have empty shards; actors that Ray is starting again are waited for."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + START_TIMEOUT
         while True:
             try:
                 asked = enumerate(self._actors.handles)
                 opened = [
-                    actor.open.remote(self._model, number, self.size, self._parameters) for number, actor in asked
+                    actor.reset.remote(self._model, number, self.size, self._parameters) for number, actor in asked
                 ]
                 self._unread.add(opened)
-                _fetch(opened, PATIENCE)
+                _fetch(opened, START_TIMEOUT)
                 return
-            except Lost as error:
+            except ShardLostError as error:
                 if time.monotonic() > until:
-                    raise StateError(f"no {self.size:,} shards on Ray within {PATIENCE:g} s: {error}") from error
+                    raise StateError(f"no {self.size:,} shards on Ray within {START_TIMEOUT:g} s: {error}") from error
                 time.sleep(0.1)
             finally:
-                self._unread.read_all()
+                self._unread.drain()
 
     def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
         """Ask all at once. What goes from shard to shard stays in the object store."""
@@ -144,21 +146,69 @@ def spread(size: int, machines: Mapping[str, float]) -> list[str]:
 def _fetch(answers: Sequence[Any], timeout: float | None = None) -> list[Any]:
     try:
         return ray.get(list(answers), timeout=timeout)
-    except Lost:
+    except ShardLostError:
         raise
     except RayTaskError as error:
         if isinstance(error.cause, RayError):
-            raise Lost(f"a shard is lost: {error.cause}") from error
+            raise ShardLostError(f"a shard is lost: {error.cause}") from error
         raise
     except RayError as error:
-        raise Lost(f"a shard is lost: {error}") from error
+        raise ShardLostError(f"a shard is lost: {error}") from error
 
 
 def _processors(node: Mapping[str, Any]) -> float:
     return float(node["Resources"].get("CPU", 0)) if node["Alive"] else 0.0
 
 
-def _close(actors: Actors, model: int) -> None:
+def _close(actors: ShardActors, model: int) -> None:
     if ray.is_initialized():
         for handle in actors.handles:
             handle.close.options(num_returns=0).remote(model)  # without an answer, which nobody would read
+
+
+MAX_CALLS = 64
+"""Calls whose answers are kept at most; earlier ones have come to their end."""
+
+_SECONDS = 10.0  # for the answers to come, and for each of them to be read, where a shard is lost
+
+
+class UnreadResults:
+    """The answers of the last calls, held until a later call succeeds on every shard.
+
+    Each shard does what it is asked in order, and none that has failed does anything more. So the calls before one that
+    succeeded on every shard have succeeded too.
+    """
+
+    def __init__(self, shards: int) -> None:
+        self._shards, self._numbers, self._lock = shards, count(), Lock()
+        self._calls: deque[tuple[int, list[Any]]] = deque(maxlen=MAX_CALLS)
+
+    def add(self, answers: Sequence[Any]) -> None:
+        """Hold the answers of a call."""
+        with self._lock:
+            self._calls.append((next(self._numbers), list(answers)))
+
+    def release(self, read: Sequence[Any]) -> None:
+        """Let go of a call whose answers were read without an error, one of every shard, and of those before it."""
+        if len(read) < self._shards:
+            return
+        with self._lock:
+            last = next((number for number, held in reversed(self._calls) if _holds(held, read)), -1)
+            while self._calls and self._calls[0][0] <= last:
+                self._calls.popleft()
+
+    def drain(self) -> None:
+        """Read everything that is held, so that errors in it are not printed; they are known by now."""
+        with self._lock:
+            held = [answer for _, answers in self._calls for answer in answers]
+            self._calls.clear()
+        if held:
+            ready, _ = ray.wait(held, num_returns=len(held), timeout=_SECONDS, fetch_local=False)
+            for answer in ready:
+                with suppress(Exception):
+                    ray.get(answer, timeout=_SECONDS)
+
+
+def _holds(held: Sequence[Any], read: Sequence[Any]) -> bool:
+    known = set(held)
+    return all(answer in known for answer in read)

@@ -16,12 +16,12 @@ from ripplevec.cluster import _kernels as kernels
 from ripplevec.graph.ids import names_for_kernels
 
 if TYPE_CHECKING:
-    from ripplevec.cluster.transport import Crew
+    from ripplevec.cluster.transport import Transport
 
 Rows = NDArray[np.int64]
 
 
-class Entry(NamedTuple):
+class ShardOperations(NamedTuple):
     """What a shard has to know of a step: one thing to send, not many."""
 
     arrived: Rows  # rows of newcomers
@@ -32,20 +32,20 @@ class Entry(NamedTuple):
     way: NDArray[np.int8]  # which end of the operation it is
 
 
-def shares(owner: Rows, shards: int) -> list[Rows]:
+def split_positions(owner: Rows, shards: int) -> list[Rows]:
     """Where each shard is the owner, in order; one pass for however many shards there are."""
     small = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # few bits are sorted by counting
     order = np.argsort(small, kind="stable")
     return np.split(order, np.searchsorted(small[order], np.arange(1, shards)))
 
 
-def rows_by_shard(codes: Rows, shards: int) -> list[Rows]:
+def split_rows(codes: Rows, shards: int) -> list[Rows]:
     """What codes stand for: the rows of each shard, in order."""
     rows = codes // shards
-    return [rows[places] for places in shares(codes % shards, shards)]
+    return [rows[places] for places in split_positions(codes % shards, shards)]
 
 
-class Ends(NamedTuple):
+class EdgeEndpoints(NamedTuple):
     """The ends of the operations of a step, a row each."""
 
     op: NDArray[np.int8]
@@ -55,44 +55,46 @@ class Ends(NamedTuple):
     arrived_as: Rows  # and their numbers
 
 
-def owners(column: IdColumn, shards: int) -> Rows:
+def assign_shards(column: IdColumn, shards: int) -> Rows:
     """The shard that each name falls to."""
     found = np.empty(len(column), np.int64)
     kernels.owners_of(names_for_kernels(column), shards, found)
     return found
 
 
-def interned(crew: Crew, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], next_arrival: int) -> Ends:
+def intern_endpoints(
+    transport: Transport, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], next_arrival: int
+) -> EdgeEndpoints:
     """Both ends of every operation; newcomers are numbered in the order of their first mention."""
-    shards, codes, numbers = crew.size, *np.empty((2, len(src), 2), np.int64)
-    where = [shares(owners(column, shards), shards) for column in (src, dst)]
+    shards, codes, numbers = transport.size, *np.empty((2, len(src), 2), np.int64)
+    where = [split_positions(assign_shards(column, shards), shards) for column in (src, dst)]
     names = [[take_ids(column, rows) for rows in parts] for column, parts in zip((src, dst), where, strict=True)]
-    for shard, answer in enumerate(crew.get(crew.call("intern", list(zip(*names, strict=True))))):
+    for shard, answer in enumerate(transport.get(transport.call("intern", list(zip(*names, strict=True))))):
         for end in range(2):
             there = where[end][shard], end
             codes[there], numbers[there] = answer[2 * end] * shards + shard, answer[2 * end + 1]
     new = np.flatnonzero(numbers.ravel() < 0)
     place, arrived, _ = kernels.numbered(codes.ravel()[new])
     numbers.ravel()[new] = next_arrival + place
-    return Ends(op, codes, numbers, arrived, next_arrival + np.arange(arrived.size))
+    return EdgeEndpoints(op, codes, numbers, arrived, next_arrival + np.arange(arrived.size))
 
 
-def enter(crew: Crew, ends: Ends, weight: NDArray[np.float32]) -> None:
+def send_operations(transport: Transport, ends: EdgeEndpoints, weight: NDArray[np.float32]) -> None:
     """Have every shard number its newcomers and change the ends that are its own."""
     size = 2 * len(ends.codes)
     end_of, columns = np.empty(size, np.int64), np.empty((size, 4), np.int64)
-    begin = kernels.routed(ends.codes, ends.numbers, crew.size, end_of, columns)
+    begin = kernels.routed(ends.codes, ends.numbers, transport.size, end_of, columns)
     edge, way = end_of >> 1, (end_of & 1).astype(np.int8)
     op, weight = ends.op[edge], weight[edge]
     entries = []
-    for shard, mine in enumerate(shares(ends.arrived % crew.size, crew.size)):
+    for shard, mine in enumerate(split_positions(ends.arrived % transport.size, transport.size)):
         own = slice(begin[shard], begin[shard + 1])
-        arrived = ends.arrived[mine] // crew.size, ends.arrived_as[mine]
-        entries.append(Entry(*arrived, columns[own], op[own], weight[own], way[own]))
-    crew.call("enter", entries)
+        arrived = ends.arrived[mine] // transport.size, ends.arrived_as[mine]
+        entries.append(ShardOperations(*arrived, columns[own], op[own], weight[own], way[own]))
+    transport.call("apply_operations", entries)
 
 
-def waves(ends: Ends, first_new: int, count: int, shards: int) -> tuple[Rows, Rows]:
+def waves(ends: EdgeEndpoints, first_new: int, count: int, shards: int) -> tuple[Rows, Rows]:
     """When each newcomer can be admitted: the wave, and the turn within it on its own shard."""
     adds = ends.op == Op.ADD
     columns = (ends.codes, ends.numbers) if adds.all() else (ends.codes[adds], ends.numbers[adds])
@@ -100,7 +102,7 @@ def waves(ends: Ends, first_new: int, count: int, shards: int) -> tuple[Rows, Ro
     return found
 
 
-def merged(parts: list[IdColumn], places: list[Rows]) -> IdColumn:
+def merge_id_columns(parts: list[IdColumn], places: list[Rows]) -> IdColumn:
     """Columns of names as one, each name at its place."""
     order = np.argsort(np.concatenate(places)) if places else np.empty(0, np.int64)
     full = [part for part in parts if len(part)]

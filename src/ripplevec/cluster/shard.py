@@ -20,37 +20,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as own
-from ripplevec.cluster.halo import Company, Halo, Shown, packed, show
-from ripplevec.cluster.partition import rows_by_shard, shares
-from ripplevec.cluster.shard_matrices import Sheets
-from ripplevec.cluster.shard_state import NO_ROWS
-from ripplevec.cluster.shard_updates import Entering
+from ripplevec.cluster.halo import Halo, PrefetchedHalo, PushedRows, packed, show
+from ripplevec.cluster.routing import split_positions, split_rows
+from ripplevec.cluster.shard_graph import NO_ROWS, ShardGraph
+from ripplevec.cluster.shard_matrices import ShardMatrices
 from ripplevec.influence import _kernels as influence
 from ripplevec.influence.draws import draw_key
 from ripplevec.parameters import Parameters
 from ripplevec.rules import _kernels as kernels
-from ripplevec.rules._gather_kernels import World
-from ripplevec.rules._kernels import RESAMPLE, UNLIMITED, Turn
-from ripplevec.rules.ripple import Shared
+from ripplevec.rules._gather_kernels import KernelState
+from ripplevec.rules._kernels import RESAMPLE, UNLIMITED, BatchContext
+from ripplevec.rules.ripple import ThreadedStep
 from ripplevec.util.parallel import one_blas_thread
 
 Rows = NDArray[np.int64]
-NOT_HELD = "not held"  # answered where a copy is asked for that has gone: to fail would be to give up the shard
+SNAPSHOT_GONE = "not held"  # answered where a copy is asked for that has gone: to fail would be to give up the shard
 CHANCE = np.dtype([("row", np.int32), ("number", np.int64), ("weight", np.float32)])  # what influence is sent as
 
 
-class Shard(Entering):
+class Shard(ShardGraph):
     """One of several that together are a model."""
 
     def __init__(self, number: int, shards: int, parameters: Parameters) -> None:
         super().__init__(number, shards, parameters)
         self.sent = self.needed = 0  # bytes that other shards were sent; of these, vectors that they had to read
-        self.sheets: Sheets | None = None  # while an anchor is worked out
+        self.matrices: ShardMatrices | None = None  # while an anchor is worked out
         self.held: dict[int, Shard] = {}  # copies of what was here before a change, by number
 
     # ------------------------------------------------------------------ vectors move
 
-    def ripple(
+    def begin_batch(
         self, arrived: Rows, wave: Rows, turn: Rows, *, first_new: int, gone: Rows, waves: int, sequence: int
     ) -> list[Any]:
         """The graph is as the batch leaves it; now the vectors follow. `arrived` are the newcomers here, in order.
@@ -60,7 +59,7 @@ class Shard(Entering):
         """
         counts = self._counts(first_new)
         rule, order = self.rule, np.lexsort((turn, wave))
-        self.turn = Turn(rule.seed, sequence, rule.depth, rule.max_reads, self.first_new)
+        self.turn = BatchContext(rule.seed, sequence, rule.depth, rule.max_reads, self.first_new)
         self.stamp, self.waves = 2 * sequence, waves
         self.arrived, self.fronts, self.moved = np.array(arrived), dict[int, Rows](), [NO_ROWS]
         self.shortened = 0
@@ -78,28 +77,28 @@ class Shard(Entering):
         """See whom newcomers here know elsewhere, and who is known here to newcomers elsewhere."""
         slots = [self._elsewhere(rows, UNLIMITED, 0)[0] for rows in self.by_wave]
         self.cuts = np.cumsum([0, *(part.size for part in slots)])
-        self.company = Company(self.field, np.concatenate([NO_ROWS, *slots]), self.shards, self.graph.rows)
+        self.prefetched = PrefetchedHalo(self.field, np.concatenate([NO_ROWS, *slots]), self.shards, self.graph.rows)
         known = (self.all_numbers[:, 0] >= self.first_new) & (self.all_ends[:, 1] < 0)
-        self.company.know(-1 - self.all_ends[known, 1], self.all_numbers[known, 1])
+        self.prefetched.know(-1 - self.all_ends[known, 1], self.all_numbers[known, 1])
         row, other = self.new_ends[self.new_ends[:, 1] < 0].T
         _, looked_at, _ = own.numbered(row * self.shards + (-1 - other) % self.shards)
-        self.waiting = rows_by_shard(looked_at, self.shards)  # to be shown as soon as they have a place
+        self.waiting = split_rows(looked_at, self.shards)  # to be shown as soon as they have a place
         self.shown: list[list[Rows]] = [[NO_ROWS] for _ in self.waiting]
 
-    def admit(self, *shown: Shown, wave: int) -> list[Any]:
+    def admit_wave(self, *shown: PushedRows, wave: int) -> list[Any]:
         """Place newcomers, turn by turn; what is shown of them, and last, once all waves are admitted, who is left."""
-        self.company.take_in(shown)
+        self.prefetched.take_in(shown)
         rows, turns, shared = self.by_wave[wave], self.turns[wave], self._shared
-        with self.company.here(slice(*self.cuts[wave : wave + 2])):
+        with self.prefetched.here(slice(*self.cuts[wave : wave + 2])):
             for together in np.split(rows, np.flatnonzero(np.diff(turns)) + 1):
-                shared.admit_together(together)
+                shared.admit_wave(together)
         self.shortened += shared.shortened
         return self._after_wave(wave)
 
     def _after_wave(self, wave: int) -> list[Any]:
         return [*self._show(), self._settle() if wave + 1 == self.waves else 0]
 
-    def _show(self, again: Sequence[Rows] = ()) -> list[Shown]:
+    def _show(self, again: Sequence[Rows] = ()) -> list[PushedRows]:
         """Whoever has come to have a place, to every shard whose newcomers look at it; and some others once more."""
         answer = []
         for shard, rows in enumerate(self.waiting):
@@ -111,7 +110,7 @@ class Shard(Entering):
         self.needed += sum(vectors.nbytes for _, vectors in answer)
         return answer
 
-    def show_again(self) -> list[Shown]:
+    def push_moved_rows(self) -> list[PushedRows]:
         """Whoever was known and has moved, or has come to have a place, since it was shown."""
         before = [np.concatenate(rows) for rows in self.shown]
         return self._show([rows[self._known_and_moved(rows)] for rows in before])
@@ -119,7 +118,7 @@ class Shard(Entering):
     def _known_and_moved(self, rows: Rows) -> NDArray[np.bool_]:
         return (self.field.seen[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
 
-    def give(self, *asked: Rows, kind: str) -> list[NDArray[Any]]:
+    def pull_rows(self, *asked: Rows, kind: str) -> list[NDArray[Any]]:
         """What the shards want of rows here."""
         given = [packed(self.field, rows, kind) for rows in asked]
         self.sent += sum(part.nbytes for part in given)
@@ -134,26 +133,26 @@ class Shard(Entering):
         self.ring = self.unsettled[world.placed[self.unsettled] == 0]
         return int(self.ring.size)
 
-    def want_to_place(self) -> list[Rows]:
+    def request_frontier_rows(self) -> list[Rows]:
         """What the next ring reads."""
         return self._want(self.ring, UNLIMITED, 0)
 
-    def place(self, *received: NDArray[Any], first: bool) -> list[Rows]:
+    def place_frontier(self, *received: NDArray[Any], first: bool) -> list[Rows]:
         """Place a ring; who may be in the next, as rows of each shard. The first ring has to be found yet."""
         stamp, halo = self.stamp - 1, self._halo
         halo.receive(received)
         with halo.here():
             world, seen = self._world, self.field.seen
-            ring = kernels.unplaced_among(world, self.unsettled, seen, stamp) if first else self.ring
-            self.shortened += kernels.place_ring(world, ring)
-            around = kernels.unplaced_around(world, ring, seen, stamp)
+            ring = kernels.find_placeable(world, self.unsettled, seen, stamp) if first else self.ring
+            self.shortened += kernels.place_frontier(world, ring)
+            around = kernels.find_unplaced_neighbors(world, ring, seen, stamp)
         halo.close()
         self.newcomers = np.concatenate([self.newcomers, ring])
-        parts = rows_by_shard(halo.codes[around[around >= halo.first] - halo.first], self.shards)
+        parts = split_rows(halo.codes[around[around >= halo.first] - halo.first], self.shards)
         parts[self.number] = around[around < halo.first]
         return parts
 
-    def expect(self, *candidates: Rows) -> int:
+    def set_frontier(self, *candidates: Rows) -> int:
         """The next ring: those who have no place yet, each once; how many."""
         seen, stamp = self.field.seen, self.stamp - 1
         own_part = candidates[self.number]  # marked when they were found
@@ -162,13 +161,13 @@ class Shard(Entering):
         self.ring = np.concatenate([own_part, others[: influence.mark_new(others, seen, stamp)]])
         return int(self.ring.size)
 
-    def shake(self, *shown: Shown) -> list[Any]:
+    def begin_refresh(self, *shown: PushedRows) -> list[Any]:
         """Let go of whoever has lost the last edge, and begin the front with what changed between known vertices.
 
         Where that is nobody, and it hardly ever is anybody, the next front is begun: whom newcomers influence is seen
         from here.
         """
-        self.company.take_in(shown)
+        self.prefetched.take_in(shown)
         world, seen = self._world, self.field.seen
         self.lost = kernels.release(world, self.unsettled)
         chance = np.concatenate(self.chance)
@@ -190,10 +189,10 @@ class Shard(Entering):
         front = self.fronts[depth] = np.concatenate([self.fronts.get(depth, NO_ROWS), new])
         most = int(self._links.count[front].max(initial=0))
         bounded = most <= self.turn.max_reads
-        wanted = self.want_to_refresh(UNLIMITED, depth) if bounded else [NO_ROWS] * self.shards
+        wanted = self.request_refresh_rows(UNLIMITED, depth) if bounded else [NO_ROWS] * self.shards
         return [*wanted, (depth, front.size, most if bounded else UNLIMITED)]
 
-    def want_to_refresh(self, limit: int, depth: int) -> list[Rows]:
+    def request_refresh_rows(self, limit: int, depth: int) -> list[Rows]:
         """What a refresh of a front reads."""
         return self._want(self.fronts.get(depth, NO_ROWS), limit, depth + RESAMPLE)
 
@@ -207,10 +206,10 @@ class Shard(Entering):
         self.shortened += shared.shortened
         self._halo.close()
         self.moved.append(front)
-        shown = self.show_again() if last else [None] * self.shards
+        shown = self.push_moved_rows() if last else [None] * self.shards
         return [*shown, int(kernels.room_for(self._links, front, limit))]
 
-    def spread(self, limit: int, depth: int) -> list[Any]:
+    def send_influence(self, limit: int, depth: int) -> list[Any]:
         """The chances that the front before gives in a round, by the shard that draws; last, how many these are.
 
         And those of whoever has been placed; the chances that newcomers give are drawn unasked.
@@ -221,12 +220,12 @@ class Shard(Entering):
         code, chances = self._codes(slots), np.empty(slots.size, CHANCE)
         chances["row"], chances["weight"] = code // self.shards, self._links.outgoing[slots]
         chances["number"] = self.graph.arrival[source]
-        sent = [chances[places] for places in shares(code % self.shards, self.shards)]
+        sent = [chances[places] for places in split_positions(code % self.shards, self.shards)]
         self.sources = NO_ROWS
         self.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != self.number)
         return [*sent, int(kernels.room_for(self._links, front, limit))]
 
-    def reached(self, *given: NDArray[Any], depth: int) -> list[Any]:
+    def draw_influenced(self, *given: NDArray[Any], depth: int) -> list[Any]:
         """Draw the chances that vertices here are given: the next front."""
         reached = [NO_ROWS]
         if given:
@@ -260,11 +259,11 @@ class Shard(Entering):
     def _key(self, depth: int) -> Any:
         return draw_key(self.turn.seed, self.turn.sequence, depth)
 
-    def want_for_ringed(self) -> list[Rows]:
+    def request_late_rows(self) -> list[Rows]:
         """What those read who were known before and are placed now: nobody shows it to them."""
         return self._want(self.newcomers[self.graph.arrival[self.newcomers] < self.first_new], UNLIMITED, 0)
 
-    def finish(self, *received: Any) -> tuple[Rows, int]:
+    def finish_batch(self, *received: Any) -> tuple[Rows, int]:
         """Refresh newcomers that read what has moved since they were admitted.
 
         Received is what is shown, and behind that, if anybody had wanted it, what was given. Returns all rows that may
@@ -274,16 +273,16 @@ class Shard(Entering):
         known = (
             self.graph.arrival[self.newcomers] < self.first_new
         )  # placed now: nobody knows whether they are outdated
-        self.company.take_in(shown, self.stamp)
+        self.prefetched.take_in(shown, self.stamp)
         if given:
             self._halo.receive(given)
-        with self.company.here(), self._halo.here() if given else nullcontext():
+        with self.prefetched.here(), self._halo.here() if given else nullcontext():
             new = self.newcomers[~known]
             outdated = kernels.outdated(self._world, new, self.field.seen, self.stamp, self.first_new)
             self._shared.refresh(np.concatenate([outdated, self.newcomers[known]]), UNLIMITED, 0)
         if given:
             self._halo.close()
-        self.company.close()
+        self.prefetched.close()
         unplaced = self.arrived[self.field.placed[self.arrived] == 0]
         moved = np.concatenate([self.newcomers, *self.moved, self.lost, unplaced])
         self.begin()
@@ -291,52 +290,52 @@ class Shard(Entering):
 
     # ------------------------------------------------------------------ all vectors are corrected
 
-    def open_sheets(self) -> list[Rows]:
+    def open_matrices(self) -> list[Rows]:
         """An anchor begins; what it reads of each shard, whenever it does."""
-        self.close_sheets()
-        self.sheets = Sheets(self.field, self.rule, self.number, self.shards)
-        return self.sheets.wanted
+        self.close_matrices()
+        self.matrices = ShardMatrices(self.field, self.rule, self.number, self.shards)
+        return self.matrices.wanted
 
-    def on_sheets(self, *columns: Any, step: str, **constants: Any) -> Any:
+    def run_matrix_step(self, *columns: Any, step: str, **constants: Any) -> Any:
         """Take a step of it."""
         with one_blas_thread():
-            return getattr(self.sheets, step)(*columns, **constants)
+            return getattr(self.matrices, step)(*columns, **constants)
 
-    def close_sheets(self) -> None:
+    def close_matrices(self) -> None:
         """The anchor is over, or has been given up."""
-        if self.sheets is not None:
-            self.sheets.close()
-            self.sent += self.sheets.sent
-        self.sheets = None
+        if self.matrices is not None:
+            self.matrices.close()
+            self.sent += self.matrices.sent
+        self.matrices = None
 
     # ------------------------------------------------------------------ what is read meanwhile
 
     def has_edges(self, rows: Rows, codes: Rows) -> NDArray[np.bool_]:
         """Whether rows have edges (away from them when directed) to vertices with these codes."""
-        if self.sheets is None:
+        if self.matrices is None:
             return super().has_edges(rows, codes)
         count, slots = self._links.count[rows], self.graph.adjacency.slots(rows)  # slots cannot be looked up now
         there = (self._codes(slots) == np.repeat(codes, count)) & (self._links.outgoing[slots] > 0)
         return np.bincount(np.repeat(np.arange(rows.size), count), there, rows.size) > 0
 
     def _codes(self, slots: Rows) -> Rows:
-        if self.sheets is None:
+        if self.matrices is None:
             return super()._codes(slots)
-        return self._codes_of(self.sheets.as_before(self._links.neighbor[slots].astype(np.int64)))
+        return self._codes_of(self.matrices.as_before(self._links.neighbor[slots].astype(np.int64)))
 
-    def hold(self, copy: int) -> None:
+    def create_read_snapshot(self, copy: int) -> None:
         """Keep a copy of what is here, under a number, for readers."""
         held = shallow_copy(self)
         held.graph, held.rule, held.held = self.graph.copy(), self.rule.copy(), {}
         held.field = self.field.copy(held.graph)
         self.held[copy] = held
 
-    def of_held(self, *columns: Any, copy: int, question: str, constants: dict[str, Any]) -> Any:
+    def query_read_snapshot(self, *columns: Any, copy: int, question: str, constants: dict[str, Any]) -> Any:
         """Ask a copy."""
         held = self.held.get(copy)
-        return NOT_HELD if held is None else getattr(held, question)(*columns, **constants)
+        return SNAPSHOT_GONE if held is None else getattr(held, question)(*columns, **constants)
 
-    def release(self, copy: int) -> None:
+    def drop_read_snapshot(self, copy: int) -> None:
         """Drop a copy."""
         self.held.pop(copy, None)
 
@@ -344,14 +343,14 @@ class Shard(Entering):
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave; an anchor of the state before is over."""
-        self.sheets = None
+        self.matrices = None
         super().restore(state)
 
-    def learn(self, learned: dict[str, NDArray[Any]]) -> None:
+    def set_coordinates(self, learned: dict[str, NDArray[Any]]) -> None:
         """Have these coordinates from now on."""
         self.rule.restore(learned)
 
-    def have(self, rows: Rows, vectors: NDArray[Any]) -> None:
+    def set_vectors(self, rows: Rows, vectors: NDArray[Any]) -> None:
         """Have these vectors; whoever has edges is placed."""
         self.field.vectors[rows] = vectors
         self.field.placed[rows] = self._links.count[rows] > 0
@@ -359,12 +358,12 @@ class Shard(Entering):
     # ------------------------------------------------------------------ inside
 
     @property
-    def _world(self) -> World:
+    def _world(self) -> KernelState:
         return self.rule.world(self.field)
 
     @property
-    def _shared(self) -> Shared:
-        return Shared(self._world, self.field.seen, self.turn, self.rule.threads)
+    def _shared(self) -> ThreadedStep:
+        return ThreadedStep(self._world, self.field.seen, self.turn, self.rule.threads)
 
     def _elsewhere(self, rows: Rows, limit: int, turn: int) -> tuple[Rows, Rows]:
         """The slots that rows read and whose neighbors are on other shards, and which rows these are."""
@@ -379,7 +378,7 @@ class Shard(Entering):
     def _want(self, rows: Rows, limit: int, turn: int) -> list[Rows]:
         """What rows read of each shard."""
         slots, _ = self._elsewhere(rows, limit, turn)
-        self._halo = Halo(self.field, slots, self.shards, self.company.end)
+        self._halo = Halo(self.field, slots, self.shards, self.prefetched.end)
         self.sent += sum(part.nbytes for part in self._halo.parts)
         return self._halo.parts
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.graph.adjacency import Totals
-from ripplevec.rules.anchor import agreement, apart, fill, side_by_side
+from ripplevec.rules.anchor import agreement, apart, concatenate_views, fill
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.rules.vector_store import Field
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import blocks
 from ripplevec.views.aligned_matrix import zeros
 from ripplevec.views.base import Basis
@@ -29,7 +29,7 @@ VECTORS = 0  # the handle of the vectors as they are kept, which have no halo an
 WORDS = 1 << 20  # random words drawn at a time
 
 
-class Piece(NamedTuple):
+class ColumnSlice(NamedTuple):
     """Some columns of a matrix, as driver and shards speak of them."""
 
     handle: int
@@ -37,10 +37,10 @@ class Piece(NamedTuple):
     last: int
 
 
-class Sheets:
+class ShardMatrices:
     """What a shard has to do with an anchor, or a start, of all shards."""
 
-    def __init__(self, field: Field, rule: RippleRule, number: int, shards: int) -> None:
+    def __init__(self, field: VectorStore, rule: RippleRule, number: int, shards: int) -> None:
         self.field, self.rule, self.number = field, rule, number
         self.rows = max(field.graph.rows, 1)  # where there is no vertex, a row without edges
         self.sent = 0  # bytes of rows that other shards were given
@@ -100,16 +100,16 @@ class Sheets:
         directory = self.rule.directory if lasting else None
         self._matrices[handle] = zeros(self.rows + self.codes.size, columns, kind, directory)
 
-    def copy(self, target: Piece, source: Piece) -> None:
+    def copy(self, target: ColumnSlice, source: ColumnSlice) -> None:
         """Write columns over others."""
         self._of(target)[: self.rows] = self._of(source)[: self.rows]
 
-    def scatter(self, target: Piece, places: Rows, source: Piece) -> None:
+    def scatter(self, target: ColumnSlice, places: Rows, source: ColumnSlice) -> None:
         """Write columns over others that do not lie side by side."""
         self._of(target)[: self.rows, places] = self._of(source)[: self.rows]
 
-    def noise(self, target: Piece, seed: int) -> None:
-        """What `Operator.noise` has, a vertex having the word that goes with its number: for any number of shards."""
+    def noise(self, target: ColumnSlice, seed: int) -> None:
+        """What `Operator.make_noise` has, a vertex having the word that goes with its number: for any number of shards."""
         arrival = self.field.graph.arrival[: self.rows]
         words, draw = np.zeros(self.rows, np.uint64), np.random.Generator(np.random.Philox(seed))
         order = np.argsort(arrival, kind="stable")
@@ -117,86 +117,86 @@ class Sheets:
             drawn = draw.integers(0, 2**64, last - first, np.uint64)
             here = order[slice(*np.searchsorted(arrival, (first, last), sorter=order))]
             words[here] = drawn[arrival[here] - first]
-        self.operator.fill_with_noise(self._of(target), words)
+        self.operator.fill_noise(self._of(target), words)
 
     # ------------------------------------------------------------------ steps of the operator
 
-    def lend(self, source: Piece) -> list[Any]:
+    def lend(self, source: ColumnSlice) -> list[Any]:
         """The rows that each shard wants, packed; last, Σ d x of all rows here."""
         block = self._of(source)
         given = [np.ascontiguousarray(block[rows]) for rows in self._lent]
         self.sent += sum(part.nbytes for part in given)
-        return [*given, self.operator.weighted(block, 0.0)]
+        return [*given, self.operator.sum_weighted(block, 0.0)]
 
     def combine(
-        self, *received: Matrix, source: Piece, target: Piece, center: NDArray[np.float64], factors: Any
+        self, *received: Matrix, source: ColumnSlice, target: ColumnSlice, center: NDArray[np.float64], factors: Any
     ) -> None:
         """target ← f₀ · W source + f₁ · source + f₂ · target, with what the other shards have lent."""
         block, first = self._of(source), self.rows
         for part in received:
             block[first : first + len(part)] = part
             first += len(part)
-        self.operator.combine_around(center.copy(), block, self._of(target), factors)  # see `subtract`
+        self.operator.combine_with_center(center.copy(), block, self._of(target), factors)  # see `subtract`
 
-    def weighted(self, source: Piece, tau: float) -> NDArray[np.float64]:
+    def weighted(self, source: ColumnSlice, tau: float) -> NDArray[np.float64]:
         """Σ (d+τ) x."""
-        return self.operator.weighted(self._of(source), tau)
+        return self.operator.sum_weighted(self._of(source), tau)
 
-    def subtract(self, target: Piece, value: NDArray[np.float64]) -> None:
+    def subtract(self, target: ColumnSlice, value: NDArray[np.float64]) -> None:
         """Take one value per column off every row that has edges."""
         own = value.copy()  # what comes from elsewhere may be read-only, for which kernels would be compiled once more
-        self.operator.subtract(self._of(target), own)
+        self.operator.subtract_from_rows(self._of(target), own)
 
-    def clear(self, target: Piece) -> None:
+    def clear(self, target: ColumnSlice) -> None:
         """Make the rows without edges zero, and rows that no step of this package can have made."""
-        self.operator.clear(self._of(target))
+        self.operator.clear_unusable_rows(self._of(target))
 
-    def scale(self, target: Piece, factors: NDArray[np.float64], how: np.ufunc) -> None:
+    def scale(self, target: ColumnSlice, factors: NDArray[np.float64], how: np.ufunc) -> None:
         """Multiply (or divide) every column by its factor."""
-        self.operator.scale(self._of(target), factors, how)
+        self.operator.scale_columns(self._of(target), factors, how)
 
-    def straighten(self, target: Piece) -> None:
+    def straighten(self, target: ColumnSlice) -> None:
         """From eigenvectors of the symmetric form to those of W: divide every row by √(d+τ), where it has edges."""
-        root = np.sqrt(np.where(self.operator.active, self.operator.measure, 1.0))
+        root = np.sqrt(np.where(self.operator.active, self.operator.row_weights, 1.0))
         self._of(target)[: self.rows] /= root[:, None]
 
-    def gram(self, left: Piece, right: Piece) -> NDArray[np.float64]:
+    def gram(self, left: ColumnSlice, right: ColumnSlice) -> NDArray[np.float64]:
         """Σ (d+τ) left rightᵀ."""
         block = self._of(left)[: self.rows]
         return self.operator.gram(block, block if left == right else self._of(right)[: self.rows])
 
-    def squared_lengths(self, source: Piece) -> NDArray[np.float64]:
+    def squared_lengths(self, source: ColumnSlice) -> NDArray[np.float64]:
         """Σ (d+τ) x²."""
-        return self.operator.squared_lengths(self._of(source))
+        return self.operator.squared_column_norms(self._of(source))
 
-    def squares(self, source: Piece) -> NDArray[np.float64]:
+    def squares(self, source: ColumnSlice) -> NDArray[np.float64]:
         """Σ x²."""
-        return self.operator.squares(self._of(source))
+        return self.operator.column_square_sums(self._of(source))
 
-    def longest(self, source: Piece) -> float:
+    def longest(self, source: ColumnSlice) -> float:
         """The length of the longest row here."""
-        return self.operator.longest(self._of(source)[: self.rows])
+        return self.operator.max_row_length(self._of(source)[: self.rows])
 
-    def turn(self, target: Piece, turn: NDArray[np.float64]) -> None:
+    def turn(self, target: ColumnSlice, turn: NDArray[np.float64]) -> None:
         """target ← target · turn."""
-        self.operator.turn(self._of(target), turn)
+        self.operator.transform_columns(self._of(target), turn)
 
     # ------------------------------------------------------------------ what comes of it
 
-    def agreement(self, pieces: list[Piece], learned: Learned) -> NDArray[np.float64]:
+    def agreement(self, pieces: list[ColumnSlice], learned: Learned) -> NDArray[np.float64]:
         """The products of new rows and those served before, by which the new coordinates are turned."""
-        new = self.rule.space_from(learned)
+        new = self.rule.coordinates_from_state(learned)
         return agreement(self.rule.space, new, self._bases(pieces), self._before(), self.rule.threads)
 
-    def apart(self, pieces: list[Piece], learned: Learned, threshold: float) -> Rows:
+    def apart(self, pieces: list[ColumnSlice], learned: Learned, threshold: float) -> Rows:
         """The rows that will be served further than the threshold from where they were."""
-        after = partial(side_by_side, self._bases(pieces))
-        new, before = self.rule.space_from(learned), self._before()
+        after = partial(concatenate_views, self._bases(pieces))
+        new, before = self.rule.coordinates_from_state(learned), self._before()
         return apart(self.rule.space, before, new, after, threshold, self.rule.threads)
 
-    def keep(self, pieces: list[Piece], learned: Learned) -> None:
+    def keep(self, pieces: list[ColumnSlice], learned: Learned) -> None:
         """Have the new rows from now on, in the precision that rows are kept in."""
-        fill(self._before(), self.rule.space_from(learned), self._bases(pieces))
+        fill(self._before(), self.rule.coordinates_from_state(learned), self._bases(pieces))
         self.field.placed[: self.rows] = self.field.graph.adjacency.links.count[: self.rows] > 0
 
     # ------------------------------------------------------------------ inside
@@ -204,11 +204,11 @@ class Sheets:
     def _before(self) -> Matrix:
         return self.field.vectors[: self.rows]
 
-    def _bases(self, pieces: list[Piece]) -> list[Basis]:
+    def _bases(self, pieces: list[ColumnSlice]) -> list[Basis]:
         """New rows as those functions know them that need nothing else of a basis."""
         nothing = np.empty(0)
         return [Basis(self._of(piece)[: self.rows], nothing, 0.0, nothing, 0.0) for piece in pieces]
 
-    def _of(self, piece: Piece) -> Matrix:
+    def _of(self, piece: ColumnSlice) -> Matrix:
         whole = self._before() if piece.handle == VECTORS else self._matrices[piece.handle]
         return whole[:, piece.first : piece.last]

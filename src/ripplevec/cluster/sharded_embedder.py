@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any, NamedTuple
 
-from ripplevec.cluster.checkpoint import number_of_shards
-from ripplevec.cluster.fault_tolerance import LastingEngine
+from ripplevec.cluster.checkpoint import saved_shard_count
+from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.embedder import Embedder
 from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
@@ -17,7 +17,7 @@ from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import RESTORE, read_arrays
 
 try:
-    from ripplevec.cluster.ray_transport import Actors, RayCrew
+    from ripplevec.cluster.ray_transport import RayTransport, ShardActors
 except ModuleNotFoundError as error:
     raise MissingExtraError("ripplevec.cluster", "cluster") from error
 
@@ -41,7 +41,7 @@ class ShardedEmbedder(Embedder):
                     name, "None on shards: a model that forgets runs on one machine", parameters[name]
                 )
         self.shards, self.address = shards, address
-        self._actors = Actors(shards, address)
+        self._actors = ShardActors(shards, address)
         super().__init__(**parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class ShardedEmbedder(Embedder):
     ) -> ShardedEmbedder:
         """The model that `save` wrote, on as many shards as it was on."""
         arrays, meta = read_arrays(directory, mapped=True)
-        shards = number_of_shards(arrays)
+        shards = saved_shard_count(arrays)
         try:
             parameters = Parameters.from_json(meta["parameters"]) | {"storage_dir": storage_dir}
             model = cls(shards=shards, address=address, **parameters)
@@ -87,10 +87,10 @@ class ShardedEmbedder(Embedder):
         return Parameters(**{name: value for name, value in self.get_params().items() if name not in own})
 
     def _new_engine(self, parameters: Parameters) -> Any:
-        return LastingEngine(RayCrew(self._actors, parameters), parameters)
+        return FaultTolerantEngine(RayTransport(self._actors, parameters), parameters)
 
 
-class KeptShards(SessionModel, ShardedEmbedder):
+class SessionShardedEmbedder(SessionModel, ShardedEmbedder):
     """A model on shards that a session alone changes."""
 
 
@@ -107,4 +107,4 @@ class Sharded(NamedTuple):
 
     def __call__(self, *nothing: Any, **parameters: Any) -> SessionModel:
         """An empty model."""
-        return KeptShards(shards=self.shards, address=self.address, **parameters)
+        return SessionShardedEmbedder(shards=self.shards, address=self.address, **parameters)

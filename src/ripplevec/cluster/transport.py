@@ -6,17 +6,19 @@ Answers that go from shard to shard are handed on without being looked at: on Ra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ripplevec.cluster.shard import Shard
 from ripplevec.errors import StateError
 
+if TYPE_CHECKING:
+    from ripplevec.cluster.shard import Shard
 
-class Lost(StateError):
+
+class ShardLostError(StateError):
     """A shard has gone, or no longer knows what it knew."""
 
 
-class Crew(Protocol):
+class Transport(Protocol):
     """Shards that can be asked, all at once."""
 
     size: int
@@ -30,18 +32,18 @@ class Crew(Protocol):
     def get(self, answers: Sequence[Any]) -> list[Any]:
         """Answers to look at; Lost where a shard can no longer be asked."""
 
-    def open(self) -> None:
+    def reset(self) -> None:
         """Have empty shards, whatever there was."""
 
 
-class LocalCrew:
+class LocalTransport:
     """Shards in this process."""
 
     def __init__(self, size: int, new: Callable[[int], Shard]) -> None:
         self.size, self._new = size, new
-        self.open()
+        self.reset()
 
-    def open(self) -> None:
+    def reset(self) -> None:
         """Have empty shards."""
         self.shards = [self._new(number) for number in range(self.size)]
 

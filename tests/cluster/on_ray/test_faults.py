@@ -13,7 +13,7 @@ import ray
 
 from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
-from ripplevec.cluster.fault_tolerance import LastingEngine
+from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
 
 HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 
@@ -44,7 +44,7 @@ def test_an_actor_that_is_killed_between_batches_is_brought_back(
     model: Any, alone: Embedder, snapshot_every: int
 ) -> None:
     model.fit(edges(0, 200))
-    engine: LastingEngine = model.engine
+    engine: FaultTolerantEngine = model.engine
     engine.snapshot_every = snapshot_every
     for turn in range(1, 7):
         alone.partial_fit(edges(turn))
@@ -52,7 +52,7 @@ def test_an_actor_that_is_killed_between_batches_is_brought_back(
         if turn in (2, 4):
             kill(model, turn // 2 - 1)
     assert model.digest() == alone.digest()
-    assert engine.mended == 2
+    assert engine.recoveries == 2
 
 
 def test_a_reader_brings_a_lost_shard_back_too(model: Any, alone: Embedder) -> None:
@@ -61,13 +61,13 @@ def test_a_reader_brings_a_lost_shard_back_too(model: Any, alone: Embedder) -> N
     np.testing.assert_array_equal(model.to_numpy(), alone.to_numpy())
 
 
-@pytest.mark.parametrize("method", ["enter", "give", "refresh", "finish"])
+@pytest.mark.parametrize("method", ["apply_operations", "pull_rows", "refresh", "finish_batch"])
 def test_an_actor_that_dies_in_the_middle_of_a_batch_is_brought_back(
     model: Any, alone: Embedder, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.fit(edges(0, 200))
-    crew, died = model.engine.crew, []
-    call = crew.call
+    transport, died = model.engine.transport, []
+    call = transport.call
 
     def deadly(asked: str, *columns: Any, **constants: Any) -> Any:
         answers = call(asked, *columns, **constants)
@@ -76,7 +76,7 @@ def test_an_actor_that_dies_in_the_middle_of_a_batch_is_brought_back(
             kill(model, 1)
         return answers
 
-    monkeypatch.setattr(crew, "call", deadly)
+    monkeypatch.setattr(transport, "call", deadly)
     for turn in range(1, 4):
         alone.partial_fit(edges(turn))
         model.partial_fit(edges(turn))
@@ -88,10 +88,10 @@ def test_a_step_that_fails_changes_nothing_and_says_why(
     model: Any, alone: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.fit(edges(0, 200))
-    crew = model.engine.crew
-    call = crew.call
+    transport = model.engine.transport
+    call = transport.call
     monkeypatch.setattr(
-        crew, "call", lambda asked, *c, **k: call("no_such_step" if asked == "finish" else asked, *c, **k)
+        transport, "call", lambda asked, *c, **k: call("no_such_step" if asked == "finish_batch" else asked, *c, **k)
     )
     with pytest.raises(AttributeError, match="no_such_step"):
         model.partial_fit(edges(1))

@@ -9,5 +9,5 @@ from typing import Any
 def test_a_machine_that_goes_in_the_middle_of_a_batch_changes_nothing(program: Callable[[str], Any]) -> None:
     found = program("nodes")
     assert (found["machines_before"], found["machines_after"]) == (2, 1)
-    assert found["mended"] > 0
+    assert found["recoveries"] > 0
     assert found["same"]

@@ -20,8 +20,8 @@ def edges(seed: int) -> list[tuple[int, int]]:
 if __name__ == "__main__":
     ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=200_000_000, log_to_driver=False)
     model = ShardedEmbedder(shards=2, dim=8, anchor_growth=0, threads=1).fit(edges(0))
-    crew: Any = model.engine.crew
-    call, deadly = crew.call, ["enter", "refresh", "finish"]
+    transport: Any = model.engine.transport
+    call, deadly = transport.call, ["apply_operations", "refresh", "finish_batch"]
 
     def kill_after(asked: str, *columns: Any, **constants: Any) -> Any:
         answers = call(asked, *columns, **constants)
@@ -30,13 +30,13 @@ if __name__ == "__main__":
             ray.kill(model._actors.handles[1], no_restart=False)
         return answers
 
-    crew.call = kill_after
+    transport.call = kill_after
     for turn in range(1, 4):
         model.partial_fit(edges(turn))
         gc.collect()
-    recovered = model.engine.mended  # type: ignore[attr-defined]
+    recovered = model.engine.recoveries  # type: ignore[attr-defined]
     model.close()
-    del model, crew, call, kill_after
+    del model, transport, call, kill_after
     gc.collect()
     ray.shutdown()
     print(json.dumps({"recovered": recovered}))

@@ -26,8 +26,8 @@ def edges(seed: int, count: int = 60) -> list[tuple[int, int]]:
 
 def going(model: Any, go: Any) -> None:
     """Have `go` called in the middle of the next batch."""
-    crew = model.engine.crew
-    call, went = crew.call, []
+    transport = model.engine.transport
+    call, went = transport.call, []
 
     def deadly(asked: str, *columns: Any, **constants: Any) -> Any:
         if asked == "refresh" and not went:
@@ -35,7 +35,7 @@ def going(model: Any, go: Any) -> None:
             go()
         return call(asked, *columns, **constants)
 
-    crew.call = deadly
+    transport.call = deadly
 
 
 def homes(model: Any) -> list[tuple[str, int]]:
@@ -78,7 +78,7 @@ if __name__ == "__main__":
         "same": model.digest() == alone.digest(),
         "machines_before": machines(before),
         "machines_after": machines(homes(model)),
-        "mended": model.engine.mended,
+        "recoveries": model.engine.recoveries,
     }
     ray.shutdown()
     cluster.shutdown()

@@ -53,7 +53,7 @@ if __name__ == "__main__":
         kept.append(held())
         first, moved = first + NEW, moved + changes.vectors[:, 0].size * 2 * HOW["dim"]  # bytes, in half precision
     del changes
-    sent = sum(traffic["sent"] for traffic in model.engine.ask("traffic"))
+    sent = sum(traffic["sent"] for traffic in model.engine.query("traffic"))
     found = {
         "stores": (sent + moved) / STORE,
         "held_first": kept[0],

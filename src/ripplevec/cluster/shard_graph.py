@@ -10,15 +10,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import IdColumn
+from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as own
+from ripplevec.cluster.routing import ShardOperations, split_rows
 from ripplevec.errors import RipplevecError
+from ripplevec.graph import _kernels as edges
+from ripplevec.graph.adjacency import MAX_ROWS
 from ripplevec.graph.graph import Graph, under
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import grams
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.rules.vector_store import Field
-from ripplevec.search.query import Present, Query
+from ripplevec.rules.vector_store import VectorStore
+from ripplevec.search.query import Query, SearchTarget
 from ripplevec.search.search import Search
 
 Rows = NDArray[np.int64]
@@ -26,7 +29,7 @@ NO_ROWS: Rows = np.empty(0, np.int64)
 END = np.dtype([("here", np.int64), ("there", np.int64), ("away", np.float32), ("back", np.float32)])
 
 
-class Holding:
+class ShardGraph:
     """One part of a model, for readers."""
 
     def __init__(self, number: int, shards: int, parameters: Parameters) -> None:
@@ -34,8 +37,88 @@ class Holding:
         self.graph, rule = parameters.new_graph(), parameters.new_rule()
         assert isinstance(rule, RippleRule)
         self.rule = rule
-        self.field = Field(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
+        self.field = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
         self.search = Search(parameters.search, parameters.threads)
+        self.begin()
+
+    # ------------------------------------------------------------------ graph changes
+
+    def begin(self) -> None:
+        """A batch comes."""
+        self.changed = 0  # edges, each counted at one end,
+        self.latest: list[Rows] = [NO_ROWS]  # and the number of the end that came later
+        self.touched: list[Rows] = [np.empty((0, 2), np.int64)]  # the ends here of what changed, their neighbors,
+        self.numbers: list[Rows] = [np.empty((0, 2), np.int64)]  # the arrival numbers of both then,
+        self.chance: list[NDArray[np.float64]] = [np.empty(0)]  # and the share of the strength of the end here
+
+    def intern(self, columns: tuple[IdColumn, IdColumn]) -> tuple[Rows, Rows, Rows, Rows]:
+        """The rows of names that fall to this shard, and their arrival numbers: −1 for newcomers."""
+        rows = [self._intern(names) for names in columns]
+        if self.graph.rows > MAX_ROWS // self.shards:  # a code has to fit into a slot
+            raise RipplevecError(f"one of {self.shards:,} shards holds at most {MAX_ROWS // self.shards:,} vertices")
+        self.graph.adjacency.ensure_rows(self.graph.rows)
+        self.field.grow()
+        return rows[0], self.graph.arrival[rows[0]], rows[1], self.graph.arrival[rows[1]]
+
+    def _intern(self, names: IdColumn) -> Rows:
+        half = (len(names) + 1) // 2  # they are interned by pairs: where they are odd, one of them twice
+        first, second, _ = self.graph.ids.intern(
+            take_ids(names, slice(half)), take_ids(names, slice(len(names) - half, None))
+        )
+        return np.concatenate([first, second[2 * half - len(names) :]])
+
+    def apply_operations(self, entry: ShardOperations) -> None:
+        """Number newcomers, and change the ends of edges that are here, in order."""
+        self.graph.arrival[entry.arrived] = entry.arrived_as
+        self.field.vectors[entry.arrived] = 0  # a halo may have been there
+        ends, numbers = entry.ends[:, :2].copy(), entry.ends[:, 2:].copy()
+        columns = map(np.array, (entry.op, entry.weight, entry.way))  # what comes from elsewhere is read-only
+        op, weight, way = columns  # kernels would be compiled for that, too
+        self._note(ends, numbers, self.graph.adjacency.apply_ends(op, ends, weight, way), way == edges.AWAY)
+
+    def remove_vertex(self, row: int) -> list[Rows]:
+        """Let a vertex of this shard go (none: −1); its neighbors by shard, as rows there."""
+        if row < 0:
+            return [NO_ROWS] * self.shards
+        adjacency, gone = self.graph.adjacency, np.array([row])
+        code = self._codes(adjacency.slots(gone))
+        edges.drop_all(adjacency.links, row, adjacency.directed)
+        self.graph.arrival[gone] = -1
+        self.graph.ids.remove(gone)
+        self.field.vectors[gone] = 0
+        self.field.placed[gone] = 0
+        return split_rows(code, self.shards)
+
+    def remove_neighbor(self, *rows: Rows, code: int, number: int) -> None:
+        """Take a vertex that has gone, with this code and number, out of the lists of its neighbors here."""
+        here = np.concatenate(rows)
+        row, shard = divmod(code, self.shards)
+        chance, adjacency = np.empty(here.size), self.graph.adjacency
+        own.drop_ends(adjacency.links, here, row if shard == self.number else -1 - code, chance, adjacency.directed)
+        numbers = np.stack([self.graph.arrival[here], np.full(here.size, number)], axis=1)
+        self._note(np.stack([here, here], axis=1), numbers, chance, np.ones(here.size, bool))
+
+    def _note(self, ends: Rows, numbers: Rows, chance: NDArray[np.float64], counted: NDArray[np.bool_]) -> None:
+        self.changed += int(np.count_nonzero(chance[counted]))
+        self.latest.append(numbers[counted].max(axis=1, initial=-1))
+        self.touched.append(ends)
+        self.numbers.append(numbers)
+        self.chance.append(chance)
+
+    def finish_graph_update(self, first_new: int) -> tuple[int, int, int]:
+        """All of a batch is in the graph, and there are no vectors that could follow; what `_counts` says."""
+        counts = self._counts(first_new)
+        self.begin()
+        return counts
+
+    def _counts(self, first_new: int) -> tuple[int, int, int]:
+        """How many edges there are, how many have changed, and how many operations were on edges between the known.
+
+        Whoever is new has a number from this one on.
+        """
+        self.first_new = first_new
+        known = np.count_nonzero(np.concatenate(self.latest) < first_new)
+        return self.graph.adjacency.edges, self.changed, int(known)
 
     # ------------------------------------------------------------------ of some
 
@@ -47,14 +130,14 @@ class Holding:
         """The names of rows."""
         return self.graph.ids.column(rows)
 
-    def of_rows(self, rows: Rows, what: str) -> NDArray[Any]:
+    def read_rows(self, rows: Rows, what: str) -> NDArray[Any]:
         """A number for each row, or its vector as it is kept."""
         if what == "vectors":
             return self.field.vectors[rows]
         columns: dict[str, NDArray[Any]] = {"arrival": self.graph.arrival, "placed": self.field.placed}
         return columns[what][rows] if what in columns else cast(NDArray[Any], getattr(self._links, what))[rows]
 
-    def edges_of(self, rows: Rows, what: str) -> tuple[Rows, NDArray[Any]]:
+    def read_edges(self, rows: Rows, what: str) -> tuple[Rows, NDArray[Any]]:
         """Of rows their degrees, and of all their edges the `code` of the neighbor, or one of the weights."""
         slots = self.graph.adjacency.slots(rows)
         values = self._codes(slots) if what == "code" else getattr(self._links, what)[slots]
@@ -80,7 +163,7 @@ class Holding:
         Among equals those who came first are the best, and rows do not tell who did: so one more is asked for, and
         more yet while the last of them may have an equal that was left behind. An index misses some anyhow.
         """
-        present, most = Present(self.field, self.rule, sequence, anchors), max(len(self.graph), 1)
+        present, most = SearchTarget(self.field, self.rule, sequence, anchors), max(len(self.graph), 1)
         query, width = query._replace(exclude=left_out), min(count + 1, most)
         while True:
             with self.search.asking() as ask:
@@ -93,9 +176,9 @@ class Holding:
 
     # ------------------------------------------------------------------ of all
 
-    def in_order(self) -> tuple[Rows, Rows]:
+    def rows_by_arrival(self) -> tuple[Rows, Rows]:
         """All rows in order of arrival, and their numbers."""
-        rows = self.graph.in_order()
+        rows = self.graph.rows_by_arrival()
         return rows, self.graph.arrival[rows]
 
     def sizes(self) -> dict[str, int]:
@@ -117,7 +200,7 @@ class Holding:
 
     # ------------------------------------------------------------------ whether it is sound
 
-    def faults(self) -> str:
+    def find_faults(self) -> str:
         """Where what is here contradicts itself, if it does. Said, not raised: a shard that fails is given up."""
         try:
             self.graph.check(whole=False)
@@ -136,7 +219,7 @@ class Holding:
         parts = [ends[code % self.shards == shard] for shard in range(self.shards)]
         return [part[np.lexsort((part["there"], part["here"]))] for part in parts]
 
-    def one_sided(self, *received: NDArray[Any]) -> list[int]:
+    def find_mismatched_shards(self, *received: NDArray[Any]) -> list[int]:
         """The shards that say other things of the edges they have with this one."""
         both = enumerate(zip(self.ends(), received, strict=True))
         return [shard for shard, (here, there) in both if _differ(here, there)]
