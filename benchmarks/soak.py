@@ -39,7 +39,7 @@ from _soak_record import ON_TIME, Course, Kill, Sample, draw, sample
 from _soak_traffic import Readers, Stream, sliding
 
 from ripplevec import Session
-from ripplevec.replay.pacing import Beat, Report, play
+from ripplevec.replay.pacing import ScheduledBatch, Report, play
 
 GROUP = 64  # batches that the reference takes in with one flush
 
@@ -153,11 +153,11 @@ class Soak:
             self.stream.send(next(self.batches))
         return (self.stream.sent - first) * self.plan.arrivals / (time.monotonic() - began)
 
-    def beats(self, rate: float) -> Iterator[Beat]:
+    def beats(self, rate: float) -> Iterator[ScheduledBatch]:
         """The batches of the part that is judged, and when each is due."""
         step = self.plan.arrivals / rate
         for number in range(int(self.plan.seconds / step)):
-            yield Beat(number * step, next(self.batches))
+            yield ScheduledBatch(number * step, next(self.batches))
 
     def told(self, report: Report) -> None:
         """Keep how late the stream is."""

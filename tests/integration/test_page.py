@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from ripplevec.batch import ids_to_list
-from ripplevec.io.rebatch import part
-from ripplevec.replay.builtin_stream import growing
+from ripplevec.io.rebatch import slice_batch
+from ripplevec.replay.builtin_stream import generate_stream
 from ripplevec.service.security import Tokens
 from ripplevec.service.server import Server
 from ripplevec.service.settings import Settings
@@ -41,14 +41,14 @@ class Live:
             time.sleep(0.01)
         self.url = f"http://127.0.0.1:{self.server.servers[0].sockets[0].getsockname()[1]}/"
         self.http = httpx.Client(base_url=self.url, timeout=60)
-        self.edges, self.labels = growing(600)
+        self.edges, self.labels = generate_stream(600)
         self.sent = 0
         while self.http.get("/readyz").status_code != 200:
             time.sleep(0.01)
 
     def grow(self, edges: int) -> list[str]:
         """Send the next edges; who came with them."""
-        batch = part(self.edges, self.sent, self.sent + edges)
+        batch = slice_batch(self.edges, self.sent, self.sent + edges)
         self.sent += edges
         names = dict.fromkeys([*ids_to_list(batch.src), *ids_to_list(batch.dst)])
         self.put({name: self.labels[name] for name in names})

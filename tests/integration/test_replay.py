@@ -13,7 +13,7 @@ from ripplevec.batch import ids_to_list
 from ripplevec.cli import main
 from ripplevec.io.protocols import EventSource
 from ripplevec.io.registry import stream_from
-from ripplevec.replay.builtin_stream import growing
+from ripplevec.replay.builtin_stream import generate_stream
 
 VERTICES, EVENTS = 80, 120
 
@@ -32,13 +32,13 @@ def received(source: EventSource) -> list[tuple[object, object]]:
         while len(edges) < EVENTS:
             read = source.read(30)
             assert read is not None, f"{len(edges)} of {EVENTS} have come"
-            assert not read.poison
+            assert not read.bad_messages
             edges += zip(ids_to_list(read.batch.src), ids_to_list(read.batch.dst), strict=True)
     return edges
 
 
 def played() -> list[tuple[object, object]]:
-    batch, _ = growing(VERTICES)
+    batch, _ = generate_stream(VERTICES)
     return list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))[:EVENTS]
 
 

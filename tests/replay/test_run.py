@@ -1,4 +1,4 @@
-"""A replay put together: files, the built-in graph, a part at once, a limit."""
+"""Replays of files and of the built-in stream: order, immediate part, limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ripplevec.batch import Batch, Id, ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.replay.pacing import Report
-from ripplevec.replay.run import Stream, built_in_stream, file_stream
+from ripplevec.replay.run import Replay, replay_builtin, replay_file
 
 
 @pytest.fixture
@@ -21,65 +21,65 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def sent(stream: Stream) -> list[Id]:
+def sent_ids(replay: Replay) -> list[Id]:
     batches: list[Batch] = []
-    with closing(stream):
-        stream.play(batches.append)
+    with closing(replay):
+        replay.play(batches.append)
     return [name for batch in batches for name in ids_to_list(batch.src)]
 
 
-def test_a_file_goes_out_in_its_order_at_a_rate(file: str) -> None:
-    stream = file_stream(file, {}, 6, whole=False).paced(1e6, None, 1000, 0, None)
-    assert sent(stream) == list(range(20))
-    assert stream.total is None
+def test_file_at_a_rate_is_sent_in_file_order(file: str) -> None:
+    replay = replay_file(file, {}, 6, sort=False).paced(1e6, None, 1000, 0, None)
+    assert sent_ids(replay) == list(range(20))
+    assert replay.total is None
 
 
-def test_a_file_goes_out_in_order_of_time_at_a_speed(file: str) -> None:
-    stream = file_stream(file, {}, 6, whole=True).paced(None, 1e6, 1000, 0, None)
-    assert sent(stream) == sorted(range(20), key=lambda i: (i * 7) % 20)
-    assert stream.total == 20
+def test_file_at_a_speed_is_sent_in_order_of_time(file: str) -> None:
+    replay = replay_file(file, {}, 6, sort=True).paced(None, 1e6, 1000, 0, None)
+    assert sent_ids(replay) == sorted(range(20), key=lambda i: (i * 7) % 20)
+    assert replay.total == 20
 
 
 @pytest.mark.parametrize("pace", [(1e6, None), (None, 1e6)])
-def test_a_part_goes_out_before_the_clock_starts(file: str, pace: tuple[float | None, float | None]) -> None:
-    stream = file_stream(file, {}, 6, whole=pace[1] is not None).paced(*pace, 4, 9, None)
+def test_immediate_events_are_sent_before_the_clock_starts(file: str, pace: tuple[float | None, float | None]) -> None:
+    replay = replay_file(file, {}, 6, sort=pace[1] is not None).paced(*pace, 4, 9, None)
     reports: list[Report] = []
     batches: list[Batch] = []
-    report = stream.play(batches.append, reports.append)
+    report = replay.play(batches.append, reports.append)
     assert [len(batch) for batch in batches[:3]] == [4, 4, 1]
-    assert stream.sent_at_once == 9
+    assert replay.sent_immediately == 9
     assert report.events == 11
     assert sum(map(len, batches)) == 20
-    assert [told.events for told in reports[:3]] == [0, 0, 0]
+    assert [earlier.events for earlier in reports[:3]] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("limit", "at_once", "whole"), [(7, 0, False), (7, 3, True), (7, 9, False), (50, 0, True)])
-def test_a_limit_counts_everything(file: str, limit: int, at_once: int, whole: bool) -> None:
-    pace = (None, 1e6) if whole else (1e6, None)
-    stream = file_stream(file, {}, 6, whole=whole).paced(*pace, 5, at_once, limit)
-    assert stream.total == min(limit, 20) if whole else 7
-    assert len(sent(stream)) == min(limit, 20)
+@pytest.mark.parametrize(("limit", "immediate", "sort"), [(7, 0, False), (7, 3, True), (7, 9, False), (50, 0, True)])
+def test_limit_counts_immediate_and_scheduled_events(file: str, limit: int, immediate: int, sort: bool) -> None:
+    pace = (None, 1e6) if sort else (1e6, None)
+    replay = replay_file(file, {}, 6, sort=sort).paced(*pace, 5, immediate, limit)
+    assert replay.total == min(limit, 20) if sort else 7
+    assert len(sent_ids(replay)) == min(limit, 20)
 
 
-def test_the_built_in_graph_comes_with_labels() -> None:
-    stream = built_in_stream(100, 0).paced(None, 1e6, 1000, 0, 40)
+def test_builtin_replay_has_labels() -> None:
+    replay = replay_builtin(100, 0).paced(None, 1e6, 1000, 0, 40)
     batches: list[Batch] = []
-    stream.play(batches.append)
+    replay.play(batches.append)
     assert sum(map(len, batches)) == 40
-    assert {name for batch in batches for name in ids_to_list(batch.src)} <= stream.labels.keys()
+    assert {name for batch in batches for name in ids_to_list(batch.src)} <= replay.labels.keys()
 
 
-def test_a_file_without_times_has_no_speed(tmp_path: Path) -> None:
+def test_file_without_times_at_a_speed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "edges.csv"
     path.write_text("a,b\nb,c\n")
     with pytest.raises(FormatError, match="--rate"):
-        file_stream(str(path), {}, 10, whole=True)
+        replay_file(str(path), {}, 10, sort=True)
 
 
-def test_an_interruption_before_the_clock_starts_ends_it() -> None:
+def test_interrupt_during_immediate_events_ends_the_replay() -> None:
     def send(batch: Batch) -> None:
         raise KeyboardInterrupt
 
-    report = built_in_stream(50, 0).paced(1e6, None, 10, 30, None).play(send)
+    report = replay_builtin(50, 0).paced(1e6, None, 10, 30, None).play(send)
     assert report.interrupted
     assert report.events == 0

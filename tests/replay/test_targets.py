@@ -1,4 +1,4 @@
-"""Whom a stream is played to: a directory, a service; brokers are in the integration tests."""
+"""Replay targets: a session directory and a service; Redis and Kafka are in the integration tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ripplevec.replay.targets import ServiceTarget, messages, open_target
 
 
 class Recorder(HTTPServer):
-    """Notes what it is sent, and is pleased with everything."""
+    """Records every request and answers 200."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -57,7 +57,7 @@ def recorder() -> Iterator[Recorder]:
         thread.join()
 
 
-def test_a_directory_gets_a_batch_per_beat_and_keeps_them(tmp_path: Path) -> None:
+def test_directory_target_keeps_every_batch(tmp_path: Path) -> None:
     target = open_target(str(tmp_path / "state"), dim=4, seed=3)
     target.send(Batch.of(["a", "b"], ["b", "c"]))
     target.send(Batch.of(["c"], ["d"]))
@@ -68,12 +68,12 @@ def test_a_directory_gets_a_batch_per_beat_and_keeps_them(tmp_path: Path) -> Non
         assert (session.model.dim, session.model.seed) == (4, 3)
 
 
-def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+def test_directory_target_in_use_is_refused(tmp_path: Path) -> None:
     with Session(tmp_path / "state", dim=4), pytest.raises(StateError):
         open_target(str(tmp_path / "state"))
 
 
-def test_a_service_gets_labels_before_those_they_name_and_once(recorder: Recorder) -> None:
+def test_service_target_sends_each_label_once_before_its_vertex(recorder: Recorder) -> None:
     target = open_target(recorder.url, labels={"a": "red", "b": "blue", "z": "green"})
     target.send(Batch.of(["a"], ["b"]))
     target.send(Batch.of(["a"], ["c"], [2.0]))
@@ -85,7 +85,9 @@ def test_a_service_gets_labels_before_those_they_name_and_once(recorder: Recorde
     assert first[2]["key"] != second[2]["key"]
 
 
-def test_a_service_gets_the_token_of_the_environment(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_target_sends_the_token_from_the_environment(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(targets.TOKEN, "w" * 20)
     target = open_target(recorder.url)
     target.send(Batch.of(["a"], ["b"]))
@@ -93,7 +95,7 @@ def test_a_service_gets_the_token_of_the_environment(recorder: Recorder, monkeyp
     assert [call[3] for call in recorder.calls] == [f"Bearer {'w' * 20}"]
 
 
-def test_a_service_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_service_target_raises_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     target = ServiceTarget("http://127.0.0.1:9", {})
     monkeypatch.setattr(target._client, "_retries", 0)
     with pytest.raises(UnreachableError, match=r"http://127\.0\.0\.1:9 cannot be reached"):
@@ -102,12 +104,12 @@ def test_a_service_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("where", ["ftp://somewhere/x", "kafka://host:9092", "redis://host:6379/0"])
-def test_other_addresses_are_refused(where: str) -> None:
+def test_target_with_unsupported_address_is_refused(where: str) -> None:
     with pytest.raises(InvalidValueError, match="address"):
         open_target(where)
 
 
-def test_a_model_is_made_in_directories_only() -> None:
+def test_model_parameters_for_a_service_target_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="directory"):
         open_target("http://127.0.0.1:9", dim=8)
 
@@ -115,13 +117,13 @@ def test_a_model_is_made_in_directories_only() -> None:
 @pytest.mark.parametrize("op", [None, [Op.ADD, Op.REMOVE]])
 @pytest.mark.parametrize("weight", [None, [2.0, 0.5]])
 @pytest.mark.parametrize("time", [None, [3.5, float("nan")]])
-def test_messages_say_what_the_events_were(op: Any, weight: Any, time: Any) -> None:
+def test_messages_decode_to_the_original_events(op: Any, weight: Any, time: Any) -> None:
     batch = Batch.of(["é", 2], [1, "b"], weight, op, time)
     for row, message in enumerate(messages(batch)):
-        told = decode_json(message).batch
-        assert ids_to_list(told.src) == [ids_to_list(batch.src)[row]]
-        assert ids_to_list(told.dst) == [ids_to_list(batch.dst)[row]]
+        decoded = decode_json(message).batch
+        assert ids_to_list(decoded.src) == [ids_to_list(batch.src)[row]]
+        assert ids_to_list(decoded.dst) == [ids_to_list(batch.dst)[row]]
         expected = np.nan if time is None else time[row]
-        assert (np.nan if told.time is None else told.time[0]) == pytest.approx(expected, nan_ok=True)
-        assert (1.0 if told.weight is None else told.weight[0]) == (1.0 if weight is None else weight[row])
-        assert (Op.ADD if told.op is None else told.op[0]) == (Op.ADD if op is None else op[row])
+        assert (np.nan if decoded.time is None else decoded.time[0]) == pytest.approx(expected, nan_ok=True)
+        assert (1.0 if decoded.weight is None else decoded.weight[0]) == (1.0 if weight is None else weight[row])
+        assert (Op.ADD if decoded.op is None else decoded.op[0]) == (Op.ADD if op is None else op[row])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ripplevec.replay.pacing import Report
-    from ripplevec.replay.run import Stream
+    from ripplevec.replay.run import Replay
     from ripplevec.replay.targets import Target
 
 INTERRUPTED = 130
@@ -26,13 +26,15 @@ def replay(
     to: Annotated[
         str, typer.Option("--to", help="DIR, redis://…?stream=…, kafka://…/topic or http://…", metavar="TARGET")
     ] = "http://127.0.0.1:8080",
-    rate: Annotated[float | None, typer.Option(help="Events per second, whatever their times.")] = None,
-    speed: Annotated[float | None, typer.Option(help="How many times as fast as they happened.")] = None,
-    built_in: Annotated[bool, typer.Option("--built-in", help="A graph of ten communities that grows.")] = False,
-    vertices: Annotated[int, typer.Option(min=1, help="Of the built-in graph.")] = 20_000,
-    at_once: Annotated[int, typer.Option(min=0, help="Events that are sent before the clock starts.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Events to send in all.")] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Events sent together, at most.")] = 1000,
+    rate: Annotated[float | None, typer.Option(help="Events per second, regardless of their times.")] = None,
+    speed: Annotated[float | None, typer.Option(help="Speed relative to the original times.")] = None,
+    built_in: Annotated[
+        bool, typer.Option("--built-in", help="Replay a growing synthetic graph of ten communities.")
+    ] = False,
+    vertices: Annotated[int, typer.Option(min=1, help="Vertices of the built-in graph.")] = 20_000,
+    at_once: Annotated[int, typer.Option(min=0, help="Events to send before the clock starts.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Total number of events to send.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Maximum number of events per batch.")] = 1000,
     src: o.Src = None,
     dst: o.Dst = None,
     weight: o.Weight = None,
@@ -46,9 +48,9 @@ def replay(
     setting: o.Settings = None,
     json: o.Json = False,
 ) -> None:
-    """Play a file as a live stream into a session's directory, Redis, Kafka or a service: for demos and load tests."""
+    """Replay a file as a live stream into a session directory, Redis, Kafka or a service: for demos and load tests."""
     if (file is None) is not built_in:
-        raise typer.BadParameter("expected a FILE, or --built-in, and not both", param_hint="FILE")
+        raise typer.BadParameter("expected either a FILE or --built-in", param_hint="FILE")
     if built_in and rate is None and speed is None:
         speed = BUILT_IN_SPEED
     if (rate is None) is (speed is None):
@@ -56,35 +58,34 @@ def replay(
     model = o.given(dim=dim, rule=rule, seed=None if built_in and "://" in to else seed) | o.settings(setting)
     read = o.given(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
 
-    from ripplevec.replay.run import built_in_stream, file_stream
+    from ripplevec.replay.run import replay_builtin, replay_file
     from ripplevec.replay.targets import open_target
 
     if file is None:
-        stream = built_in_stream(vertices, seed or 0)
+        source = replay_builtin(vertices, seed or 0)
     else:
-        stream = file_stream(file, read, batch_size, whole=speed is not None)
-    with closing(stream), closing(open_target(to, labels=stream.labels, **model)) as target, progress() as bars:
-        report = _played(stream.paced(rate, speed, batch_size, at_once, limit), target, bars)
+        source = replay_file(file, read, batch_size, sort=speed is not None)
+    with closing(source), closing(open_target(to, labels=source.labels, **model)) as target, progress() as bars:
+        report = _play(source.paced(rate, speed, batch_size, at_once, limit), target, bars)
     if json:
         print_json({**report.summary(), "to": to, "asked_rate": rate, "asked_speed": speed})
     else:
-        _tell(report)
+        _print_summary(report)
     if report.interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _played(stream: Stream, target: Target, bars: Progress) -> Report:
-    task = bars.add_task("replay", total=stream.total, note="")
+def _play(replay: Replay, target: Target, bars: Progress) -> Report:
+    task = bars.add_task("replay", total=replay.total, note="")
 
-    def told(report: Report) -> None:
+    def show(report: Report) -> None:
         late = f", {report.behind_now:.1f} s behind" if report.behind_now >= 1 else ""
-        bars.update(task, completed=stream.sent_at_once + report.events, note=f"{report.rate:,.0f} events/s{late}")
+        bars.update(task, completed=replay.sent_immediately + report.events, note=f"{report.rate:,.0f} events/s{late}")
 
-    return stream.play(target.send, told)
+    return replay.play(target.send, show)
 
 
-def _tell(report: Report) -> None:
-    """What was done, for a person."""
+def _print_summary(report: Report) -> None:
     figures: dict[str, Any] = report.summary()
     say("{events:,} events in {batches:,} batches, {seconds:.1f} s: {rate:,.1f} events/s".format(**figures))
     if report.behind >= 1:

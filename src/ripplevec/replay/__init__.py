@@ -1,1 +1,1 @@
-"""A file as a live stream again: its events in order, at their own times or at a steady rate."""
+"""Replay of edge files as live streams, at their original times or at a constant rate."""

@@ -1,4 +1,4 @@
-"""The built-in stream: a graph of ten communities that grows by one vertex per second of its own time."""
+"""The built-in stream: a synthetic graph of ten communities that grows by one vertex per second of event time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ LABELS = ("alder", "birch", "cedar", "elm", "hazel", "juniper", "larch", "maple"
 EDGES_PER_VERTEX, NOISE = 5, 0.2
 
 
-def growing(vertices: int, seed: int = 0) -> tuple[Batch, dict[Id, str]]:
-    """The edges in the order in which they come, with their times, and a label for every vertex."""
+def generate_stream(vertices: int, seed: int = 0) -> tuple[Batch, dict[Id, str]]:
+    """Return the edges in order of time, and the community name of every vertex."""
     from ripplevec.lab.datasets.synthetic import growing_communities  # the research side is imported on demand
 
     data = growing_communities(vertices, len(LABELS), EDGES_PER_VERTEX, NOISE, seed)
     older, newer = data.edges.T
     names = [f"{LABELS[label]}-{number}" for number, label in enumerate(data.labels.tolist())]
-    ends = np.array(names, np.str_)
-    batch = Batch.of(ends[newer].tolist(), ends[older].tolist(), time=newer.astype(np.float64))
+    ids = np.array(names, np.str_)
+    batch = Batch.of(ids[newer].tolist(), ids[older].tolist(), time=newer.astype(np.float64))
     return batch, {name: LABELS[label] for name, label in zip(names, data.labels.tolist(), strict=True)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, select_rows
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.rebatch import cut, part, regroup
+from ripplevec.io.rebatch import rebatch, slice_batch, split_batch
 
 TICK = 0.05
 """Length of a time slot in seconds: events of one slot are sent together. Too short to be visible on the live map."""
@@ -29,7 +29,7 @@ class ScheduledBatch:
 
 @dataclass(slots=True)
 class Report:
-    """Statistics of a replay; `behind` is the largest delay in seconds so far, `behind_now` the delay of the last batch."""
+    """Statistics of a replay: `behind` is the largest delay in seconds, `behind_now` the delay of the last batch."""
 
     events: int = 0
     batches: int = 0
@@ -52,7 +52,7 @@ def schedule_at_rate(batches: Iterable[Batch], rate: float, max_batch: int) -> I
     """Schedule `rate` events per second, regardless of their times, in batches of at most `max_batch`."""
     check_positive("rate", rate)
     size, sent = min(max(1, round(rate * TICK)), max_batch), 0
-    for batch in regroup(batches, size):
+    for batch in rebatch(batches, size):
         sent += len(batch)
         yield ScheduledBatch((sent - 1) / rate, batch)
 
@@ -67,7 +67,7 @@ def schedule_at_speed(batch: Batch, speed: float, max_batch: int) -> Iterator[Sc
     ends = np.flatnonzero(np.diff(np.floor(due / TICK), append=np.inf)) + 1
     begin = 0
     for end in ends.tolist():
-        for piece in cut(part(batch, begin, end), max_batch):
+        for piece in split_batch(slice_batch(batch, begin, end), max_batch):
             yield ScheduledBatch(float(due[end - 1]), piece)
         begin = end
 

@@ -1,4 +1,4 @@
-"""A replay put together: where the events come from, how they are paced, what goes out before the clock starts."""
+"""Replays: the events of a file or of the built-in stream, with the schedule on which they are sent."""
 
 from __future__ import annotations
 
@@ -9,77 +9,86 @@ from typing import Any
 
 from ripplevec.batch import Batch, Id
 from ripplevec.io.readers.edge_files import open_edges
-from ripplevec.io.rebatch import concatenate, cut, part
-from ripplevec.replay.builtin_stream import growing
-from ripplevec.replay.pacing import Beat, Report, at_rate, at_speed, in_time, play
+from ripplevec.io.rebatch import concatenate, slice_batch, split_batch
+from ripplevec.replay.builtin_stream import generate_stream
+from ripplevec.replay.pacing import Report, ScheduledBatch, play, schedule_at_rate, schedule_at_speed, sort_by_time
 
 
 @dataclass(slots=True)
-class Stream:
-    """Events on their way: those that go out at once, then beats. `total` is how many there are, where it is known."""
+class Replay:
+    """Events to replay: some are sent immediately, the rest on a schedule. `total` is None if it is unknown."""
 
     batches: Iterable[Batch]
     total: int | None
     labels: Mapping[Id, str] = field(default_factory=dict)
-    first: Iterable[Batch] = ()
-    beats: Iterable[Beat] = ()
-    sent_at_once: int = 0
-    close: Callable[[], None] = lambda: None  # let go of the file, also before its end
+    immediate: Iterable[Batch] = ()
+    schedule: Iterable[ScheduledBatch] = ()
+    sent_immediately: int = 0
+    close: Callable[[], None] = lambda: None  # closes the file, also before its end
 
-    def paced(self, rate: float | None, speed: float | None, most: int, at_once: int, limit: int | None) -> Stream:
-        """The same events with the moments they are due: at a steady rate, or at a multiple of their own times."""
+    def paced(
+        self, rate: float | None, speed: float | None, max_batch: int, immediate: int, limit: int | None
+    ) -> Replay:
+        """Return this replay with a schedule: `rate` events per second, or `speed` times the original pace.
+
+        The first `immediate` events are sent before the clock starts, and at most `limit` events in total.
+        """
         batches = iter(self.batches if limit is None else _first_events(self.batches, limit))
-        first, rest = _divided(batches, at_once)
-        beats = at_rate(rest, rate, most) if rate is not None else at_speed(concatenate([*rest]), speed or 1.0, most)
+        head, rest = _split(batches, immediate)
+        if rate is not None:
+            schedule = schedule_at_rate(rest, rate, max_batch)
+        else:
+            schedule = schedule_at_speed(concatenate([*rest]), speed or 1.0, max_batch)
         total = self.total if limit is None else min(self.total or limit, limit)
-        return replace(self, total=total, beats=beats, first=cut(first, most))
+        return replace(self, total=total, schedule=schedule, immediate=split_batch(head, max_batch))
 
-    def play(self, send: Callable[[Batch], None], told: Callable[[Report], None] = lambda report: None) -> Report:
-        """Send everything; the report is of what the clock was running for."""
+    def play(self, send: Callable[[Batch], None], on_sent: Callable[[Report], None] = lambda report: None) -> Report:
+        """Send all events; the report covers the scheduled ones."""
         try:
-            for batch in self.first:
+            for batch in self.immediate:
                 send(batch)
-                self.sent_at_once += len(batch)
-                told(Report())
+                self.sent_immediately += len(batch)
+                on_sent(Report())
         except KeyboardInterrupt:
             return Report(interrupted=True)
-        return play(self.beats, send, told)
+        return play(self.schedule, send, on_sent)
 
 
-def file_stream(path: str, options: Mapping[str, Any], batch_size: int, *, whole: bool) -> Stream:
-    """The edges of a file; read as they are needed, or, where they must be put in order of time, all at once."""
+def replay_file(path: str, options: Mapping[str, Any], batch_size: int, *, sort: bool) -> Replay:
+    """Return a replay of an edge file. With `sort` the file is read completely and sorted by time."""
     reader = open_edges(path, batch_size=batch_size, **options)
-    if not whole:
-        return Stream(reader, None, close=reader.close)
+    if not sort:
+        return Replay(reader, None, close=reader.close)
     with closing(reader):
-        edges = in_time(concatenate([*reader]))
-    return Stream([edges], len(edges))
+        edges = sort_by_time(concatenate([*reader]))
+    return Replay([edges], len(edges))
 
 
-def built_in_stream(vertices: int, seed: int) -> Stream:
-    """The built-in graph."""
-    edges, labels = growing(vertices, seed)
-    return Stream([edges], len(edges), labels)
+def replay_builtin(vertices: int, seed: int) -> Replay:
+    """Return a replay of the built-in stream."""
+    edges, labels = generate_stream(vertices, seed)
+    return Replay([edges], len(edges), labels)
 
 
 def _first_events(batches: Iterable[Batch], limit: int) -> Iterator[Batch]:
     for batch in batches:
-        yield part(batch, 0, min(len(batch), limit))
+        yield slice_batch(batch, 0, min(len(batch), limit))
         limit -= len(batch)
         if limit <= 0:
             return
 
 
-def _divided(batches: Iterator[Batch], size: int) -> tuple[Batch, Iterator[Batch]]:
-    """The first events, and the rest of them."""
-    taken: list[Batch] = []
-    while size > sum(map(len, taken)) and (batch := next(batches, None)) is not None:
-        taken.append(batch)
-    head = concatenate(taken)
-    return part(head, 0, min(size, len(head))), _and_then(part(head, min(size, len(head)), len(head)), batches)
+def _split(batches: Iterator[Batch], size: int) -> tuple[Batch, Iterator[Batch]]:
+    """Return the first `size` events as one batch, and an iterator over the rest."""
+    read: list[Batch] = []
+    while size > sum(map(len, read)) and (batch := next(batches, None)) is not None:
+        read.append(batch)
+    head = concatenate(read)
+    end = min(size, len(head))
+    return slice_batch(head, 0, end), _prepend(slice_batch(head, end, len(head)), batches)
 
 
-def _and_then(batch: Batch, batches: Iterator[Batch]) -> Iterator[Batch]:
+def _prepend(batch: Batch, batches: Iterator[Batch]) -> Iterator[Batch]:
     if len(batch):
         yield batch
     yield from batches

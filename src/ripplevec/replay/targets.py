@@ -1,4 +1,4 @@
-"""Whom a stream is played to: the directory of a session, a Redis Stream, a Kafka topic, or a service."""
+"""Replay targets: a session directory, a Redis Stream, a Kafka topic, or a service."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from typing import Any, Protocol
 
 from ripplevec.batch import Batch, Id, ids_to_list, times_to_json
 from ripplevec.errors import InvalidValueError
-from ripplevec.io.registry import address_parts, made_for_broker
-from ripplevec.io.retry_policy import PATIENCE, UnreachableError, patiently
+from ripplevec.io.registry import create_for_broker, parse_broker_address
+from ripplevec.io.retry_policy import DEFAULT_PATIENCE, UnreachableError, retry
 
 TOKEN = "RIPPLEVEC_TOKEN"
-"""The variable of the environment that holds the token for a service that needs one."""
+"""Environment variable with the token for a service that requires one."""
 
 
 class Target(Protocol):
-    """Who takes events."""
+    """A receiver of events."""
 
     def send(self, batch: Batch) -> None:
-        """Return once the events are safe there."""
+        """Send the events; return once the target has stored them."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         ...
 
 
-def open_target(where: str, *, labels: Mapping[Id, str] | None = None, **parameters: Any) -> Target:
-    """DIR, redis://host:port/db?stream=…, kafka://host:port/topic or http://host:port.
+def open_target(address: str, *, labels: Mapping[Id, str] | None = None, **parameters: Any) -> Target:
+    """Open DIR, redis://host:port/db?stream=…, kafka://host:port/topic or http://host:port.
 
-    `labels` are passed on where labels are taken: to a service. `parameters` are those of the model of a new directory.
+    `labels` are sent to a service; other targets have none. `parameters` configure the model of a new directory.
     """
-    scheme = where.partition("://")[0] if "://" in where else ""
+    scheme = address.partition("://")[0] if "://" in address else ""
     if parameters and scheme:
-        raise InvalidValueError.of("parameters of a model", "a directory that is new", where)
+        raise InvalidValueError.of("model parameters", "a new session directory as target", address)
     if not scheme:
-        return DirectoryTarget(Path(where), parameters)
+        return DirectoryTarget(Path(address), parameters)
     if scheme in ("http", "https"):
-        return ServiceTarget(where, labels or {})
-    url = address_parts(where)
-    assert url is not None  # an address, or it would have been refused
-    made: Target = made_for_broker(url, [RedisTarget, KafkaTarget], {})
+        return ServiceTarget(address, labels or {})
+    url = parse_broker_address(address)
+    assert url is not None  # it has a scheme, so it is an address
+    made: Target = create_for_broker(url, [RedisTarget, KafkaTarget], {})
     return made
 
 
 class DirectoryTarget:
-    """The directory of a session; a new one where there is none."""
+    """A session directory, created if it does not exist."""
 
     def __init__(self, directory: Path, parameters: Mapping[str, Any]) -> None:
         from ripplevec.durability.session import Session
@@ -56,16 +56,16 @@ class DirectoryTarget:
         self._session = Session(directory, **parameters)
 
     def send(self, batch: Batch) -> None:
-        """Put the events on disk and apply them."""
+        """Write the events to the journal and apply them."""
         self._session.apply(batch)
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Close the session."""
         self._session.close()
 
 
 class ServiceTarget:
-    """A service, which also gets the labels of vertices, before they arrive."""
+    """A running service. The label of a vertex is sent before the vertex arrives."""
 
     def __init__(self, url: str, labels: Mapping[Id, str]) -> None:
         from ripplevec.client import Client
@@ -74,65 +74,65 @@ class ServiceTarget:
         self._labels = dict(labels)
 
     def send(self, batch: Batch) -> None:
-        """Return once the service has the events on disk."""
+        """Send the events; return once the service has written them to disk."""
         from httpx import TransportError
 
         try:
-            if fresh := self._fresh(batch):
-                self._client.put_labels(fresh)
+            if labels := self._unsent_labels(batch):
+                self._client.put_labels(labels)
             self._client.add_edges(batch)
         except TransportError as error:
             raise UnreachableError(f"{self._url} cannot be reached: {error}") from error
 
-    def _fresh(self, batch: Batch) -> dict[Id, str | None]:
-        """The labels of those that have not been named before."""
+    def _unsent_labels(self, batch: Batch) -> dict[Id, str | None]:
+        """Remove and return the labels of vertices that appear for the first time."""
         if not self._labels:
             return {}
         names = dict.fromkeys([*ids_to_list(batch.src), *ids_to_list(batch.dst)])
         return {name: self._labels.pop(name) for name in names if name in self._labels}
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
 
 class RedisTarget:
-    """A Redis Stream: an entry per event, whose field `data` is JSON."""
+    """A Redis Stream: one entry per event, with JSON in its field `data`."""
 
-    def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = PATIENCE) -> None:
-        from ripplevec.io.redis_client import address, connected
+    def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = DEFAULT_PATIENCE) -> None:
+        from ripplevec.io.redis_client import create_redis_client, server_address
 
-        self._client = connected(url)
+        self._client = create_redis_client(url)
         self._stream, self._maxlen, self._patience = stream, maxlen, patience
-        self._name = f"{address(self._client)}/{stream}"
+        self._name = f"{server_address(self._client)}/{stream}"
 
     def send(self, batch: Batch) -> None:
-        """Return once Redis has the entries, all of them or none."""
-        from ripplevec.io.redis_client import away
+        """Add the entries in one transaction."""
+        from ripplevec.io.redis_client import connection_errors
 
         with self._client.pipeline(transaction=True) as pipe:
             for message in messages(batch):
                 pipe.xadd(self._stream, {"data": message}, maxlen=self._maxlen)
-            patiently(pipe.execute, away(), self._patience, self._name)
+            retry(pipe.execute, connection_errors(), self._patience, self._name)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
 
 class KafkaTarget:
-    """A Kafka topic: a message per event, in JSON; the events of one source vertex stay in order."""
+    """A Kafka topic: one JSON message per event, keyed by source vertex, so events of one vertex stay in order."""
 
     def __init__(
-        self, servers: str, topic: str, *, patience: float = PATIENCE, config: dict[str, Any] | None = None
+        self, servers: str, topic: str, *, patience: float = DEFAULT_PATIENCE, config: dict[str, Any] | None = None
     ) -> None:
-        from ripplevec.io.kafka_client import client
+        from ripplevec.io.kafka_client import create_kafka_client
 
-        self._producer = client("Producer", servers, config, **{"enable.idempotence": True})
+        self._producer = create_kafka_client("Producer", servers, config, **{"enable.idempotence": True})
         self._name, self._topic, self._patience = f"kafka://{servers}/{topic}", topic, patience
 
     def send(self, batch: Batch) -> None:
-        """Return once Kafka has the messages."""
+        """Send the messages; return once Kafka has acknowledged them."""
         for message, source in zip(messages(batch), ids_to_list(batch.src), strict=True):
             self._produce(message, str(source).encode())
         self._flush()
@@ -142,7 +142,7 @@ class KafkaTarget:
             try:
                 self._producer.produce(self._topic, message, key)
                 return
-            except BufferError:  # as many are on their way as it holds
+            except BufferError:  # the producer queue is full
                 self._flush()
 
     def _flush(self) -> None:
@@ -150,11 +150,11 @@ class KafkaTarget:
             raise UnreachableError(f"{self._name} has not taken {left:,} messages within {self._patience:g} s")
 
     def close(self) -> None:
-        """There is nothing left to send."""
+        """Do nothing: every `send` has flushed."""
 
 
 def messages(batch: Batch) -> Iterator[bytes]:
-    """Every event as a message of its own: `[src, dst, weight]`, or an object where it has an operation or a time."""
+    """Yield one JSON message per event: `[src, dst, weight]`, or an object if it has an operation or a time."""
     columns: dict[str, list[Any]] = {"src": ids_to_list(batch.src), "dst": ids_to_list(batch.dst)}
     for name in ("weight", "op"):
         if (column := getattr(batch, name)) is not None:
