@@ -21,9 +21,9 @@ from ripplevec.durability.journal import Journal
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.errors import SelfLoopWarning
-from ripplevec.io.messages import decode_many
-from ripplevec.io.readers.edge_columns import ReadOptions
-from ripplevec.io.sinks.json_lines import JsonlDeadLetters, JsonlSink
+from ripplevec.io.messages import decode_messages
+from ripplevec.io.readers.edge_rows import ReadOptions
+from ripplevec.io.sinks.jsonl import JsonlDeadLetters, JsonlSink
 from ripplevec.rules.background_anchor import BackgroundAnchor
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.util import checked_directory
@@ -73,7 +73,7 @@ def die_at(moment: str, call: int) -> None:
 def batch_of(rows: list[dict[str, Any]], number: int) -> Batch:
     """One batch of the stream, counted from 0."""
     lines = [("", json.dumps(row).encode()) for row in rows[number * SIZE : (number + 1) * SIZE]]
-    return decode_many(lines, ReadOptions())[0]
+    return decode_messages(lines, ReadOptions())[0]
 
 
 class TellingSource:

@@ -15,9 +15,9 @@ import pytest
 from ripplevec.batch import ids_to_list, id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError
-from ripplevec.io.arrow_ipc import stream_bytes
-from ripplevec.io.change_messages import change_message
-from ripplevec.io.protocols import Poison
+from ripplevec.io.arrow_ipc import encode_arrow_stream
+from ripplevec.io.change_messages import changes_to_dict
+from ripplevec.io.protocols import BadMessage
 from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
 from ripplevec.io.sources.kafka import KafkaSource
@@ -150,14 +150,14 @@ def test_the_group_is_told_how_far_we_are(kafka_servers, topic, send, begun):
 
 
 def arrow(**columns):
-    return stream_bytes(pa.table(columns))
+    return encode_arrow_stream(pa.table(columns))
 
 
 def test_payloads_and_poison(send, begun):
     send([b'{"edges": [[1, 2]], "remove_vertices": [9]}', arrow(src=[3], dst=[4]), b"nothing", None, b"[5, 6]"])
     (read,) = some(begun(batch_size=5, fixed=True), 4)
     assert numbers(read) == [1, 9, 3, 5]
-    assert [one.where.rsplit(", ", 2)[1:] for one in read.poison] == [
+    assert [one.where.rsplit(", ", 2)[1:] for one in read.bad_messages] == [
         ["partition 0", "offset 2"],
         ["partition 0", "offset 3"],
     ]
@@ -202,7 +202,7 @@ def test_changes_as_messages_in_order(kafka_servers, topic):
         sink.write(changed(sequence))
     sink.close()
     messages = received(kafka_servers, topic, 50)
-    assert [json.loads(message.value()) for message in messages] == [change_message(changed(n)) for n in range(50)]
+    assert [json.loads(message.value()) for message in messages] == [changes_to_dict(changed(n)) for n in range(50)]
     assert len({message.partition() for message in messages}) == 1
 
 
@@ -216,7 +216,7 @@ def test_more_than_fits_on_the_way(kafka_servers, topic):
 
 def test_dead_letters(kafka_servers, topic):
     letters = KafkaDeadLetters(kafka_servers, topic)
-    letters.refuse("kafka", Poison("{", "offset 1", "no"))
+    letters.record("kafka", BadMessage("{", "offset 1", "no"))
     (message,) = received(kafka_servers, topic, 1)
     letters.close()
     assert json.loads(message.value()) == {"source": "kafka", "where": "offset 1", "reason": "no", "message": "{"}

@@ -15,7 +15,7 @@ import pytest
 
 from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError
-from ripplevec.io.change_messages import change_message
+from ripplevec.io.change_messages import changes_to_dict
 from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.kafka import KafkaSink
 from ripplevec.io.sinks.redis import RedisSink
@@ -136,7 +136,7 @@ def broker(request, monkeypatch):
         away = KafkaAway()
     else:
         server = request.getfixturevalue("redis_server")
-        monkeypatch.setattr("ripplevec.io.redis_client.ANSWER", 0.5)
+        monkeypatch.setattr("ripplevec.io.redis_client.RESPONSE_TIMEOUT", 0.5)
         ways = (server.pause, server.resume) if "hangs" in request.param else (server.stop, server.start)
         away = RedisAway(server, *ways)
     with closing(away):
@@ -160,7 +160,7 @@ class Kept(list):
     """A sink that is always there."""
 
     def write(self, changes):
-        self.append(change_message(changes))
+        self.append(changes_to_dict(changes))
 
     def flush(self):
         """They are here."""
@@ -301,7 +301,7 @@ def test_a_source_is_closed_while_its_kafka_is_away(caplog):
 
 
 def test_nobody_waits_for_a_kafka_that_does_not_take_the_last_offsets(caplog, monkeypatch):
-    monkeypatch.setattr(kafka, "FAREWELL", 0.05)
+    monkeypatch.setattr(kafka, "CLOSE_TIMEOUT", 0.05)
     answered = threading.Event()
     with closing(KafkaAway()) as broker:
         source = broker.source()

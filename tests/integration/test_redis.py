@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from ripplevec.batch import ids_to_list, id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError
-from ripplevec.io.arrow_ipc import stream_bytes
-from ripplevec.io.change_messages import change_message
-from ripplevec.io.protocols import Poison
+from ripplevec.io.arrow_ipc import encode_arrow_stream
+from ripplevec.io.change_messages import changes_to_dict
+from ripplevec.io.protocols import BadMessage
 from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.redis import RedisDeadLetters, RedisSink
 from ripplevec.io.sources.redis import RedisSource
@@ -224,7 +224,7 @@ def test_a_stream_that_is_deleted_begins_anew(redis_client, begun):
 
 
 def arrow(**columns):
-    return stream_bytes(pa.table(columns))
+    return encode_arrow_stream(pa.table(columns))
 
 
 def test_payloads_and_poison(redis_client, begun):
@@ -239,8 +239,8 @@ def test_payloads_and_poison(redis_client, begun):
     read = begun(batch_size=9).read(0)
     assert ids_to_list(read.batch.src) == ["a", "c", "a", "d"]
     assert read.batch.op.tolist() == [0, 0, 1, 0]
-    assert [one.where.split()[-1] for one in read.poison] == keys[3:]
-    assert [one.reason.split(",")[0] for one in read.poison] == [
+    assert [one.where.split()[-1] for one in read.bad_messages] == keys[3:]
+    assert [one.reason.split(",")[0] for one in read.bad_messages] == [
         "expected fields src",
         "expected JSON of moderate depth",
     ]
@@ -252,7 +252,7 @@ def test_any_entry_is_events_or_poison(redis_client, begun, fields):
     redis_client.delete("edges")
     redis_client.xadd("edges", fields)
     read = begun().read(0)
-    assert len(read.batch) or read.poison or b"data" in fields
+    assert len(read.batch) or read.bad_messages or b"data" in fields
 
 
 def test_what_cannot_work_is_said_at_once(redis_server, redis_client, begun):
@@ -290,8 +290,8 @@ def test_changes_as_entries(redis_server, redis_client):
     sink.write(changed(2))
     sink.flush()
     assert [json.loads(fields[b"data"]) for _, fields in redis_client.xrange("changes")] == [
-        change_message(changed(1)),
-        change_message(changed(2)),
+        changes_to_dict(changed(1)),
+        changes_to_dict(changed(2)),
     ]
     assert [fields[b"sequence"] for _, fields in redis_client.xrange("changes")] == [b"1", b"2"]
     sink.write(changed(3))
@@ -308,7 +308,7 @@ def test_a_stream_of_bounded_length(redis_server, redis_client):
 
 
 def test_much_is_sent_without_a_flush(redis_server, redis_client, monkeypatch):
-    monkeypatch.setattr("ripplevec.io.sinks.redis.WAITING_BYTES", 100)
+    monkeypatch.setattr("ripplevec.io.sinks.redis.MAX_QUEUED_BYTES", 100)
     sink = RedisSink(redis_server.url, stream="changes")
     sink.write(changed(1, 20))
     assert redis_client.xlen("changes") == 1
@@ -336,7 +336,7 @@ def test_a_sink_waits_for_its_broker(redis_server, redis_client):
 
 def test_dead_letters(redis_server, redis_client):
     letters = RedisDeadLetters(redis_server.url, stream="dead")
-    letters.refuse("redis", Poison("\ud800", "entry 1", "no"))
+    letters.record("redis", BadMessage("\ud800", "entry 1", "no"))
     letters.close()
     ((_, fields),) = redis_client.xrange("dead")
     assert fields == {b"source": b"redis", b"where": b"entry 1", b"reason": b"no", b"message": b"\\ud800"}

@@ -13,8 +13,8 @@ import pytest
 from ripplevec.batch import Batch
 from ripplevec.changes import Changes
 from ripplevec.durability.session import GROUP_SIZE, Session
-from ripplevec.io.protocols import Read
-from ripplevec.io.retry_policy import Absence, UnreachableError
+from ripplevec.io.protocols import ReadResult
+from ripplevec.io.retry_policy import OutageTimer, UnreachableError
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 LONG = 30.0
@@ -31,10 +31,10 @@ class Fast:
     def open(self, position: Any) -> None:
         self.given = self.acknowledged = position or 0
 
-    def read(self, timeout: float) -> Read:
+    def read(self, timeout: float) -> ReadResult:
         self.given += 1
         self.most_held = max(self.most_held, self.given - self.acknowledged)
-        return Read(batch(self.given), self.given)
+        return ReadResult(batch(self.given), self.given)
 
     def acknowledge(self, position: Any) -> None:
         self.acknowledged = position
@@ -127,7 +127,7 @@ def test_a_sink_that_fails_after_a_long_time_is_told_again(tmp_path: Path, monke
 class Silent(Fast):
     """A source that gives a few batches and then nothing, without an end."""
 
-    def read(self, timeout: float) -> Read | None:  # type: ignore[override]
+    def read(self, timeout: float) -> ReadResult | None:  # type: ignore[override]
         return super().read(timeout) if self.given < 3 else None
 
 
@@ -136,7 +136,7 @@ class Remote:
 
     def __init__(self, answers: Callable[[int], bool]) -> None:
         self._answers, self._now, self.flushes = answers, 0.0, 0
-        self._absence = Absence("the receiver", 600, clock=lambda: self._now)
+        self._absence = OutageTimer("the receiver", 600, clock=lambda: self._now)
         self._held: list[int] = []
         self.delivered: list[int] = []
 
@@ -148,7 +148,7 @@ class Remote:
         if self._answers(self.flushes):
             self.delivered, self._held = self.delivered + self._held, []
         else:
-            self._absence.extend(OSError("no answer"))
+            self._absence.record_failure(OSError("no answer"))
 
     def close(self) -> None:
         """There is nothing to let go of."""

@@ -7,7 +7,7 @@ import pytest
 
 from ripplevec.batch import id_column
 from ripplevec.changes import Changes
-from ripplevec.io.change_messages import MESSAGE_BYTES, change_message, change_messages
+from ripplevec.io.change_messages import MAX_MESSAGE_BYTES, changes_to_dict, encode_change_messages
 
 
 @pytest.fixture
@@ -16,9 +16,9 @@ def changes(changes_of):
 
 
 def test_the_form_of_a_message(changes):
-    (text,) = change_messages(changes)
+    (text,) = encode_change_messages(changes)
     message = json.loads(text)
-    assert message == change_message(changes)
+    assert message == changes_to_dict(changes)
     assert list(message) == ["sequence", "anchored", "changes", "removed"]
     assert (message["sequence"], message["anchored"], message["removed"]) == (7, True, ["c"])
     assert [list(row) for row in message["changes"]] == [["id", "vector", "arrived"]] * 2
@@ -28,15 +28,15 @@ def test_the_form_of_a_message(changes):
 
 
 def test_nothing_changed_is_a_message_too(changes_of):
-    (text,) = change_messages(changes_of([], sequence=3))
+    (text,) = encode_change_messages(changes_of([], sequence=3))
     assert json.loads(text) == {"sequence": 3, "anchored": False, "changes": [], "removed": []}
 
 
 def in_parts(changes):
     """The messages of a batch that is too large for one."""
-    texts = list(change_messages(changes))
+    texts = list(encode_change_messages(changes))
     assert len(texts) > 1
-    assert max(map(len, texts)) <= MESSAGE_BYTES
+    assert max(map(len, texts)) <= MAX_MESSAGE_BYTES
     messages = [json.loads(text) for text in texts]
     assert [(message["part"], message["parts"]) for message in messages] == [(i, len(texts)) for i in range(len(texts))]
     return messages
@@ -72,5 +72,5 @@ def test_ids_that_are_longer_in_json_than_they_are(letter):
 
 def test_an_id_that_is_too_long_for_any_part_has_one_of_its_own(changes_of):
     names = ["a", "x" * 3000, "b"]
-    sizes = [len(json.loads(text)["changes"]) for text in change_messages(changes_of(names), size=1000)]
+    sizes = [len(json.loads(text)["changes"]) for text in encode_change_messages(changes_of(names), size=1000)]
     assert sizes == [1, 1, 1]

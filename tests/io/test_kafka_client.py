@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from ripplevec.errors import InvalidValueError, MissingExtraError
-from ripplevec.io.kafka_client import client, library, told
+from ripplevec.io.kafka_client import create_kafka_client, import_confluent_kafka, log_client_error
 
 
 def test_a_missing_extra_names_itself(monkeypatch):
@@ -13,15 +13,15 @@ def test_a_missing_extra_names_itself(monkeypatch):
     with pytest.raises(
         MissingExtraError, match=r"Kafka needs an optional dependency: pip install 'ripplevec\[kafka\]'"
     ):
-        library()
+        import_confluent_kafka()
 
 
 def test_the_user_has_the_last_word():
     with pytest.raises(InvalidValueError, match="retries"):
-        client("Producer", "127.0.0.1:1", {"retries": "many"}, retries=5)
-    client("Producer", "127.0.0.1:1", {"retries": 5}, retries="many")
+        create_kafka_client("Producer", "127.0.0.1:1", {"retries": "many"}, retries=5)
+    create_kafka_client("Producer", "127.0.0.1:1", {"retries": 5}, retries="many")
 
 
 def test_what_the_library_says_is_logged(caplog):
-    told("broker down")
+    log_client_error("broker down")
     assert "Kafka: broker down" in caplog.text

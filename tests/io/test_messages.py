@@ -11,17 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ripplevec.batch import Batch, Op, ids_to_list
-from ripplevec.io.arrow_ipc import stream_bytes
+from ripplevec.io.arrow_ipc import encode_arrow_stream
 from ripplevec.io.messages import (
-    LONGEST_KEY,
     MAX_ID_BYTES,
+    MAX_KEY_LENGTH,
     MessageError,
-    decode,
     decode_arrow,
     decode_fields,
     decode_json,
-    decode_many,
-    shown,
+    decode_message,
+    decode_messages,
+    to_display_text,
 )
 from ripplevec.io.readers.edge_rows import ReadOptions
 
@@ -32,7 +32,7 @@ def rows(batch: Batch):
 
 
 def stream(**columns):
-    return stream_bytes(pa.table(columns))
+    return encode_arrow_stream(pa.table(columns))
 
 
 ADD, REMOVE, VERTEX, GONE = Op
@@ -70,7 +70,7 @@ def test_a_document_is_applied_in_one_order():
     ],
 )
 def test_one_edge_in_every_form(edge):
-    batch = decode(edge).batch
+    batch = decode_message(edge).batch
     assert rows(batch) == [("a", 1, ADD)]
 
 
@@ -139,18 +139,18 @@ def test_an_empty_list_is_an_empty_batch():
 )
 def test_what_holds_no_events_is_refused_with_a_reason(data, reason):
     with pytest.raises(MessageError, match=reason):
-        decode(data)
+        decode_message(data)
 
 
 def test_the_longest_id_and_key_pass():
     name = "é" * (MAX_ID_BYTES // 2)
-    key = "é" * LONGEST_KEY
+    key = "é" * MAX_KEY_LENGTH
     message = decode_json(json.dumps({"key": key, "edges": [[name, 2**70]]}).encode())
     assert (rows(message.batch), message.key) == ([(name, 2**70, ADD)], key)
 
 
 def test_arrow():
-    batch = decode(
+    batch = decode_message(
         stream(
             src=["a", "b"],
             dst=["c", "d"],
@@ -255,17 +255,17 @@ def test_many_keep_their_order_and_name_what_is_wrong():
         ("5", b"\xfe"),
         ("6", b'{"remove_vertices": ["a"]}'),
     ]
-    batch, poison = decode_many(items)
+    batch, poison = decode_messages(items)
     assert rows(batch) == [("a", "b", ADD), ("c", "d", ADD), ("e", "f", ADD), ("a", "a", GONE)]
     assert [(one.where, one.message) for one in poison] == [("2", '["a", "b", -1]'), ("5", "\\xfe")]
     assert "positive finite" in poison[0].reason
-    good, none = decode_many([items[0], items[3], items[5]])
+    good, none = decode_messages([items[0], items[3], items[5]])
     assert (rows(good), none) == ([("a", "b", ADD), ("e", "f", ADD), ("a", "a", GONE)], [])
 
 
 def test_a_refused_message_is_shown_in_part():
-    assert len(shown(b"x" * 10_000_000)) == 1 << 16
-    assert shown({"src": b"\xff"}) == '{"src": "\\\\xff"}'
+    assert len(to_display_text(b"x" * 10_000_000)) == 1 << 16
+    assert to_display_text({"src": b"\xff"}) == '{"src": "\\\\xff"}'
 
 
 json_values = st.recursive(
@@ -295,8 +295,8 @@ def spoiled(draw):
 @example(b"[" * 100_000)
 def test_any_bytes_are_a_batch_or_refused(data):
     with suppress(MessageError):
-        assert isinstance(decode(data).batch, Batch)
-    batch, poison = decode_many([("here", data), ("there", b"[1, 2]")])
+        assert isinstance(decode_message(data).batch, Batch)
+    batch, poison = decode_messages([("here", data), ("there", b"[1, 2]")])
     assert len(batch) >= 1
     assert all(len(one.reason) < 1000 for one in poison)
     assert len(poison) <= 1

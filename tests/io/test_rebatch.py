@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec.batch import Batch, ids_to_list, select_rows
-from ripplevec.io.rebatch import concatenate, cut, part, regroup
+from ripplevec.io.rebatch import concatenate, rebatch, slice_batch, split_batch
 
 names = st.integers(-5, 5) | st.text(max_size=2)
 batches = st.lists(st.lists(st.tuples(names, names, st.floats(0.1, 10)), max_size=6), max_size=6)
@@ -23,7 +23,7 @@ def batch_of(rows, weighted=True):
 
 @given(batches, st.integers(1, 7))
 def test_regrouping_keeps_every_row_in_order_and_gives_the_size_asked_for(parts, size):
-    grouped = list(regroup([batch_of(rows) for rows in parts], size))
+    grouped = list(rebatch([batch_of(rows) for rows in parts], size))
     assert [row for batch in grouped for row in rows_of(batch)] == [row for rows in parts for row in rows]
     assert all(len(batch) == size for batch in grouped[:-1])
     assert all(0 < len(batch) <= size for batch in grouped[-1:])
@@ -49,6 +49,6 @@ def test_nothing_joined_is_an_empty_batch():
 
 def test_parts_and_selections():
     batch = Batch.of([1, 2, 3], ["a", "b", "c"], [1.0, 2.0, 3.0])
-    assert rows_of(part(batch, 1, 3)) == [(2, "b", 2.0), (3, "c", 3.0)]
+    assert rows_of(slice_batch(batch, 1, 3)) == [(2, "b", 2.0), (3, "c", 3.0)]
     assert rows_of(select_rows(batch, np.array([2, 0]))) == [(3, "c", 3.0), (1, "a", 1.0)]
-    assert [len(piece) for piece in cut(batch, 2)] == [2, 1]
+    assert [len(piece) for piece in split_batch(batch, 2)] == [2, 1]

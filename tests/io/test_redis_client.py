@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from ripplevec.errors import MissingExtraError
-from ripplevec.io.redis_client import connected
+from ripplevec.io.redis_client import create_redis_client
 
 
 def test_a_missing_extra_names_itself(monkeypatch):
@@ -13,4 +13,4 @@ def test_a_missing_extra_names_itself(monkeypatch):
     with pytest.raises(
         MissingExtraError, match=r"Redis needs an optional dependency: pip install 'ripplevec\[redis\]'"
     ):
-        connected("redis://localhost")
+        create_redis_client("redis://localhost")

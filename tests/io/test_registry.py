@@ -6,7 +6,7 @@ import pytest
 from ripplevec.errors import InvalidValueError
 from ripplevec.io import registry
 from ripplevec.io.registry import dead_letters_to, sink_to, stream_from
-from ripplevec.io.sinks.json_lines import JsonlDeadLetters, JsonlSink, StdoutSink
+from ripplevec.io.sinks.jsonl import JsonlDeadLetters, JsonlSink, StdoutSink
 from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
 from ripplevec.io.sinks.lance import LanceSink
 from ripplevec.io.sinks.parquet import ParquetSink

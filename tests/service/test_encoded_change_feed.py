@@ -59,7 +59,7 @@ def test_encoded_parts_of_a_batch_hold_all_of_it_and_are_small() -> None:
 
 def test_encoded_part_is_made_once_for_all_followers(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    encode = encoded_change_feed.encode_part
+    encode = encoded_change_feed.encode_message_part
     monkeypatch.setattr(
         encoded_change_feed, "encode_part", lambda *arguments: calls.append(arguments[2]) or encode(*arguments)
     )

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ripplevec.io.arrow import stream_bytes
+from ripplevec.io.arrow_ipc import encode_arrow_stream
 from ripplevec.service.settings import Limits
 
 ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
@@ -55,7 +55,7 @@ def test_any_json_is_taken_or_refused(service: Any, value: Any) -> None:
     sent(service, "application/json", json.dumps({"edges": value}).encode())
 
 
-GOOD = stream_bytes(pa.table({"src": ["a", "b", "c"], "dst": ["d", "e", "f"], "weight": [1.0, 2.0, 3.0]}))
+GOOD = encode_arrow_stream(pa.table({"src": ["a", "b", "c"], "dst": ["d", "e", "f"], "weight": [1.0, 2.0, 3.0]}))
 
 
 @pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
@@ -82,7 +82,7 @@ def test_a_damaged_arrow_stream_is_taken_or_refused(service: Any, flips: list[tu
     )
 )
 def test_any_columns_are_taken_or_refused(service: Any, columns: dict[str, Any]) -> None:
-    sent(service, ARROW, stream_bytes(pa.table(columns)))
+    sent(service, ARROW, encode_arrow_stream(pa.table(columns)))
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_read(start: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ripplevec.cli.bench_run import Size
 from ripplevec.cli.console import print_table, say
 from ripplevec.errors import FormatError
-from ripplevec.io.vector_writers import replacing
+from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.experiments.record import environment
 
 RECORD = Path(__file__).with_name("bench.json")
@@ -57,7 +57,7 @@ def write(path: Path, size: str, figures: dict[str, float]) -> None:
         raise FormatError(f"{path}: expected a record that `ripplevec bench --save` wrote, got {error!r}") from error
     content = kept | {size: {"figures": figures, "environment": environment()}}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 

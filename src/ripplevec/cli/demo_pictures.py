@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.io.vector_writers import replacing
+from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.evaluation.rows import unit_rows
 
 COLORS = (
@@ -53,7 +53,7 @@ def write_png(path: Path, moments: list[Points], labels: Labels, caption: str) -
     figure.text(0.02, 0.93, TITLE, fontsize=19, color=INK, weight="bold")
     figure.text(0.02, 0.88, caption, fontsize=12, color=FAINT)
     figure.text(0.98, 0.88, LEGEND, fontsize=10, color=FAINT, ha="right")
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         figure.savefig(part, dpi=110, format="png")
 
 
@@ -73,7 +73,7 @@ def write_html(path: Path, moments: list[Points], labels: Labels, caption: str) 
     frames = [go.Frame(data=_traces(points, labels), name=f"{len(points):,}") for points in moments]
     layout = _layout(caption, [frame.name for frame in frames])
     figure = go.Figure(data=_traces(moments[-1], labels), frames=frames, layout=layout)
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         figure.write_html(part, include_plotlyjs=True, full_html=True, auto_play=False)
 
 

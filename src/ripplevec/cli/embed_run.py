@@ -14,9 +14,9 @@ import numpy as np
 from ripplevec.batch import Batch, select_rows
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
-from ripplevec.io.readers.edge_files import BATCH_SIZE, EdgeReader, open_edges
-from ripplevec.io.rebatch import concatenate, cut, part
-from ripplevec.io.vector_files import LOG_FORMATS, VECTOR_FORMATS, ChangeLog, check_output, write_vectors
+from ripplevec.io.readers.edge_files import DEFAULT_BATCH_SIZE, EdgeReader, open_edges
+from ripplevec.io.rebatch import concatenate, split_batch, slice_batch
+from ripplevec.io.vector_files import CHANGE_LOG_SUFFIXES, VECTOR_FILE_SUFFIXES, ChangeLog, check_output_path, write_vectors
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -57,9 +57,9 @@ class Job:
 
     def _checked_model(self) -> Embedder:
         """The model, once everything that can be wrong before the work is known to be right."""
-        check_output("output", self.output, VECTOR_FORMATS)
+        check_output_path("output", self.output, VECTOR_FILE_SUFFIXES)
         if self.changes is not None:
-            check_output("changes", self.changes, LOG_FORMATS)
+            check_output_path("changes", self.changes, CHANGE_LOG_SUFFIXES)
         self._check_apart()
         try:
             return Embedder(**self.model)
@@ -86,12 +86,12 @@ class Job:
         if edges.time is not None and "time" in self.read:
             edges = select_rows(edges, np.argsort(edges.time, kind="stable"))
         first = round(self.start * len(edges))
-        return part(edges, 0, first), cut(part(edges, first, len(edges)), self.batch_size), len(edges) - first
+        return slice_batch(edges, 0, first), split_batch(slice_batch(edges, first, len(edges)), self.batch_size), len(edges) - first
 
     def _all(self, path: str, bars: Progress) -> Batch:
         task = bars.add_task("read", total=None, note="edges")
         batches = []
-        for batch in self._open(path, BATCH_SIZE):
+        for batch in self._open(path, DEFAULT_BATCH_SIZE):
             batches.append(batch)
             bars.advance(task, len(batch))
         return concatenate(batches)

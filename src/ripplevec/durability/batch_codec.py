@@ -1,4 +1,4 @@
-"""A batch as bytes: an Arrow stream of its columns, ids of every kind included."""
+"""Binary encoding of batches for the journal: one Arrow IPC stream per batch, for vertex ids of every kind."""
 
 from __future__ import annotations
 
@@ -9,56 +9,57 @@ import pyarrow as pa
 
 from ripplevec.batch import Batch, Id, IdColumn
 from ripplevec.errors import FormatError
-from ripplevec.io.arrow import stream_bytes
-from ripplevec.io.arrow_size_guard import unpacked_bytes
+from ripplevec.io.arrow_ipc import encode_arrow_stream
+from ripplevec.io.arrow_ipc import unpacked_size
 
-_MIXED = {b"ids": b"mixed"}  # ids of both kinds, or beyond 64 bits, written as text with a letter for the kind
+_MIXED_IDS = {b"ids": b"mixed"}
+"""Field metadata of a column with integer and text ids, or integers beyond 64 bits: text with a letter for the kind."""
 
 
 def encode_batch(batch: Batch) -> bytes:
-    """The bytes of a batch."""
-    columns = [_ids("src", batch.src), _ids("dst", batch.dst)]
+    """Encode a batch as an Arrow IPC stream."""
+    columns = [_encode_ids("src", batch.src), _encode_ids("dst", batch.dst)]
     for name in ("weight", "op", "time"):
         if (column := getattr(batch, name)) is not None:
             array = pa.array(column)
             columns.append((pa.field(name, array.type), array))
-    rows = pa.record_batch([array for _, array in columns], schema=pa.schema([field for field, _ in columns]))
-    return stream_bytes(rows)
+    record = pa.record_batch([array for _, array in columns], schema=pa.schema([field for field, _ in columns]))
+    return encode_arrow_stream(record)
 
 
 def decode_batch(payload: bytes) -> Batch:
-    """The batch whose bytes these are, checked like any other that comes in."""
+    """Decode and validate a batch; raise `FormatError` for bytes that `encode_batch` did not write."""
     try:
-        if unpacked_bytes(payload) > len(payload):
+        if unpacked_size(payload) > len(payload):
             raise pa.ArrowInvalid("compressed buffers, which are never written")
         with pa.ipc.open_stream(pa.py_buffer(payload)) as stream:
-            rows = stream.read_next_batch()
-        rows.validate(full=True)
-        fields = rows.schema
-        columns = {field.name: _column(field, rows.column(field.name)) for field in fields}
+            record = stream.read_next_batch()
+        record.validate(full=True)
+        columns = {field.name: _decode_column(field, record.column(field.name)) for field in record.schema}
         return Batch.of(**columns)
     except (pa.ArrowException, OSError, LookupError, StopIteration, TypeError, ValueError) as error:
-        raise FormatError(f"expected the bytes of a batch, got others: {error}") from error
+        raise FormatError(f"invalid batch payload: expected the bytes of an encoded batch, got others ({error})") from error
 
 
-def _ids(name: str, column: IdColumn) -> tuple[pa.Field, pa.Array]:
+def _encode_ids(name: str, column: IdColumn) -> tuple[pa.Field, pa.Array]:
     if isinstance(column, list):
-        return pa.field(name, pa.large_string(), metadata=_MIXED), pa.array(map(_as_text, column), pa.large_string())
+        texts = pa.array(map(_id_to_text, column), pa.large_string())
+        return pa.field(name, pa.large_string(), metadata=_MIXED_IDS), texts
     array = pa.array(column)
     return pa.field(name, array.type), array
 
 
-def _column(field: pa.Field, array: pa.Array) -> Any:
-    if field.metadata == _MIXED:
-        return [_as_id(text) for text in array.to_pylist()]
+def _decode_column(field: pa.Field, array: pa.Array) -> Any:
+    if field.metadata == _MIXED_IDS:
+        return [_text_to_id(text) for text in array.to_pylist()]
     if pa.types.is_large_string(array.type):
         return array
-    return np.array(array)  # a copy that may be written to, as kernels are compiled for
+    return np.array(array)  # a writable copy: the kernels are compiled for writable arrays only
 
 
-def _as_text(name: Id) -> str:
-    return f"s{name}" if isinstance(name, str) else f"i{name:x}"  # hexadecimal has no limit on its length
+def _id_to_text(vertex: Id) -> str:
+    return f"s{vertex}" if isinstance(vertex, str) else f"i{vertex:x}"  # Python limits the length of decimal output
 
 
-def _as_id(text: str) -> Id:
+def _text_to_id(text: str) -> Id:
     return text[1:] if text[0] == "s" else int(text[1:], 16)

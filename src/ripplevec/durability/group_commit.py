@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ripplevec.batch import Batch, Op, ids_to_list, take_ids
 from ripplevec.changes import Changes
-from ripplevec.durability.journal import JournalEntry, Journal, validate_entry
+from ripplevec.durability.journal import Journal, JournalEntry, validate_entry
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.errors import RipplevecError, StateError
-from ripplevec.graph.batch_validation import Admission
-from ripplevec.io.protocols import Poison, PoisonSink, Read
+from ripplevec.graph.batch_validation import BatchAdmission
+from ripplevec.io.protocols import BadMessage, DeadLetterSink, ReadResult
 
 
 class CommitGroup:
@@ -19,7 +19,7 @@ class CommitGroup:
 
     def __init__(self, model: SessionModel, journal: Journal) -> None:
         self._model, self._journal = model, journal
-        self._admission = Admission(model.engine.known)
+        self._admission = BatchAdmission(model.engine.known)
         self._entries: list[JournalEntry] = []
         self._numbers: dict[str, int] = {}  # of keys within this group
         self._answers: list[int | RipplevecError] = []  # per batch: the number it has or will have, or its refusal
@@ -37,15 +37,15 @@ class CommitGroup:
         except RipplevecError as refusal:
             self._answers.append(refusal)
 
-    def take_ids(self, source: str, reads: Sequence[Read], dead_letters: PoisonSink | None) -> RipplevecError | None:
+    def take_ids(self, source: str, reads: Sequence[ReadResult], dead_letters: DeadLetterSink | None) -> RipplevecError | None:
         """Take in reads, each without what cannot be applied; why it stopped before the last one, if it did."""
         for read in reads:
-            batch, refused = self._admission.sift(Batch.from_any(read.batch, directed=self._model.directed))
-            poison = [*read.poison, *(_poison(read, row, error) for row, error in refused.items())]
-            for message in poison:
+            batch, refused = self._admission.admit_valid_rows(Batch.from_any(read.batch, directed=self._model.directed))
+            bad_messages = [*read.bad_messages, *(_poison(read, row, error) for row, error in refused.items())]
+            for message in bad_messages:
                 if dead_letters is None:
                     return StateError(f"{source}: {message.where}: {message.reason}; give `dead_letters` to go on")
-                dead_letters.refuse(source, message)
+                dead_letters.record(source, message)
             self._answers.append(self._add(JournalEntry(batch, None, source, read.position)))
         return None
 
@@ -81,10 +81,10 @@ class CommitGroup:
         return number
 
 
-def _poison(read: Read, row: int, error: RipplevecError) -> Poison:
+def _poison(read: ReadResult, row: int, error: RipplevecError) -> BadMessage:
     """A row that cannot be applied, as the message that it could have come in."""
     one, batch = slice(row, row + 1), read.batch
     (src,), (dst,) = ids_to_list(take_ids(batch.src, one)), ids_to_list(take_ids(batch.dst, one))
     op = Op(0 if batch.op is None else int(batch.op[row])).name.lower()
     message = json.dumps({"src": src, "dst": dst, "op": op})
-    return Poison(message, f"row {row} of the read up to {json.dumps(read.position)}", str(error))
+    return BadMessage(message, f"row {row} of the read up to {json.dumps(read.position)}", str(error))

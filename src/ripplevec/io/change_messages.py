@@ -9,14 +9,14 @@ from typing import Any
 from ripplevec.batch import Id
 from ripplevec.changes import Changes
 
-MESSAGE_BYTES = 1 << 19
+MAX_MESSAGE_BYTES = 1 << 19
 """About how large a message may become: brokers commonly refuse those above a megabyte."""
 
 _NUMBER, _ROW, _AROUND = 24, 64, 256  # bytes of JSON for a number of a vector, the rest of a change, of a message
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def change_message(changes: Changes) -> dict[str, Any]:
+def changes_to_dict(changes: Changes) -> dict[str, Any]:
     """The changes of a batch as JSON holds them."""
     return _part(changes, 0, len(changes) + len(changes.removed))
 
@@ -34,20 +34,20 @@ def _part(changes: Changes, first: int, last: int) -> dict[str, Any]:
     }
 
 
-def change_messages(changes: Changes, size: int = MESSAGE_BYTES) -> Iterator[bytes]:
+def encode_change_messages(changes: Changes, size: int = MAX_MESSAGE_BYTES) -> Iterator[bytes]:
     """The changes of a batch as JSON in messages of bounded size; several say which of how many parts they are."""
-    bounds = part_bounds(changes, size)
-    return (encode_part(changes, bounds, part) for part in range(len(bounds) - 1))
+    bounds = split_points(changes, size)
+    return (encode_message_part(changes, bounds, part) for part in range(len(bounds) - 1))
 
 
-def part_bounds(changes: Changes, size: int) -> list[int]:
+def split_points(changes: Changes, size: int) -> list[int]:
     """Where the changes of a batch, and behind them what it removed, are cut into messages of bounded size."""
     row = _ROW + _NUMBER * changes.vectors.shape[1]
     lengths = [row + _length(name) for name in changes.ids] + [_length(name) for name in changes.removed]
     return _bounds(lengths, size - _AROUND)
 
 
-def encode_part(changes: Changes, bounds: list[int], part: int) -> bytes:
+def encode_message_part(changes: Changes, bounds: list[int], part: int) -> bytes:
     """One of the messages of a batch, as JSON."""
     message, parts = _part(changes, bounds[part], bounds[part + 1]), len(bounds) - 1
     if parts > 1:

@@ -18,25 +18,24 @@ import pyarrow.compute as pc
 
 from ripplevec.batch import LARGEST_WEIGHT, SMALLEST_WEIGHT, Batch, IdColumn, Op
 from ripplevec.errors import InvalidValueError, RipplevecError, shorten
-from ripplevec.io.arrow_size_guard import text_bytes, unpacked_bytes
-from ripplevec.io.idempotency_key import check_key
-from ripplevec.io.protocols import Poison
-from ripplevec.io.readers.edge_columns import ReadOptions, RowError, to_id, to_op, to_time, to_weight
-from ripplevec.io.readers.jsonl import EdgeValues
-from ripplevec.io.readers.parquet import seconds
+from ripplevec.io.arrow_ipc import decoded_text_size, unpacked_size
+from ripplevec.io.protocols import BadMessage
+from ripplevec.io.readers.edge_rows import ReadOptions, RowError, parse_id, parse_op, parse_time, parse_weight
+from ripplevec.io.readers.jsonl import EdgeFieldExtractor
+from ripplevec.io.readers.parquet import to_seconds
 from ripplevec.io.rebatch import concatenate
 
 MAX_ID_BYTES = 1024
 """The longest id, in bytes of UTF-8 (digits, for an integer)."""
 
-MAX_UNPACKED = 1 << 27
+MAX_ARROW_BYTES = 1 << 27
 """The most bytes that an Arrow stream may become when what is compressed or referred to in it is written out."""
 
-SHOWN = 1 << 16
+MAX_DISPLAY_CHARS = 1 << 16
 """How many characters of a refused message are kept."""
 
-FORMS = ("arrivals", "edges", "remove_edges", "remove_vertices")
-ARROW = b"\xff\xff\xff\xff"
+DOCUMENT_LISTS = ("arrivals", "edges", "remove_edges", "remove_vertices")
+ARROW_MAGIC = b"\xff\xff\xff\xff"
 """How an Arrow stream begins, and no JSON does."""
 
 Payload: TypeAlias = bytes | Mapping[str, bytes]
@@ -75,9 +74,9 @@ class _Columns:
         self.op += none if op is None else op
 
 
-def decode(data: bytes, options: ReadOptions | None = None) -> Message:
+def decode_message(data: bytes, options: ReadOptions | None = None) -> Message:
     """The events of a message in JSON or as an Arrow stream; `MessageError` where it holds none."""
-    return Message(decode_arrow(data)) if data[:4] == ARROW else decode_json(data, options)
+    return Message(decode_arrow(data)) if data[:4] == ARROW_MAGIC else decode_json(data, options)
 
 
 def decode_json(data: bytes, options: ReadOptions | None = None) -> Message:
@@ -91,7 +90,7 @@ def decode_json(data: bytes, options: ReadOptions | None = None) -> Message:
 def decode_arrow(data: bytes) -> Batch:
     """The events of an Arrow stream with the columns src, dst[, weight, op, time]."""
     try:
-        _check_unpacked(unpacked_bytes(data))
+        _check_unpacked(unpacked_size(data))
         with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
             table = reader.read_all()
         return decode_table(table)
@@ -110,7 +109,7 @@ def decode_table(table: pa.Table) -> Batch:
     table = table.select(known)
     try:
         table.validate(full=True)
-        _check_unpacked(text_bytes(table["src"]) + text_bytes(table["dst"]))
+        _check_unpacked(decoded_text_size(table["src"]) + decoded_text_size(table["dst"]))
         columns = {name: _arrow_column(name, table[name]) for name in known}
         with np.errstate(invalid="ignore"):  # some of the many NaNs would be warned of, not only refused
             batch = Batch.of(**columns)
@@ -120,8 +119,8 @@ def decode_table(table: pa.Table) -> Batch:
 
 
 def _check_unpacked(size: int) -> None:
-    if size > MAX_UNPACKED:
-        raise MessageError(f"expected an Arrow stream that unpacks to {MAX_UNPACKED:,} bytes at most, got {size:,}")
+    if size > MAX_ARROW_BYTES:
+        raise MessageError(f"expected an Arrow stream that unpacks to {MAX_ARROW_BYTES:,} bytes at most, got {size:,}")
 
 
 def _arrow_column(name: str, column: pa.ChunkedArray) -> Any:
@@ -131,7 +130,7 @@ def _arrow_column(name: str, column: pa.ChunkedArray) -> Any:
     if name == "time":
         if not pa.types.is_temporal(kind) and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
             raise MessageError(f"time: expected numbers or timestamps, got a column of type {kind}")
-        return np.asarray(seconds(column), np.float64)
+        return np.asarray(to_seconds(column), np.float64)
     if name in ("weight", "op") and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
         raise MessageError(f"{name}: expected numbers, got a column of type {kind}")
     return column
@@ -139,15 +138,17 @@ def _arrow_column(name: str, column: pa.ChunkedArray) -> Any:
 
 def decode_fields(fields: Mapping[str, bytes], options: ReadOptions | None = None) -> Message:
     """The events of an entry: a field `data` with JSON or Arrow in it, or the fields src, dst[, weight, op, time]."""
-    return decode(fields["data"], options) if "data" in fields else _message(_edge(fields), options)
+    return decode_message(fields["data"], options) if "data" in fields else _message(_edge(fields), options)
 
 
-def decode_many(items: Iterable[tuple[str, Payload]], options: ReadOptions | None = None) -> tuple[Batch, list[Poison]]:
+def decode_messages(
+    items: Iterable[tuple[str, Payload]], options: ReadOptions | None = None
+) -> tuple[Batch, list[BadMessage]]:
     """Many messages, each with the place it stood, as one batch in their order, and those that hold no events.
 
     They are taken together; only where one of them is wrong, or is Arrow, they are taken one by one.
     """
-    items, values = list(items), EdgeValues(options or ReadOptions())
+    items, values = list(items), EdgeFieldExtractor(options or ReadOptions())
     columns, edges = _Columns(), list[Any]()
     try:
         for _, payload in items:
@@ -170,27 +171,29 @@ def _value(payload: Payload) -> Any:
         if "data" not in payload:
             return _edge(payload)
         payload = payload["data"]
-    if payload[:4] == ARROW:
+    if payload[:4] == ARROW_MAGIC:
         raise MessageError("expected JSON, got Arrow")
     return _load(payload)
 
 
-def _one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> tuple[Batch, list[Poison]]:
-    batches, poison = [], []
+def _one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> tuple[Batch, list[BadMessage]]:
+    batches, bad_messages = [], []
     for where, payload in items:
         try:
-            message = decode_fields(payload, options) if isinstance(payload, Mapping) else decode(payload, options)
+            message = (
+                decode_fields(payload, options) if isinstance(payload, Mapping) else decode_message(payload, options)
+            )
             batches.append(message.batch)
         except MessageError as error:
-            poison.append(Poison(shown(payload), where, str(error)))
-    return concatenate(batches), poison
+            bad_messages.append(BadMessage(to_display_text(payload), where, str(error)))
+    return concatenate(batches), bad_messages
 
 
-def shown(payload: Payload) -> str:
+def to_display_text(payload: Payload) -> str:
     """A message as text, as far as it is shown."""
     if isinstance(payload, Mapping):
-        payload = json.dumps({name: shown(value) for name, value in payload.items()}).encode()
-    return payload[:SHOWN].decode(errors="backslashreplace")
+        payload = json.dumps({name: to_display_text(value) for name, value in payload.items()}).encode()
+    return payload[:MAX_DISPLAY_CHARS].decode(errors="backslashreplace")
 
 
 # JSON
@@ -209,11 +212,11 @@ def _load(data: bytes) -> Any:
     except UnicodeDecodeError:
         raise MessageError("expected UTF-8 text, got other bytes") from None
     except ValueError as error:
-        raise MessageError(f"expected JSON, got {shorten(shown(data))} ({error})") from None
+        raise MessageError(f"expected JSON, got {shorten(to_display_text(data))} ({error})") from None
 
 
 def _message(value: Any, options: ReadOptions | None) -> Message:
-    columns, values = _Columns(), EdgeValues(options or ReadOptions())
+    columns, values = _Columns(), EdgeFieldExtractor(options or ReadOptions())
     key = None
     if _is_document(value):
         key = _document(value, columns, values)
@@ -223,14 +226,14 @@ def _message(value: Any, options: ReadOptions | None) -> Message:
 
 
 def _is_document(value: Any) -> bool:
-    return isinstance(value, dict) and not value.keys().isdisjoint(FORMS)
+    return isinstance(value, dict) and not value.keys().isdisjoint(DOCUMENT_LISTS)
 
 
-def _document(document: dict[str, Any], columns: _Columns, values: EdgeValues) -> str | None:
-    unknown = document.keys() - {*FORMS, "key"}
+def _document(document: dict[str, Any], columns: _Columns, values: EdgeFieldExtractor) -> str | None:
+    unknown = document.keys() - {*DOCUMENT_LISTS, "key"}
     if unknown:
-        raise MessageError(f"expected only key, {', '.join(FORMS)}, got {shorten(min(unknown))} too")
-    for form in FORMS:
+        raise MessageError(f"expected only key, {', '.join(DOCUMENT_LISTS)}, got {shorten(min(unknown))} too")
+    for form in DOCUMENT_LISTS:
         rows = document.get(form, [])
         if type(rows) is not list:
             raise MessageError(f"{form}: expected a list, got {shorten(rows)}")
@@ -240,13 +243,13 @@ def _document(document: dict[str, Any], columns: _Columns, values: EdgeValues) -
     _removals(document.get("remove_edges", []), columns)
     gone = document.get("remove_vertices", [])
     columns.add(gone, gone, op=[Op.REMOVE_VERTEX] * len(gone))
-    return checked_key(document.get("key"))
+    return check_message_key(document.get("key"))
 
 
-def checked_key(key: str | None) -> str | None:
+def check_message_key(key: str | None) -> str | None:
     """The key of a message, or an error where it cannot be one."""
     try:
-        check_key(key)
+        check_idempotency_key(key)
     except InvalidValueError as error:
         raise MessageError(str(error)) from None
     return key
@@ -267,7 +270,7 @@ def _arrival(row: Any, columns: _Columns) -> None:
         columns.add([row["id"]], [row["id"]], None, times, [Op.VERTEX])
 
 
-def _rows(rows: list[Any], columns: _Columns, values: EdgeValues) -> None:
+def _rows(rows: list[Any], columns: _Columns, values: EdgeFieldExtractor) -> None:
     if set(map(type, rows)) == {list} and values.plain:
         width = set(map(len, rows))
         if width <= {2} or width <= {3}:  # nearly always: all alike
@@ -302,7 +305,7 @@ def _edge(fields: Mapping[str, bytes]) -> dict[str, Any]:
     try:
         edge: dict[str, Any] = {name: value.decode() for name, value in fields.items()}
         if "weight" in edge:
-            edge["weight"] = to_weight(edge["weight"])
+            edge["weight"] = parse_weight(edge["weight"])
     except UnicodeDecodeError:
         raise MessageError("expected UTF-8 text in every field, got other bytes") from None
     except RowError as error:
@@ -317,7 +320,7 @@ def _checked(columns: _Columns, options: ReadOptions | None) -> Batch:
     ids = "auto" if options is None else options.ids
     try:
         ends = (columns.src, columns.dst)
-        src, dst = ends if ids == "auto" else ([to_id(name, ids) for name in column] for column in ends)
+        src, dst = ends if ids == "auto" else ([parse_id(name, ids) for name in column] for column in ends)
         batch = Batch.of(src, dst, _weights(columns.weight), _operations(columns.op), _times(columns.time))
     except RowError as error:
         raise MessageError(f"expected {error}") from None
@@ -344,7 +347,7 @@ def _weights(values: list[Any]) -> list[float] | None:
 def _times(values: list[Any]) -> list[float] | None:
     if set(map(type, values)) <= {type(None)}:
         return None
-    return [math.nan if value is None else to_time(value) for value in values]
+    return [math.nan if value is None else parse_time(value) for value in values]
 
 
 def _operations(values: list[Any]) -> list[Op] | None:
@@ -355,7 +358,7 @@ def _operations(values: list[Any]) -> list[Op] | None:
 
 def _operation(value: Any) -> Op:
     try:
-        return to_op(value)
+        return parse_op(value)
     except RowError:
         names = ", ".join(op.name.lower() for op in Op)
         raise MessageError(f"op: expected one of {names}, got {shorten(value)}") from None
@@ -379,3 +382,22 @@ def _longest(column: IdColumn) -> int:
         return int(ends["max"] if ends["min"] else 0)
     lengths = [len(str(name).encode()) for name in column]
     return max(lengths) if min(lengths) else 0
+
+
+MAX_KEY_LENGTH = 256
+"""In characters, wherever a key comes in."""
+
+
+def check_idempotency_key(key: Any) -> None:
+    """Refuse what cannot be a key; None is no key, which is fine."""
+    if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH and _is_text(key)):
+        raise InvalidValueError.of("key", f"text of 1 to {MAX_KEY_LENGTH} characters", key)
+
+
+def _is_text(key: str) -> bool:
+    """Whether it can be written as UTF-8; half of a character cannot."""
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -13,7 +13,7 @@ Position: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Poison:
+class BadMessage:
     """A message that holds no events: what it was, as far as it can be shown, where it stood, why it was refused."""
 
     message: str
@@ -22,12 +22,12 @@ class Poison:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadResult:
     """One read of a source: the events it held, the position after it, and what could not be understood."""
 
     batch: Batch
     position: Position
-    poison: list[Poison] = field(default_factory=list)
+    bad_messages: list[BadMessage] = field(default_factory=list)
 
 
 class EventSource(Protocol):
@@ -40,7 +40,7 @@ class EventSource(Protocol):
         """Begin after this position, or at the beginning."""
         ...
 
-    def read(self, timeout: float) -> Read | None:
+    def read(self, timeout: float) -> ReadResult | None:
         """The next events; None where none came within `timeout` seconds. EOFError once no more can come."""
         ...
 
@@ -73,10 +73,10 @@ class ChangeSink(Protocol):
         ...
 
 
-class PoisonSink(Protocol):
+class DeadLetterSink(Protocol):
     """Where messages go that hold no events."""
 
-    def refuse(self, source: str, poison: Poison) -> None:
+    def record(self, source: str, bad_message: BadMessage) -> None:
         """Keep one such message with its reason; return once it is with the receiver."""
         ...
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, select_rows
 
 
-def regroup(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
+def rebatch(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
     """The same rows in batches of exactly `size`; only the last may be smaller."""
     waiting: list[Batch] = []
     for batch in batches:
@@ -19,18 +19,18 @@ def regroup(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
         if sum(map(len, waiting)) >= size:
             whole = concatenate(waiting)
             full = len(whole) - len(whole) % size
-            yield from cut(part(whole, 0, full), size)
-            waiting = [part(whole, full, len(whole))]
-    yield from cut(concatenate(waiting), size)
+            yield from split_batch(slice_batch(whole, 0, full), size)
+            waiting = [slice_batch(whole, full, len(whole))]
+    yield from split_batch(concatenate(waiting), size)
 
 
-def cut(batch: Batch, size: int) -> Iterator[Batch]:
+def split_batch(batch: Batch, size: int) -> Iterator[Batch]:
     """One batch as several of `size` rows."""
     for first in range(0, len(batch), size):
-        yield part(batch, first, min(first + size, len(batch)))
+        yield slice_batch(batch, first, min(first + size, len(batch)))
 
 
-def part(batch: Batch, first: int, last: int) -> Batch:
+def slice_batch(batch: Batch, first: int, last: int) -> Batch:
     """The rows of a batch from `first` up to `last`."""
     return select_rows(batch, slice(first, last))
 

@@ -10,11 +10,11 @@ from ripplevec.io.retry_policy import UnreachableError
 if TYPE_CHECKING:
     from redis import Redis
 
-ANSWER = 30.0
+RESPONSE_TIMEOUT = 30.0
 """Seconds within which Redis must answer, beyond those that it was asked to wait."""
 
 
-def connected(url: str) -> Redis:
+def create_redis_client(url: str) -> Redis:
     """A client for an address like redis://user:password@host:6379/0; it connects when first used."""
     try:
         import redis
@@ -22,30 +22,30 @@ def connected(url: str) -> Redis:
         from redis.retry import Retry
     except ImportError as error:
         raise MissingExtraError("Redis", "redis") from error
-    return redis.Redis.from_url(url, protocol=2, socket_timeout=ANSWER, retry=Retry(NoBackoff(), 0))
+    return redis.Redis.from_url(url, protocol=2, socket_timeout=RESPONSE_TIMEOUT, retry=Retry(NoBackoff(), 0))
 
 
-def away() -> tuple[type[Exception], ...]:
+def connection_errors() -> tuple[type[Exception], ...]:
     """The errors that say that Redis is not there now, and may be later."""
     from redis.exceptions import ConnectionError, ReadOnlyError, TimeoutError
 
     return ConnectionError, TimeoutError, ReadOnlyError  # the last: while another server takes over
 
 
-def refused(error: Exception) -> bool:
+def is_access_denied(error: Exception) -> bool:
     """Whether Redis is there and does not let us in: waiting will not help."""
     from redis.exceptions import AuthenticationError, AuthorizationError
 
     return isinstance(error, AuthenticationError | AuthorizationError)
 
 
-def address(client: Redis) -> str:
+def server_address(client: Redis) -> str:
     """Where a client connects to, without passwords."""
     settings: dict[str, Any] = client.connection_pool.connection_kwargs
     place = settings.get("path") or f"{settings.get('host', 'localhost')}:{settings.get('port', 6379)}"
     return f"redis://{place}/{settings.get('db') or 0}"
 
 
-def no_entry(client: Redis, error: Exception) -> UnreachableError:
+def access_denied_error(client: Redis, error: Exception) -> UnreachableError:
     """The error for a client that is not let in."""
-    return UnreachableError(f"{address(client)} does not let us in: {error}")
+    return UnreachableError(f"{server_address(client)} does not let us in: {error}")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from ripplevec.errors import InvalidValueError, shorten
-from ripplevec.io.protocols import ChangeSink, EventSource, PoisonSink
-from ripplevec.io.readers.edge_columns import ReadOptions
-from ripplevec.io.sinks.json_lines import JsonlDeadLetters, JsonlSink, StdoutSink
+from ripplevec.io.protocols import ChangeSink, DeadLetterSink, EventSource
+from ripplevec.io.readers.edge_rows import ReadOptions
+from ripplevec.io.sinks.jsonl import JsonlDeadLetters, JsonlSink, StdoutSink
 from ripplevec.io.sinks.parquet import ParquetSink
 from ripplevec.io.sources.files import FileSource
 from ripplevec.io.sources.frames import FrameSource
@@ -25,7 +25,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REDIS, LANCE = ("redis", "rediss", "unix"), "lancedb"
-OURS = ("stream", "group", "consumer", "batch_size", "fixed", "claim_idle", "patience", "maxlen", "ids", "name")
+REDIS_OPTIONS = (
+    "stream",
+    "group",
+    "consumer",
+    "batch_size",
+    "fixed",
+    "claim_idle",
+    "patience",
+    "maxlen",
+    "ids",
+    "name",
+)
 """What the address of a Redis may say to us; the rest of its query is for the client library."""
 
 SOURCES: dict[str, Callable[..., EventSource]] = {}
@@ -44,14 +55,14 @@ def stream_from(where: Any, **options: Any) -> EventSource:
     scheme, marked, _ = str(where).partition("://")
     if marked and scheme in SOURCES:
         return _made(SOURCES[scheme], where, **options)
-    url = address_parts(where)
+    url = parse_broker_address(where)
     if url is None:
         return _made(StdinSource, **options) if str(where) == "-" else _made(FileSource, where, **options)
     from ripplevec.io.sources.kafka import KafkaSource
     from ripplevec.io.sources.redis import RedisSource
 
     brokers: list[Callable[..., EventSource]] = [RedisSource, KafkaSource]
-    return made_for_broker(url, brokers, options)
+    return create_for_broker(url, brokers, options)
 
 
 def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
@@ -61,8 +72,8 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     `lancedb://DIRECTORY?table=…`, a table that is kept in step.
     """
     if str(where).startswith(f"{LANCE}://"):
-        return lance_sink(str(where), **options)
-    url = address_parts(where)
+        return create_lance_sink(str(where), **options)
+    url = parse_broker_address(where)
     if url is None:
         if str(where) == "-":
             return _made(StdoutSink, **options)
@@ -72,10 +83,10 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     from ripplevec.io.sinks.redis import RedisSink
 
     brokers: list[Callable[..., ChangeSink]] = [RedisSink, KafkaSink]
-    return made_for_broker(url, brokers, options)
+    return create_for_broker(url, brokers, options)
 
 
-def lance_sink(address: str, **options: Any) -> LanceSink:
+def create_lance_sink(address: str, **options: Any) -> LanceSink:
     """The table at `lancedb://DIRECTORY?table=…`."""
     url = urlsplit(address)
     directory = unquote(url.netloc + url.path)
@@ -86,20 +97,20 @@ def lance_sink(address: str, **options: Any) -> LanceSink:
     return _made(LanceSink, directory, **(dict(parse_qsl(url.query)) | options))
 
 
-def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> PoisonSink:
+def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> DeadLetterSink:
     """A sink for messages that hold no events: a .jsonl file, or a Redis or Kafka address."""
-    url = address_parts(where)
+    url = parse_broker_address(where)
     if url is None:
         known = {".jsonl": JsonlDeadLetters, ".ndjson": JsonlDeadLetters}
         return _made(_file_sink("dead letters", where, known), where, **options)
     from ripplevec.io.sinks.kafka import KafkaDeadLetters
     from ripplevec.io.sinks.redis import RedisDeadLetters
 
-    brokers: list[Callable[..., PoisonSink]] = [RedisDeadLetters, KafkaDeadLetters]
-    return made_for_broker(url, brokers, options)
+    brokers: list[Callable[..., DeadLetterSink]] = [RedisDeadLetters, KafkaDeadLetters]
+    return create_for_broker(url, brokers, options)
 
 
-def address_parts(where: str | os.PathLike[str]) -> SplitResult | None:
+def parse_broker_address(where: str | os.PathLike[str]) -> SplitResult | None:
     """The parts of an address; None for a path."""
     if not isinstance(where, str) or "://" not in where:
         return None
@@ -118,7 +129,7 @@ def _file_sink(name: str, where: str | os.PathLike[str], known: Mapping[str, Cal
     return known[suffix]
 
 
-def made_for_broker(url: SplitResult, brokers: Sequence[Callable[..., T]], options: dict[str, Any]) -> T:
+def create_for_broker(url: SplitResult, brokers: Sequence[Callable[..., T]], options: dict[str, Any]) -> T:
     """What stands for an address: of two kinds, the first for Redis and the second for Kafka, the one it names."""
     redis, kafka = brokers
     query = dict(parse_qsl(url.query))
@@ -128,7 +139,7 @@ def made_for_broker(url: SplitResult, brokers: Sequence[Callable[..., T]], optio
             raise InvalidValueError.of("address", "kafka://host:port/topic", url.geturl())
         config = {name: query.pop(name) for name in list(query) if "." in name}  # as librdkafka names its settings
         return _made(kafka, url.netloc, topic, config=config, **(_typed(query) | options))
-    ours = {name: query.pop(name) for name in OURS if name in query}
+    ours = {name: query.pop(name) for name in REDIS_OPTIONS if name in query}
     options = _typed(ours) | options
     if not options.get("stream"):
         raise InvalidValueError.of("address", "redis://host:port/db?stream=…", "one without a stream")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ripplevec.changes import Changes
-from ripplevec.io.change_messages import encode_part, part_bounds
+from ripplevec.io.change_messages import encode_message_part, split_points
 from ripplevec.service.change_feed import ChangeFeed
 from ripplevec.service.responses import NotFiniteError
 from ripplevec.service.thread_queue import ThreadQueue
@@ -85,7 +85,7 @@ def _encoded(feed: ChangeFeed, sequence: int, part: int, bounds: list[int] | Non
     """A part of a batch that is still kept, and where the batch is cut."""
     changes: Changes = feed.get(sequence)
     if bounds is None:
-        bounds = part_bounds(changes, PART_BYTES)
+        bounds = split_points(changes, PART_BYTES)
     if not np.isfinite(changes.vectors[bounds[part] : bounds[part + 1]]).all():
         raise NotFiniteError
-    return bounds, EncodedPart(encode_part(changes, bounds, part), part + 2 == len(bounds))
+    return bounds, EncodedPart(encode_message_part(changes, bounds, part), part + 2 == len(bounds))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from ripplevec.io.messages import Message, MessageError, checked_key, decode_arrow, decode_json, decode_many
+from ripplevec.io.messages import Message, MessageError, check_message_key, decode_arrow, decode_json, decode_messages
 from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.settings import Limits
 
@@ -111,7 +111,7 @@ def decode_events(kind: str, data: bytes, key: str | None, limits: Limits) -> Me
         )
     if message.key is not None and key is not None and message.key != key:
         raise RejectedRequest(409, "key: expected the same in the body and in Idempotency-Key, got two")
-    return Message(message.batch, checked_key(message.key if key is None else key))
+    return Message(message.batch, check_message_key(message.key if key is None else key))
 
 
 def _decoded(kind: str, data: bytes) -> Message:
@@ -120,9 +120,9 @@ def _decoded(kind: str, data: bytes) -> Message:
     if kind == JSON:
         return decode_json(data)
     lines = ((f"line {number}", line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
-    batch, poison = decode_many(lines)
-    if poison:
-        raise MessageError(f"{poison[0].where}: {poison[0].reason}")
+    batch, bad_messages = decode_messages(lines)
+    if bad_messages:
+        raise MessageError(f"{bad_messages[0].where}: {bad_messages[0].reason}")
     return Message(batch)
 
 

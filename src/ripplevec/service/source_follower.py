@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from ripplevec.durability.session import Session
-from ripplevec.io.protocols import EventSource, Poison, PoisonSink
+from ripplevec.io.protocols import EventSource, BadMessage, DeadLetterSink
 from ripplevec.io.registry import stream_from
 from ripplevec.service.batch_writer import is_usable
 from ripplevec.service.logs import log_event
@@ -29,7 +29,7 @@ class SourceFollower:
         session: Session,
         address: str,
         metrics: Metrics,
-        dead_letters: PoisonSink | None,
+        dead_letters: DeadLetterSink | None,
         broken: Callable[[BaseException], None],
     ) -> None:
         self._session, self._metrics, self._address = session, metrics, address
@@ -67,9 +67,9 @@ class SourceFollower:
         finally:
             source.close()
 
-    def refuse(self, source: str, poison: Poison) -> None:
+    def record(self, source: str, bad_message: BadMessage) -> None:
         """Log a message that holds no events: where it stood and why, not what it was. Keep it, if asked."""
         if self._dead_letters is not None:
-            self._dead_letters.refuse(source, poison)
+            self._dead_letters.record(source, bad_message)
         self._metrics.refused_batches.inc()
-        log_event("message refused", logging.WARNING, source=source, where=poison.where, reason=poison.reason)
+        log_event("message refused", logging.WARNING, source=source, where=bad_message.where, reason=bad_message.reason)

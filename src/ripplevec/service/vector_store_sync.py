@@ -7,7 +7,7 @@ import threading
 
 from ripplevec.changes import Changes
 from ripplevec.durability.session import JournalEntry, Session
-from ripplevec.io.registry import lance_sink
+from ripplevec.io.registry import create_lance_sink
 from ripplevec.service.logs import log_event
 
 MAX_PENDING_ROWS = 1 << 18
@@ -23,7 +23,7 @@ class VectorStoreSync:
     """
 
     def __init__(self, session: Session, address: str) -> None:
-        self._sink, self._model = lance_sink(address), session.model  # an address that is none is refused here
+        self._sink, self._model = create_lance_sink(address), session.model  # an address that is none is refused here
         self._waiting: list[Changes] = []
         self._rows = 0
         self._unknown, self._closing = True, False

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from ripplevec.errors import FormatError
 from ripplevec.io.readers import byte_stream as module
-from ripplevec.io.readers.byte_stream import Source, open_source
+from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
 
 TEXT = b"1 2\n2 3\n" * 1000
 
 
 def test_what_was_looked_at_is_still_read():
-    source = Source("x", io.BytesIO(b"abcdef"))
-    assert source.head(2) == b"ab"
-    assert source.head(4) == b"abcd"
+    source = ByteStream("x", io.BytesIO(b"abcdef"))
+    assert source.peek(2) == b"ab"
+    assert source.peek(4) == b"abcd"
     assert source.readall() == b"abcdef"
 
 
 def test_head_of_a_short_stream_is_all_of_it():
-    assert Source("x", io.BytesIO(b"ab")).head(10) == b"ab"
+    assert ByteStream("x", io.BytesIO(b"ab")).peek(10) == b"ab"
 
 
 @given(
@@ -34,7 +34,7 @@ def test_head_of_a_short_stream_is_all_of_it():
 def test_blocks_are_whole_lines_with_their_numbers(lines, size, end):
     data = b"\n".join(lines) + (b"\n" if end else b"")
     joined, expected = b"", 1
-    for block in Source("x", io.BytesIO(data)).blocks(size):
+    for block in ByteStream("x", io.BytesIO(data)).line_blocks(size):
         assert block.first == expected
         assert block.data.endswith(b"\n")
         expected += block.data.count(b"\n")
@@ -44,7 +44,7 @@ def test_blocks_are_whole_lines_with_their_numbers(lines, size, end):
 
 
 def test_a_byte_order_mark_is_not_part_of_the_first_line():
-    blocks = list(Source("x", io.BytesIO(b"\xef\xbb\xbf1,2\n")).blocks())
+    blocks = list(ByteStream("x", io.BytesIO(b"\xef\xbb\xbf1,2\n")).line_blocks())
     assert blocks[0].data == b"1,2\n"
 
 
@@ -54,7 +54,7 @@ def test_a_byte_order_mark_is_not_part_of_the_first_line():
 def test_content_says_how_it_is_compressed(tmp_path, pack):
     path = tmp_path / "edges"
     path.write_bytes(pack(TEXT))
-    assert open_source(path).readall() == TEXT
+    assert open_byte_stream(path).readall() == TEXT
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:12], lambda data: data[:-6] + b"xxxxxx"])
@@ -62,19 +62,19 @@ def test_a_truncated_or_damaged_archive_is_an_error_that_names_the_file(tmp_path
     path = tmp_path / "edges.gz"
     path.write_bytes(damage(gzip.compress(TEXT)))
     with pytest.raises(FormatError, match=r"edges\.gz: the compressed data is cut off or damaged"):
-        open_source(path).readall()
+        open_byte_stream(path).readall()
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch):
-    monkeypatch.setattr(module, "LONGEST_LINE", 100)
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
     with pytest.raises(FormatError, match="line 2: expected lines of text"):
-        list(Source("x", io.BytesIO(b"1 2\n" + b"x" * 1000)).blocks(64))
+        list(ByteStream("x", io.BytesIO(b"1 2\n" + b"x" * 1000)).line_blocks(64))
 
 
 def test_closing_closes_the_file(tmp_path):
     path = tmp_path / "edges"
     path.write_bytes(TEXT)
-    source = open_source(path)
+    source = open_byte_stream(path)
     source.close()
     assert source.closed
     assert source._stream.closed

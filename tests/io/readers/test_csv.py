@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from ripplevec.batch import Op, ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.io.readers import csv
-from ripplevec.io.readers.byte_stream import Block, Source
-from ripplevec.io.readers.edge_rows import BadRows, ReadOptions
+from ripplevec.io.readers.byte_stream import ByteStream, LineBlock
+from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
 from ripplevec.io.rebatch import concatenate
 
 
 def read(text, bad=None, **options):
     data = text if isinstance(text, bytes) else text.encode()
-    bad = bad or BadRows("e.csv", options.get("on_error", "stop"))
-    return concatenate(list(csv.read(Source("e.csv", io.BytesIO(data)), ReadOptions(**options), bad)))
+    bad = bad or BadRowHandler("e.csv", options.get("on_error", "stop"))
+    return concatenate(list(csv.read(ByteStream("e.csv", io.BytesIO(data)), ReadOptions(**options), bad)))
 
 
 def edges(text, **options):
@@ -124,7 +124,9 @@ def test_ids_as_asked_for():
 
 
 def test_text_after_a_first_block_of_integers_is_an_error_with_the_line(monkeypatch):
-    monkeypatch.setattr(Source, "blocks", lambda self: iter([Block(1, b"1,2\n3,4\n"), Block(3, b"5,6\nalice,7\n")]))
+    monkeypatch.setattr(
+        ByteStream, "line_blocks", lambda self: iter([LineBlock(1, b"1,2\n3,4\n"), LineBlock(3, b"5,6\nalice,7\n")])
+    )
     with pytest.raises(FormatError, match=r"e\.csv, line 4: expected integer ids.*--ids str.*'alice,7'"):
         read("")
 
@@ -183,7 +185,7 @@ def test_an_unknown_header_above_numbers_is_refused_not_read_as_an_edge():
 
 
 def test_skipping_leaves_out_the_bad_rows_and_tells_which():
-    bad = BadRows("e.csv", "skip")
+    bad = BadRowHandler("e.csv", "skip")
     batch = read(b"1,2,1\n3\n4,5,-1\n6,7,\xff\n8,9,2\n", bad)
     assert (batch.src.tolist(), batch.weight.tolist()) == ([1, 8], [1.0, 2.0])
     assert (bad.count, bad.first) == (3, [2, 3, 4])
@@ -194,8 +196,8 @@ def test_self_loops_pass_through():
 
 
 def test_blocks_do_not_show(monkeypatch):
-    whole = Source.blocks
-    monkeypatch.setattr(Source, "blocks", lambda self: whole(self, 7))
+    whole = ByteStream.line_blocks
+    monkeypatch.setattr(ByteStream, "line_blocks", lambda self: whole(self, 7))
     text = "# c\nsrc,dst,weight\n" + "".join(f"{i},{i + 1},{i + 1}\n" for i in range(200))
     batch = read(text)
     assert batch.src.tolist() == list(range(200))
@@ -221,10 +223,10 @@ def test_the_fast_parser_agrees_with_the_exact_one_or_gives_up(table, delimiter,
     columns = {"src": 0, "dst": 1} | ({"weight": 2} if weighted else {})
     layout = csv.Layout(delimiter, len(columns), columns)
     try:
-        fast = csv._fast(Block(1, data), layout, ids)
+        fast = csv._fast(LineBlock(1, data), layout, ids)
     except (csv._NotPlainError, ValueError):
         return
-    exact = csv._exact(Block(1, data), layout, ids, BadRows("x"))
+    exact = csv._exact(LineBlock(1, data), layout, ids, BadRowHandler("x"))
     assert (ids_to_list(fast.src), ids_to_list(fast.dst)) == (ids_to_list(exact.src), ids_to_list(exact.dst))
     if weighted and len(exact):
         np.testing.assert_array_equal(fast.weight, exact.weight)

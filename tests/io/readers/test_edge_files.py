@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.readers.byte_stream import Source, open_source
+from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
 from ripplevec.io.readers.edge_files import open_edges
 
 
@@ -100,9 +100,9 @@ def test_a_file_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize("text", ["1,2\n3\n", "%%MatrixMarket\n"])
 def test_the_file_is_let_go_when_reading_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    opened: list[Source] = []
+    opened: list[ByteStream] = []
     monkeypatch.setattr(
-        "ripplevec.io.readers.edge_files.open_source", lambda path: opened.append(open_source(path)) or opened[0]
+        "ripplevec.io.readers.edge_files.open_byte_stream", lambda path: opened.append(open_byte_stream(path)) or opened[0]
     )
     (tmp_path / "e.csv").write_text(text)
     with pytest.raises(FormatError):

@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.io.readers import jsonl
-from ripplevec.io.readers.byte_stream import Source
-from ripplevec.io.readers.edge_rows import BadRows, ReadOptions
+from ripplevec.io.readers.byte_stream import ByteStream
+from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
 from ripplevec.io.rebatch import concatenate
 
 
 def read(text, bad=None, **options):
     data = text if isinstance(text, bytes) else text.encode()
     return concatenate(
-        list(jsonl.read(Source("e.jsonl", io.BytesIO(data)), ReadOptions(**options), bad or BadRows("e.jsonl")))
+        list(
+            jsonl.read(ByteStream("e.jsonl", io.BytesIO(data)), ReadOptions(**options), bad or BadRowHandler("e.jsonl"))
+        )
     )
 
 
@@ -83,6 +85,6 @@ def test_what_cannot_be_read_is_named_with_its_line(line, message):
 
 
 def test_skipping():
-    bad = BadRows("e.jsonl", "skip")
+    bad = BadRowHandler("e.jsonl", "skip")
     assert ids_to_list(read("[1, 2]\nnothing\n[3, 4]\n", bad).src) == [1, 3]
     assert (bad.count, bad.first) == (1, [2])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.io.readers import parquet
-from ripplevec.io.readers.byte_stream import Source, open_source
-from ripplevec.io.readers.edge_rows import BadRows, ReadOptions
+from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
+from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
 from ripplevec.io.rebatch import concatenate
 
 
@@ -24,8 +24,8 @@ def packed(columns):
 
 
 def read(columns, bad=None, **options):
-    source = Source("e.parquet", io.BytesIO(packed(columns)))
-    return concatenate(list(parquet.read(source, ReadOptions(**options), bad or BadRows("e.parquet"))))
+    source = ByteStream("e.parquet", io.BytesIO(packed(columns)))
+    return concatenate(list(parquet.read(source, ReadOptions(**options), bad or BadRowHandler("e.parquet"))))
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1), st.floats(1e-3, 1e3)), min_size=1, max_size=6))
@@ -38,7 +38,7 @@ def test_round_trip(rows):
 def test_a_plain_file_is_read_where_it_lies(tmp_path):
     path = tmp_path / "e.parquet"
     path.write_bytes(packed({"src": [1], "dst": [2]}))
-    batches = list(parquet.read(open_source(path), ReadOptions(), BadRows("e.parquet")))
+    batches = list(parquet.read(open_byte_stream(path), ReadOptions(), BadRowHandler("e.parquet")))
     assert [ids_to_list(batch.src) for batch in batches] == [[1]]
 
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_is_named_with_its_row(columns, options, message):
 
 
 def test_skipping_keeps_the_good_rows():
-    bad = BadRows("e.parquet", "skip")
+    bad = BadRowHandler("e.parquet", "skip")
     times = [datetime(2020, 1, 2, tzinfo=UTC), None, datetime(2020, 1, 2, tzinfo=UTC)]
     batch = read({"src": [1, 2, 3], "dst": [2, 3, 4], "time": times}, bad)
     assert (ids_to_list(batch.src), batch.time.tolist()) == ([1, 3], [1577923200.0] * 2)
@@ -105,4 +105,4 @@ def test_skipping_keeps_the_good_rows():
 def test_a_damaged_file(keep):
     data = packed({"src": [1, 2], "dst": [2, 3]})[:keep]
     with pytest.raises(FormatError, match=r"e\.parquet: expected a Parquet file"):
-        list(parquet.read(Source("e.parquet", io.BytesIO(data)), ReadOptions(), BadRows("e.parquet")))
+        list(parquet.read(ByteStream("e.parquet", io.BytesIO(data)), ReadOptions(), BadRowHandler("e.parquet")))

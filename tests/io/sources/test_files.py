@@ -95,7 +95,7 @@ def test_following_a_file_while_it_is_written(begun, tmp_path):
     got = []
     while len(got) < 500:
         read = source.read(5)
-        assert not read.poison
+        assert not read.bad_messages
         got += ids_to_list(read.batch.src)
     writer.join()
     assert got == list(range(500))

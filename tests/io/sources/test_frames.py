@@ -42,7 +42,7 @@ def test_bad_rows_are_poison(kind):
     source = FrameSource(MAKERS[kind]({"src": [1, 2, 3], "dst": [2, 3, 4], "weight": [1.0, -1.0, 2.0]}))
     (read,) = drain(source)
     assert (ids_to_list(read.batch.src), read.batch.weight.tolist()) == ([1, 3], [1, 2])
-    (poison,) = read.poison
+    (poison,) = read.bad_messages
     assert (poison.where, "'weight': -1.0" in poison.message) == ("frame, row 2", True)
     assert "positive finite" in poison.reason
 

@@ -10,7 +10,7 @@ import pytest
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.io.readers.edge_rows import ReadOptions
-from ripplevec.io.sources.files import ParquetFile
+from ripplevec.io.sources.files import ParquetFileReader
 
 
 @pytest.fixture
@@ -22,7 +22,9 @@ def path(tmp_path):
 
 
 def opened(path, position=None, size=3, **options):
-    return ParquetFile(path, "parquet", ReadOptions(**options), size, True, json.loads(json.dumps(position or {})))
+    return ParquetFileReader(
+        path, "parquet", ReadOptions(**options), size, True, json.loads(json.dumps(position or {}))
+    )
 
 
 def rest(file):
@@ -33,13 +35,13 @@ def rest(file):
 def test_reads_of_one_size_across_row_groups_from_any_row(path):
     reads = rest(opened(path))
     assert [ids_to_list(read.batch.src) for read in reads] == [[0, 1, 2], [3, 4, 5], [7, 8], [9]]
-    assert [[one.where for one in read.poison] for read in reads] == [[], [], [f"{path}, row 7"], []]
+    assert [[one.where for one in read.bad_messages] for read in reads] == [[], [], [f"{path}, row 7"], []]
     for number, read in enumerate(reads):
         again = rest(opened(path, read.position))
         assert [ids_to_list(one.batch.src) for one in again] == [
             ids_to_list(one.batch.src) for one in reads[number + 1 :]
         ]
-        assert [one.poison for one in again] == [one.poison for one in reads[number + 1 :]]
+        assert [one.bad_messages for one in again] == [one.bad_messages for one in reads[number + 1 :]]
 
 
 def test_another_file_or_a_damaged_one(path):

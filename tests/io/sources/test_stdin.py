@@ -45,7 +45,7 @@ def test_lines_of_json(pipe):
     send(b'"c"]\n["c", "d"]\nnothing\n["d", "e"]')
     assert ids_to_list(source.read(1).batch.src) == ["b", "c"]
     read = source.read(1)
-    assert (len(read.batch), [one.where for one in read.poison]) == (0, ["stdin, line 5"])
+    assert (len(read.batch), [one.where for one in read.bad_messages]) == (0, ["stdin, line 5"])
     assert source.read(0) is None
     send(None)
     read = source.read(1)

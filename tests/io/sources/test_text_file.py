@@ -10,7 +10,7 @@ import pytest
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.io.readers.edge_rows import ReadOptions
-from ripplevec.io.sources.files import TextFile
+from ripplevec.io.sources.files import TextFileReader
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def opened():
 
         def make(path, position=None, *, size=2, fixed=False):
             place = json.loads(json.dumps(position or {}))
-            return files.enter_context(closing(TextFile(path, "csv", ReadOptions(), size, fixed, place)))
+            return files.enter_context(closing(TextFileReader(path, "csv", ReadOptions(), size, fixed, place)))
 
         yield make
 
@@ -85,7 +85,7 @@ def test_bad_lines_are_poison_and_the_stream_goes_on(opened, path):
     path.write_bytes(b"1,2\n3\n4,5\n")
     read = opened(path, size=3).read(False)
     assert ids_to_list(read.batch.src) == [1, 4]
-    assert [(one.where, one.message) for one in read.poison] == [(f"{path}, line 2", "3")]
+    assert [(one.where, one.message) for one in read.bad_messages] == [(f"{path}, line 2", "3")]
 
 
 def shorter(path):

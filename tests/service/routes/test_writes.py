@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripplevec.io.arrow import stream_bytes
+from ripplevec.io.arrow_ipc import encode_arrow_stream
 
 ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
 
 
 def arrow(**columns: Any) -> bytes:
-    return stream_bytes(pa.table(columns))
+    return encode_arrow_stream(pa.table(columns))
 
 
 def stats(service: Any) -> dict[str, Any]:

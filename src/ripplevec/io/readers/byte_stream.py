@@ -15,20 +15,20 @@ import pyarrow as pa
 
 from ripplevec.errors import FormatError
 
-MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
-BLOCK = 1 << 20
-LONGEST_LINE = 1 << 24
+COMPRESSION_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+READ_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LineBlock:
     """Whole lines of a file and the number of the first one, from 1."""
 
     first: int
     data: bytes
 
 
-class Source(io.RawIOBase):
+class ByteStream(io.RawIOBase):
     """Bytes that have a name and can be looked at before they are read; a path where they are those of a plain file."""
 
     def __init__(self, name: str, stream: Any, *, compressed: bool = False, path: Path | None = None) -> None:
@@ -42,7 +42,7 @@ class Source(io.RawIOBase):
         """Always: this is what it is for."""
         return True
 
-    def head(self, size: int) -> bytes:
+    def peek(self, size: int) -> bytes:
         """The next bytes, which stay to be read; fewer only at the end."""
         while len(self._ahead) < size and (more := self._read(size - len(self._ahead))):
             self._ahead += more
@@ -62,7 +62,7 @@ class Source(io.RawIOBase):
             self._ahead, end = b"", self._stream.seek(0, os.SEEK_END)
             return int(self._stream.seek(min(start + size, end))) - start
         left = size
-        while left and (data := self.read(min(left, BLOCK))):
+        while left and (data := self.read(min(left, READ_BYTES))):
             left -= len(data)
         return size - left
 
@@ -78,22 +78,22 @@ class Source(io.RawIOBase):
                 raise FormatError(f"{self.name}: the compressed data is cut off or damaged ({error})") from error
             raise
 
-    def blocks(self, size: int = BLOCK) -> Iterator[Block]:
+    def line_blocks(self, size: int = READ_BYTES) -> Iterator[LineBlock]:
         """The stream as blocks of whole lines, each ending in a newline."""
-        if self.head(3) == codecs.BOM_UTF8:
+        if self.peek(3) == codecs.BOM_UTF8:
             self.read(3)
         first, rest = 1, b""
         while data := self.read(size):
             rest += data
             cut = rest.rfind(b"\n") + 1
             if cut:
-                yield Block(first, rest[:cut])
+                yield LineBlock(first, rest[:cut])
                 first, rest = first + rest.count(b"\n", 0, cut), rest[cut:]
-            elif len(rest) > LONGEST_LINE:
-                limit = f"{LONGEST_LINE:,} bytes"
+            elif len(rest) > MAX_LINE_BYTES:
+                limit = f"{MAX_LINE_BYTES:,} bytes"
                 raise FormatError(f"{self.name}, line {first:,}: expected lines of text, got one of more than {limit}")
         if rest:
-            yield Block(first, rest + b"\n")
+            yield LineBlock(first, rest + b"\n")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -102,16 +102,16 @@ class Source(io.RawIOBase):
         super().close()
 
 
-def open_source(path: str | os.PathLike[str]) -> Source:
+def open_byte_stream(path: str | os.PathLike[str]) -> ByteStream:
     """The bytes of a file, or of standard input for "-", decompressed."""
     if str(path) == "-":
-        plain = Source("standard input", sys.stdin.buffer)
+        plain = ByteStream("standard input", sys.stdin.buffer)
     else:
-        plain = Source(str(path), io.FileIO(path), path=Path(path))
+        plain = ByteStream(str(path), io.FileIO(path), path=Path(path))
     try:
-        head = plain.head(4)
+        head = plain.peek(4)
     except BaseException:
         plain.close()
         raise
-    codec = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)
-    return Source(plain.name, pa.CompressedInputStream(plain, codec), compressed=True) if codec else plain
+    codec = next((codec for magic, codec in COMPRESSION_MAGIC.items() if head.startswith(magic)), None)
+    return ByteStream(plain.name, pa.CompressedInputStream(plain, codec), compressed=True) if codec else plain

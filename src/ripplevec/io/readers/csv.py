@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import LARGEST_TIME, Batch, IdColumn
 from ripplevec.errors import FormatError, InvalidValueError, shorten
-from ripplevec.io.readers.byte_stream import Block, Source
-from ripplevec.io.readers.edge_columns import (
-    HEADERS,
-    ROLES,
-    WHOLE,
-    BadRows,
+from ripplevec.io.readers.byte_stream import ByteStream, LineBlock
+from ripplevec.io.readers.edge_rows import (
+    COLUMN_NAMES,
+    INTEGER_ID,
+    POSITIONAL_COLUMNS,
+    BadRowHandler,
+    BatchBuilder,
     ReadOptions,
     RowError,
-    Rows,
     find_columns,
-    no_columns,
-    to_ops,
+    missing_columns_error,
+    parse_op_column,
 )
 
 COMMENTS = (b"#", b"%")
@@ -55,21 +55,21 @@ class Layout:
     columns: dict[str, int]
 
 
-def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
+def read(source: ByteStream, options: ReadOptions, bad: BadRowHandler) -> Iterator[Batch]:
     """The edges of a text file; ids that all look like integers in its first block are integers."""
     layout, ids = None, options.ids
-    for block in source.blocks():
+    for block in source.line_blocks():
         if layout is None:
             begun = start(block, source.name, options)
             if begun is None:
                 continue
             layout, block = begun
         if ids == "auto":
-            ids = kind_of_ids(block, layout)
+            ids = detect_id_type(block, layout)
         yield parse(block, layout, ids, bad)
 
 
-def start(block: Block, name: str, options: ReadOptions) -> tuple[Layout, Block] | None:
+def start(block: LineBlock, name: str, options: ReadOptions) -> tuple[Layout, LineBlock] | None:
     """The layout as the first line of data shows it, and what follows the header, if that line is one."""
     lines = _data_lines(block)
     first = next(lines, None)
@@ -86,16 +86,16 @@ def start(block: Block, name: str, options: ReadOptions) -> tuple[Layout, Block]
         _refuse_unknown_header(fields, next(lines, None), delimiter, name, options)
     after = number - block.first + 1 if header else 0
     rest = block.data.split(b"\n", after)[after]
-    return Layout(delimiter, len(fields), columns), Block(block.first + after, rest)
+    return Layout(delimiter, len(fields), columns), LineBlock(block.first + after, rest)
 
 
 def _columns(fields: list[str], name: str, options: ReadOptions) -> tuple[dict[str, int], bool]:
     """Which fields count, and whether the first line is a header."""
-    asked = {role: value for role in ROLES if (value := getattr(options, role)) not in (None, "none")}
+    asked = {role: value for role in COLUMN_NAMES if (value := getattr(options, role)) not in (None, "none")}
     if not all(value.isdecimal() for value in asked.values()):
         found = find_columns(fields, options)
         if found is None:
-            raise no_columns(name, fields, options)
+            raise missing_columns_error(name, fields, options)
         return found, True
     left_out = ReadOptions(weight=options.weight, time=options.time, op=options.op)
     known = find_columns(fields, ReadOptions() if asked else left_out)
@@ -112,7 +112,7 @@ def _columns(fields: list[str], name: str, options: ReadOptions) -> tuple[dict[s
 
 def _usual(width: int, options: ReadOptions) -> dict[str, int]:
     """The order of the fields in a file that does not say: src, dst, weight, time."""
-    order = dict(zip(HEADERS, range(width), strict=False))
+    order = dict(zip(POSITIONAL_COLUMNS, range(width), strict=False))
     return {role: position for role, position in order.items() if getattr(options, role) != "none"}
 
 
@@ -126,13 +126,13 @@ def _refuse_unknown_header(
         below = _fields(second[1], delimiter)
     except RowError:
         return
-    if all(map(WHOLE.fullmatch, below[:2])) and not any(map(WHOLE.fullmatch, fields[:2])):
-        raise no_columns(name, fields, options)
+    if all(map(INTEGER_ID.fullmatch, below[:2])) and not any(map(INTEGER_ID.fullmatch, fields[:2])):
+        raise missing_columns_error(name, fields, options)
 
 
-def kind_of_ids(block: Block, layout: Layout) -> str:
+def detect_id_type(block: LineBlock, layout: Layout) -> str:
     """ "int" where every id of a block looks like an integer, "str" where one does not, "auto" where there is none."""
-    probe = parse(block, layout, "str", BadRows("", on_error="skip"))
+    probe = parse(block, layout, "str", BadRowHandler("", on_error="skip"))
     if not len(probe):
         return "auto"
     return "int" if all(_all_match(column, PLAIN_WHOLE) for column in (probe.src, probe.dst)) else "str"
@@ -142,7 +142,7 @@ def _all_match(column: IdColumn | pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
 
 
-def parse(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
+def parse(block: LineBlock, layout: Layout, ids: str, bad: BadRowHandler) -> Batch:
     """The edges of whole lines without a header; ids are "int" or "str"."""
     try:
         return _fast(block, layout, ids)
@@ -153,7 +153,7 @@ def parse(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
 # The fast way
 
 
-def _fast(block: Block, layout: Layout, ids: str) -> Batch:
+def _fast(block: LineBlock, layout: Layout, ids: str) -> Batch:
     data = _plain(block.data, layout.delimiter)
     data += layout.delimiter.join("1" * layout.width).encode() + b"\n"  # a quote left open would swallow this line
     roles = {role: str(position) for role, position in layout.columns.items()}
@@ -172,7 +172,7 @@ def _fast(block: Block, layout: Layout, ids: str) -> Batch:
         _arrow_ids(columns["src"], ids),
         _arrow_ids(columns["dst"], ids),
         columns.get("weight"),
-        None if op is None else to_ops(op),
+        None if op is None else parse_op_column(op),
         None if time is None else _arrow_times(time),
     )
 
@@ -221,8 +221,8 @@ def _arrow_times(column: pa.Array) -> NDArray[np.float64]:
 # The exact way
 
 
-def _exact(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
-    rows = Rows(layout.columns, ids)
+def _exact(block: LineBlock, layout: Layout, ids: str, bad: BadRowHandler) -> Batch:
+    rows = BatchBuilder(layout.columns, ids)
     for number, line in _data_lines(block):
         try:
             fields = _fields(line, layout.delimiter)
@@ -234,14 +234,14 @@ def _exact(block: Block, layout: Layout, ids: str, bad: BadRows) -> Batch:
     return rows.batch()
 
 
-def _data_lines(block: Block) -> Iterator[tuple[int, bytes]]:
+def _data_lines(block: LineBlock) -> Iterator[tuple[int, bytes]]:
     """The lines that are neither blank nor a comment, with their numbers."""
     for number, line in enumerate(block.data.split(b"\n"), block.first):
-        if is_data(line):
+        if is_data_line(line):
             yield number, line.removesuffix(b"\r")
 
 
-def is_data(line: bytes) -> bool:
+def is_data_line(line: bytes) -> bool:
     """Whether a line is neither blank nor a comment."""
     return bool(line.strip()) and not line.startswith(COMMENTS)
 

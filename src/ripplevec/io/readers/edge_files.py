@@ -10,26 +10,26 @@ from typing import Any
 from ripplevec.batch import Batch
 from ripplevec.errors import FormatError, check_choice
 from ripplevec.io.readers import csv, jsonl, parquet
-from ripplevec.io.readers.byte_stream import Source, open_source
-from ripplevec.io.readers.edge_rows import BadRows, Format, ReadOptions, checked_size
-from ripplevec.io.rebatch import regroup
+from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
+from ripplevec.io.readers.edge_rows import BadRowHandler, FormatReader, ReadOptions, check_positive_int
+from ripplevec.io.rebatch import rebatch
 
-FORMATS: dict[str, Format] = {"csv": csv.read, "jsonl": jsonl.read, "parquet": parquet.read}
+FORMATS: dict[str, FormatReader] = {"csv": csv.read, "jsonl": jsonl.read, "parquet": parquet.read}
 SUFFIXES = {
     "csv": (".csv", ".tsv", ".txt", ".edges", ".edgelist"),
     "jsonl": (".jsonl", ".ndjson"),
     "parquet": (".parquet", ".pq"),
 }
-BATCH_SIZE = 1 << 16
+DEFAULT_BATCH_SIZE = 1 << 16
 
 
 class EdgeReader(Iterator[Batch]):
     """The edges of one file in batches, read as they are asked for; counts the rows it had to skip."""
 
-    def __init__(self, source: Source, format: str, batch_size: int, options: ReadOptions) -> None:
+    def __init__(self, source: ByteStream, format: str, batch_size: int, options: ReadOptions) -> None:
         self._source = source
-        self._bad = BadRows(source.name, options.on_error)
-        self._batches = regroup(FORMATS[format](source, options, self._bad), batch_size)
+        self._bad = BadRowHandler(source.name, options.on_error)
+        self._batches = rebatch(FORMATS[format](source, options, self._bad), batch_size)
         self._edges = 0
 
     def __next__(self) -> Batch:
@@ -63,7 +63,7 @@ class EdgeReader(Iterator[Batch]):
 
 
 def open_edges(
-    path: str | os.PathLike[str], *, format: str | None = None, batch_size: int = BATCH_SIZE, **options: Any
+    path: str | os.PathLike[str], *, format: str | None = None, batch_size: int = DEFAULT_BATCH_SIZE, **options: Any
 ) -> EdgeReader:
     """The edges of a file ("-": standard input), in batches of `batch_size` edges.
 
@@ -73,18 +73,18 @@ def open_edges(
     checked = ReadOptions(**options)
     if format is not None:
         check_choice("format", format, tuple(FORMATS))
-    size = checked_size("batch_size", batch_size)
-    source = open_source(path)
+    size = check_positive_int("batch_size", batch_size)
+    source = open_byte_stream(path)
     try:
-        return EdgeReader(source, format or format_of(source, path), size, checked)
+        return EdgeReader(source, format or detect_format(source, path), size, checked)
     except BaseException:
         source.close()
         raise
 
 
-def format_of(source: Source, path: str | os.PathLike[str]) -> str:
+def detect_format(source: ByteStream, path: str | os.PathLike[str]) -> str:
     """What a file is written in, as its first bytes and its name tell."""
-    head = source.head(64)
+    head = source.peek(64)
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"%%MatrixMarket"):

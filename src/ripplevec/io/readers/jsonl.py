@@ -12,27 +12,27 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ripplevec.batch import Batch, Id, Op
-from ripplevec.io.readers.byte_stream import Source
-from ripplevec.io.readers.edge_columns import (
-    HEADERS,
-    ROLES,
-    BadRows,
+from ripplevec.io.readers.byte_stream import ByteStream
+from ripplevec.io.readers.edge_rows import (
+    COLUMN_NAMES,
+    POSITIONAL_COLUMNS,
+    BadRowHandler,
     ReadOptions,
     RowError,
     find_columns,
-    to_id,
-    to_op,
-    to_time,
-    to_weight,
+    parse_id,
+    parse_op,
+    parse_time,
+    parse_weight,
 )
 
 Edge: TypeAlias = tuple[Id, Id, float | None, float | None, Op | None]
 
 
-def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
+def read(source: ByteStream, options: ReadOptions, bad: BadRowHandler) -> Iterator[Batch]:
     """The edges of a JSON-lines file; a weight that is left out is 1, a time that is left out is no time."""
-    values = EdgeValues(options)
-    for block in source.blocks():
+    values = EdgeFieldExtractor(options)
+    for block in source.line_blocks():
         edges = []
         for number, line in enumerate(block.data.split(b"\n"), block.first):
             if line.strip():
@@ -54,13 +54,13 @@ def _load(line: bytes) -> Any:
 
 def _edge(values: Sequence[Any], ids: str) -> Edge:
     src, dst, weight, time, op = values
-    done = None if op is None else to_op(op)
+    done = None if op is None else parse_op(op)
     alone = done is not None and done >= Op.VERTEX
     return (
-        to_id(src, ids),
-        to_id(src if alone else dst, ids),
-        None if weight is None else to_weight(weight),
-        None if time is None else to_time(time),
+        parse_id(src, ids),
+        parse_id(src if alone else dst, ids),
+        None if weight is None else parse_weight(weight),
+        None if time is None else parse_time(time),
         done,
     )
 
@@ -78,7 +78,7 @@ def _filled(column: Sequence[float | None], fill: float) -> list[float] | None:
     return [fill if value is None else value for value in column]
 
 
-class EdgeValues:
+class EdgeFieldExtractor:
     """Finds src, dst, weight, time and op in one JSON value after another; the same keys are looked up once.
 
     `plain`: a list is taken as it stands, no part of it being left out.
@@ -86,14 +86,14 @@ class EdgeValues:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._wanted = [getattr(options, role) != "none" for role in HEADERS]
+        self._wanted = [getattr(options, role) != "none" for role in POSITIONAL_COLUMNS]
         self.plain = all(self._wanted)
         self._keys: dict[tuple[str, ...], list[str | None]] = {}
 
     def __call__(self, value: Any) -> list[Any]:
         """The five values, None where one is left out."""
-        if isinstance(value, list) and 2 <= len(value) <= len(HEADERS):
-            filled = value + [None] * (len(HEADERS) - len(value))
+        if isinstance(value, list) and 2 <= len(value) <= len(POSITIONAL_COLUMNS):
+            filled = value + [None] * (len(POSITIONAL_COLUMNS) - len(value))
             return [*(item if wanted else None for item, wanted in zip(filled, self._wanted, strict=True)), None]
         if not isinstance(value, dict):
             raise self._no_edge()
@@ -102,7 +102,7 @@ class EdgeValues:
             found = find_columns(names, self._options)
             if found is None:
                 raise self._no_edge()
-            self._keys[names] = [names[found[role]] if role in found else None for role in ROLES]
+            self._keys[names] = [names[found[role]] if role in found else None for role in COLUMN_NAMES]
         return [None if key is None else value[key] for key in self._keys[names]]
 
     def _no_edge(self) -> RowError:

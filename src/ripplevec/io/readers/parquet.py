@@ -13,17 +13,25 @@ import pyarrow.parquet as pq
 
 from ripplevec.batch import Batch
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.readers.byte_stream import Source
-from ripplevec.io.readers.edge_columns import BadRows, ReadOptions, RowError, Rows, find_columns, no_columns, to_ops
+from ripplevec.io.readers.byte_stream import ByteStream
+from ripplevec.io.readers.edge_rows import (
+    BadRowHandler,
+    BatchBuilder,
+    ReadOptions,
+    RowError,
+    find_columns,
+    missing_columns_error,
+    parse_op_column,
+)
 
 ROWS = 1 << 16
 
 
-def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
+def read(source: ByteStream, options: ReadOptions, bad: BadRowHandler) -> Iterator[Batch]:
     """The edges of a Parquet file; ids have the type of their columns unless the options ask for another."""
     bad.unit = "row"
     file = open_file(source)
-    roles = columns_of(file, source.name, options)
+    roles = find_parquet_columns(file, source.name, options)
     first = 1
     with reading(source.name):
         for table in file.iter_batches(ROWS, columns=list(dict.fromkeys(roles.values()))):
@@ -32,18 +40,18 @@ def read(source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
             first += len(table)
 
 
-def open_file(source: Source) -> pq.ParquetFile:
+def open_file(source: ByteStream) -> pq.ParquetFile:
     """The file; a stream is read into memory first, for Parquet has its index at the end."""
     with reading(source.name):
         return pq.ParquetFile(pa.memory_map(str(source.path)) if source.path else pa.BufferReader(source.readall()))
 
 
-def columns_of(file: pq.ParquetFile, name: str, options: ReadOptions) -> dict[str, str]:
+def find_parquet_columns(file: pq.ParquetFile, name: str, options: ReadOptions) -> dict[str, str]:
     """The names of the columns that count, by what they hold."""
     names = file.schema_arrow.names
     found = find_columns(names, options)
     if found is None:
-        raise no_columns(name, names, options)
+        raise missing_columns_error(name, names, options)
     return {role: names[position] for role, position in found.items()}
 
 
@@ -56,7 +64,7 @@ def reading(name: str) -> Iterator[None]:
         raise FormatError(f"{name}: expected a Parquet file, got one that is cut off or damaged ({error})") from error
 
 
-def parse(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> Batch:
+def parse(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRowHandler) -> Batch:
     """The edges of some rows, the first of which has this number."""
     try:
         return _fast(columns, ids)
@@ -70,18 +78,20 @@ def _fast(columns: dict[str, pa.Array], ids: str) -> Batch:
     weight, time, op = columns.get("weight"), columns.get("time"), columns.get("op")
     if any(column.null_count for column in columns.values()):
         raise InvalidValueError.of("edges", "a value in every row", "empty values")
-    return Batch.of(src, dst, weight, None if op is None else to_ops(op), None if time is None else seconds(time))
+    return Batch.of(
+        src, dst, weight, None if op is None else parse_op_column(op), None if time is None else to_seconds(time)
+    )
 
 
-def seconds(time: pa.Array | pa.ChunkedArray) -> Any:
+def to_seconds(time: pa.Array | pa.ChunkedArray) -> Any:
     """A column of numbers or moments as seconds."""
     if not pa.types.is_temporal(time.type):
         return time.cast(pa.float64())
     return time.cast(pa.timestamp("us", getattr(time.type, "tz", None))).cast(pa.int64()).to_numpy() / 1e6
 
 
-def _exact(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRows) -> Batch:
-    rows = Rows(columns, ids)
+def _exact(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRowHandler) -> Batch:
+    rows = BatchBuilder(columns, ids)
     values = {role: column.to_pylist() for role, column in columns.items()}
     if "time" in values and pa.types.is_temporal(columns["time"].type):
         filled = pc.fill_null(columns["time"].cast(pa.timestamp("us")).cast(pa.int64()), 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ripplevec.changes import Changes
-from ripplevec.io.change_messages import change_messages
-from ripplevec.io.kafka_client import client, library
-from ripplevec.io.protocols import Poison
-from ripplevec.io.retry_policy import PATIENCE, Absence, UnreachableError
-from ripplevec.io.sinks.json_lines import dead_letter
+from ripplevec.io.change_messages import encode_change_messages
+from ripplevec.io.kafka_client import create_kafka_client, import_confluent_kafka
+from ripplevec.io.protocols import BadMessage
+from ripplevec.io.retry_policy import DEFAULT_PATIENCE, OutageTimer, UnreachableError
+from ripplevec.io.sinks.jsonl import dead_letter
 
-CHECK = 1.0
+CHECK_TIMEOUT = 1.0
 """Seconds that Kafka has to answer while there is nothing to send."""
 
 
@@ -20,11 +20,11 @@ class _Messages:
 
     def __init__(self, servers: str, topic: str, patience: float, config: dict[str, Any] | None) -> None:
         ours = {"enable.idempotence": True, "delivery.timeout.ms": max(1000, int(1000 * patience))}
-        self._producer = client("Producer", servers, config, **ours)
+        self._producer = create_kafka_client("Producer", servers, config, **ours)
         self._name, self._topic, self._patience = f"kafka://{servers}/{topic}", topic, patience
         self._failure: Any = None
         self._sending = False  # whether messages were added since the last `send`
-        self._absence, self._unreachable = Absence(self._name, patience), library().KafkaException
+        self._absence, self._unreachable = OutageTimer(self._name, patience), import_confluent_kafka().KafkaException
 
     def add(self, message: bytes, key: bytes) -> None:
         self._sending = True
@@ -49,11 +49,11 @@ class _Messages:
         if self._sending:
             return
         try:
-            self._producer.list_topics(self._topic, timeout=min(CHECK, self._patience))
+            self._producer.list_topics(self._topic, timeout=min(CHECK_TIMEOUT, self._patience))
         except self._unreachable as error:
-            self._absence.extend(error)
+            self._absence.record_failure(error)
         else:
-            self._absence.end()
+            self._absence.record_success()
 
     def _delivered(self, error: Any, message: Any) -> None:
         self._failure = self._failure or error
@@ -66,13 +66,13 @@ class KafkaSink:
     """
 
     def __init__(
-        self, servers: str, topic: str, *, patience: float = PATIENCE, config: dict[str, Any] | None = None
+        self, servers: str, topic: str, *, patience: float = DEFAULT_PATIENCE, config: dict[str, Any] | None = None
     ) -> None:
         self._messages = _Messages(servers, topic, patience, config)
 
     def write(self, changes: Changes) -> None:
         """Send the messages of one batch."""
-        for message in change_messages(changes):
+        for message in encode_change_messages(changes):
             self._messages.add(message, b"changes")
 
     def flush(self) -> None:
@@ -89,13 +89,13 @@ class KafkaDeadLetters:
     """A topic of messages that held no events, as JSON: source, where, reason, message."""
 
     def __init__(
-        self, servers: str, topic: str, *, patience: float = PATIENCE, config: dict[str, Any] | None = None
+        self, servers: str, topic: str, *, patience: float = DEFAULT_PATIENCE, config: dict[str, Any] | None = None
     ) -> None:
         self._messages = _Messages(servers, topic, patience, config)
 
-    def refuse(self, source: str, poison: Poison) -> None:
+    def record(self, source: str, bad_message: BadMessage) -> None:
         """Send one message with its reason, and return once it is there."""
-        self._messages.add(dead_letter(source, poison), source.encode())
+        self._messages.add(dead_letter(source, bad_message), source.encode())
         self._messages.send()
 
     def close(self) -> None:

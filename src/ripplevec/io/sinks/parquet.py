@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ripplevec.changes import Changes
-from ripplevec.io.vector_writers import change_columns, replacing
+from ripplevec.io.atomic_file import atomic_write
+from ripplevec.io.vector_files import change_columns
 
 ROWS = 1 << 17
 """Rows that wait for a flush at most; then they are written without one."""
@@ -51,7 +52,7 @@ class ParquetSink:
         folder = self._folder / f"day={datetime.now(UTC):%Y-%m-%d}"
         folder.mkdir(exist_ok=True)
         first, last = table["sequence"][0].as_py(), table["sequence"][-1].as_py()
-        with replacing(_free(folder, f"changes-{first:012}-{last:012}")) as part:
+        with atomic_write(_free(folder, f"changes-{first:012}-{last:012}")) as part:
             pq.write_table(table, part)
             _to_disk(part)
         _to_disk(folder)

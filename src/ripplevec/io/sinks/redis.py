@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ripplevec.changes import Changes
-from ripplevec.io.change_messages import change_messages
-from ripplevec.io.protocols import Poison
-from ripplevec.io.redis_client import address, away, connected, no_entry, refused
-from ripplevec.io.retry_policy import PATIENCE, Absence, patiently
+from ripplevec.io.change_messages import encode_change_messages
+from ripplevec.io.protocols import BadMessage
+from ripplevec.io.redis_client import (
+    access_denied_error,
+    connection_errors,
+    create_redis_client,
+    is_access_denied,
+    server_address,
+)
+from ripplevec.io.retry_policy import DEFAULT_PATIENCE, OutageTimer, retry
 
-WAITING_BYTES = 1 << 23
+MAX_QUEUED_BYTES = 1 << 23
 """What waits for a flush at most; then it is sent without one."""
 
 
@@ -18,10 +24,10 @@ class _Entries:
     """Entries on their way to a stream, kept until Redis has them all."""
 
     def __init__(self, url: str, stream: str, maxlen: int | None, patience: float) -> None:
-        self._client = connected(url)
-        self._name = f"{address(self._client)}/{stream}"
+        self._client = create_redis_client(url)
+        self._name = f"{server_address(self._client)}/{stream}"
         self._stream, self._maxlen, self._patience = stream, maxlen, patience
-        self._absence = Absence(self._name, patience)
+        self._absence = OutageTimer(self._name, patience)
         self._waiting: list[dict[Any, Any]] = []
 
     def add(self, fields: dict[str, bytes | str | int]) -> None:
@@ -30,9 +36,9 @@ class _Entries:
     def send(self) -> None:
         """Return once Redis has them; those sent into a lost connection are sent again."""
         if self._waiting:
-            patiently(self._try, away(), self._patience, self._name)
+            retry(self._try, connection_errors(), self._patience, self._name)
             self._waiting = []
-            self._absence.end()
+            self._absence.record_success()
 
     def check(self) -> None:
         """Ask Redis for a sign of life, unless entries wait for it; an error once it has been away for too long."""
@@ -40,10 +46,10 @@ class _Entries:
             return
         try:
             self._client.ping()
-        except away() as error:
-            self._absence.extend(error)
+        except connection_errors() as error:
+            self._absence.record_failure(error)
         else:
-            self._absence.end()
+            self._absence.record_success()
 
     def _try(self) -> None:
         with self._client.pipeline(transaction=False) as pipe:
@@ -51,9 +57,9 @@ class _Entries:
                 pipe.xadd(self._stream, fields, maxlen=self._maxlen)
             try:
                 pipe.execute()
-            except away() as error:
-                if refused(error):
-                    raise no_entry(self._client, error) from error
+            except connection_errors() as error:
+                if is_access_denied(error):
+                    raise access_denied_error(self._client, error) from error
                 raise
 
     def close(self) -> None:
@@ -66,15 +72,15 @@ class RedisSink:
     With `maxlen`, Redis keeps about so many entries.
     """
 
-    def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = PATIENCE) -> None:
+    def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = DEFAULT_PATIENCE) -> None:
         self._entries, self._size = _Entries(url, stream, maxlen, patience), 0
 
     def write(self, changes: Changes) -> None:
         """Have the entries of one batch ready to be sent."""
-        for message in change_messages(changes):
+        for message in encode_change_messages(changes):
             self._entries.add({"sequence": int(changes.sequence), "data": message})
             self._size += len(message)
-        if self._size > WAITING_BYTES:
+        if self._size > MAX_QUEUED_BYTES:
             self.flush()
 
     def flush(self) -> None:
@@ -94,12 +100,17 @@ class RedisSink:
 class RedisDeadLetters:
     """A stream of messages that held no events: `source`, `where`, `reason`, `message`."""
 
-    def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = PATIENCE) -> None:
+    def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = DEFAULT_PATIENCE) -> None:
         self._entries = _Entries(url, stream, maxlen, patience)
 
-    def refuse(self, source: str, poison: Poison) -> None:
+    def record(self, source: str, bad_message: BadMessage) -> None:
         """Add one message with its reason."""
-        fields = {"source": source, "where": poison.where, "reason": poison.reason, "message": poison.message}
+        fields = {
+            "source": source,
+            "where": bad_message.where,
+            "reason": bad_message.reason,
+            "message": bad_message.message,
+        }
         self._entries.add({name: text.encode(errors="backslashreplace") for name, text in fields.items()})
         self._entries.send()
 

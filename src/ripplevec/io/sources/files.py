@@ -12,24 +12,24 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ripplevec.errors import FormatError, InvalidValueError, check_choice
-from ripplevec.io.protocols import Position, Read
+from ripplevec.io.protocols import Position, ReadResult
 from ripplevec.io.readers import parquet
-from ripplevec.io.readers.byte_stream import BLOCK, open_source
-from ripplevec.io.readers.edge_files import FORMATS, format_of
-from ripplevec.io.readers.edge_rows import ReadOptions, checked_size
-from ripplevec.io.sources.text_lines import TEXT_FORMATS, CollectedRows, Lines, next_events
+from ripplevec.io.readers.byte_stream import READ_BYTES, open_byte_stream
+from ripplevec.io.readers.edge_files import FORMATS, detect_format
+from ripplevec.io.readers.edge_rows import ReadOptions, check_positive_int
+from ripplevec.io.sources.text_lines import LINE_FORMATS, BadMessageCollector, LineBuffer, read_events
 
-BATCH_SIZE = 1000
+DEFAULT_BATCH_SIZE = 1000
 """Edges in a read, unless another number is asked for."""
 
-PAUSE = 0.05
+POLL_INTERVAL = 0.05
 """Seconds between two looks at a file that may grow."""
 
 
-class OpenFile(Protocol):
+class FileReader(Protocol):
     """One file that is being read."""
 
-    def read(self, growing: bool) -> Read | None:
+    def read(self, growing: bool) -> ReadResult | None:
         """The next events; None where there are none, or, of one that is still growing, none yet."""
         ...
 
@@ -52,7 +52,7 @@ class FileSource:
         path: str | os.PathLike[str],
         *,
         follow: bool = False,
-        batch_size: int = BATCH_SIZE,
+        batch_size: int = DEFAULT_BATCH_SIZE,
         fixed: bool = False,
         format: str | None = None,
         name: str | None = None,
@@ -64,8 +64,8 @@ class FileSource:
         if format is not None:
             check_choice("format", format, tuple(FORMATS))
         self._format, self._follow, self._fixed = format, follow, fixed
-        self._batch_size = checked_size("batch_size", batch_size)
-        self._file: OpenFile | None = None
+        self._batch_size = check_positive_int("batch_size", batch_size)
+        self._file: FileReader | None = None
         self._current: str | None = None
         self._names: list[str] = []
 
@@ -83,18 +83,18 @@ class FileSource:
             raise self._too_late()
         self._file = self._opened(self._current, place)
 
-    def read(self, timeout: float) -> Read | None:
+    def read(self, timeout: float) -> ReadResult | None:
         """The next edges of the current file, or of the one after it."""
         deadline = time.monotonic() + timeout
         while True:
             read = self._read()
             if read is not None:
                 place = {"file": self._current, "before": len(self._earlier())}
-                return Read(read.batch, {**place, **read.position}, read.poison)
+                return ReadResult(read.batch, {**place, **read.position}, read.bad_messages)
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            time.sleep(min(left, PAUSE))
+            time.sleep(min(left, POLL_INTERVAL))
 
     def acknowledge(self, position: Position) -> None:
         """Files keep what was read of them."""
@@ -105,7 +105,7 @@ class FileSource:
             self._file.close()
             self._file = None
 
-    def _read(self) -> Read | None:
+    def _read(self) -> ReadResult | None:
         """What there is now: of the current file, or of the next one that has something."""
         while True:
             if self._file is None and self._current is not None:
@@ -145,16 +145,16 @@ class FileSource:
             return [self.path.name]
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file() and entry.name[0] not in "._")
 
-    def _opened(self, name: str, place: dict[str, Any]) -> OpenFile | None:
+    def _opened(self, name: str, place: dict[str, Any]) -> FileReader | None:
         """The reader for a file; None as long as there is nothing in it."""
         path = self.path / name if self.path.is_dir() else self.path
         if not place and not (path.exists() and path.stat().st_size):
             return None
-        with open_source(path) as source:
-            format = self._format or format_of(source, path)
+        with open_byte_stream(path) as source:
+            format = self._format or detect_format(source, path)
         if self._follow and not self.path.is_dir() and (format == "parquet" or source.compressed):
             raise InvalidValueError.of("follow", "plain text, which can grow, or a folder", str(path))
-        kind = ParquetFile if format == "parquet" else TextFile
+        kind = ParquetFileReader if format == "parquet" else TextFileReader
         return kind(path, format, self._options, self._batch_size, self._fixed, place)
 
     def _too_late(self) -> FormatError:
@@ -164,11 +164,11 @@ class FileSource:
         )
 
 
-HEAD = 4096
+FINGERPRINT_BYTES = 4096
 """How many of its first bytes a file is known by."""
 
 
-class TextFile:
+class TextFileReader:
     """The lines of one file from a position on: a byte offset, the number of the line there, and what was known then.
 
     A position belongs to the file as it was: where its first bytes are others, or it has become shorter, going on
@@ -179,33 +179,33 @@ class TextFile:
         self, path: Path, format: str, options: ReadOptions, batch_size: int, fixed: bool, position: dict[str, Any]
     ) -> None:
         self.path, self._batch_size, self._fixed = path, batch_size, fixed
-        self._source = open_source(path)
+        self._source = open_byte_stream(path)
         try:
             self._head_size, self._head = self._fingerprint(0)
-            self._lines = Lines(str(path), self._fill, position.get("offset", 0), position.get("line", 1))
-            self._format = TEXT_FORMATS[format](str(path), options, position)
+            self._lines = LineBuffer(str(path), self._fill, position.get("offset", 0), position.get("line", 1))
+            self._format = LINE_FORMATS[format](str(path), options, position)
             self._go_to(position)
         except BaseException:
             self._source.close()
             raise
 
-    def read(self, growing: bool) -> Read | None:
+    def read(self, growing: bool) -> ReadResult | None:
         """The next lines as events; None where there are none, or not enough yet for a read of fixed size."""
         if growing := growing and not self._source.compressed:
             self._check_same_file()
-        events = next_events(self._lines, self._format, self._batch_size, not growing, self._fixed)
-        return None if events is None else Read(events[0], self._position(), events[1])
+        events = read_events(self._lines, self._format, self._batch_size, not growing, self._fixed)
+        return None if events is None else ReadResult(events[0], self._position(), events[1])
 
     def close(self) -> None:
         """Let go of the file."""
         self._source.close()
 
     def _fill(self) -> bytes:
-        return self._source.read(BLOCK) or b""
+        return self._source.read(READ_BYTES) or b""
 
     def _position(self) -> dict[str, Any]:
-        if self._head_size < HEAD:  # more of it has been read since
-            self._head_size, self._head = self._fingerprint(min(self._lines.offset, HEAD))
+        if self._head_size < FINGERPRINT_BYTES:  # more of it has been read since
+            self._head_size, self._head = self._fingerprint(min(self._lines.offset, FINGERPRINT_BYTES))
         place = {"offset": self._lines.offset, "line": self._lines.line, "head": self._head}
         return {**place, **self._format.known()}
 
@@ -213,12 +213,12 @@ class TextFile:
         offset = position.get("offset", 0)
         if not offset:
             return
-        self._head_size, self._head = self._fingerprint(min(offset, HEAD))
+        self._head_size, self._head = self._fingerprint(min(offset, FINGERPRINT_BYTES))
         if self._source.skip(offset - 1) < offset - 1 or not (last := self._source.read(1)):
             raise self._another(f"it has become shorter than the {offset:,} bytes that were read")
         if self._head != position["head"]:
             raise self._another("it begins with other bytes than when it was read")
-        if last != b"\n" and self._source.head(1):
+        if last != b"\n" and self._source.peek(1):
             raise self._another(f"line {position['line'] - 1:,} has become longer after it was read; follow it instead")
 
     def _check_same_file(self) -> None:
@@ -236,7 +236,7 @@ class TextFile:
     def _fingerprint(self, size: int) -> tuple[int, str]:
         """What the beginning of the file is known by; of one that may grow, only what has been read already."""
         with self.path.open("rb") as file:
-            data = file.read(HEAD if self._source.compressed else size)
+            data = file.read(FINGERPRINT_BYTES if self._source.compressed else size)
         return size, hashlib.sha256(data).hexdigest()[:16]
 
     def _another(self, what: str) -> FormatError:
@@ -246,7 +246,7 @@ class TextFile:
         )
 
 
-class ParquetFile:
+class ParquetFileReader:
     """The rows of one file from a position on: a row, and the size of the file that it is a row of."""
 
     def __init__(
@@ -257,13 +257,13 @@ class ParquetFile:
         if position.get("size", self._size) != self._size:
             size = f"{position['size']:,} bytes"
             raise FormatError(f"{path}: expected the file that was being read, of {size}, got one of {self._size:,}")
-        with open_source(path) as source:
+        with open_byte_stream(path) as source:
             self._file = parquet.open_file(source)
-            self._roles = parquet.columns_of(self._file, source.name, options)
+            self._roles = parquet.find_parquet_columns(self._file, source.name, options)
         self._tables = self._from_row(self._row)
         self._waiting = pa.table({name: pa.array([], kind) for name, kind in self._kinds()})
 
-    def read(self, growing: bool) -> Read | None:
+    def read(self, growing: bool) -> ReadResult | None:
         """The next rows as events; None at the end. Such a file does not grow."""
         with parquet.reading(str(self.path)):
             while len(self._waiting) < self._batch_size and (more := next(self._tables, None)) is not None:
@@ -273,11 +273,11 @@ class ParquetFile:
             return None
         rows, self._waiting = self._waiting[: self._batch_size], self._waiting[self._batch_size :]
         columns = {role: rows[name].combine_chunks() for role, name in self._roles.items()}
-        bad = CollectedRows(str(self.path))
+        bad = BadMessageCollector(str(self.path))
         bad.unit = "row"
         batch = parquet.parse(columns, self._row + 1, self._options.ids, bad)
         self._row += len(rows)
-        return Read(batch, {"row": self._row, "size": self._size}, bad.poison)
+        return ReadResult(batch, {"row": self._row, "size": self._size}, bad.bad_messages)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -9,22 +9,22 @@ from contextlib import suppress
 from typing import Any
 
 from ripplevec.errors import FormatError
-from ripplevec.io.kafka_client import client, library
-from ripplevec.io.messages import decode_many
-from ripplevec.io.protocols import Position, Read
-from ripplevec.io.readers.edge_columns import ReadOptions, checked_size
-from ripplevec.io.retry_policy import PATIENCE, UnreachableError
-from ripplevec.io.sources.files import BATCH_SIZE
+from ripplevec.io.kafka_client import create_kafka_client, import_confluent_kafka
+from ripplevec.io.messages import decode_messages
+from ripplevec.io.protocols import Position, ReadResult
+from ripplevec.io.readers.edge_rows import ReadOptions, check_positive_int
+from ripplevec.io.retry_policy import DEFAULT_PATIENCE, UnreachableError
+from ripplevec.io.sources.files import DEFAULT_BATCH_SIZE
 
 log = logging.getLogger(__name__)
 
-LOOK = 60.0
+PARTITION_CHECK_INTERVAL = 60.0
 """Seconds between two looks for new partitions."""
 
-FAREWELL = 3.0
+CLOSE_TIMEOUT = 3.0
 """Seconds that Kafka has to take the last offsets when a source is closed."""
 
-FULL = 2
+PAUSE_AFTER_READS = 2
 """Reads of a partition that wait here before Kafka is asked to pause it."""
 
 
@@ -42,20 +42,20 @@ class KafkaSource:
         topic: str,
         *,
         group: str = "ripplevec",
-        batch_size: int = BATCH_SIZE,
+        batch_size: int = DEFAULT_BATCH_SIZE,
         fixed: bool = False,
-        patience: float = PATIENCE,
+        patience: float = DEFAULT_PATIENCE,
         config: dict[str, Any] | None = None,
         name: str | None = None,
         **options: Any,
     ) -> None:
-        self._kafka = library()
+        self._kafka = import_confluent_kafka()
         self._options = ReadOptions(**options)
-        self._batch_size, self._fixed, self._patience = checked_size("batch_size", batch_size), fixed, patience
+        self._batch_size, self._fixed, self._patience = check_positive_int("batch_size", batch_size), fixed, patience
         self.name = name or f"kafka://{servers}/{topic}"
         self._topic = topic
         ours = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "error"}
-        self._consumer = client("Consumer", servers, config, **ours)
+        self._consumer = create_kafka_client("Consumer", servers, config, **ours)
         self._begin({}, 0)
 
     def _begin(self, offsets: dict[int, int], turn: int) -> None:
@@ -75,7 +75,7 @@ class KafkaSource:
                 raise UnreachableError(f"{self.name} has not answered for {self._patience:g} s, or has no such topic")
             time.sleep(0.1)
 
-    def read(self, timeout: float) -> Read | None:
+    def read(self, timeout: float) -> ReadResult | None:
         """The next messages; while Kafka is away there are none."""
         deadline = time.monotonic() + timeout
         while True:
@@ -103,7 +103,7 @@ class KafkaSource:
         """Let go of the connections, soon: librdkafka would wait for a Kafka that is away to take offsets."""
         closing = threading.Thread(target=self._close, name="ripplevec-kafka-close", daemon=True)
         closing.start()
-        closing.join(FAREWELL)
+        closing.join(CLOSE_TIMEOUT)
         if closing.is_alive():
             log.warning("%s is away; the offsets of the last reads were not committed, and are not needed", self.name)
 
@@ -115,7 +115,7 @@ class KafkaSource:
 
     def _look(self) -> bool:
         """Take in the partitions that are new; whether there are any at all."""
-        self._next_look = time.monotonic() + LOOK
+        self._next_look = time.monotonic() + PARTITION_CHECK_INTERVAL
         try:
             topics = self._consumer.list_topics(self._topic, timeout=min(5.0, self._patience)).topics
         except self._kafka.KafkaException as error:
@@ -145,7 +145,7 @@ class KafkaSource:
         if error is None:
             partition = message.partition()
             self._waiting[partition].append(message)
-            if len(self._waiting[partition]) >= FULL * self._batch_size and partition not in self._paused:
+            if len(self._waiting[partition]) >= PAUSE_AFTER_READS * self._batch_size and partition not in self._paused:
                 self._paused.add(partition)
                 self._consumer.pause([self._kafka.TopicPartition(self._topic, partition)])
         elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
@@ -183,11 +183,11 @@ class KafkaSource:
             self._consumer.resume([self._kafka.TopicPartition(self._topic, partition)])
         return taken
 
-    def _read(self, messages: list[Any]) -> Read:
+    def _read(self, messages: list[Any]) -> ReadResult:
         items = [
             (f"{self.name}, partition {message.partition()}, offset {message.offset()}", message.value() or b"")
             for message in messages
         ]
-        batch, poison = decode_many(items, self._options)
+        batch, bad_messages = decode_messages(items, self._options)
         offsets = {str(partition): offset for partition, offset in sorted(self._offsets.items())}
-        return Read(batch, {"offsets": offsets, "turn": self._turn}, poison)
+        return ReadResult(batch, {"offsets": offsets, "turn": self._turn}, bad_messages)

@@ -14,12 +14,18 @@ from collections import deque
 from typing import Any, TypeAlias
 
 from ripplevec.errors import FormatError
-from ripplevec.io.messages import decode_many
-from ripplevec.io.protocols import Position, Read
-from ripplevec.io.readers.edge_columns import ReadOptions, checked_size
-from ripplevec.io.redis_client import address, away, connected, no_entry, refused
-from ripplevec.io.retry_policy import PATIENCE, Backoff, patiently
-from ripplevec.io.sources.files import BATCH_SIZE
+from ripplevec.io.messages import decode_messages
+from ripplevec.io.protocols import Position, ReadResult
+from ripplevec.io.readers.edge_rows import ReadOptions, check_positive_int
+from ripplevec.io.redis_client import (
+    access_denied_error,
+    connection_errors,
+    create_redis_client,
+    is_access_denied,
+    server_address,
+)
+from ripplevec.io.retry_policy import DEFAULT_PATIENCE, Backoff, retry
+from ripplevec.io.sources.files import DEFAULT_BATCH_SIZE
 
 log = logging.getLogger(__name__)
 
@@ -46,19 +52,19 @@ class RedisSource:
         stream: str,
         group: str = "ripplevec",
         consumer: str = "ripplevec",
-        batch_size: int = BATCH_SIZE,
+        batch_size: int = DEFAULT_BATCH_SIZE,
         fixed: bool = False,
         claim_idle: float = 60.0,
-        patience: float = PATIENCE,
+        patience: float = DEFAULT_PATIENCE,
         name: str | None = None,
         **options: Any,
     ) -> None:
-        self._client = connected(url)
-        self._away = away()
-        self.name = name or f"{address(self._client)}/{stream}"
+        self._client = create_redis_client(url)
+        self._away = connection_errors()
+        self.name = name or f"{server_address(self._client)}/{stream}"
         self._stream, self._group, self._consumer = stream, group, consumer
         self._claims = f"{consumer}.claimed"  # a name of its own: what is under ours has been applied up to `last`
-        self._batch_size, self._fixed = checked_size("batch_size", batch_size), fixed
+        self._batch_size, self._fixed = check_positive_int("batch_size", batch_size), fixed
         self._claim_idle, self._patience = claim_idle, patience
         self._options = ReadOptions(**options)
         self._backoff = Backoff()
@@ -76,10 +82,10 @@ class RedisSource:
         """Tell Redis where the group stands, and forget what had been applied before."""
         place = position or {"last": "0-0", "late": []}
         self._begin(place["last"], place["late"])
-        patiently(self._sync, self._away, self._patience, self.name)
-        patiently(self._settle, self._away, self._patience, self.name)
+        retry(self._sync, self._away, self._patience, self.name)
+        retry(self._settle, self._away, self._patience, self.name)
 
-    def read(self, timeout: float) -> Read | None:
+    def read(self, timeout: float) -> ReadResult | None:
         """The next entries; while Redis is away there are none."""
         deadline = time.monotonic() + timeout
         while True:
@@ -122,10 +128,10 @@ class RedisSource:
             time.sleep(min(self._backoff.next(), left))
             return []
 
-    def _read(self, entries: list[Entry]) -> Read:
+    def _read(self, entries: list[Entry]) -> ReadResult:
         items = [(f"{self.name}, entry {number}", fields) for number, fields in entries]
-        batch, poison = decode_many(items, self._options)
-        return Read(batch, {"last": self._last, "late": list(self._late)}, poison)
+        batch, bad_messages = decode_messages(items, self._options)
+        return ReadResult(batch, {"last": self._last, "late": list(self._late)}, bad_messages)
 
     def _fetched(self, left: float) -> list[Entry]:
         missing = self._batch_size - len(self._waiting)
@@ -172,8 +178,8 @@ class RedisSource:
         try:
             self._client.xgroup_create(self._stream, self._group, here, mkstream=True)
         except self._away as error:
-            if refused(error):
-                raise no_entry(self._client, error) from error
+            if is_access_denied(error):
+                raise access_denied_error(self._client, error) from error
             raise
         except ResponseError as error:
             if not str(error).startswith("BUSYGROUP"):

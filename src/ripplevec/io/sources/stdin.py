@@ -9,11 +9,11 @@ import time
 from typing import Any
 
 from ripplevec.errors import check_choice
-from ripplevec.io.protocols import Position, Read
-from ripplevec.io.readers.byte_stream import BLOCK
-from ripplevec.io.readers.edge_rows import ReadOptions, checked_size
-from ripplevec.io.sources.files import BATCH_SIZE
-from ripplevec.io.sources.text_lines import TEXT_FORMATS, Lines, TextFormat, next_events
+from ripplevec.io.protocols import Position, ReadResult
+from ripplevec.io.readers.byte_stream import READ_BYTES
+from ripplevec.io.readers.edge_rows import ReadOptions, check_positive_int
+from ripplevec.io.sources.files import DEFAULT_BATCH_SIZE
+from ripplevec.io.sources.text_lines import LINE_FORMATS, LineBuffer, LineFormat, read_events
 
 
 class StdinSource:
@@ -26,7 +26,7 @@ class StdinSource:
     def __init__(
         self,
         *,
-        batch_size: int = BATCH_SIZE,
+        batch_size: int = DEFAULT_BATCH_SIZE,
         fixed: bool = False,
         format: str | None = None,
         replayed: bool = False,
@@ -36,19 +36,19 @@ class StdinSource:
         self.name = name
         self._options = ReadOptions(**options)
         if format is not None:
-            check_choice("format", format, tuple(TEXT_FORMATS))
-        self._batch_size, self._fixed = checked_size("batch_size", batch_size), fixed
+            check_choice("format", format, tuple(LINE_FORMATS))
+        self._batch_size, self._fixed = check_positive_int("batch_size", batch_size), fixed
         self._kind, self._replayed = format, replayed
-        self._format: TextFormat | None = None
+        self._format: LineFormat | None = None
         self._ended = False
 
     def open(self, position: Position | None) -> None:
         """Begin with what comes, or behind the line of this position where the text is a replay."""
         self._input = sys.stdin.fileno()
-        self._lines = Lines(self.name, self._fill)
+        self._lines = LineBuffer(self.name, self._fill)
         self._known = dict(position or {}) if self._replayed else {}
 
-    def read(self, timeout: float) -> Read | None:
+    def read(self, timeout: float) -> ReadResult | None:
         """The next lines as events."""
         deadline = time.monotonic() + timeout
         while True:
@@ -68,19 +68,19 @@ class StdinSource:
     def close(self) -> None:
         """Standard input belongs to the process."""
 
-    def _read(self, final: bool) -> Read | None:
+    def _read(self, final: bool) -> ReadResult | None:
         if self._format is None:
             head = self._lines.peek(1, lambda line: bool(line.strip()), final)[0].data.lstrip()
             if not head:
                 return None
             kind = self._kind or ("jsonl" if head[:1] in (b"{", b"[") else "csv")
-            self._format = TEXT_FORMATS[kind](self.name, self._options, self._known)
+            self._format = LINE_FORMATS[kind](self.name, self._options, self._known)
         if not self._passed(final):
             return None
-        events = next_events(self._lines, self._format, self._batch_size, final, self._fixed)
-        return None if events is None else Read(events[0], self._position(self._format), events[1])
+        events = read_events(self._lines, self._format, self._batch_size, final, self._fixed)
+        return None if events is None else ReadResult(events[0], self._position(self._format), events[1])
 
-    def _position(self, format: TextFormat) -> dict[str, Any]:
+    def _position(self, format: LineFormat) -> dict[str, Any]:
         return {"line": self._lines.line, **format.known()}
 
     def _passed(self, final: bool) -> bool:
@@ -98,6 +98,6 @@ class StdinSource:
     def _fill(self) -> bytes:
         if self._ended or not self._wait(0):
             return b""
-        data = os.read(self._input, BLOCK)
+        data = os.read(self._input, READ_BYTES)
         self._ended = not data
         return data

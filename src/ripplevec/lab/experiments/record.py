@@ -13,7 +13,7 @@ from typing import Any
 
 from ripplevec import __version__
 from ripplevec.errors import FormatError
-from ripplevec.io.vector_writers import replacing
+from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.experiments.kinds.base import Configuration, Figures, Measured
 from ripplevec.util.parallel import resolve_threads
 
@@ -79,7 +79,7 @@ class Record:
             "cells": list(self.cells.values()),
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(self.path) as part:
+        with atomic_write(self.path) as part:
             part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

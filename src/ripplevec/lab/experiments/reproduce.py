@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Protocol
 
-from ripplevec.io.vector_writers import replacing
+from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.datasets import available
 from ripplevec.lab.experiments import plots
 from ripplevec.lab.experiments.forecast import Forecast
@@ -187,7 +187,7 @@ def write(study: Study, record: Record, results: Path) -> None:
     results.mkdir(parents=True, exist_ok=True)
     for name in study.plots:
         plots.save(study, name, record, results)
-    with replacing(table_of(study, results)) as part:
+    with atomic_write(table_of(study, results)) as part:
         part.write_text(report(study, record), encoding="utf-8")
 
 
@@ -195,7 +195,7 @@ def write_page(studies: Sequence[Study], results: Path) -> Path:
     """One page of all studies, from what is recorded."""
     path = results / "report.html"
     parts = [(study, record_of(study, results)) for study in studies]
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         part.write_text(page(parts, HEADING, INTRO), encoding="utf-8")
     return path
 
@@ -209,9 +209,9 @@ def data_needed(cells: Sequence[Cell]) -> list[str]:
 @contextmanager
 def _lines(study: str, left: Forecast) -> Iterator[Told]:
     """A line for every cell, above a bar."""
-    from ripplevec.util.progress import progress
+    from ripplevec.util.progress import create_progress
 
-    with progress() as bars:
+    with create_progress() as bars:
         task = bars.add_task(study, total=left.cells(), note="", ends=left.ends())
 
         def told(cell: Cell, seconds: float) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
 from ripplevec.batch import Id
-from ripplevec.io.arrow_ipc import stream_bytes
+from ripplevec.io.arrow_ipc import encode_arrow_stream
 from ripplevec.service import schemas
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.reads import fast_read, vertex_lookup
@@ -97,7 +97,7 @@ def _as_arrow(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
     rows = pa.array(np.flatnonzero(there))
     flat = pa.FixedSizeListArray.from_arrays(pa.array(found.ravel()), found.shape[1])
     table = pa.table({"row": rows, "vector": flat}).replace_schema_metadata({"sequence": str(sequence)})
-    return Response(stream_bytes(table), media_type=ARROW)
+    return Response(encode_arrow_stream(table), media_type=ARROW)
 
 
 @router.post(

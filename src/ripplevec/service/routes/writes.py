@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ripplevec.batch import Batch, Op
-from ripplevec.io.messages import Message, checked_key
+from ripplevec.io.messages import Message, check_message_key
 from ripplevec.service import schemas
 from ripplevec.service.batch_writer import WriteResult
 from ripplevec.service.lifecycle import Runtime
@@ -58,7 +58,7 @@ async def remove_vertices(request: Request) -> Response:
 async def remove_vertex(request: Request, id: str, kind: vertex_lookup.IdKind = "auto") -> Response:
     """Remove one vertex with all its edges."""
     runtime: Runtime = request.app.state.runtime
-    name, key = decode_id(id), checked_key(request.headers.get(KEY_HEADER))
+    name, key = decode_id(id), check_message_key(request.headers.get(KEY_HEADER))
     if key is not None and (number := await runtime.prepare(runtime.session.find_key, key)) is not None:
         return _receipt(WriteResult(runtime.model.empty_changes(number), True), 1)
     vertex = await runtime.prepare(vertex_lookup.known, runtime.model, name, kind)

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ripplevec.io.vector_writers import replacing
+from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.experiments.plots import bars, growth, line_plot, shares, spread, sweep
 from ripplevec.lab.experiments.plots.common import WIDTH, Panel
 from ripplevec.lab.experiments.plots.figure import INK, style, svg
@@ -57,7 +57,7 @@ def save(study: Study, name: str, record: Record, results: Path) -> Path:
     """Write a picture where the report looks for it, under the folder of the results."""
     path = results / picture(study, name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         part.write_text(svg(draw(study, name, record), path.stem), encoding="utf-8")
     return path
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from ripplevec.changes import Changes
-from ripplevec.io.change_messages import change_messages
-from ripplevec.io.protocols import Poison
+from ripplevec.io.change_messages import encode_change_messages
+from ripplevec.io.protocols import BadMessage
 
 
 class JsonlSink:
@@ -20,7 +20,7 @@ class JsonlSink:
 
     def write(self, changes: Changes) -> None:
         """Add the lines of one batch."""
-        for message in change_messages(changes):
+        for message in encode_change_messages(changes):
             self._file.add(message)
 
     def flush(self) -> None:
@@ -37,7 +37,7 @@ class StdoutSink:
 
     def write(self, changes: Changes) -> None:
         """Print the lines of one batch."""
-        for message in change_messages(changes):
+        for message in encode_change_messages(changes):
             sys.stdout.buffer.write(message + b"\n")
 
     def flush(self) -> None:
@@ -55,9 +55,9 @@ class JsonlDeadLetters:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = _Growing(path)
 
-    def refuse(self, source: str, poison: Poison) -> None:
+    def record(self, source: str, bad_message: BadMessage) -> None:
         """Add one message with its reason."""
-        self._file.add(dead_letter(source, poison))
+        self._file.add(dead_letter(source, bad_message))
         self._file.flush()
 
     def close(self) -> None:
@@ -65,9 +65,14 @@ class JsonlDeadLetters:
         self._file.close()
 
 
-def dead_letter(source: str, poison: Poison) -> bytes:
+def dead_letter(source: str, bad_message: BadMessage) -> bytes:
     """A message that held no events, as it is kept: where it came from, why it was refused, what it was."""
-    fields = {"source": source, "where": poison.where, "reason": poison.reason, "message": poison.message}
+    fields = {
+        "source": source,
+        "where": bad_message.where,
+        "reason": bad_message.reason,
+        "message": bad_message.message,
+    }
     return json.dumps(fields).encode()
 
 

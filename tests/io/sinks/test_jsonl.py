@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from ripplevec.io.change_messages import change_message
-from ripplevec.io.protocols import Poison
-from ripplevec.io.sinks import json_lines
-from ripplevec.io.sinks.json_lines import JsonlDeadLetters, JsonlSink, StdoutSink
+from ripplevec.io.change_messages import changes_to_dict
+from ripplevec.io.protocols import BadMessage
+from ripplevec.io.sinks import jsonl
+from ripplevec.io.sinks.jsonl import JsonlDeadLetters, JsonlSink, StdoutSink
 
 
 def lines(path):
@@ -20,24 +20,24 @@ def test_a_line_per_batch_behind_those_before(tmp_path, changes_of):
     sink = JsonlSink(path)
     sink.write(first)
     sink.flush()
-    assert lines(path) == [change_message(first)]
+    assert lines(path) == [changes_to_dict(first)]
     sink.close()
     sink.close()
     again = JsonlSink(path)
     again.write(second)
     again.close()
-    assert lines(path) == [change_message(first), change_message(second)]
+    assert lines(path) == [changes_to_dict(first), changes_to_dict(second)]
 
 
 @pytest.mark.parametrize("left", [b"", b"{}\n", b'{}\n{"seq', b'{"seq'])
 def test_half_a_line_that_a_crash_left_is_taken_away(tmp_path, changes_of, left, monkeypatch):
-    monkeypatch.setattr(json_lines._whole_lines, "__defaults__", (3,))
+    monkeypatch.setattr(jsonl._whole_lines, "__defaults__", (3,))
     path = tmp_path / "changes.jsonl"
     path.write_bytes(left)
     sink = JsonlSink(path)
     sink.write(changes_of(["a"]))
     sink.close()
-    assert lines(path) == [{}] * left.count(b"\n") + [change_message(changes_of(["a"]))]
+    assert lines(path) == [{}] * left.count(b"\n") + [changes_to_dict(changes_of(["a"]))]
 
 
 def test_what_could_not_be_written_does_not_come_later(changes_of):
@@ -55,12 +55,12 @@ def test_standard_output(capfdbinary, changes_of):
     sink = StdoutSink()
     sink.write(changes_of(["a"], sequence=9))
     sink.close()
-    assert json.loads(capfdbinary.readouterr().out) == change_message(changes_of(["a"], sequence=9))
+    assert json.loads(capfdbinary.readouterr().out) == changes_to_dict(changes_of(["a"], sequence=9))
 
 
 def test_dead_letters_are_there_at_once(tmp_path):
     path = tmp_path / "dead.jsonl"
     letters = JsonlDeadLetters(path)
-    letters.refuse("file:e", Poison("\ud800", "line 1", "expected JSON"))
+    letters.record("file:e", BadMessage("\ud800", "line 1", "expected JSON"))
     assert lines(path) == [{"source": "file:e", "where": "line 1", "reason": "expected JSON", "message": "\ud800"}]
     letters.close()

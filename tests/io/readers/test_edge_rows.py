@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from ripplevec.batch import Op
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.readers.edge_columns import (
-    BadRows,
+from ripplevec.io.readers.edge_rows import (
+    BadRowHandler,
+    BatchBuilder,
     ReadOptions,
     RowError,
-    Rows,
-    checked_size,
+    check_positive_int,
     find_columns,
-    no_columns,
-    to_id,
-    to_op,
-    to_ops,
-    to_time,
-    to_weight,
+    missing_columns_error,
+    parse_id,
+    parse_op,
+    parse_op_column,
+    parse_time,
+    parse_weight,
 )
 
 
@@ -35,11 +35,11 @@ def test_unknown_choices_are_refused(options):
 
 def test_a_bad_row_stops_with_file_line_expectation_and_text():
     with pytest.raises(FormatError, match=r"e\.csv, line 1,200: expected 2 fields, got 'a'"):
-        BadRows("e.csv").report(1200, "2 fields", "a")
+        BadRowHandler("e.csv").report(1200, "2 fields", "a")
 
 
 def test_skipped_rows_are_counted_and_the_first_are_named():
-    bad = BadRows("e.csv", on_error="skip")
+    bad = BadRowHandler("e.csv", on_error="skip")
     for number in range(10, 20):
         bad.report(number, "", "")
     assert (bad.count, bad.first) == (10, [10, 11, 12, 13, 14])
@@ -50,20 +50,20 @@ def test_skipped_rows_are_counted_and_the_first_are_named():
     [("1", "auto", "1"), (1, "auto", 1), ("1", "int", 1), ("-007", "int", -7), (1, "str", "1"), (2**80, "auto", 2**80)],
 )
 def test_ids(value, ids, expected):
-    found = to_id(value, ids)
+    found = parse_id(value, ids)
     assert (found, type(found)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize("value", ["", True, 1.5, None, [1]])
 def test_what_is_no_id(value):
     with pytest.raises(RowError, match="an id"):
-        to_id(value, "auto")
+        parse_id(value, "auto")
 
 
 @pytest.mark.parametrize("value", ["a", "1.0", "1_000", "٣", "0x1f"])
 def test_text_among_integers_advises_to_read_text(value):
     with pytest.raises(RowError, match="--ids str"):
-        to_id(value, "int")
+        parse_id(value, "int")
 
 
 @given(st.floats() | st.sampled_from([2.0**-150, 2.0**-149, 3.4028235677973366e38, 3.4028235677973362e38]))
@@ -71,25 +71,25 @@ def test_weights_are_those_that_float32_holds(value):
     with np.errstate(all="ignore"):
         stored = np.float32(value)
     if 0 < stored < math.inf:
-        assert to_weight(value) == value
+        assert parse_weight(value) == value
     else:
         with pytest.raises(RowError, match="positive finite weight"):
-            to_weight(value)
+            parse_weight(value)
 
 
 @pytest.mark.parametrize("value", ["", "heavy", None, True, [1], 10**400])
 def test_what_is_no_weight(value):
     with pytest.raises(RowError, match="positive finite weight"):
-        to_weight(value)
+        parse_weight(value)
 
 
 def test_times():
-    assert to_time("12.5") == to_time(12.5) == 12.5
-    assert to_time("2020-01-02T03:04:05") == datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
-    assert to_time("2020-01-02T03:04:05+01:00") == to_time("2020-01-02T02:04:05")
+    assert parse_time("12.5") == parse_time(12.5) == 12.5
+    assert parse_time("2020-01-02T03:04:05") == datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
+    assert parse_time("2020-01-02T03:04:05+01:00") == parse_time("2020-01-02T02:04:05")
     for value in ("", "yesterday", "nan", "inf", None):
         with pytest.raises(RowError, match="a time"):
-            to_time(value)
+            parse_time(value)
 
 
 def test_columns_are_found_by_their_usual_names_or_those_asked_for():
@@ -102,12 +102,12 @@ def test_columns_are_found_by_their_usual_names_or_those_asked_for():
 
 
 def test_the_error_for_wrong_columns_names_both_sides():
-    text = str(no_columns("e.csv", ["a", "b"], ReadOptions(src="x", weight="w")))
+    text = str(missing_columns_error("e.csv", ["a", "b"], ReadOptions(src="x", weight="w")))
     assert "e.csv: expected columns x, dst, w, got a, b" in text
 
 
 def test_rows_become_a_batch_with_the_columns_that_were_promised():
-    rows = Rows(["src", "dst", "weight"], "int")
+    rows = BatchBuilder(["src", "dst", "weight"], "int")
     rows.add({"src": "1", "dst": "2", "weight": "0.5"})
     batch = rows.batch()
     assert (batch.src.tolist(), batch.dst.tolist(), batch.weight.tolist()) == ([1], [2], [0.5])
@@ -115,7 +115,7 @@ def test_rows_become_a_batch_with_the_columns_that_were_promised():
 
 
 def test_a_removal_needs_no_weight_and_a_vertex_no_target():
-    rows = Rows(["src", "dst", "weight", "op"], "int")
+    rows = BatchBuilder(["src", "dst", "weight", "op"], "int")
     rows.add({"src": "1", "dst": "2", "weight": "", "op": "remove"})
     rows.add({"src": "3", "dst": "", "weight": "", "op": "remove_vertex"})
     for wrong in ({"op": ""}, {"op": "add"}, {"op": "remove", "dst": ""}, {"op": "paint"}):
@@ -131,15 +131,15 @@ def test_a_removal_needs_no_weight_and_a_vertex_no_target():
 
 def test_operations():
     known = {None: Op.ADD, "": Op.ADD, "Add": Op.ADD, " REMOVE ": Op.REMOVE, 2: Op.VERTEX, "3": Op.REMOVE_VERTEX}
-    assert {value: to_op(value) for value in known} == known
-    assert to_ops(pa.array(["add", "remove", "", "remove"])).tolist() == [0, 1, 0, 1]
-    assert to_ops(pa.array([], pa.string())).tolist() == []
+    assert {value: parse_op(value) for value in known} == known
+    assert parse_op_column(pa.array(["add", "remove", "", "remove"])).tolist() == [0, 1, 0, 1]
+    assert parse_op_column(pa.array([], pa.string())).tolist() == []
     for value in ("paint", 4, True, 1.0, ["add"]):
         with pytest.raises(RowError, match="an op that is one of add, remove, vertex, remove_vertex, not"):
-            to_op(value)
+            parse_op(value)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
 def test_sizes(value):
     with pytest.raises(InvalidValueError, match="batch_size"):
-        checked_size("batch_size", value)
+        check_positive_int("batch_size", value)

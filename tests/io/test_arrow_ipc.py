@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.io.arrow_size_guard import text_bytes, unpacked_bytes
+from ripplevec.io.arrow_ipc import decoded_text_size, unpacked_size
 
 
 def stream(table, compression=None):
@@ -28,28 +28,28 @@ NAMES = pa.table({"src": pa.array(["ann", "bob"] * 5_000).dictionary_encode(), "
 def test_what_is_compressed_counts_as_what_it_becomes(table, compression):
     packed, plain = stream(table, compression), stream(table)
     assert len(packed) < len(plain) / 10
-    claimed = unpacked_bytes(packed)
+    claimed = unpacked_size(packed)
     assert table.nbytes <= claimed <= len(plain)
-    assert claimed <= unpacked_bytes(plain) <= len(plain)
+    assert claimed <= unpacked_size(plain) <= len(plain)
 
 
 def test_buffers_that_compression_would_not_make_smaller_are_left_as_they_are():
     noise = pa.table({"src": np.random.default_rng(0).integers(0, 2**63, 1000)})
-    assert abs(unpacked_bytes(stream(noise, "zstd")) - 8000) < 64
+    assert abs(unpacked_size(stream(noise, "zstd")) - 8000) < 64
 
 
 def test_a_claim_is_believed_without_memory_for_it():
     packed = bytearray(stream(ZEROS, "zstd"))
     place = packed.index(struct.pack("<q", 800_000))
     packed[place : place + 8] = struct.pack("<q", 1 << 45)
-    assert unpacked_bytes(bytes(packed)) > 1 << 45
+    assert unpacked_size(bytes(packed)) > 1 << 45
 
 
 @pytest.mark.parametrize("claim", [-2, -(1 << 62)])
 def test_a_claim_of_less_than_nothing_is_refused(claim):
     packed = stream(ZEROS, "zstd").replace(struct.pack("<q", 800_000), struct.pack("<q", claim), 1)
     with pytest.raises(pa.ArrowInvalid, match=f"a buffer of {claim} bytes"):
-        unpacked_bytes(packed)
+        unpacked_size(packed)
 
 
 def test_an_old_form_that_may_hide_a_compression_is_refused():
@@ -61,9 +61,9 @@ def test_an_old_form_that_may_hide_a_compression_is_refused():
         data = sink.getvalue().to_pybytes()
         if refused:
             with pytest.raises(pa.ArrowInvalid, match=r"before 1\.0"):
-                unpacked_bytes(data)
+                unpacked_size(data)
         else:
-            assert unpacked_bytes(data) >= ZEROS.nbytes
+            assert unpacked_size(data) >= ZEROS.nbytes
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_an_old_form_that_may_hide_a_compression_is_refused():
 def test_text_counts_in_every_row(kind):
     names = ["", "é", "x" * 50, "x" * 50, "é"]
     column = pa.chunked_array([pa.array(names, kind), pa.array(names, kind)[2:4], pa.array([], kind)])
-    assert text_bytes(column) == 104 + 100
+    assert decoded_text_size(column) == 104 + 100
 
 
 def test_what_is_no_text_has_no_length():
-    assert text_bytes(pa.chunked_array([[1, 2]])) == 0
-    assert text_bytes(pa.chunked_array([pa.array([1, 2]).dictionary_encode()])) == 0
+    assert decoded_text_size(pa.chunked_array([[1, 2]])) == 0
+    assert decoded_text_size(pa.chunked_array([pa.array([1, 2]).dictionary_encode()])) == 0
 
 
 def test_nothing_in_it_is_nothing():
-    assert unpacked_bytes(stream(ZEROS[:0], "zstd")) == 0
+    assert unpacked_size(stream(ZEROS[:0], "zstd")) == 0
 
 
 @given(st.data())
@@ -97,4 +97,4 @@ def test_damaged_streams_are_refused_or_measured(data):
     for _ in range(data.draw(st.integers(1, 4))):
         packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
     with suppress(pa.ArrowException, OSError):
-        assert unpacked_bytes(bytes(packed)) >= 0
+        assert unpacked_size(bytes(packed)) >= 0

@@ -14,10 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ripplevec.batch import LARGEST_TIME, Batch, Id, Op
-from ripplevec.errors import FormatError, InvalidValueError, one_of, shorten
-from ripplevec.io.readers.byte_stream import Source
+from ripplevec.errors import FormatError, InvalidValueError, check_choice, shorten
+from ripplevec.io.readers.byte_stream import ByteStream
 
-HEADERS = {
+POSITIONAL_COLUMNS = {
     "src": ("src", "source", "from"),
     "dst": ("dst", "target", "to", "destination"),
     "weight": ("weight",),
@@ -26,14 +26,14 @@ HEADERS = {
 """The column names that are understood without being asked for, in any case of letters; a file without names has its
 fields in this order."""
 
-ROLES = {**HEADERS, "op": ("op",)}
+COLUMN_NAMES = {**POSITIONAL_COLUMNS, "op": ("op",)}
 """Every column that counts; what a row does is told by a name only, never by the order."""
 
-OPERATIONS: dict[object, Op] = {None: Op.ADD, "": Op.ADD}
-OPERATIONS |= {name: op for op in Op for name in (op.name.lower(), int(op), str(int(op)))}
+OP_BY_NAME: dict[object, Op] = {None: Op.ADD, "": Op.ADD}
+OP_BY_NAME |= {name: op for op in Op for name in (op.name.lower(), int(op), str(int(op)))}
 """What may stand for an operation, in any case of letters; nothing stands for ADD."""
 
-WHOLE = re.compile(r"[+-]?[0-9]+")
+INTEGER_ID = re.compile(r"[+-]?[0-9]+")
 """What an integer id may look like."""
 
 BELOW_WEIGHTS, ABOVE_WEIGHTS = 2.0**-150, 2.0**128 - 2.0**103
@@ -56,8 +56,8 @@ class ReadOptions:
     on_error: str = "stop"
 
     def __post_init__(self) -> None:
-        one_of("ids", self.ids, ("auto", "int", "str"))
-        one_of("on_error", self.on_error, ("stop", "skip"))
+        check_choice("ids", self.ids, ("auto", "int", "str"))
+        check_choice("on_error", self.on_error, ("stop", "skip"))
 
 
 class RowError(Exception):
@@ -65,7 +65,7 @@ class RowError(Exception):
 
 
 @dataclass(slots=True)
-class BadRows:
+class BadRowHandler:
     """The rows of one file that could not be read: an error at the first, or a count."""
 
     name: str
@@ -83,15 +83,15 @@ class BadRows:
             self.first.append(number)
 
 
-class Format(Protocol):
+class FormatReader(Protocol):
     """A way to write edges in a file: everything the rest needs to know of it."""
 
-    def __call__(self, source: Source, options: ReadOptions, bad: BadRows) -> Iterator[Batch]:
+    def __call__(self, source: ByteStream, options: ReadOptions, bad: BadRowHandler) -> Iterator[Batch]:
         """The edges of the source, block by block, in the order they are written."""
         ...
 
 
-class Rows:
+class BatchBuilder:
     """Rows collected one by one into a batch, of which these columns are there."""
 
     def __init__(self, columns: Collection[str], ids: str) -> None:
@@ -104,11 +104,11 @@ class Rows:
 
     def add(self, row: Mapping[str, object]) -> None:
         """Put one row behind the others; of a removal no weight is asked, of a vertex no target."""
-        op = to_op(row["op"]) if self.op is not None else Op.ADD
-        src = to_id(row["src"], self._ids)
-        dst = src if op >= Op.VERTEX else to_id(row["dst"], self._ids)
-        weight = to_weight(row["weight"]) if self.weight is not None and op == Op.ADD else 1.0
-        time = to_time(row["time"]) if self.time is not None else 0.0
+        op = parse_op(row["op"]) if self.op is not None else Op.ADD
+        src = parse_id(row["src"], self._ids)
+        dst = src if op >= Op.VERTEX else parse_id(row["dst"], self._ids)
+        weight = parse_weight(row["weight"]) if self.weight is not None and op == Op.ADD else 1.0
+        time = parse_time(row["time"]) if self.time is not None else 0.0
         self.src.append(src)
         self.dst.append(dst)
         if self.weight is not None:
@@ -123,34 +123,34 @@ class Rows:
         return Batch.of(self.src, self.dst, self.weight, self.op, self.time)
 
 
-def to_id(value: object, ids: str) -> Id:
+def parse_id(value: object, ids: str) -> Id:
     """An id as the file was asked to be read; "auto" takes ints and text as they are."""
     if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
         raise RowError(f"an id that is text or an integer, not {shorten(value)}")
     if ids == "str":
         return str(value)
     if ids == "int" and isinstance(value, str):
-        if not WHOLE.fullmatch(value):
+        if not INTEGER_ID.fullmatch(value):
             raise RowError(f"integer ids, not {shorten(value)} (to read every id as text: --ids str)")
         return int(value)
     return value
 
 
-def to_op(value: object) -> Op:
+def parse_op(value: object) -> Op:
     """What a row does, by its name or its number."""
     known = value.strip().lower() if isinstance(value, str) else value
-    if type(known) not in (str, int, Op, type(None)) or known not in OPERATIONS:
+    if type(known) not in (str, int, Op, type(None)) or known not in OP_BY_NAME:
         raise RowError(f"an op that is one of {', '.join(op.name.lower() for op in Op)}, not {shorten(value)}")
-    return OPERATIONS[known]
+    return OP_BY_NAME[known]
 
 
-def to_ops(column: pa.Array) -> NDArray[np.int8]:
+def parse_op_column(column: pa.Array) -> NDArray[np.int8]:
     """A column of operations; every value that there is in it is looked at once."""
     found = column.dictionary_encode()
-    return np.array([to_op(value) for value in found.dictionary.to_pylist()], np.int8)[found.indices.to_numpy()]
+    return np.array([parse_op(value) for value in found.dictionary.to_pylist()], np.int8)[found.indices.to_numpy()]
 
 
-def to_weight(value: object) -> float:
+def parse_weight(value: object) -> float:
     """A weight the graph can hold: positive and finite, also as float32."""
     weight = _number(value)
     if not BELOW_WEIGHTS < weight < ABOVE_WEIGHTS:
@@ -158,7 +158,7 @@ def to_weight(value: object) -> float:
     return weight
 
 
-def to_time(value: object) -> float:
+def parse_time(value: object) -> float:
     """A moment in seconds: a number, or an ISO 8601 date or time (UTC unless it says otherwise)."""
     seconds = _number(value)
     if math.isnan(seconds) and isinstance(value, str):
@@ -186,7 +186,7 @@ def find_columns(names: Sequence[str], options: ReadOptions) -> dict[str, int] |
     """Where src, dst, weight, time and op stand among these names; None where one that is needed is not among them."""
     lowered = [name.lower() for name in names]
     found: dict[str, int] = {}
-    for role, common in ROLES.items():
+    for role, common in COLUMN_NAMES.items():
         asked = getattr(options, role)
         if asked == "none":
             continue
@@ -199,16 +199,16 @@ def find_columns(names: Sequence[str], options: ReadOptions) -> dict[str, int] |
     return found if "src" in found and "dst" in found else None
 
 
-def no_columns(name: str, names: Sequence[str], options: ReadOptions) -> FormatError:
+def missing_columns_error(name: str, names: Sequence[str], options: ReadOptions) -> FormatError:
     """The error for a file whose columns are not the expected ones."""
-    asked = {role: getattr(options, role) for role in ROLES}
+    asked = {role: getattr(options, role) for role in COLUMN_NAMES}
     wanted = ", ".join(
         name or role for role, name in asked.items() if name not in (None, "none") or role in ("src", "dst")
     )
     return FormatError(f"{name}: expected columns {wanted}, got {', '.join(names)}; name them with --src and --dst")
 
 
-def checked_size(name: str, value: object) -> int:
+def check_positive_int(name: str, value: object) -> int:
     """A number of rows or bytes, at least one."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidValueError.of(name, "an integer of at least 1", value)

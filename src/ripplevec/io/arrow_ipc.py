@@ -18,7 +18,7 @@ _HEADER, _CUSTOM, _DATA, _BUFFERS, _COMPRESSION = 2, 4, 1, 2, 3  # the numbers o
 _PLAIN = -1  # the length that a buffer claims which was left as it is
 
 
-def unpacked_bytes(stream: bytes) -> int:
+def unpacked_size(stream: bytes) -> int:
     """What the bodies of all messages of a stream claim to be when they are unpacked."""
     return sum(_claimed(message) for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(stream)))
 
@@ -73,7 +73,7 @@ def _field(data: memoryview, table: int, number: int) -> int:
     return table + int(offset) if offset else 0
 
 
-def text_bytes(column: pa.ChunkedArray) -> int:
+def decoded_text_size(column: pa.ChunkedArray) -> int:
     """What a checked column of text takes up when every row has its own; 0 where it holds no text."""
     return sum(_text_bytes(chunk) for chunk in column.chunks)
 
@@ -95,3 +95,11 @@ def _text_lengths(texts: pa.Array) -> pa.Array | None:
     if pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type):
         return pc.binary_length(texts).cast(pa.int64())
     return None
+
+
+def encode_arrow_stream(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """The schema and the rows, as one stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write(rows)
+    return bytes(sink.getvalue().to_pybytes())

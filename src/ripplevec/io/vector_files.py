@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -19,35 +20,13 @@ from numpy.typing import NDArray
 from ripplevec.batch import Id
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.word2vec import write_binary, write_text
+from ripplevec.io.atomic_file import atomic_write
 
-VECTOR_FORMATS = (".parquet", ".csv", ".npz", ".txt", ".bin")
-LOG_FORMATS = (".parquet", ".jsonl")
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside `path` that takes its place when all went well and is removed when not."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
+VECTOR_FILE_SUFFIXES = (".parquet", ".csv", ".npz", ".txt", ".bin")
+CHANGE_LOG_SUFFIXES = (".parquet", ".jsonl")
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def check_output(name: str, path: str | os.PathLike[str], choices: Sequence[str]) -> str:
+def check_output_path(name: str, path: str | os.PathLike[str], choices: Sequence[str]) -> str:
     """The suffix of a file to write; an error where it is not one of the choices or its folder is not there."""
     target = Path(path)
     suffix = target.suffix.lower()
@@ -65,8 +44,8 @@ def write_vectors(
 
     Or as word2vec does: .txt its text, .bin its binary format. Vectors of float16 stay so in Parquet and npz.
     """
-    suffix = check_output("output", path, VECTOR_FORMATS)
-    with replacing(path) as part:
+    suffix = check_output_path("output", path, VECTOR_FILE_SUFFIXES)
+    with atomic_write(path) as part:
         if suffix in (".txt", ".bin"):
             (write_text if suffix == ".txt" else write_binary)(part, ids, np.asarray(vectors, np.float32))
             return
@@ -108,9 +87,9 @@ class ChangeLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], dim: int) -> None:
-        suffix = check_output("changes", path, LOG_FORMATS)
+        suffix = check_output_path("changes", path, CHANGE_LOG_SUFFIXES)
         self._stack = ExitStack()
-        part = self._stack.enter_context(replacing(path))
+        part = self._stack.enter_context(atomic_write(path))
         file = _ParquetLog(part, dim) if suffix == ".parquet" else _JsonLog(part)
         self._write = file.write
         self._stack.callback(file.close)
@@ -196,3 +175,49 @@ def _as_before(names: pa.Array, kind: pa.DataType) -> pa.Array:
     if names.type != kind and kind == pa.int64():
         raise FormatError("changes: expected integer ids as before, got text; read all ids as text with --ids str")
     return names.cast(kind)
+
+
+_ROWS = 1 << 14  # turned into text together
+
+
+def ids_to_words(ids: Sequence[Id]) -> list[str]:
+    """Ids as text; an error where two of them would become the same."""
+    words = [str(name) for name in ids]
+    if len(set(words)) < len(words):
+        twice, _ = Counter(words).most_common(1)[0]
+        raise InvalidValueError.of("ids", "ids that differ as text", f"both {twice} and {twice!r}")
+    return words
+
+
+def write_text(path: Path, ids: Sequence[Id], vectors: NDArray[np.float32]) -> None:
+    """A line with both sizes, then a line per vertex: its id and the numbers of its vector, one blank between them."""
+    words = _unbroken(ids)
+    with path.open("wb") as file:
+        file.write(_sizes(vectors))
+        for first in range(0, len(words), _ROWS):
+            rows = slice(first, first + _ROWS)
+            numbers = (pa.array(column).cast(pa.string()) for column in vectors[rows].T)
+            lines = pc.binary_join_element_wise(pa.array(words[rows], pa.string()), *numbers, " ")
+            file.writelines(f"{line}\n".encode() for line in lines.to_pylist())
+
+
+def write_binary(path: Path, ids: Sequence[Id], vectors: NDArray[np.float32]) -> None:
+    """The same with every vector as the bytes of its float32 numbers."""
+    rows = np.ascontiguousarray(vectors, "<f4")
+    with path.open("wb") as file:
+        file.write(_sizes(vectors))
+        for word, row in zip(_unbroken(ids), rows, strict=True):
+            file.write(word.encode() + b" " + row.tobytes() + b"\n")
+
+
+def _sizes(vectors: NDArray[np.float32]) -> bytes:
+    return f"{vectors.shape[0]} {vectors.shape[1]}\n".encode()
+
+
+def _unbroken(ids: Sequence[Id]) -> list[str]:
+    """Ids as words: a blank ends a word, and there is no way to write one into it."""
+    words = ids_to_words(ids)
+    for word in words:
+        if len(word.split()) != 1 or word.strip() != word:
+            raise InvalidValueError.of("ids", "ids without blanks, which end a word in these formats", word)
+    return words

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from ripplevec.batch import id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.vector_writers import ChangeLog, id_array, replacing, write_vectors
+from ripplevec.io.atomic_file import atomic_write
+from ripplevec.io.vector_files import ChangeLog, id_array, write_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2) / 7
 
@@ -69,7 +70,7 @@ def test_mixed_and_huge_ids_become_text():
 def test_a_file_that_is_not_finished_leaves_the_old_one(tmp_path):
     path = tmp_path / "x"
     path.write_text("old")
-    with suppress(KeyboardInterrupt), replacing(path) as part:
+    with suppress(KeyboardInterrupt), atomic_write(path) as part:
         part.write_text("new")
         raise KeyboardInterrupt
     assert path.read_text() == "old"
@@ -78,7 +79,7 @@ def test_a_file_that_is_not_finished_leaves_the_old_one(tmp_path):
 
 def test_a_new_file_has_the_usual_permissions(tmp_path):
     (tmp_path / "usual").write_text("")
-    with replacing(tmp_path / "x") as part:
+    with atomic_write(tmp_path / "x") as part:
         part.write_text("new")
     assert (tmp_path / "x").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
