@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from ripplevec import Batch, Embedder
-from ripplevec.integrations.export import whole
+from ripplevec.integrations.export import export_graph
 
 
-def named(held):
-    ends = ([held.ids[place] for place in side] for side in (held.src, held.dst))
-    return sorted(zip(*ends, held.weight.tolist(), strict=True), key=str)
+def named(exported):
+    ends = ([exported.ids[place] for place in side] for side in (exported.src, exported.dst))
+    return sorted(zip(*ends, exported.weight.tolist(), strict=True), key=str)
 
 
-def test_every_edge_once_the_earlier_vertex_first(model):
-    held = whole(model)
-    assert held.ids == model.ids == ["a", "c", "d", 7, "e", "f", "alone"]
-    assert np.array_equal(held.vectors, model.to_numpy())
-    assert named(held) == sorted(
+def test_export_of_an_undirected_graph_has_every_edge_once_from_the_earlier_vertex(model):
+    exported = export_graph(model)
+    assert exported.ids == model.ids == ["a", "c", "d", 7, "e", "f", "alone"]
+    assert np.array_equal(exported.vectors, model.to_numpy())
+    assert named(exported) == sorted(
         [
             ("a", "c", 0.5),
             ("c", "d", 1.0),
@@ -29,24 +29,24 @@ def test_every_edge_once_the_earlier_vertex_first(model):
         ],
         key=str,
     )
-    assert len(held.src) == model.diagnostics()["edges"]
+    assert len(exported.src) == model.diagnostics()["edges"]
 
 
-def test_directions_are_kept():
+def test_export_of_a_directed_graph_keeps_directions():
     edges = [("a", "b", 1.0), ("b", "a", 2.0), ("c", "a", 3.0)]
-    held = whole(Embedder(dim=2, directed=True).fit(edges))
-    assert held.directed
-    assert named(held) == edges
+    exported = export_graph(Embedder(dim=2, directed=True).fit(edges))
+    assert exported.directed
+    assert named(exported) == edges
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_weights_are_what_they_are_by_now(directed):
+def test_export_of_a_decaying_graph_has_current_weights(directed):
     model = Embedder(dim=2, half_life=1.0, directed=directed)
     model.fit(Batch.of(["a", "b", "c"], ["b", "c", "d"], time=[0.0, 10.0, 15.0]))
-    assert named(whole(model)) == [("a", "b", 2.0**-15), ("b", "c", 2.0**-5), ("c", "d", 1.0)]
+    assert named(export_graph(model)) == [("a", "b", 2.0**-15), ("b", "c", 2.0**-5), ("c", "d", 1.0)]
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_nothing_yet(directed):
-    held = whole(Embedder(dim=2, directed=directed))
-    assert (held.ids, held.vectors.shape, len(held.src)) == ([], (0, 2), 0)
+def test_export_of_an_empty_model_is_empty(directed):
+    exported = export_graph(Embedder(dim=2, directed=directed))
+    assert (exported.ids, exported.vectors.shape, len(exported.src)) == ([], (0, 2), 0)

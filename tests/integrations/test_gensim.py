@@ -8,7 +8,7 @@ from ripplevec.integrations.gensim import to_keyed_vectors
 from ripplevec.lab.datasets.synthetic import planted_partition
 
 
-def test_neighbors_are_those_of_the_model():
+def test_keyed_vectors_give_the_neighbors_of_the_model():
     model = Embedder(dim=8).fit(planted_partition(communities=3, size=40, seed=1).edges)
     held = to_keyed_vectors(model)
     for vertex in (0, 50, 100):
@@ -18,7 +18,7 @@ def test_neighbors_are_those_of_the_model():
         np.testing.assert_allclose(sorted(theirs.values()), sorted(ours.values()), atol=1e-5)
 
 
-def test_in_order_of_arrival_and_with_its_own_vectors(model):
+def test_keyed_vectors_are_copies_in_order_of_arrival(model):
     held = to_keyed_vectors(model)
     assert held.index_to_key == ["a", "c", "d", "7", "e", "f", "alone"]
     before = held.vectors.copy()
@@ -27,7 +27,7 @@ def test_in_order_of_arrival_and_with_its_own_vectors(model):
     assert np.array_equal(held.vectors, before)
 
 
-def test_two_ids_that_would_be_one_key(model):
+def test_keyed_vectors_with_two_ids_of_one_text_are_refused(model):
     model.add_vertex("7", ["a"])
     with pytest.raises(InvalidValueError, match="both 7 and '7'"):
         to_keyed_vectors(model)

@@ -12,7 +12,7 @@ def edges(graph):
     return sorted((e.source, e.target, e["weight"]) for e in graph.es)
 
 
-def test_a_graph_with_vectors(model):
+def test_to_igraph_has_names_vectors_and_weights(model):
     graph = to_igraph(model)
     assert graph.vs["name"] == model.ids
     assert np.array_equal(np.stack(graph.vs["vector"]), model.to_numpy())
@@ -22,7 +22,7 @@ def test_a_graph_with_vectors(model):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_there_and_back(directed):
+def test_igraph_round_trip_keeps_the_graph(directed):
     sent = igraph.Graph.Erdos_Renyi(n=30, m=60, directed=directed)
     sent.es["weight"] = [1.0 + number for number in range(60)]
     model = Embedder(dim=4, directed=directed).fit(sent)
@@ -32,7 +32,7 @@ def test_there_and_back(directed):
     assert edges(back) == edges(sent)
 
 
-def test_vertices_go_by_their_names():
+def test_igraph_vertices_with_names_use_them_as_ids():
     graph = igraph.Graph.TupleList([("x", "y"), ("y", "z")])
     model = Embedder(dim=2).fit(graph)
     assert model.ids == ["x", "y", "z"]
@@ -40,7 +40,7 @@ def test_vertices_go_by_their_names():
     assert model.degree(["x", "y", "z"]).tolist() == [0, 1, 1]
 
 
-def test_a_name_that_cannot_be_one():
+def test_igraph_vertex_with_unsupported_name_is_refused():
     graph = igraph.Graph.TupleList([("x", "y")])
     graph.add_vertex()
     with pytest.raises(InvalidValueError, match="ids that are int or str, got 'None of type"):

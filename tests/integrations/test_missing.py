@@ -24,13 +24,13 @@ LIBRARIES = {
 }
 
 
-def test_all_of_them_are_looked_at():
+def test_every_integration_module_is_listed():
     modules = {path.stem for path in Path(ripplevec.integrations.__file__).parent.glob("*.py")}
     assert modules - {"__init__", "whole"} == LIBRARIES.keys()
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_the_extra_is_named(monkeypatch, name):
+def test_integration_without_its_library_names_the_extra(monkeypatch, name):
     library = LIBRARIES[name]
     for module in [module for module in sys.modules if module.partition(".")[0] == library]:
         monkeypatch.setitem(sys.modules, module, None)

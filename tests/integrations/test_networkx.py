@@ -8,7 +8,7 @@ from ripplevec import Embedder
 from ripplevec.integrations.networkx import to_networkx
 
 
-def test_a_graph_with_vectors(model):
+def test_to_networkx_has_vectors_and_weights(model):
     graph = to_networkx(model)
     assert list(graph) == model.ids
     assert graph.degree("d") == model.degree(["d"])[0]
@@ -19,7 +19,7 @@ def test_a_graph_with_vectors(model):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_there_and_back(directed):
+def test_networkx_round_trip_keeps_the_graph(directed):
     karate = nx.karate_club_graph()
     sent = karate.to_directed() if directed else karate
     back = to_networkx(Embedder(dim=4, directed=directed).fit(sent))

@@ -19,7 +19,7 @@ def edges(data):
     return sorted(zip(*ends, data.edge_weight.tolist(), strict=True), key=str)
 
 
-def test_data_of_a_model(model):
+def test_to_data_has_vectors_edges_and_ids(model):
     data = to_data(model)
     data.validate()
     assert (data.num_nodes, data.num_edges, data.is_undirected()) == (7, 2 * 8, True)
@@ -29,7 +29,7 @@ def test_data_of_a_model(model):
     assert (7, "d", 3.0) in edges(data)
 
 
-def test_rows_stay_while_it_grows(model):
+def test_to_data_of_a_growing_model_keeps_rows(model):
     before = to_data(model)
     model.partial_fit([("g", "a"), ("h", "g", 2.0)])
     after = to_data(model)
@@ -39,7 +39,7 @@ def test_rows_stay_while_it_grows(model):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_there_and_back(directed):
+def test_pyg_round_trip_keeps_the_graph(directed):
     pairs = [("a", "b", 1.0), ("b", "a", 2.0), ("c", "a", 3.0)] if directed else [("a", "b", 1.0), ("c", "a", 3.0)]
     data = to_data(Embedder(dim=2, directed=directed).fit(pairs))
     back = Embedder(dim=2, directed=directed).fit(data)
@@ -51,13 +51,13 @@ def test_there_and_back(directed):
         assert edges(data) == pairs
 
 
-def test_edges_without_weights_and_vertices_without_edges():
+def test_pyg_data_without_weights_keeps_isolated_vertices():
     data = geometric.data.Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=4)
     model = Embedder(dim=2).fit(data)
     assert (model.ids, model.degree(model.ids).tolist()) == ([0, 1, 2, 3], [1, 2, 1, 0])
 
 
-def test_a_graph_network_learns_from_it():
+def test_graph_network_learns_from_exported_data():
     graph = planted_partition(communities=3, size=40, inside=8, elsewhere=1.0, seed=1)
     data = to_data(Embedder(dim=8).fit(graph.edges))
     labels = torch.from_numpy(graph.labels)[data.vertex]
@@ -72,7 +72,7 @@ def test_a_graph_network_learns_from_it():
     assert (found == labels).float().mean() > 0.9
 
 
-def test_vectors_as_a_tensor_without_a_copy(model):
+def test_torch_tensor_shares_memory_with_vectors(model):
     vectors = model.to_numpy()
     tensor = torch.from_numpy(vectors)
     assert tensor.data_ptr() == vectors.ctypes.data
@@ -81,7 +81,7 @@ def test_vectors_as_a_tensor_without_a_copy(model):
     assert model.to_numpy().any()
 
 
-def test_the_example_of_the_page_runs(capsys):
+def test_pyg_example_in_the_docs_runs(capsys):
     """Its block is no `python` block: the others run wherever the tests do, without torch."""
     page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
     (example,) = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)

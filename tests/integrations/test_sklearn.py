@@ -29,13 +29,13 @@ def fitted():
     return Embedder(dim=6).fit(DATA.edges)
 
 
-def test_an_embedder_is_cloned_with_its_parameters_and_nothing_else(fitted):
+def test_clone_of_an_embedder_copies_parameters_only(fitted):
     copy = clone(fitted.__class__(dim=5, seed=3, anchor_growth=0.5).fit(DATA.edges))
     assert (copy.dim, copy.seed, copy.anchor_growth, len(copy)) == (5, 3, 0.5, 0)
     assert clone(fitted).fit(DATA.edges).digest() == fitted.digest()
 
 
-def test_a_classifier_of_vertices(fitted):
+def test_pipeline_with_vertex_vectors_classifies_vertices(fitted):
     pipeline = make_pipeline(VertexVectors(fitted), StandardScaler(), LogisticRegression())
     before = fitted.digest()
     scores = cross_val_score(pipeline, IDS, LABELS, cv=3)
@@ -45,14 +45,14 @@ def test_a_classifier_of_vertices(fitted):
     assert list(pipeline[:-1].get_feature_names_out()) == [f"vertexvectors{column}" for column in range(6)]
 
 
-def test_the_clone_of_a_step_shares_the_model_and_sees_it_grow():
+def test_clone_of_vertex_vectors_shares_the_growing_model():
     model = Embedder(dim=4).fit(DATA.edges)
     copy = clone(make_pipeline(VertexVectors(model)))
     model.add_vertex("new", [0, 1])
     assert np.array_equal(copy.transform(["new", 5]), model.vectors(["new", 5]))
 
 
-def test_parameters_of_the_model_are_searched_where_it_is_fitted_anew(fitted):
+def test_grid_search_with_edges_searches_model_parameters(fitted):
     before = fitted.digest()
     pipeline = make_pipeline(VertexVectors(fitted, DATA.edges), LogisticRegression())
     search = GridSearchCV(pipeline, {"vertexvectors__model__dim": [1, 6]}, cv=3).fit(IDS, LABELS)
@@ -65,7 +65,7 @@ def test_parameters_of_the_model_are_searched_where_it_is_fitted_anew(fitted):
         check_is_fitted(one)
 
 
-def test_a_model_in_use_is_not_begun_anew(fitted):
+def test_model_parameters_without_edges_are_refused(fitted):
     step = VertexVectors(fitted)
     assert step.get_params() == {"model": fitted, "edges": None}
     with pytest.raises(InvalidValueError, match="model__dim: expected edges="):
@@ -75,7 +75,7 @@ def test_a_model_in_use_is_not_begun_anew(fitted):
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "vertices",
     [
         [3, 1],
         (3, 1),
@@ -87,22 +87,22 @@ def test_a_model_in_use_is_not_begun_anew(fitted):
         pl.DataFrame({"vertex": [3, 1]}),
     ],
 )
-def test_vertices_may_come_in_many_forms(fitted, asked):
-    assert np.array_equal(VertexVectors(fitted).transform(asked), fitted.vectors([3, 1]))
+def test_transform_accepts_lists_columns_and_tables(fitted, vertices):
+    assert np.array_equal(VertexVectors(fitted).transform(vertices), fitted.vectors([3, 1]))
 
 
-def test_text_and_unknown_vertices():
+def test_transform_of_unknown_vertices_is_refused():
     model = Embedder(dim=2).fit([("a", "b"), ("b", "c")])
     step = VertexVectors(model)
-    for asked in (np.array(["c", "a"]), np.array(["c", "a"], object), pd.DataFrame({"v": ["c", "a"]})):
-        assert np.array_equal(step.fit_transform(asked), model.vectors(["c", "a"]))
+    for vertices in (np.array(["c", "a"]), np.array(["c", "a"], object), pd.DataFrame({"v": ["c", "a"]})):
+        assert np.array_equal(step.fit_transform(vertices), model.vectors(["c", "a"]))
     with pytest.raises(UnknownVertexError, match="'z'"):
         step.transform(["a", "z"])
     with pytest.raises(InvalidValueError, match=r"one column, got 'shape \(2, 2\)'"):
         step.transform(np.array([["a", "b"], ["b", "c"]]))
 
 
-def test_beside_other_columns_and_as_a_frame(fitted):
+def test_vertex_vectors_in_a_column_transformer_gives_a_frame(fitted):
     frame = pd.DataFrame({"vertex": [3, 1], "age": [20.0, 30.0]})
     columns = make_column_transformer((VertexVectors(fitted), ["vertex"]), (StandardScaler(), ["age"]))
     made = columns.set_output(transform="pandas").fit_transform(frame)
@@ -110,7 +110,7 @@ def test_beside_other_columns_and_as_a_frame(fitted):
     assert np.array_equal(made.to_numpy()[:, :6].astype(np.float32), fitted.vectors([3, 1]))
 
 
-def test_a_pipeline_can_be_kept(fitted):
+def test_pipeline_with_vertex_vectors_can_be_pickled(fitted):
     pipeline = make_pipeline(VertexVectors(fitted), LogisticRegression()).fit(IDS, LABELS)
     again = pickle.loads(pickle.dumps(pipeline))
     assert np.array_equal(again.predict_proba(IDS), pipeline.predict_proba(IDS))

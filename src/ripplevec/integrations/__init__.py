@@ -1,1 +1,1 @@
-"""What others already use, from and to a model: one file per library, imported only when it is asked for."""
+"""Conversions between models and other libraries: one module per library, imported on demand."""

@@ -1,4 +1,4 @@
-"""A model as others take it over: all vertices with their vectors, and every edge once, of one moment."""
+"""Export of a model as plain arrays: all vertices with their vectors, and every edge once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from ripplevec.batch import Id
 from ripplevec.embedder import Embedder
 
 
-class Whole(NamedTuple):
-    """Vertices in order of arrival; edges as places among them, the earlier vertex first where nobody said which."""
+class GraphExport(NamedTuple):
+    """All vertices and edges of a model at one moment.
+
+    Vertices are in order of arrival. `src` and `dst` are positions in that order; in an undirected graph `src` is the
+    earlier vertex.
+    """
 
     ids: list[Id]
     vectors: NDArray[np.float32]
@@ -22,17 +26,19 @@ class Whole(NamedTuple):
     directed: bool
 
 
-def whole(model: Embedder) -> Whole:
-    """All of a model. Writers wait meanwhile."""
+def export_graph(model: Embedder) -> GraphExport:
+    """Return all vertices and edges of a model. Writers wait until the arrays are copied."""
     with model.lock.reading():
         state = model.engine.gather()
         rows = state.rows_by_arrival()
         ids, vectors = state.names(rows), state.serve(rows)
-        adjacency, size, directed = state.graph.adjacency, state.graph.rows, state.graph.directed
-        edges, unit = adjacency.packed(rows), adjacency.scale.unit
-    place = np.empty(size, np.int64)
-    place[rows] = np.arange(len(rows))
-    src, dst = np.repeat(np.arange(len(rows)), edges["degree"]), place[edges["neighbor"]]
-    weight = (edges["outgoing" if directed else "weight"] / unit).astype(np.float32)  # an edge is held at both ends
-    kept = weight > 0 if directed else src < dst
-    return Whole(ids, vectors, src[kept], dst[kept], weight[kept], directed)
+        adjacency, size, directed = state.graph.adjacency, state.graph.row_count, state.graph.directed
+        edges, unit = adjacency.to_packed(rows), adjacency.weight_scale.unit
+    position = np.empty(size, np.int64)
+    position[rows] = np.arange(len(rows))
+    src, dst = np.repeat(np.arange(len(rows)), edges["degree"]), position[edges["neighbor"]]
+    weight = (edges["outgoing" if directed else "weight"] / unit).astype(
+        np.float32
+    )  # an edge is stored at both endpoints
+    keep = weight > 0 if directed else src < dst  # an edge is stored at both endpoints
+    return GraphExport(ids, vectors, src[keep], dst[keep], weight[keep], directed)

@@ -1,4 +1,4 @@
-"""A model as an igraph graph. The other way needs nothing: `fit` and `partial_fit` take igraph graphs."""
+"""Export of a model to igraph. For the other direction pass an igraph graph to `fit` or `partial_fit`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
-from ripplevec.integrations.export import whole
+from ripplevec.integrations.export import export_graph
 
 try:
     import igraph
@@ -18,10 +18,28 @@ if TYPE_CHECKING:
 
 
 def to_igraph(model: Embedder) -> Graph:
-    """The graph of a model, vertices in order of arrival with `name` and `vector`, edges with `weight`."""
-    held = whole(model)
-    edges = list(zip(held.src.tolist(), held.dst.tolist(), strict=True))
-    graph = igraph.Graph(len(held.ids), edges, directed=held.directed)
-    graph.vs["name"], graph.vs["vector"] = held.ids, list(held.vectors)
-    graph.es["weight"] = held.weight.tolist()
+    """Return the graph of a model as an igraph graph.
+
+    Parameters
+    ----------
+    model : Embedder
+        The model to export.
+
+    Returns
+    -------
+    igraph.Graph
+        Vertices in order of arrival with the attributes `name` and `vector`, edges with `weight`.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder
+    >>> graph = to_igraph(Embedder(dim=4).fit([("a", "b"), ("b", "c")]))
+    >>> graph.vs["name"], graph.ecount()
+    (['a', 'b', 'c'], 2)
+    """
+    exported = export_graph(model)
+    edges = list(zip(exported.src.tolist(), exported.dst.tolist(), strict=True))
+    graph = igraph.Graph(len(exported.ids), edges, directed=exported.directed)
+    graph.vs["name"], graph.vs["vector"] = exported.ids, list(exported.vectors)
+    graph.es["weight"] = exported.weight.tolist()
     return graph

@@ -1,4 +1,4 @@
-"""A model as a NetworkX graph. The other way needs nothing: `fit` and `partial_fit` take NetworkX graphs."""
+"""Export of a model to NetworkX. For the other direction pass a NetworkX graph to `fit` or `partial_fit`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
-from ripplevec.integrations.export import whole
+from ripplevec.integrations.export import export_graph
 
 try:
     import networkx as nx
@@ -18,10 +18,30 @@ if TYPE_CHECKING:
 
 
 def to_networkx(model: Embedder) -> Graph:
-    """The graph of a model, with `vector` on every node and `weight` on every edge."""
-    held = whole(model)
-    graph = nx.DiGraph() if held.directed else nx.Graph()
-    graph.add_nodes_from((name, {"vector": vector}) for name, vector in zip(held.ids, held.vectors, strict=True))
-    ends = ([held.ids[place] for place in side.tolist()] for side in (held.src, held.dst))
-    graph.add_weighted_edges_from(zip(*ends, held.weight.tolist(), strict=True))
+    """Return the graph of a model as a NetworkX graph.
+
+    Parameters
+    ----------
+    model : Embedder
+        The model to export.
+
+    Returns
+    -------
+    networkx.Graph or networkx.DiGraph
+        Nodes in order of arrival with the attribute `vector`, edges with `weight`.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder
+    >>> graph = to_networkx(Embedder(dim=4).fit([("a", "b"), ("b", "c", 2.5)]))
+    >>> graph["b"]["c"]["weight"]
+    2.5
+    """
+    exported = export_graph(model)
+    graph = nx.DiGraph() if exported.directed else nx.Graph()
+    graph.add_nodes_from(
+        (name, {"vector": vector}) for name, vector in zip(exported.ids, exported.vectors, strict=True)
+    )
+    endpoints = ([exported.ids[position] for position in column.tolist()] for column in (exported.src, exported.dst))
+    graph.add_weighted_edges_from(zip(*endpoints, exported.weight.tolist(), strict=True))
     return graph

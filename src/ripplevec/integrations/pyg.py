@@ -1,4 +1,4 @@
-"""A model as the data of PyTorch Geometric. The other way needs nothing: `fit` and `partial_fit` take such data."""
+"""Export of a model to PyTorch Geometric. For the other direction pass a `Data` object to `fit` or `partial_fit`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
-from ripplevec.integrations.export import whole
+from ripplevec.integrations.export import export_graph
 
 try:
     import torch
@@ -21,18 +21,34 @@ if TYPE_CHECKING:
 
 
 def to_data(model: Embedder) -> Data:
-    """The graph as it is now: `x` (vectors), `edge_index`, `edge_weight`, and `vertex` (the ids, row by row).
+    """Return the current graph of a model as PyTorch Geometric `Data`.
 
-    Rows are in order of arrival: as long as nobody is removed, a vertex keeps its row and newcomers come behind. An
-    undirected edge is there in both directions, as is usual.
+    Parameters
+    ----------
+    model : Embedder
+        The model to export.
+
+    Returns
+    -------
+    torch_geometric.data.Data
+        `x` (vectors), `edge_index`, `edge_weight` and `vertex` (the id of each row). Rows are in order of arrival:
+        until a vertex is removed, vertices keep their rows and new ones are appended. An undirected edge appears in
+        both directions.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder
+    >>> data = to_data(Embedder(dim=4).fit([("a", "b"), ("b", "c")]))
+    >>> data.x.shape, data.edge_index.shape
+    (torch.Size([3, 4]), torch.Size([2, 4]))
     """
-    held = whole(model)
-    ends, weight = np.stack([held.src, held.dst]), held.weight
-    if not held.directed:
-        ends, weight = np.concatenate([ends, ends[::-1]], axis=1), np.concatenate([weight, weight])
+    exported = export_graph(model)
+    endpoints, weight = np.stack([exported.src, exported.dst]), exported.weight
+    if not exported.directed:
+        endpoints, weight = np.concatenate([endpoints, endpoints[::-1]], axis=1), np.concatenate([weight, weight])
     return torch_geometric.data.Data(
-        x=torch.from_numpy(held.vectors),
-        edge_index=torch.from_numpy(np.ascontiguousarray(ends)),
+        x=torch.from_numpy(exported.vectors),
+        edge_index=torch.from_numpy(np.ascontiguousarray(endpoints)),
         edge_weight=torch.from_numpy(weight),
-        vertex=held.ids,
+        vertex=exported.ids,
     )

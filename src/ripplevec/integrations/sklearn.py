@@ -1,4 +1,4 @@
-"""A model as a step of a scikit-learn pipeline: vertices go in, vectors come out."""
+"""A scikit-learn transformer from vertex ids to vectors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,26 @@ except ImportError as error:
 
 
 class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turns vertices into their vectors.
+    """Transformer from vertex ids to their vectors, for scikit-learn pipelines.
 
-    Without `edges` the model is taken as it is, and copies of the step share it: folds of a cross-validation differ in
-    labels, not in the graph, and a model that grows is seen as it has grown. With `edges`, `fit` embeds them anew with
-    the parameters of the model, which may then be searched: `model__dim`.
+    Parameters
+    ----------
+    model : Embedder
+        The model that holds the vectors.
+    edges : edge list, optional
+        By default the model is used as it is, and clones share it: the folds of a cross-validation differ in labels,
+        not in the graph, and a growing model is seen in its current state. With `edges`, `fit` embeds them with the
+        parameters of the model, which can then be searched as `model__dim` and so on.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> model = Embedder(dim=4).fit([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)])
+    >>> pipeline = make_pipeline(VertexVectors(model), LogisticRegression())
+    >>> pipeline.fit([0, 1, 4, 5], ["left", "left", "right", "right"]).predict([2, 3]).shape
+    (2,)
     """
 
     def __init__(self, model: Embedder, edges: Any = None) -> None:
@@ -30,35 +45,37 @@ class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.edges = edges
 
     def fit(self, X: Any = None, y: Any = None) -> VertexVectors:
-        """Embed the edges, if there are any; which vertices are asked for does not matter."""
+        """Embed `edges` if given; `X` and `y` are ignored."""
         self.model_ = self.model if self.edges is None else clone(self.model).fit(self.edges)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """The vectors of vertices: a list, a column, or a table of one column."""
+        """Return the vectors of vertices, given as a list, a column, or a table with one column."""
         check_is_fitted(self)
-        return self._held.vectors(_one_column(X))
+        return self._fitted_model.vectors(_one_column(X))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters; those of the model only where it is fitted here."""
+        """Return the parameters; those of the model are included only if `fit` embeds `edges`."""
         return dict(super().get_params(deep=deep and self.edges is not None))
 
     def set_params(self, **params: Any) -> VertexVectors:
-        """Change parameters; those of the model only where it is fitted here: else a graph in use would be lost."""
+        """Set parameters. Model parameters need `edges`; otherwise a graph in use would be lost."""
         edges = params.get("edges", self.edges)
-        inner = [name for name in params if name.startswith("model__")]
-        if inner and edges is None:
-            raise InvalidValueError.of(inner[0], "edges=…, to fit a model anew with it", "a model taken as it is")
+        model_parameters = [name for name in params if name.startswith("model__")]
+        if model_parameters and edges is None:
+            raise InvalidValueError.of(
+                model_parameters[0], "edges=… to fit a new model with it", "a fitted model without edges"
+            )
         super().set_params(**params)
         return self
 
     @property
-    def _held(self) -> Embedder:
+    def _fitted_model(self) -> Embedder:
         return self.model if self.edges is None else self.model_
 
     @property
     def _n_features_out(self) -> int:
-        return self._held.dim
+        return self._fitted_model.dim
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.edges is None or hasattr(self, "model_")
@@ -76,7 +93,7 @@ class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def _one_column(X: Any) -> Any:
-    """Ids as the model takes them, out of what a pipeline hands on."""
+    """Return the ids from the input of a pipeline: a column, or a table with one column."""
     table = X.to_numpy() if hasattr(X, "to_numpy") else X
     if getattr(table, "ndim", 1) == 1:
         return table
