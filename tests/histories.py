@@ -57,7 +57,7 @@ def seen(model: Embedder, between: Callable[[], None] = lambda: None) -> State:
         sequence, rows = engine.sequence, engine.rows_by_arrival()
         between()
         numbers = engine.edges, engine.anchors, engine.growth, engine.next_arrival
-        return State(sequence, engine.names(rows), engine.serve(rows), *numbers)
+        return State(sequence, engine.ids_of(rows), engine.get_vectors(rows), *numbers)
 
 
 @dataclass

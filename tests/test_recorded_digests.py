@@ -124,5 +124,5 @@ def test_stream_on_shards_ends_in_the_recorded_state(size: int) -> None:
     engine.start(start)
     for batch in others:
         engine.apply(batch)
-    vectors = engine.serve(engine.rows_by_arrival()).astype(np.float64)
+    vectors = engine.get_vectors(engine.rows_by_arrival()).astype(np.float64)
     compare(f"{SHARDS} shards, batches of {size}", engine.digest(), projections(vectors))

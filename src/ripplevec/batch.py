@@ -1,7 +1,7 @@
-"""The one thing that flows in: a batch of operations on edges and vertices, as columns.
+"""Batches of graph operations, and the conversion of edge lists, ids, weights and times into them.
 
-Row i of a batch says: do `op[i]` to the edge `src[i]`–`dst[i]` with `weight[i]`. Operations are applied in the order
-given. For the two vertex operations only `src` counts (`dst` repeats it).
+Row i of a batch applies the operation `op[i]` to the edge `src[i]`–`dst[i]` with weight `weight[i]`. Operations are
+applied in the order given. The two vertex operations use `src` only (`dst` repeats it).
 """
 
 from __future__ import annotations
@@ -10,30 +10,136 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from os import PathLike
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ripplevec.errors import InvalidValueError, shorten
 
 Id: TypeAlias = int | str
-"""What names a vertex. 1 and "1" are different vertices."""
+"""The id of a vertex. The integer 1 and the string "1" are different ids."""
 
 IdColumn: TypeAlias = "NDArray[np.int64] | pa.LargeStringArray | list[Id]"
-"""Many ids: int64 when all are such integers, an Arrow string array when all are text, else a list."""
+"""A checked column of ids: int64 if all ids fit, an Arrow string array if all are strings, otherwise a list."""
+
+MIN_WEIGHT, MAX_WEIGHT = 1e-30, 1e30
+"""Bounds of an edge weight: sums of products of weights must stay within single precision."""
+
+MAX_TIME = 1e100
+"""Bound of the absolute value of a time: differences of times, and their quotients by a half-life, must be finite."""
+
+EXPECTED_EDGES = "pairs (src, dst) or triples (src, dst, weight)"
+NO_NEIGHBORS: tuple[Id, ...] = ()
 
 
-SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
-LARGEST_TIME = 1e100  # before or after zero: any two of them can be subtracted, and divided by a half-life
-"""What a weight may be: sums of products with it must stay within single precision."""
+class ArrowColumnLike(Protocol):
+    """A PyArrow `Array` or `ChunkedArray`."""
 
-PAIRS = "pairs (src, dst) or triples (src, dst, weight)"
+    @property
+    def null_count(self) -> int:
+        """Number of missing values."""
+
+    def to_pylist(self) -> list[Any]:
+        """Return the values as Python objects."""
+
+
+class SparseMatrixLike(Protocol):
+    """A SciPy sparse matrix or sparse array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows and columns."""
+
+    def tocoo(self) -> Any:
+        """Convert to coordinate format."""
+
+    def tocsr(self) -> Any:
+        """Convert to compressed row format."""
+
+
+class TableLike(Protocol):
+    """A pandas or polars `DataFrame`, or a PyArrow `Table` or `RecordBatch`."""
+
+    @property
+    def columns(self) -> Any:
+        """The columns, or their names."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """Return one column."""
+
+
+class NetworkXGraphLike(Protocol):
+    """A NetworkX graph of any kind."""
+
+    @property
+    def adj(self) -> Any:
+        """The adjacency view."""
+
+    @property
+    def nodes(self) -> Any:
+        """The node view."""
+
+    @property
+    def edges(self) -> Any:
+        """The edge view."""
+
+
+class IGraphLike(Protocol):
+    """A python-igraph `Graph`."""
+
+    @property
+    def vs(self) -> Any:
+        """The vertex sequence."""
+
+    @property
+    def es(self) -> Any:
+        """The edge sequence."""
+
+
+class GeometricDataLike(Protocol):
+    """A PyTorch Geometric `Data` object."""
+
+    @property
+    def edge_index(self) -> Any:
+        """The edges, a tensor of shape (2, m)."""
+
+    @property
+    def num_nodes(self) -> Any:
+        """Number of vertices."""
+
+
+IdsLike: TypeAlias = Iterable[Id] | NDArray[Any] | ArrowColumnLike
+"""Anything that is a column of ids: a list, a NumPy array, a pandas series, an Arrow array."""
+
+EdgeListLike: TypeAlias = (
+    "Batch | Iterable[Sequence[Any] | NDArray[Any]] | NDArray[Any] | SparseMatrixLike | TableLike "
+    "| NetworkXGraphLike | IGraphLike | GeometricDataLike"
+)
+"""Anything that is a list of edges; see `Batch.from_any`."""
 
 
 class Op(IntEnum):
-    """What a row of a batch does."""
+    """Operation that a row of a `Batch` applies.
+
+    Attributes
+    ----------
+    ADD
+        Add the edge `src`–`dst`. Unknown vertices are created.
+    REMOVE
+        Remove the edge `src`–`dst`.
+    VERTEX
+        Create the vertex `src` without edges. A known vertex stays as it is.
+    REMOVE_VERTEX
+        Remove the vertex `src` with all its edges.
+
+    Examples
+    --------
+    >>> from ripplevec import Op
+    >>> [op.name for op in Op]
+    ['ADD', 'REMOVE', 'VERTEX', 'REMOVE_VERTEX']
+    """
 
     ADD = 0
     REMOVE = 1
@@ -43,7 +149,31 @@ class Op(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Operations that are applied together, in order, or not at all."""
+    """Operations that are applied together, in order: all of them or none.
+
+    Use `Batch.of`, `Batch.from_any`, `Batch.arrival` or `Batch.vertices` to create one: they check their input. A batch
+    created by calling `Batch` directly is checked when it is applied.
+
+    Parameters
+    ----------
+    src : column of ids
+        Source vertex of each row.
+    dst : column of ids
+        Target vertex of each row; equal to `src` in rows with a vertex operation.
+    weight : float64 array, optional
+        Edge weight of each row. By default every weight is 1.
+    op : int8 array, optional
+        Operation of each row, a value of `Op`. By default every row adds an edge.
+    time : float64 array, optional
+        Time of each row; NaN in rows without a time. By default no row has a time.
+
+    Examples
+    --------
+    >>> from ripplevec import Batch, Op
+    >>> batch = Batch.of(["a", "e"], ["c", "d"], op=[Op.REMOVE, Op.ADD])
+    >>> len(batch)
+    2
+    """
 
     src: IdColumn
     dst: IdColumn
@@ -57,18 +187,46 @@ class Batch:
     @classmethod
     def of(
         cls,
-        src: Any,
-        dst: Any,
-        weight: Any = None,
-        op: Any = None,
-        time: Any = None,
+        src: IdsLike,
+        dst: IdsLike,
+        weight: ArrayLike | None = None,
+        op: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> Batch:
-        """A checked batch from columns of any kind (lists, arrays, Arrow); the caller's arrays are not kept."""
+        """Create a checked batch from columns. The arrays of the caller are copied.
+
+        Parameters
+        ----------
+        src, dst : list, array, series or Arrow array of int or str
+            Ids of the two vertices of each row. Only `src` counts in rows with a vertex operation.
+        weight : array_like of float, optional
+            Positive finite edge weights, from 1e-30 to 1e30. By default 1.
+        op : array_like of Op, optional
+            Operations. By default `Op.ADD`.
+        time : array_like of float or datetime64, optional
+            Times in any unit; dates are converted to seconds since 1970. NaN or NaT: the row has no time.
+
+        Returns
+        -------
+        Batch
+            The checked batch.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used, or the columns differ in length. The message names the first bad value.
+
+        Examples
+        --------
+        >>> from ripplevec import Batch
+        >>> Batch.of([1, 2], [2, 3], weight=[0.5, 4.0]).weight
+        array([0.5, 4. ])
+        """
         source, target = id_column(src, "src"), id_column(dst, "dst")
         length = len(source)
         if len(target) != length:
             raise InvalidValueError.of("dst", f"{length:,} ids, as many as src", f"{len(target):,} ids")
-        operations = None if op is None else _operations(op, length)
+        operations = None if op is None else _operation_column(op, length)
         return cls(
             source,
             target if operations is None else _repeat_source(source, target, operations),
@@ -78,71 +236,176 @@ class Batch:
         )
 
     @classmethod
-    def from_any(cls, edges: Any, *, op: Op = Op.ADD, directed: bool = False) -> Batch:
-        """A batch from what people have: pairs or triples, arrays, sparse matrices, graphs of other libraries, frames.
+    def from_any(cls, edges: EdgeListLike, *, op: Op = Op.ADD, directed: bool = False) -> Batch:
+        """Create a checked batch from an edge list in any supported form.
 
-        The graphs are those of NetworkX, igraph (by `name` where vertices have one) and PyTorch Geometric.
+        Parameters
+        ----------
+        edges : edge list
+            One of:
+
+            - pairs `(src, dst)` or triples `(src, dst, weight)`, in any iterable;
+            - a NumPy array of shape (m, 2) or (m, 3);
+            - a SciPy sparse matrix; every row is a vertex, and a symmetric matrix counts each edge once;
+            - a pandas, polars or PyArrow table with the columns `src`, `dst` and optionally `weight`, `op`, `time`;
+            - a NetworkX or igraph graph (igraph vertices by their `name`, if they have one), or PyTorch Geometric data;
+            - a `Batch`, which is checked again.
+        op : Op, default Op.ADD
+            Operation of rows that do not state one.
+        directed : bool, default False
+            Whether a symmetric sparse matrix has an edge in each direction.
+
+        Returns
+        -------
+        Batch
+            The checked batch.
+
+        Raises
+        ------
+        InvalidValueError
+            If `edges` has none of these forms, or contains a value that cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Batch
+        >>> len(Batch.from_any([("a", "b"), ("b", "c", 2.5)]))
+        2
         """
-        if isinstance(edges, Batch):  # perhaps not made by `of`, and kernels do not look at bounds
-            return cls.of(edges.src, edges.dst, edges.weight, edges.op, edges.time)
-        if hasattr(edges, "tocoo"):
-            return _from_sparse(edges, op, directed)
-        if hasattr(edges, "adj") and hasattr(edges, "nodes"):
-            return _from_networkx(edges, op)
-        if hasattr(edges, "vs") and hasattr(edges, "es"):
-            return _from_igraph(edges, op)
-        if hasattr(edges, "edge_index") and hasattr(edges, "num_nodes"):
-            return _from_sparse(_matrix(edges), op, directed)
-        if hasattr(edges, "columns") or isinstance(edges, pa.Table | pa.RecordBatch):
-            return _from_frame(edges, op)
-        if isinstance(edges, np.ndarray):
-            return _from_array(edges, op)
-        return _from_rows(edges, op)
+        source: Any = edges
+        if isinstance(source, Batch):  # may not have been created by `of`, and kernels do not check bounds
+            return cls.of(source.src, source.dst, source.weight, source.op, source.time)
+        if hasattr(source, "tocoo"):
+            return _from_sparse(source, op, directed)
+        if hasattr(source, "adj") and hasattr(source, "nodes"):
+            return _from_networkx(source, op)
+        if hasattr(source, "vs") and hasattr(source, "es"):
+            return _from_igraph(source, op)
+        if hasattr(source, "edge_index") and hasattr(source, "num_nodes"):
+            return _from_sparse(_geometric_to_sparse(source), op, directed)
+        if hasattr(source, "columns") or isinstance(source, pa.Table | pa.RecordBatch):
+            return _from_table(source, op)
+        if isinstance(source, np.ndarray):
+            return _from_array(source, op)
+        return _from_rows(source, op)
 
     @classmethod
-    def arrival(cls, vertex: Id, neighbors: Sequence[Id], weights: Any = None, time: float | None = None) -> Batch:
-        """One vertex with its edges (perhaps none)."""
-        column = id_column(neighbors, "neighbors")
-        shares = None if weights is None else weight_column(weights, len(column))
+    def arrival(
+        cls,
+        vertex: Id,
+        neighbors: IdsLike = NO_NEIGHBORS,
+        weights: ArrayLike | None = None,
+        time: float | None = None,
+        *,
+        neighbours: IdsLike | None = None,
+    ) -> Batch:
+        """Create the batch of one arrival: a vertex with its edges.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex that arrives.
+        neighbors : list, array, series or Arrow array of int or str, default ()
+            The vertices it has edges to.
+        weights : array_like of float, optional
+            Weights of the edges. By default 1.
+        time : float, optional
+            Time of the arrival.
+        neighbours : list, array, series or Arrow array of int or str, optional
+            British spelling of `neighbors`; giving both is an error.
+
+        Returns
+        -------
+        Batch
+            The checked batch.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Batch
+        >>> len(Batch.arrival("e", ["a", "b"]))
+        2
+        """
+        column = id_column(resolve_neighbors(neighbors, neighbours), "neighbors")
+        edge_weights = None if weights is None else weight_column(weights, len(column))
         rows = max(len(column), 1)
         times = None if time is None else time_column([time] * rows, rows)
         if not len(column):
             return replace(cls.vertices([vertex]), time=times)
-        return cls(id_column([vertex] * len(column), "vertex"), column, shares, time=times)
+        return cls(id_column([vertex] * len(column), "vertex"), column, edge_weights, time=times)
 
     @classmethod
-    def vertices(cls, ids: Any, op: Op = Op.VERTEX) -> Batch:
-        """Vertices without edges, or vertices to remove."""
+    def vertices(cls, ids: IdsLike, op: Op = Op.VERTEX) -> Batch:
+        """Create a batch of vertex operations.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+        op : Op, default Op.VERTEX
+            `Op.VERTEX` creates the vertices without edges, `Op.REMOVE_VERTEX` removes them.
+
+        Returns
+        -------
+        Batch
+            The checked batch.
+
+        Raises
+        ------
+        InvalidValueError
+            If an id is neither an int nor a str.
+
+        Examples
+        --------
+        >>> from ripplevec import Batch, Op
+        >>> len(Batch.vertices(["a", "b"], Op.REMOVE_VERTEX))
+        2
+        """
         column = id_column(ids, "ids")
         return cls(column, column, op=np.full(len(column), op, np.int8))
 
 
+def resolve_neighbors(neighbors: IdsLike, neighbours: IdsLike | None) -> IdsLike:
+    """Return the neighbors given under either spelling; giving both is an error."""
+    if neighbours is None:
+        return neighbors
+    if neighbors is not NO_NEIGHBORS:
+        raise InvalidValueError.of("neighbours", "one of neighbors and neighbours", "both")
+    return neighbours
+
+
 def arrival_columns(
-    vertex: Id, neighbors: Sequence[Id], weights: Any
+    vertex: Id, neighbors: IdsLike, weights: ArrayLike | None
 ) -> tuple[Sequence[Id], IdColumn, NDArray[np.float64] | None]:
-    """The neighbors of a newcomer as a sequence, the ids of all of them as a column, itself first, and the weights."""
+    """Check an arrival; return its neighbors, the id column of the vertex followed by them, and the weights."""
     if not isinstance(neighbors, list | tuple):
         neighbors = ids_to_list(id_column(neighbors, "neighbors"))
     column = id_column([vertex, *neighbors], "vertex and neighbors")
     return neighbors, column, None if weights is None else weight_column(weights, len(neighbors))
 
 
-def id_column(values: Any, name: str = "ids") -> IdColumn:
-    """Ids as a column, or an error that names the first value that cannot be an id."""
+# ---------------------------------------------------------------------- columns
+
+
+def id_column(values: IdsLike, name: str = "ids") -> IdColumn:
+    """Convert ids to a checked column; the error names the first value that cannot be an id."""
     if type(values) is list:
-        return _id_list(values, name)
+        return _ids_from_list(values, name)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InvalidValueError.of(name, "a one-dimensional column of ids", f"an array of shape {values.shape}")
-        return _id_array(values, name)
+        return _ids_from_array(values, name)
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        return _id_arrow(values, name)
+        return _ids_from_arrow(values, name)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidValueError.of(name, "a list or column of ids", values)
-    return _id_list(list(values), name)
+    return _ids_from_list(list(values), name)
 
 
-def _id_array(values: NDArray[Any], name: str) -> IdColumn:
+def _ids_from_array(values: NDArray[Any], name: str) -> IdColumn:
     if values.dtype.kind == "i" or (values.dtype.kind == "u" and (not values.size or int(values.max()) < 2**63)):
         return values.astype(np.int64)
     if values.dtype.kind == "f":
@@ -150,12 +413,12 @@ def _id_array(values: NDArray[Any], name: str) -> IdColumn:
         if whole.all():
             return values.astype(np.int64)
         raise InvalidValueError.of(name, "ids that are int or str", float(values[~whole][0]))
-    if values.dtype.kind in "mM":  # as a list, nanoseconds would pass for integers
+    if values.dtype.kind in "mM":  # in a list, nanoseconds would pass for integers
         raise InvalidValueError.of(name, "ids that are int or str", f"an array of {values.dtype}")
-    return _id_list(values.tolist(), name)
+    return _ids_from_list(values.tolist(), name)
 
 
-def _id_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> IdColumn:
+def _ids_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> IdColumn:
     if not len(values):
         return np.empty(0, np.int64)
     if values.null_count:
@@ -167,11 +430,11 @@ def _id_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> IdColumn:
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
         return values.cast(pa.large_string())
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        return _id_array(values.to_numpy(zero_copy_only=False), name)
+        return _ids_from_array(values.to_numpy(zero_copy_only=False), name)
     raise InvalidValueError.of(name, "ids that are int or str", f"a column of type {values.type}")
 
 
-def _id_list(values: list[Any], name: str) -> IdColumn:
+def _ids_from_list(values: list[Any], name: str) -> IdColumn:
     kinds = set(map(type, values))
     if kinds == {int}:
         try:
@@ -182,28 +445,28 @@ def _id_list(values: list[Any], name: str) -> IdColumn:
         try:
             return pa.array(values, pa.large_string())
         except UnicodeEncodeError as error:
-            raise InvalidValueError.of(name, "text that can be written as UTF-8", error.object) from None
+            raise InvalidValueError.of(name, "text that can be encoded as UTF-8", error.object) from None
     if not values:
         return np.empty(0, np.int64)
-    plain: list[Id] = [normalize_id(value, name) for value in values]
-    return plain if kinds <= {int, str} else _id_list(plain, name)
+    ids: list[Id] = [normalize_id(value, name) for value in values]
+    return ids if kinds <= {int, str} else _ids_from_list(ids, name)
 
 
 def normalize_id(value: Any, name: str) -> Id:
-    """One id as a plain int or str, or an error that says why it cannot be one."""
+    """Convert one id to a plain int or str; the error says why it cannot be an id."""
     if isinstance(value, str):
-        plain = str.__str__(value)  # the text itself, where a subclass would show another
+        text = str.__str__(value)  # the stored text: a subclass may print another one
         try:
-            plain.encode()
+            text.encode()
         except UnicodeEncodeError:
-            raise InvalidValueError.of(name, "text that can be written as UTF-8", plain) from None
-        return plain
+            raise InvalidValueError.of(name, "text that can be encoded as UTF-8", text) from None
+        return text
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_):
         return int(value)
     raise InvalidValueError.of(name, "ids that are int or str", f"{shorten(value)} of type {type(value).__name__}")
 
 
-def _numbers(name: str, values: Any, length: int) -> NDArray[np.float64]:
+def _float_column(name: str, values: Any, length: int) -> NDArray[np.float64]:
     try:
         column = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -215,33 +478,36 @@ def _numbers(name: str, values: Any, length: int) -> NDArray[np.float64]:
 
 
 def weight_column(values: Any, length: int) -> NDArray[np.float64]:
-    """Weights as a column, or an error that names the first one that cannot be a weight."""
-    column = _numbers("weight", values, length)
+    """Convert weights to a checked column; the error names the first value that cannot be a weight."""
+    column = _float_column("weight", values, length)
     with np.errstate(over="ignore", under="ignore"):
         stored = column.astype(np.float32)
-    bad = ~((stored >= SMALLEST_WEIGHT) & (stored <= LARGEST_WEIGHT))
+    bad = ~((stored >= MIN_WEIGHT) & (stored <= MAX_WEIGHT))
     if bad.any():
         row = int(bad.argmax())
-        limits = f" from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}" if 0 < stored[row] < np.inf else ""
+        limits = f" from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}" if 0 < stored[row] < np.inf else ""
         raise InvalidValueError.of("weight", f"positive finite numbers{limits}", f"{column[row]} in row {row}")
     return column
 
 
 def time_column(values: Any, length: int) -> NDArray[np.float64]:
-    """Times as a column, NaN where an event has none, or an error that names the first one that is too far away."""
-    column = _numbers("time", _seconds(values), length)
-    far = np.abs(column) > LARGEST_TIME
-    if far.any():
-        row, expected = int(far.argmax()), f"finite numbers up to {LARGEST_TIME:g}, or NaN for no time"
+    """Convert times to a checked column, NaN for rows without a time; the error names the first time out of range."""
+    column = _float_column("time", _dates_to_seconds(values), length)
+    out_of_range = np.abs(column) > MAX_TIME
+    if out_of_range.any():
+        row, expected = int(out_of_range.argmax()), f"finite numbers up to {MAX_TIME:g}, or NaN for no time"
         raise InvalidValueError.of("time", expected, f"{column[row]} in row {row}")
     return column
 
 
-def _seconds(values: Any) -> Any:
-    """Dates as seconds, whatever they are counted in, as they are read from files; NaN for none. Others stay."""
+def _dates_to_seconds(values: Any) -> Any:
+    """Convert datetime64 values of any unit to seconds since 1970, NaT to NaN; return other values unchanged.
+
+    The unit matches that of times read from files.
+    """
     try:
         dates = np.asarray(values)
-    except ValueError:  # no column at all
+    except ValueError:  # ragged: reported by the caller
         return values
     if dates.dtype.kind != "M":
         return values
@@ -249,12 +515,12 @@ def _seconds(values: Any) -> Any:
 
 
 def times_to_json(column: NDArray[np.float64]) -> list[float | None]:
-    """Times as JSON has them: None where an event has none."""
+    """Convert times to JSON values: None for rows without a time."""
     return [None if np.isnan(time) else time for time in column.tolist()]
 
 
-def _operations(values: Any, length: int) -> NDArray[np.int8]:
-    column = _numbers("op", values, length)
+def _operation_column(values: Any, length: int) -> NDArray[np.int8]:
+    column = _float_column("op", values, length)
     bad = ~np.isin(column, [op.value for op in Op])
     if bad.any():
         choices = ", ".join(f"{op.value} ({op.name})" for op in Op)
@@ -263,110 +529,15 @@ def _operations(values: Any, length: int) -> NDArray[np.int8]:
 
 
 def _repeat_source(src: IdColumn, dst: IdColumn, op: NDArray[np.int8]) -> IdColumn:
-    """The targets, but for the operations on vertices, of which only the source counts."""
-    alone = op >= Op.VERTEX
-    if not alone.any():
+    """Return the targets, replaced by the source in rows with a vertex operation."""
+    is_vertex_op = op >= Op.VERTEX
+    if not is_vertex_op.any():
         return dst
-    return take_ids(concat_ids(dst, src), np.arange(len(op)) + np.where(alone, len(op), 0))
-
-
-def _fill(op: Op, length: int) -> NDArray[np.int8] | None:
-    return None if op == Op.ADD else np.full(length, op, np.int8)
-
-
-def _from_rows(rows: Any, op: Op) -> Batch:
-    if isinstance(rows, str | bytes | dict) or not isinstance(rows, Iterable):
-        file = "; a file is read with ripplevec.io.open_edges" if isinstance(rows, str | PathLike) else ""
-        raise InvalidValueError(f"{InvalidValueError.of('edges', PAIRS, rows)}{file}")
-    rows = list(rows)
-    if not rows:
-        return Batch.of([], [])
-    for number, row in enumerate(rows):
-        if isinstance(row, str | bytes) or not isinstance(row, Sequence | np.ndarray) or len(row) not in (2, 3):
-            timed = isinstance(row, list | tuple) and len(row) == 4
-            times = "; times go with Batch.of(src, dst, weight, time=…)" if timed else ""
-            raise InvalidValueError(f"{InvalidValueError.of('edges', PAIRS, f'{shorten(row)} in row {number}')}{times}")
-    src, dst = [row[0] for row in rows], [row[1] for row in rows]
-    weighted = op == Op.ADD and any(len(row) == 3 for row in rows)
-    weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if weighted else None
-    return Batch.of(src, dst, weights, _fill(op, len(rows)))
-
-
-def _from_array(edges: NDArray[Any], op: Op) -> Batch:
-    if edges.ndim != 2 or edges.shape[1] not in (2, 3):
-        raise InvalidValueError.of("edges", "an array of shape (m, 2) or (m, 3)", f"shape {edges.shape}")
-    weights = edges[:, 2] if edges.shape[1] == 3 and op == Op.ADD else None
-    return Batch.of(edges[:, 0], edges[:, 1], weights, _fill(op, len(edges)))
-
-
-def _from_frame(frame: Any, op: Op) -> Batch:
-    table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
-    names = list(table.column_names if isinstance(table, pa.Table | pa.RecordBatch) else table.columns)
-    if "src" not in names or "dst" not in names:
-        raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {names}")
-    columns: dict[str, Any] = {name: _column(table[name]) for name in Batch.__slots__ if name in names}
-    return Batch.of(**{"op": _fill(op, len(table)), **columns})
-
-
-def _column(column: Any) -> Any:
-    """A column of pandas as an array, which may hold ids of both kinds; one of Arrow as it is."""
-    return column if isinstance(column, pa.Array | pa.ChunkedArray) else column.to_numpy()
-
-
-def _from_sparse(matrix: Any, op: Op, directed: bool) -> Batch:
-    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InvalidValueError.of("edges", "a square sparse matrix", f"shape {matrix.shape}")
-    matrix = matrix.tocsr().copy()
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    if not directed and (matrix != matrix.T).nnz == 0:  # each undirected edge stands in it twice
-        matrix = _upper(matrix)
-    entries = matrix.tocoo()
-    weights = None if (entries.data == 1).all() else entries.data
-    edges = Batch.of(entries.row, entries.col, weights, _fill(op, entries.nnz))
-    return _after_vertices(np.arange(matrix.shape[0]), edges) if op == Op.ADD else edges
-
-
-def _upper(matrix: Any) -> Any:
-    from scipy.sparse import triu
-
-    return triu(matrix, format="csr")
-
-
-def _from_networkx(graph: Any, op: Op) -> Batch:
-    rows = list(graph.edges(data="weight", default=1.0))
-    edges = Batch.of([u for u, _, _ in rows], [v for _, v, _ in rows], [w for _, _, w in rows], _fill(op, len(rows)))
-    return _after_vertices(list(graph.nodes), edges) if op == Op.ADD else edges
-
-
-def _from_igraph(graph: Any, op: Op) -> Batch:
-    names = list(graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount()))
-    ends = [(names[source], names[target]) for source, target in graph.get_edgelist()]
-    weights = list(graph.es["weight"]) if "weight" in graph.es.attributes() else None
-    edges = Batch.of([u for u, _ in ends], [v for _, v in ends], weights, _fill(op, len(ends)))
-    return _after_vertices(names, edges) if op == Op.ADD else edges
-
-
-def _matrix(data: Any) -> Any:
-    """The graph of PyTorch Geometric, where an undirected edge stands in both directions, as a sparse matrix."""
-    from scipy.sparse import coo_array
-
-    source, target = data.edge_index.cpu().numpy()
-    weight = getattr(data, "edge_weight", None)
-    weights = np.ones(len(source)) if weight is None else weight.detach().cpu().numpy().astype(np.float64)
-    return coo_array((weights, (source, target)), shape=(data.num_nodes, data.num_nodes))
-
-
-def _after_vertices(names: Any, edges: Batch) -> Batch:
-    """The edges behind a mention of every vertex, so that those without edges exist and the order is kept."""
-    vertices = Batch.vertices(names)
-    weight = None if edges.weight is None else np.concatenate([np.ones(len(vertices)), edges.weight])
-    op = np.repeat(np.array([Op.VERTEX, Op.ADD], np.int8), [len(vertices), len(edges)])
-    return Batch(concat_ids(vertices.src, edges.src), concat_ids(vertices.dst, edges.dst), weight, op)
+    return take_ids(concat_ids(dst, src), np.arange(len(op)) + np.where(is_vertex_op, len(op), 0))
 
 
 def concat_ids(first: IdColumn, second: IdColumn) -> IdColumn:
-    """Two columns of ids, one after the other."""
+    """Concatenate two id columns."""
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         return np.concatenate([first, second])
     if isinstance(first, pa.Array) and isinstance(second, pa.Array):
@@ -379,12 +550,12 @@ def concat_ids(first: IdColumn, second: IdColumn) -> IdColumn:
 
 
 def ids_to_list(column: IdColumn) -> list[Id]:
-    """A column of ids as plain Python ints and strs."""
+    """Convert an id column to a list of plain ints and strs."""
     return list(column) if isinstance(column, list) else cast(list[Id], column.tolist())
 
 
 def take_ids(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
-    """Some rows of a column of ids."""
+    """Select rows of an id column."""
     if isinstance(column, np.ndarray):
         return column[rows]
     if isinstance(column, pa.Array):
@@ -393,6 +564,106 @@ def take_ids(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
 
 
 def select_rows(batch: Batch, rows: NDArray[np.int64] | slice) -> Batch:
-    """Some rows of a batch, in the order given."""
-    extra = (None if column is None else column[rows] for column in (batch.weight, batch.op, batch.time))
-    return Batch(take_ids(batch.src, rows), take_ids(batch.dst, rows), *extra)  # type: ignore[arg-type]
+    """Select rows of a batch, in the order given."""
+    optional = (None if column is None else column[rows] for column in (batch.weight, batch.op, batch.time))
+    return Batch(take_ids(batch.src, rows), take_ids(batch.dst, rows), *optional)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------- edge lists of other libraries
+
+
+def _fill_operation(op: Op, length: int) -> NDArray[np.int8] | None:
+    return None if op == Op.ADD else np.full(length, op, np.int8)
+
+
+def _from_rows(rows: Any, op: Op) -> Batch:
+    if isinstance(rows, str | bytes | dict) or not isinstance(rows, Iterable):
+        hint = "; read a file with ripplevec.io.open_edges" if isinstance(rows, str | PathLike) else ""
+        raise InvalidValueError(f"{InvalidValueError.of('edges', EXPECTED_EDGES, rows)}{hint}")
+    rows = list(rows)
+    if not rows:
+        return Batch.of([], [])
+    for number, row in enumerate(rows):
+        if isinstance(row, str | bytes) or not isinstance(row, Sequence | np.ndarray) or len(row) not in (2, 3):
+            has_time = isinstance(row, list | tuple) and len(row) == 4
+            hint = "; pass times with Batch.of(src, dst, weight, time=…)" if has_time else ""
+            error = InvalidValueError.of("edges", EXPECTED_EDGES, f"{shorten(row)} in row {number}")
+            raise InvalidValueError(f"{error}{hint}")
+    src, dst = [row[0] for row in rows], [row[1] for row in rows]
+    weighted = op == Op.ADD and any(len(row) == 3 for row in rows)
+    weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if weighted else None
+    return Batch.of(src, dst, weights, _fill_operation(op, len(rows)))
+
+
+def _from_array(edges: NDArray[Any], op: Op) -> Batch:
+    if edges.ndim != 2 or edges.shape[1] not in (2, 3):
+        raise InvalidValueError.of("edges", "an array of shape (m, 2) or (m, 3)", f"shape {edges.shape}")
+    weights = edges[:, 2] if edges.shape[1] == 3 and op == Op.ADD else None
+    return Batch.of(edges[:, 0], edges[:, 1], weights, _fill_operation(op, len(edges)))
+
+
+def _from_table(frame: Any, op: Op) -> Batch:
+    table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
+    names = list(table.column_names if isinstance(table, pa.Table | pa.RecordBatch) else table.columns)
+    if "src" not in names or "dst" not in names:
+        raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {names}")
+    columns: dict[str, Any] = {name: _table_column(table[name]) for name in Batch.__slots__ if name in names}
+    return Batch.of(**{"op": _fill_operation(op, len(table)), **columns})
+
+
+def _table_column(column: Any) -> Any:
+    """Convert a pandas column to an array, which may hold ids of both kinds; return an Arrow column unchanged."""
+    return column if isinstance(column, pa.Array | pa.ChunkedArray) else column.to_numpy()
+
+
+def _from_sparse(matrix: Any, op: Op, directed: bool) -> Batch:
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InvalidValueError.of("edges", "a square sparse matrix", f"shape {matrix.shape}")
+    matrix = matrix.tocsr().copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not directed and (matrix != matrix.T).nnz == 0:  # a symmetric matrix has each undirected edge twice
+        matrix = _upper_triangle(matrix)
+    entries = matrix.tocoo()
+    weights = None if (entries.data == 1).all() else entries.data
+    edges = Batch.of(entries.row, entries.col, weights, _fill_operation(op, entries.nnz))
+    return _prepend_vertices(np.arange(matrix.shape[0]), edges) if op == Op.ADD else edges
+
+
+def _upper_triangle(matrix: Any) -> Any:
+    from scipy.sparse import triu
+
+    return triu(matrix, format="csr")
+
+
+def _from_networkx(graph: Any, op: Op) -> Batch:
+    rows = list(graph.edges(data="weight", default=1.0))
+    src, dst, weights = ([row[part] for row in rows] for part in range(3))
+    edges = Batch.of(src, dst, weights, _fill_operation(op, len(rows)))
+    return _prepend_vertices(list(graph.nodes), edges) if op == Op.ADD else edges
+
+
+def _from_igraph(graph: Any, op: Op) -> Batch:
+    names = list(graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount()))
+    pairs = [(names[source], names[target]) for source, target in graph.get_edgelist()]
+    weights = list(graph.es["weight"]) if "weight" in graph.es.attributes() else None
+    edges = Batch.of([u for u, _ in pairs], [v for _, v in pairs], weights, _fill_operation(op, len(pairs)))
+    return _prepend_vertices(names, edges) if op == Op.ADD else edges
+
+
+def _geometric_to_sparse(data: Any) -> Any:
+    """Convert PyTorch Geometric data, which has an undirected edge in both directions, to a sparse matrix."""
+    from scipy.sparse import coo_array
+
+    source, target = data.edge_index.cpu().numpy()
+    weight = getattr(data, "edge_weight", None)
+    weights = np.ones(len(source)) if weight is None else weight.detach().cpu().numpy().astype(np.float64)
+    return coo_array((weights, (source, target)), shape=(data.num_nodes, data.num_nodes))
+
+
+def _prepend_vertices(ids: IdsLike, edges: Batch) -> Batch:
+    """Put a `VERTEX` row for every vertex before the edges: keeps isolated vertices and the order of vertices."""
+    vertices = Batch.vertices(ids)
+    weight = None if edges.weight is None else np.concatenate([np.ones(len(vertices)), edges.weight])
+    op = np.repeat(np.array([Op.VERTEX, Op.ADD], np.int8), [len(vertices), len(edges)])
+    return Batch(concat_ids(vertices.src, edges.src), concat_ids(vertices.dst, edges.dst), weight, op)

@@ -12,15 +12,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, arrival_columns, ids_to_list, id_column, normalize_id, weight_column
-from ripplevec.changes import Changes, BatchOutcome
+from ripplevec.batch import (
+    Batch,
+    Id,
+    IdColumn,
+    Op,
+    arrival_columns,
+    id_column,
+    ids_to_list,
+    normalize_id,
+    weight_column,
+)
+from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS, check_dim
 from ripplevec.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
-from ripplevec.graph.graph import ones
+from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import Parameters, check_storage_dir
-from ripplevec.search.search import Search
-from ripplevec.util.checked_directory import RESTORE, read_arrays, write_arrays
+from ripplevec.search.searcher import Searcher
+from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_arrays
 from ripplevec.util.locks import ReadWriteLock
 from ripplevec.views.base import Progress, View
 
@@ -89,7 +99,7 @@ class Embedder:
         self._lock = ReadWriteLock()
         self._made_with = self._parameters()
         self._engine = self._new_engine(self._made_with)
-        self._search = Search(search, threads)
+        self._search = Searcher(search, threads)
 
     # ------------------------------------------------------------------ what goes in
 
@@ -99,7 +109,7 @@ class Embedder:
         parameters = self._parameters()
         engine = self._new_engine(parameters)
         engine.start(batch, progress)
-        with self._lock.still():
+        with self._lock.exclude_writers():
             self._put_in_place(_made_with=parameters, _engine=engine)
         engine.warn_self_loops()
         return self
@@ -117,12 +127,12 @@ class Embedder:
         Without a `time` it happens at the latest time that an event had.
         """
         neighbors, column, shares = arrival_columns(vertex, neighbors, weights)
-        with self._lock.still():
+        with self._lock.exclude_writers():
             row = self._arrive(column, shares) if time is None else -1
             if row < 0:
                 self._apply_to_engine(Batch.arrival(vertex, neighbors, shares, time))
                 row = self._row(vertex)
-            vector = self._engine.serve_one(row)
+            vector = self._engine.get_vector(row)
             self._engine.warn_self_loops()
             return vector
 
@@ -149,7 +159,7 @@ class Embedder:
         """
         from ripplevec.lab.objective.gap import gaps  # the research side is imported on demand
 
-        with self._lock.still():
+        with self._lock.exclude_writers():
             possible = self.rule != "paper" and self._engine.edges > 0
             anchors = self._engine.anchors
             best: dict[Any, float] = {}  # of the graph, which an anchor leaves alone
@@ -183,7 +193,7 @@ class Embedder:
     def ids(self) -> list[Id]:
         """All vertices in order of arrival."""
         with self._lock.reading():
-            return ids_to_list(self._engine.column(self._engine.rows_by_arrival()))
+            return ids_to_list(self._engine.id_column_of(self._engine.rows_by_arrival()))
 
     @property
     def sequence(self) -> int:
@@ -194,12 +204,12 @@ class Embedder:
         """The vectors of vertices, a row each; KeyError naming those that are not known."""
         column = id_column(ids)
         with self._lock.reading():
-            return self._engine.serve(self._engine.rows_of(column))
+            return self._engine.get_vectors(self._engine.rows_of(column))
 
     def preview(self, neighbors: Sequence[Id], weights: Any = None) -> NDArray[np.float32]:
         """The vector a newcomer with these known neighbors would be placed at, before it moves any of them."""
         column = id_column(neighbors, "neighbors")
-        shares = ones(len(column)) if weights is None else weight_column(weights, len(column)).astype(np.float32)
+        shares = unit_weights(len(column)) if weights is None else weight_column(weights, len(column)).astype(np.float32)
         with self._lock.reading():
             return self._engine.preview(self._engine.rows_of(column), shares)
 
@@ -220,7 +230,7 @@ class Embedder:
         with self._search.asking() as ask, self._lock.reading():
             sequence = self._engine.sequence
             rows, cosines = self._engine.nearest(ask, self._asked(vertex), int(k))
-            names = self._engine.names(rows)
+            names = self._engine.ids_of(rows)
         return sequence, list(zip(names, cosines.tolist(), strict=True))
 
     def degree(self, ids: Any) -> NDArray[np.int64]:
@@ -234,7 +244,7 @@ class Embedder:
         column = id_column(ids)
         with self._lock.reading():
             engine = self._engine
-            return engine.next_arrival - 1 - engine.arrival_of(engine.rows_of(column))
+            return engine.next_arrival - 1 - engine.arrival_numbers(engine.rows_of(column))
 
     def neighbors(self, vertex: Id, most: int | None = None) -> list[tuple[Id, float]]:
         """Who a vertex is connected to, with the weights of the edges, the latest first: all of them, or `most`."""
@@ -242,12 +252,12 @@ class Embedder:
         with self._lock.reading():
             engine = self._engine
             rows, weights = engine.neighbors(int(engine.rows_of(column)[0]), most)
-            return list(zip(engine.names(rows), weights.tolist(), strict=True))
+            return list(zip(engine.ids_of(rows), weights.tolist(), strict=True))
 
     def to_numpy(self) -> NDArray[np.float32]:
         """All vectors, in the order of `ids`."""
         with self._lock.reading():
-            return self._engine.serve(self._engine.rows_by_arrival())
+            return self._engine.get_vectors(self._engine.rows_by_arrival())
 
     def to_arrow(self) -> pa.Table:
         """A table with the columns id and vector. Where ids are of both kinds, all are written as text."""
@@ -297,12 +307,12 @@ class Embedder:
 
     def digest(self) -> str:
         """A hash of graph, vectors and sequence number: equal digests, equal models."""
-        with self._lock.still():
+        with self._lock.exclude_writers():
             return self._engine.digest()
 
     def check(self) -> None:
         """Raise where the state contradicts itself. For tests and for the suspicious."""
-        with self._lock.still():
+        with self._lock.exclude_writers():
             self._engine.check()
 
     def __repr__(self) -> str:
@@ -319,7 +329,7 @@ class Embedder:
 
     def save(self, directory: str | PathLike[str]) -> None:
         """Write the model to a directory; an earlier model there is replaced, at once or not at all."""
-        with self._lock.still():
+        with self._lock.exclude_writers():
             arrays = self._engine.state()
             parameters = self._made_with.to_json()
         write_arrays(directory, arrays, {"parameters": parameters})
@@ -334,7 +344,7 @@ class Embedder:
             model = cls(**Parameters.from_json(meta["parameters"]), storage_dir=storage_dir)
             model._engine.restore(arrays)
         except MALFORMED_STATE_ERRORS as error:
-            raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE}") from error
+            raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE_HINT}") from error
         return model
 
     # ------------------------------------------------------------------ as scikit-learn wants it
@@ -353,14 +363,14 @@ class Embedder:
                 raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
         parameters = Parameters(**(known | params))
         engine = self._new_engine(parameters)
-        search = Search(parameters.search, parameters.threads)
-        with self._lock.still():
+        search = Searcher(parameters.search, parameters.threads)
+        with self._lock.exclude_writers():
             self._put_in_place(**params, _made_with=parameters, _engine=engine, _search=search)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and for other processes: parameters and arrays."""
-        with self._lock.still():
+        with self._lock.exclude_writers():
             return {"parameters": self._made_with.to_json(), "arrays": self._engine.state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -383,7 +393,7 @@ class Embedder:
             start_size=parameters.resolved_start_size,
             change_threshold=parameters.change_threshold,
             directory=parameters.storage_dir,
-            memory=parameters.new_memory(),
+            aging=parameters.create_edge_aging(),
         )
 
     def _put_in_place(self, **parts: Any) -> None:
@@ -391,7 +401,7 @@ class Embedder:
         self._lock.run_exclusively(lambda: vars(self).update(parts))
 
     def _apply(self, batch: Batch) -> Changes:
-        with self._lock.still():
+        with self._lock.exclude_writers():
             outcome = self._apply_to_engine(batch)  # which may put another engine in place
             changes = self._engine.build_changes(outcome)
             self._engine.warn_self_loops()
@@ -446,10 +456,10 @@ class Embedder:
         """All names and their vectors, in order of arrival."""
         with self._lock.reading():
             rows = self._engine.rows_by_arrival()
-            return self._engine.column(rows), self._engine.serve(rows)
+            return self._engine.id_column_of(rows), self._engine.get_vectors(rows)
 
     def _row(self, vertex: Any) -> int:
-        return self._engine.find(normalize_id(vertex, "vertex"))
+        return self._engine.find_row(normalize_id(vertex, "vertex"))
 
     def _asked(self, vertex: Any) -> int | NDArray[np.float64]:
         """What to compare with: a row, or a vector."""

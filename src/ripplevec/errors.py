@@ -1,37 +1,125 @@
-"""What can go wrong, said to the person who reads it: what was expected, what came, what to do."""
+"""Exceptions and warnings of the package, and helpers for their messages.
+
+A message states what is wrong, what was expected, what was given, and what to do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ripplevec.install_hint import install_command
+
 
 class RipplevecError(Exception):
-    """The base of every error Ripplevec raises on purpose."""
+    """Base class of all exceptions that Ripplevec raises.
+
+    Examples
+    --------
+    >>> import ripplevec
+    >>> try:
+    ...     ripplevec.Embedder(dim=0)
+    ... except ripplevec.RipplevecError as error:
+    ...     print(error)
+    dim: expected a whole number ≥ 1 and ≤ 65,536, got 0
+    """
 
 
 class InvalidValueError(RipplevecError, ValueError):
-    """A parameter or an input has a value that cannot be used."""
+    """A parameter or an input has a value that cannot be used. Also a `ValueError`.
+
+    Examples
+    --------
+    >>> from ripplevec import Batch, InvalidValueError
+    >>> try:
+    ...     Batch.of(["a"], ["b"], weight=[-1.0])
+    ... except InvalidValueError as error:
+    ...     print(error)
+    weight: expected positive finite numbers, got '-1.0 in row 0'
+    """
 
     @classmethod
     def of(cls, name: str, expected: str, got: object) -> InvalidValueError:
-        """The one sentence for a bad value: its name, what was expected, what came."""
+        """Create the error with the standard message.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter or input.
+        expected : str
+            Description of the accepted values.
+        got : object
+            The value given; its representation is shortened if it is long.
+
+        Returns
+        -------
+        InvalidValueError
+            The error, to be raised by the caller.
+
+        Examples
+        --------
+        >>> from ripplevec import InvalidValueError
+        >>> print(InvalidValueError.of("dim", "a whole number ≥ 1", -3))
+        dim: expected a whole number ≥ 1, got -3
+        """
         return cls(f"{name}: expected {expected}, got {shorten(got)}")
 
 
 class UnknownVertexError(RipplevecError, KeyError):
-    """A vertex was named that the model does not hold."""
+    """A vertex was requested or removed that is not in the model. Also a `KeyError`.
+
+    Parameters
+    ----------
+    missing : sequence of int or str
+        Ids of the unknown vertices.
+
+    Attributes
+    ----------
+    missing : list of int or str
+        Ids of the unknown vertices.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder, UnknownVertexError
+    >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c")])
+    >>> try:
+    ...     model.vectors(["a", "x", "y"])
+    ... except UnknownVertexError as error:
+    ...     error.missing
+    ['x', 'y']
+    """
 
     def __init__(self, missing: Sequence[object]) -> None:
         self.missing = list(missing)
-        super().__init__(self.missing)  # as it was called, so that it can be pickled
+        super().__init__(self.missing)  # the constructor's argument, so that the error can be pickled
 
     def __str__(self) -> str:
-        name = shorten(self.missing[0])
-        return f"unknown vertex {name}{_and_more(self.missing)}; add it first, or test with `id in model`"
+        vertex = shorten(self.missing[0])
+        return f"unknown vertex {vertex}{_count_others(self.missing)}; add it first, or test with `id in model`"
 
 
 class UnknownEdgeError(RipplevecError, KeyError):
-    """An edge was to be removed that the graph does not hold."""
+    """An edge was to be removed that is not in the graph. Also a `KeyError`.
+
+    Parameters
+    ----------
+    missing : sequence of (source, target) pairs
+        The unknown edges.
+
+    Attributes
+    ----------
+    missing : list of (source, target) pairs
+        The unknown edges.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder, UnknownEdgeError
+    >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c")])
+    >>> try:
+    ...     model.remove_edges([("a", "c")])
+    ... except UnknownEdgeError as error:
+    ...     error.missing
+    [('a', 'c')]
+    """
 
     def __init__(self, missing: Sequence[tuple[object, object]]) -> None:
         self.missing = list(missing)
@@ -39,43 +127,55 @@ class UnknownEdgeError(RipplevecError, KeyError):
 
     def __str__(self) -> str:
         source, target = map(shorten, self.missing[0])
-        return f"no edge between {source} and {target}{_and_more(self.missing)}; nothing was removed"
+        return f"no edge between {source} and {target}{_count_others(self.missing)}; nothing was removed"
 
 
 class FormatError(RipplevecError, ValueError):
-    """A file or a directory does not hold what its format promises."""
+    """A file or a directory does not have the content that its format requires. Also a `ValueError`."""
 
 
 class StateError(RipplevecError):
-    """A session cannot go on: another has its directory, nothing can be written, or memory and disk have come apart."""
+    """A model or a session cannot continue.
+
+    Either an update was interrupted, another process has the session directory open, the directory cannot be written,
+    or memory and disk differ.
+    """
 
 
 class MissingExtraError(RipplevecError, ImportError):
-    """An optional dependency is needed and not installed."""
+    """A feature needs an optional dependency that is not installed. Also an `ImportError`.
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(what, extra)
+    Parameters
+    ----------
+    feature : str
+        The feature, as the subject of the message.
+    extra : str
+        The optional dependency group that provides it.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(feature, extra)
 
     def __str__(self) -> str:
-        what, extra = self.args
-        return f"{what} needs an optional dependency: pip install 'ripplevec[{extra}]'"
+        feature, extra = self.args
+        return f"{feature} needs an optional dependency: {install_command(extra)}"
 
 
 class SelfLoopWarning(UserWarning):
-    """Self-loops came in and were left out; a vertex is not its own neighbor here."""
+    """A batch contained self-loops. They are ignored: a vertex is not its own neighbor."""
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Refuse a value that is not one of the named choices."""
+    """Raise `InvalidValueError` if a value is not one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise InvalidValueError.of(name, "one of " + ", ".join(map(repr, choices)), value)
 
 
-def _and_more(missing: Sequence[object]) -> str:
+def _count_others(missing: Sequence[object]) -> str:
     return f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
 
 
 def shorten(value: object, limit: int = 80) -> str:
-    """A value as it may stand in a message: its repr, cut where it is long."""
+    """Return the representation of a value for a message, truncated to `limit` characters."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

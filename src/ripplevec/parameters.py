@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ripplevec.batch import LARGEST_TIME
+from ripplevec.batch import MAX_TIME
 from ripplevec.errors import InvalidValueError, check_choice
-from ripplevec.graph.adjacency import REPEATED
+from ripplevec.graph.adjacency import DUPLICATE_POLICIES
 from ripplevec.graph.graph import Graph
 from ripplevec.rules.base import Rule
 from ripplevec.rules.paper import ON_EMPTY, PaperRule
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.search.search import check_search_method
-from ripplevec.temporal.temporal_graph import Memory
+from ripplevec.search.searcher import check_search_method
+from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.util.parallel import resolve_threads
 from ripplevec.views.base import View
 from ripplevec.views.laplacian import NORMALIZATIONS
@@ -59,7 +59,7 @@ class Parameters:
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
-        check_choice("duplicates", self.duplicates, REPEATED)
+        check_choice("duplicates", self.duplicates, DUPLICATE_POLICIES)
         check_choice("on_empty", self.on_empty, ON_EMPTY)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
         check_search_method(self.search)
@@ -88,7 +88,7 @@ class Parameters:
 
     def _check_span(self, name: str, value: Any) -> None:
         good = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if value is not None and not (good and 1 / LARGEST_TIME <= value <= sys.float_info.max):
+        if value is not None and not (good and 1 / MAX_TIME <= value <= sys.float_info.max):
             raise InvalidValueError.of(name, "None, or a number > 0 in the unit of the times of events", value)
         if value is not None and self.rule != "ripple":
             raise InvalidValueError.of(name, f'None with rule "{self.rule}": only "ripple" forgets', value)
@@ -131,11 +131,11 @@ class Parameters:
         """An empty graph."""
         return Graph(directed=self.directed, duplicates=self.duplicates)
 
-    def new_memory(self) -> Memory | None:
+    def create_edge_aging(self) -> EdgeAging | None:
         """What the graph forgets as time goes by; None where it keeps everything."""
         if self.half_life is None and self.expire_after is None:
             return None
-        return Memory(self.half_life, self.expire_after, directed=self.directed)
+        return EdgeAging(self.half_life, self.expire_after, directed=self.directed)
 
     def new_rule(self) -> Rule:
         """The rule, having learned nothing yet."""

@@ -22,7 +22,7 @@ DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 
 def apart(one: Embedder, cluster: ClusterEngine) -> float:
     """How far the vectors served by a cluster are from those of one machine, at the most."""
-    return float(np.abs(one.to_numpy() - cluster.serve(cluster.rows_by_arrival())).max())
+    return float(np.abs(one.to_numpy() - cluster.get_vectors(cluster.rows_by_arrival())).max())
 
 
 def inner_products(vectors: NDArray[Any]) -> NDArray[np.float64]:
@@ -79,11 +79,11 @@ def test_an_anchor_is_that_of_one_machine(cluster_of: Any, shards: int, paramete
     before = one.to_numpy()
     for _ in range(2):
         changes, moved = one.anchor(), cluster.anchor()
-        assert set(cluster.names(moved)) == set(changes.ids)
+        assert set(cluster.ids_of(moved)) == set(changes.ids)
         assert apart(one, cluster) < tolerance
     assert np.abs(one.to_numpy() - before).max() > 10 * tolerance
     assert cluster.counters() == one._engine.counters()
-    np.testing.assert_allclose(cluster.rule.space.mu, one._engine.rule.space.mu, atol=tolerance)
+    np.testing.assert_allclose(cluster.rule.coordinates.mu, one._engine.rule.coordinates.mu, atol=tolerance)
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16"])
@@ -97,7 +97,7 @@ def test_anchors_come_in_the_same_batches_whatever_goes(cluster_of: Any, storage
         op = np.repeat(np.array([Op.ADD, Op.REMOVE_VERTEX], np.int8), [len(new), 2])
         batch = Batch.of(np.append(new[:, 0], gone), np.append(new[:, 1], gone), op=op)
         assert one._engine.apply(batch).anchored == cluster.apply(batch).anchored
-        assert one.ids == cluster.names(cluster.rows_by_arrival())
+        assert one.ids == cluster.ids_of(cluster.rows_by_arrival())
         assert apart(one, cluster) < (1e-4 if storage == "float32" else 1e-2)
     assert one._engine.anchors == cluster.anchors >= 2
 
@@ -108,9 +108,9 @@ def test_those_that_moved_more_than_the_threshold_are_named(cluster_of: Any, thr
     cluster.start(Batch.from_any(DATA.edges[:700]))
     cluster.apply(Batch.from_any(DATA.edges[700:]))
     rows = cluster.rows_by_arrival()
-    before = cluster.serve(rows)
+    before = cluster.get_vectors(rows)
     told = np.isin(rows, cluster.anchor())
-    distance = np.linalg.norm(cluster.serve(rows) - before, axis=1)
+    distance = np.linalg.norm(cluster.get_vectors(rows) - before, axis=1)
     clear = np.abs(distance - threshold) > 1e-5
     assert np.array_equal(told[clear], (distance > threshold)[clear])
 
@@ -125,7 +125,7 @@ def test_a_graph_that_becomes_dense_changes_its_views(cluster_of: Any, shards: i
         return pairs[inside & (pairs[:, 0] < pairs[:, 1])][:count]
 
     one, cluster = both(cluster_of, shards, edges(300), dim=8)
-    assert len(cluster.rule.space.views) == 1
+    assert len(cluster.rule.coordinates.views) == 1
     for _ in range(4):
         batch = Batch.from_any(edges(200))
         one._engine.apply(batch)
@@ -133,14 +133,14 @@ def test_a_graph_that_becomes_dense_changes_its_views(cluster_of: Any, shards: i
     for _ in range(2):
         one.anchor()
         cluster.anchor()
-        assert len(cluster.rule.space.views) == 2
+        assert len(cluster.rule.coordinates.views) == 2
         # Values beyond the communities lie close together: their vectors may turn among themselves.
-        products = [inner_products(vectors) for vectors in (one.to_numpy(), cluster.serve(cluster.rows_by_arrival()))]
+        products = [inner_products(vectors) for vectors in (one.to_numpy(), cluster.get_vectors(cluster.rows_by_arrival()))]
         np.testing.assert_allclose(*products, atol=1e-3)
     batch = Batch.from_any([("late", 0), ("late", 3)])  # is placed in the coordinates that all shards have learned
     one._engine.apply(batch)
     cluster.apply(batch)
-    ours, theirs = cluster.serve_one(cluster.find("late")), one.vectors(["late"])[0]
+    ours, theirs = cluster.get_vector(cluster.find_row("late")), one.vectors(["late"])[0]
     assert (ours * theirs).sum() > 0.999
 
 
@@ -155,11 +155,11 @@ def test_a_start_on_shards_reaches_as_much_as_one_machine(
     cluster = cluster_of(shards, dim=12)
     cluster.start(Batch.from_any(data.edges))
     assert cluster.ready
-    space, rows = cluster.rule.space, cluster.rows_by_arrival()
+    space, rows = cluster.rule.coordinates, cluster.rows_by_arrival()
     vectors, graph = cluster.read_rows(rows, "vectors"), one._engine.graph
     for view, part in zip(space.views, space.parts, strict=True):
         reached = view.reached(graph.adjacency, vectors[:, part], threads=1)
-        assert reached >= 0.98 * view.best(graph.adjacency, graph.rows, part.stop - part.start, threads=1)
+        assert reached >= 0.98 * view.best(graph.adjacency, graph.row_count, part.stop - part.start, threads=1)
     assert cluster.placed(rows).all()
 
 
@@ -183,7 +183,7 @@ def test_shards_may_be_in_other_processes(cluster_of: Any, monkeypatch: pytest.M
         each.start(Batch.from_any(DATA.edges[:700]))
         each.apply(Batch.from_any(DATA.edges[700:]))
         each.anchor()
-    assert np.array_equal(cluster.serve(cluster.rows_by_arrival()), far.serve(far.rows_by_arrival()))
+    assert np.array_equal(cluster.get_vectors(cluster.rows_by_arrival()), far.get_vectors(far.rows_by_arrival()))
 
 
 def test_a_start_after_removals_has_the_bits_of_one_machine(cluster_of: Any) -> None:

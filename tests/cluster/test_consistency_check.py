@@ -16,7 +16,7 @@ FAULTS: dict[str, Any] = {
     ),
     "shard 1: .*names and rows do not match": lambda shard: shard.graph.arrival.__setitem__(_edged(shard), -1),
     "shards . and 1: an edge is known to one end only, or differs": lambda shard: _heavier(shard),
-    "the number of edges is off": lambda shard: shard.graph.adjacency.count_as(0),
+    "the number of edges is off": lambda shard: shard.graph.adjacency.set_edge_count(0),
     "an arrival number stands twice": lambda shard: shard.graph.arrival.__setitem__(
         shard.graph.rows_by_arrival()[:2], shard.graph.arrival.max()
     ),
@@ -25,7 +25,7 @@ FAULTS: dict[str, Any] = {
 
 
 def _edged(shard: ShardGraph) -> int:
-    return int(np.flatnonzero(shard.graph.adjacency.links.count)[0])
+    return int(np.flatnonzero(shard.graph.adjacency.links.degree)[0])
 
 
 def _heavier(shard: ShardGraph) -> None:

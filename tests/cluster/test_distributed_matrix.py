@@ -38,7 +38,7 @@ def test_a_copy_has_a_matrix_of_its_own(pair_of: Any) -> None:
 @pytest.mark.parametrize("storage", ["float32", "float16"])
 def test_vectors_are_copied_to_be_worked_on(pair_of: Any, storage: str) -> None:
     pair = pair_of(0, 3, storage=storage)
-    kept = np.asarray(pair.one._engine.field.vectors[:40], np.float32)
+    kept = np.asarray(pair.one._engine.store.vectors[:40], np.float32)
     with pair.workspace() as workspace:
         copy = copied(workspace.vectors[:, 1:3], 1)
         assert copy.dtype == np.float32

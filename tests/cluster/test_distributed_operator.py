@@ -86,11 +86,11 @@ def test_noise_is_drawn_in_parts(pair_of: Any, monkeypatch: pytest.MonkeyPatch) 
     assert np.array_equal(drawn, here(pair, 1.0).make_noise(7, 3, np.float32))
 
 
-@pytest.mark.parametrize("room", [operators.SPARE, 0])
+@pytest.mark.parametrize("room", [operators.WORKSPACE_BYTES, 0])
 def test_filters_and_ritz_values_are_those_of_one_machine(
     pair_of: Any, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(operators, "SPARE", room)  # none: 16 columns at a time
+    monkeypatch.setattr(operators, "WORKSPACE_BYTES", room)  # none: 16 columns at a time
     pair, block = pair_of(2, 3, 60, 300), np.random.default_rng(0).standard_normal((60, 20))
     one = here(pair, 2.0)
     one.clear_unusable_rows(block)

@@ -58,11 +58,11 @@ def test_what_is_known_of_vertices(models: tuple[Embedder, Embedder]) -> None:
     for name in one.ids:
         assert one.neighbors(name) == other.neighbors(name)
         assert one.neighbors(name, 2) == other.neighbors(name, 2)
-        assert one.engine.vertex_info(one.engine.find(name)) == other.engine.vertex_info(other.engine.find(name))
+        assert one.engine.vertex_info(one.engine.find_row(name)) == other.engine.vertex_info(other.engine.find_row(name))
     column = id_column(one.ids)
-    rows = [model.engine.find_all(column) for model in models]
+    rows = [model.engine.find_rows(column) for model in models]
     assert np.array_equal(one.engine.placed(rows[0]), other.engine.placed(rows[1]))
-    early = [model.engine.names(model.engine.rows_by_arrival(lambda number: number % 2 == 0)) for model in models]
+    early = [model.engine.ids_of(model.engine.rows_by_arrival(lambda number: number % 2 == 0)) for model in models]
     assert early[0] == early[1]
     assert one.engine.count_connected() == other.engine.count_connected()
     assert len(other.engine.empty_changes(3)) == 0
@@ -172,10 +172,10 @@ def test_parts_go_to_their_places() -> None:
 @pytest.mark.parametrize("directed", [False, True])
 def test_edges_row_by_row(grown: Any, shards: int, directed: bool) -> None:
     one, other = (model.engine for model in grown(shards, directed=directed))
-    names = np.random.default_rng(0).permutation(one.names(one.rows_by_arrival()))
+    names = np.random.default_rng(0).permutation(one.ids_of(one.rows_by_arrival()))
     here, there = one.rows_of(names), other.rows_of(names)
     links, slots = one.graph.adjacency.links, one.graph.adjacency.slots(here)
-    assert other.names(other.read_edges(there, "code")) == one.names(links.neighbor[slots].astype(np.int64))
+    assert other.ids_of(other.read_edges(there, "code")) == one.ids_of(links.neighbor[slots].astype(np.int64))
     for what in ("weight", "outgoing", "incoming"):
         assert np.array_equal(other.read_edges(there, what), getattr(links, what)[slots])
     for what in ("strength", "in_strength", "count"):

@@ -19,12 +19,12 @@ def test_the_whole_graph(grown: Any, kind: str, directed: bool) -> None:
     graph, rows = gather_graph(other.engine)
     graph.check()
     order = one.engine.graph.rows_by_arrival()
-    assert graph.ids.names(np.arange(graph.rows)) == one.ids == other.engine.names(rows)
-    assert np.array_equal(graph.arrival[: graph.rows], one.engine.graph.arrival[order])
+    assert graph.ids.to_list(np.arange(graph.row_count)) == one.ids == other.engine.ids_of(rows)
+    assert np.array_equal(graph.arrival[: graph.row_count], one.engine.graph.arrival[order])
     assert graph.next_arrival == one.engine.graph.next_arrival
-    expected, found = one.engine.graph.adjacency.reordered(order).packed(), graph.adjacency.packed()
+    expected, found = one.engine.graph.adjacency.reorder(order).to_packed(), graph.adjacency.to_packed()
     for name, column in expected.items():
-        assert np.array_equal(column[: graph.rows] if len(column) > found[name].size else column, found[name]), name
+        assert np.array_equal(column[: graph.row_count] if len(column) > found[name].size else column, found[name]), name
 
 
 def test_losses_and_gaps_are_those_of_the_graph_in_one_place(grown: Any) -> None:

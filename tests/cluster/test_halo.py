@@ -25,22 +25,22 @@ def elsewhere(shard: Shard) -> NDArray[np.int64]:
 
 
 def halo_of(shard: Shard, kind: type[Halo] = Halo) -> Any:
-    return kind(shard.field, elsewhere(shard), shard.shards, shard.graph.rows)
+    return kind(shard.store, elsewhere(shard), shard.shards, shard.graph.row_count)
 
 
 def given(shards: list[Shard], halo: Halo, kind: str) -> list[NDArray[Any]]:
-    return [packed(shard.field, rows, kind) for shard, rows in zip(shards, halo.parts, strict=True)]
+    return [packed(shard.store, rows, kind) for shard, rows in zip(shards, halo.parts, strict=True)]
 
 
 def known_of(shard: Shard) -> list[NDArray[Any]]:
     """All that must be left as it is: of the rows that are here, and that there is nothing behind them."""
-    links, rows = shard.graph.adjacency.links, shard.graph.rows
-    own = shard.field.cells[:rows], shard.field.seen[:rows], links.count[:rows], links.strength[:rows]
+    links, rows = shard.graph.adjacency.links, shard.graph.row_count
+    own = shard.store.kernel_array[:rows], shard.store.seen[:rows], links.degree[:rows], links.strength[:rows]
     columns = links.neighbor[shard.graph.adjacency.slots()], *own
-    behind = shard.graph.arrival[rows:], shard.field.placed[rows:]
+    behind = shard.graph.arrival[rows:], shard.store.placed[rows:]
     assert (behind[0] == -1).all()
     assert not behind[1].any()
-    return [column.copy() for column in (*columns, shard.graph.arrival[:rows], shard.field.placed[:rows])]
+    return [column.copy() for column in (*columns, shard.graph.arrival[:rows], shard.store.placed[:rows])]
 
 
 def test_every_row_is_asked_for_once_of_its_shard(shards: list[Shard]) -> None:
@@ -59,16 +59,16 @@ def test_every_row_is_asked_for_once_of_its_shard(shards: list[Shard]) -> None:
 def test_slots_point_to_what_was_received(shards: list[Shard], kind: str) -> None:
     shard, slots = shards[1], elsewhere(shards[1])
     codes = -1 - shard.graph.adjacency.links.neighbor[slots].astype(np.int64)
-    halo, field = halo_of(shard), shard.field
+    halo, store = halo_of(shard), shard.store
     halo.receive(given(shards, halo, kind))
     with halo.here():
         rows = shard.graph.adjacency.links.neighbor[slots]
-        assert rows.min() >= halo.first == shard.graph.rows
+        assert rows.min() >= halo.first == shard.graph.row_count
         assert rows.max() < halo.end
         for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
             there, at = shards[code % 3], code // 3
-            assert np.array_equal(field.cells[row], there.field.cells[at])
-            assert field.placed[row] == (there.field.placed[at] if kind == "and_places" else 0)
+            assert np.array_equal(store.kernel_array[row], there.store.kernel_array[at])
+            assert store.placed[row] == (there.store.placed[at] if kind == "and_places" else 0)
 
 
 def test_some_of_the_slots_can_point_alone(shards: list[Shard]) -> None:
@@ -92,13 +92,13 @@ def test_all_is_given_back(shards: list[Shard], kind: str) -> None:
 
 
 def test_company_has_those_who_are_shown_and_no_others(shards: list[Shard]) -> None:
-    shard, field, rng = shards[2], shards[2].field, np.random.default_rng(0)
+    shard, store, rng = shards[2], shards[2].store, np.random.default_rng(0)
     before, prefetched = known_of(shard), halo_of(shard, PrefetchedHalo)
     some = [rows[rng.random(rows.size) < 0.5] for rows in prefetched.parts]
     strangers = [rng.integers(10**6, 10**7, 3) for _ in some]
     shown = []
     for number, (rows, strange) in enumerate(zip(some, strangers, strict=True)):
-        there, vectors = show(shards[number].field, rows)
+        there, vectors = show(shards[number].store, rows)
         nobody = np.ones((3, vectors.shape[1]), vectors.dtype)
         shown.append((np.concatenate([there, strange.astype(np.int32)]), np.concatenate([vectors, nobody])))
     prefetched.take_in(shown, stamp=77)
@@ -108,11 +108,11 @@ def test_company_has_those_who_are_shown_and_no_others(shards: list[Shard]) -> N
     marked = np.zeros(prefetched.end - prefetched.first, bool)
     marked[rows - prefetched.first] = True
     lent = slice(prefetched.first, prefetched.end)
-    assert np.array_equal(field.placed[lent] == 1, marked)
-    assert np.array_equal(field.seen[lent] == 77, marked)
+    assert np.array_equal(store.placed[lent] == 1, marked)
+    assert np.array_equal(store.seen[lent] == 77, marked)
     assert shard.graph.arrival[rows].tolist() == (codes + 5).tolist()
     for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
-        assert np.array_equal(field.cells[row], shards[code % 3].field.cells[code // 3])
+        assert np.array_equal(store.kernel_array[row], shards[code % 3].store.kernel_array[code // 3])
     prefetched.close()
     assert all(map(np.array_equal, before, known_of(shard)))
 
@@ -123,7 +123,7 @@ def test_nothing_is_asked_for_where_nothing_is_elsewhere(grown: Any) -> None:
     assert [part.size for part in halo.parts] == [0]
     assert halo.rows_of(np.array([0, 4])).tolist() == [-1, -1]
     before = known_of(shard)
-    halo.receive([packed(shard.field, halo.parts[0], "and_places")])
+    halo.receive([packed(shard.store, halo.parts[0], "and_places")])
     with halo.here():
         pass
     assert all(map(np.array_equal, before, known_of(shard)))

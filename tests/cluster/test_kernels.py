@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ripplevec.batch import id_column
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.routing import assign_shards
-from ripplevec.graph._kernels import AWAY, HERE
+from ripplevec.graph._edge_kernels import IN, OUT
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.influence._kernels import draw, sampled_slot
-from ripplevec.influence.draws import draw_key
+from ripplevec.influence._kernels import draw_uniform, sample_slot
+from ripplevec.influence._kernels import draw_key
 
 Rows = NDArray[np.int64]
 SEEDS = st.integers(0, 10**6)
@@ -30,17 +30,17 @@ def part_of_a_graph(seed: int, *, directed: bool = False, edges: int = 60) -> Ad
     adjacency.ensure_rows(ROWS)
     ends = np.stack([rng.integers(0, ROWS, edges), rng.integers(-9, ROWS, edges)], axis=1)
     weight = rng.integers(1, 9, edges).astype(np.float32)
-    adjacency.apply_ends(np.zeros(edges, np.int8), ends, weight, rng.choice([AWAY, HERE], edges).astype(np.int8))
+    adjacency.apply_endpoints(np.zeros(edges, np.int8), ends, weight, rng.choice([OUT, IN], edges).astype(np.int8))
     adjacency.arrival[:ROWS] = rng.permutation(ROWS)
     return adjacency
 
 
 def looked_at(adjacency: Adjacency, row: int, limit: int, key: Any) -> list[int]:
     """The slots of a row that are looked at: all of them, or a sample."""
-    begin, count = int(adjacency.links.begin[row]), int(adjacency.links.count[row])
+    begin, count = int(adjacency.links.begin[row]), int(adjacency.links.degree[row])
     if count <= limit:
         return list(range(begin, begin + count))
-    return [begin + int(sampled_slot(key, int(adjacency.arrival[row]), i, count)) for i in range(limit)]
+    return [begin + int(sample_slot(key, int(adjacency.arrival[row]), i, count)) for i in range(limit)]
 
 
 def test_a_name_falls_to_the_same_shard_in_any_column() -> None:
@@ -71,7 +71,7 @@ def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
     adjacency, key = part_of_a_graph(seed), draw_key(seed, 3, 1)
     rows = np.random.default_rng(seed).permutation(ROWS)[:7]
     slots, readers = np.empty((2, 100), np.int64)
-    found = kernels.slots_of(adjacency.links, adjacency.arrival, rows, limit, key, True, slots, readers)
+    found = kernels.collect_slots(adjacency.links, adjacency.arrival, rows, limit, key, True, slots, readers)
     expected = [
         (slot, row)
         for row in rows.tolist()
@@ -84,13 +84,13 @@ def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 2**40) | st.integers(0, 5), max_size=60))
 def test_numbers_in_the_order_of_first_mention(codes: list[int]) -> None:
-    place, distinct, table = kernels.numbered(np.array(codes, np.int64))
+    place, distinct, table = kernels.index_distinct(np.array(codes, np.int64))
     first = list(dict.fromkeys(codes))
     assert distinct.tolist() == first
     assert place.tolist() == [first.index(code) for code in codes]
     asked = np.array([*codes[::2], 2**41, -7, 3], np.int64)
     again = np.empty(asked.size, np.int64)
-    kernels.places_of(asked, table, distinct, again)
+    kernels.lookup_indices(asked, table, distinct, again)
     assert again.tolist() == [first.index(code) if code in first else -1 for code in asked.tolist()]
 
 
@@ -105,7 +105,7 @@ def test_the_chances_that_sources_give(seed: int, limit: int) -> None:
         for slot in looked_at(adjacency, row, limit, key)
     ]
     slots, assign_shards = np.empty((2, len(expected)), np.int64)
-    found = kernels.slots_of(adjacency.links, adjacency.arrival, sources, limit, key, False, slots, assign_shards)
+    found = kernels.collect_slots(adjacency.links, adjacency.arrival, sources, limit, key, False, slots, assign_shards)
     assert found == len(expected)
     assert list(zip(slots.tolist(), adjacency.arrival[assign_shards].tolist(), strict=True)) == expected
 
@@ -127,7 +127,7 @@ def test_which_ends_are_there(seed: int, directed: bool) -> None:
     adjacency = part_of_a_graph(seed, directed=directed)
     rows, others = (grid.ravel() for grid in np.meshgrid(np.arange(ROWS), np.arange(-10, ROWS)))
     found = np.empty(rows.size, np.bool_)
-    kernels.has_ends(adjacency.links, rows, others, found, directed)
+    kernels.has_neighbors(adjacency.links, rows, others, found, directed)
     lists = lists_of(adjacency)
     expected = [
         other in lists[row] and (not directed or lists[row][other][0] > 0)
@@ -143,7 +143,7 @@ def test_a_neighbor_that_goes(seed: int, directed: bool, other: int) -> None:
     before, strength = lists_of(adjacency), adjacency.links.strength[:ROWS].copy()
     rows = np.array([row for row in range(ROWS) if other in before[row]], np.int64)
     chance = np.empty(rows.size)
-    kernels.drop_ends(adjacency.links, rows, other, chance, directed)
+    kernels.drop_neighbor_from(adjacency.links, rows, other, chance, directed)
     assert lists_of(adjacency) == [{name: ways for name, ways in known.items() if name != other} for known in before]
     for row, share in zip(rows.tolist(), chance.tolist(), strict=True):
         away, back = before[row][other]
@@ -159,7 +159,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), max_size=40)
 def test_waves_and_turns_come_after_those_they_read(pairs: list[tuple[int, int]], shards: int, known: int) -> None:
     """Vertex number n has code n here; those below `known` are not new."""
     ends = np.array(pairs, np.int64).reshape(-1, 2)
-    wave, turn = (column.tolist() for column in kernels.waves_of(ends, ends, known, 15 - known, shards))
+    wave, turn = (column.tolist() for column in kernels.schedule_waves(ends, ends, known, 15 - known, shards))
     for later in range(known, 15):
         expected = (0, 0)
         for earlier in [min(pair) for pair in pairs if max(pair) == later and known <= min(pair) < later]:
@@ -174,7 +174,7 @@ def test_waves_and_turns_come_after_those_they_read(pairs: list[tuple[int, int]]
 def test_ends_go_to_their_shards_in_order(pairs: list[tuple[int, int]], shards: int) -> None:
     codes = np.array(pairs, np.int64).reshape(-1, 2)
     numbers, end_of, out = codes + 100, np.empty(codes.size, np.int64), np.empty((codes.size, 4), np.int64)
-    begin = kernels.routed(codes, numbers, shards, end_of, out).tolist()
+    begin = kernels.route_endpoints(codes, numbers, shards, end_of, out).tolist()
     assert begin[0] == 0
     assert begin[-1] == codes.size
     for shard in range(shards):
@@ -197,12 +197,12 @@ def test_whom_newcomers_influence(seed: int, directed: bool) -> None:
     numbers = np.stack([adjacency.arrival[ends[:, 0]], 100 + ends[:, 1]], axis=1)
     placed, seen = rng.integers(0, 2, ROWS).astype(np.uint8), rng.integers(0, 2, ROWS)
     reached = np.empty(50, np.int64)
-    found = kernels.influenced(links, placed, seen, 1, ends, numbers, key, reached)
+    found = kernels.sample_influenced(links, placed, seen, 1, ends, numbers, key, reached)
     expected = [
         row
         for (row, other), (own, others) in zip(ends.tolist(), numbers.tolist(), strict=True)
         if placed[row] and seen[row] != 1 and other in lists[row]
-        if draw(key, own, others) * links.in_strength[row] < lists[row][other][1 if directed else 0]
+        if draw_uniform(key, own, others) * links.in_strength[row] < lists[row][other][1 if directed else 0]
     ]
     assert reached[:found].tolist() == expected
 
@@ -210,7 +210,7 @@ def test_whom_newcomers_influence(seed: int, directed: bool) -> None:
 def test_unpacked_rows_go_to_their_places() -> None:
     part = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
     cells, placed = np.zeros((10, 5), np.float32), np.zeros(10, np.uint8)
-    kernels.unpack(part, np.array([7, -1, 2, 3, -1, 9]), cells, placed)
+    kernels.scatter_rows(part, np.array([7, -1, 2, 3, -1, 9]), cells, placed)
     np.testing.assert_array_equal(cells[[7, 2, 3, 9]], part[[0, 2, 3, 5]])
     assert np.flatnonzero(placed).tolist() == np.flatnonzero(cells.any(axis=1)).tolist() == [2, 3, 7, 9]
 
@@ -219,6 +219,6 @@ def test_packed_rows_lie_one_behind_the_other() -> None:
     vectors = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
     rows = np.random.default_rng(1).integers(0, 40, 23)
     out = np.zeros((25, 5), np.float32)
-    kernels.pack(vectors, rows, out)
+    kernels.gather_rows(vectors, rows, out)
     np.testing.assert_array_equal(out[:23], vectors[rows])
     assert not out[23:].any()

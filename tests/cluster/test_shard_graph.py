@@ -41,7 +41,7 @@ def test_equals_are_not_cut_off_by_row(new: Any) -> None:
 def test_both_ends_of_an_edge_say_the_same(grown: Any) -> None:
     shards = grown(3, directed=True)[1].engine.transport.shards
     ends = [shard.ends() for shard in shards]
-    assert sum(part.size for parts in ends for part in parts) == sum(int(shard._links.count.sum()) for shard in shards)
+    assert sum(part.size for parts in ends for part in parts) == sum(int(shard._links.degree.sum()) for shard in shards)
     for number, shard in enumerate(shards):
         received = [parts[number] for parts in ends]
         assert shard.find_mismatched_shards(*received) == []
@@ -53,8 +53,8 @@ def test_both_ends_of_an_edge_say_the_same(grown: Any) -> None:
 def test_a_part_restores_what_it_counts(grown: Any) -> None:
     """The edges that a shard counts do not follow from what it holds."""
     shards = grown(3)[1].engine.transport.shards
-    counted = [shard.graph.adjacency.edges for shard in shards]
+    counted = [shard.graph.adjacency.edge_count for shard in shards]
     for shard in shards:
         shard.restore(shard.state())
-    assert [shard.graph.adjacency.edges for shard in shards] == counted
-    assert any(2 * edges != shard.graph.adjacency.ends for edges, shard in zip(counted, shards, strict=True))
+    assert [shard.graph.adjacency.edge_count for shard in shards] == counted
+    assert any(2 * edges != shard.graph.adjacency.endpoint_count for edges, shard in zip(counted, shards, strict=True))

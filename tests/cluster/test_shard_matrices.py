@@ -44,7 +44,7 @@ def test_what_is_to_last_lies_where_vectors_do(pair_of: Any, tmp_path: Any, in_f
     pair = pair_of(0, 2, storage_dir=tmp_path if in_files else None)
     with pair.workspace() as workspace:
         sheet = workspace.vectors.copy()
-        expected = pair.one._engine.field.vectors[:40]
+        expected = pair.one._engine.store.vectors[:40]
         assert np.array_equal(pair.read(sheet), expected)
         for shard in pair.shards:
             memory = shard.matrices._of(sheet.piece).base

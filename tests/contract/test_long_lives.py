@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ripplevec import Batch, Embedder, InvalidValueError, Op, load
-from ripplevec.batch import SMALLEST_WEIGHT
+from ripplevec.batch import MIN_WEIGHT
 from ripplevec.errors import FormatError
 
 RING = [(i, (i + 1) % 40) for i in range(40)] + [(i, (i + 7) % 40) for i in range(40)]
@@ -151,9 +151,9 @@ def test_one_reader_and_one_writer_both_get_on() -> None:
 
 def test_the_faintest_edges_of_a_graph_that_tells_nothing_apart_leave_its_rows_zero() -> None:
     """Two vertices have no eigenvalue above zero. An anchor of what a row became once would have failed for good."""
-    model = Embedder(dim=4, anchor_growth=0).fit([(0, 1, SMALLEST_WEIGHT)])
-    model.partial_fit([(2, 0, SMALLEST_WEIGHT)])
-    assert not model._engine.field.vectors[:3].any()
+    model = Embedder(dim=4, anchor_growth=0).fit([(0, 1, MIN_WEIGHT)])
+    model.partial_fit([(2, 0, MIN_WEIGHT)])
+    assert not model._engine.store.vectors[:3].any()
     model.partial_fit([(2, 3), (3, 4), (4, 5)])
     model.anchor()
-    assert np.isfinite(model._engine.field.vectors).all()
+    assert np.isfinite(model._engine.store.vectors).all()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Batch, Embedder, Op, SpectralView, UnknownVertexError, load
-from ripplevec.batch import LARGEST_TIME
+from ripplevec.batch import MAX_TIME
 from ripplevec.durability.session import Session
 from ripplevec.lab.datasets.synthetic import Drift, drifting_communities
 from ripplevec.lab.evaluation import classify
@@ -141,7 +141,7 @@ def test_when_everything_is_halved_changes_no_bit(
 ) -> None:
     stream = a_stream()
     seldom = run(forgetful, stream)
-    monkeypatch.setattr(decay, "HEIGHT", height)
+    monkeypatch.setattr(decay, "RESCALE_HALF_LIVES", height)
     often = run(forgetful, stream)
     assert np.array_equal(often.to_numpy(), seldom.to_numpy())
     assert [often.neighbors(vertex) for vertex in often] == [seldom.neighbors(vertex) for vertex in seldom]
@@ -169,7 +169,7 @@ def test_weights_are_read_as_they_are_by_now() -> None:
     assert dict(model.neighbors("a")) == {"b": 1.0, "c": 1.0}
     model.add_vertex("d", time=130.0)
     assert dict(model.neighbors("a")) == {"b": 0.5, "c": 0.5}
-    assert model.engine.vertex_info(model.engine.find("a")).strength == 1.0
+    assert model.engine.vertex_info(model.engine.find_row("a")).strength == 1.0
     model.add_vertex("a", ["b"], time=90.0)  # it comes late
     assert dict(model.neighbors("a")) == {"b": 0.5 + 1 / 16, "c": 0.5}
     assert model.diagnostics()["time"] == 130.0
@@ -191,10 +191,10 @@ def test_time_that_is_infinite_is_refused() -> None:
 
 def test_times_as_far_apart_as_can_be_are_still_times() -> None:
     model = Embedder(dim=2, half_life=1e-100, expire_after=1.0, start_size=3)
-    for time in (-LARGEST_TIME, LARGEST_TIME, 0.0):
+    for time in (-MAX_TIME, MAX_TIME, 0.0):
         model.partial_fit(Batch.of([0, 1, 2, 0], [1, 2, 3, 3], time=np.full(4, time)))
         model._engine.check()
-        assert np.isfinite(model._engine.field.vectors).all()
+        assert np.isfinite(model._engine.store.vectors).all()
     assert dict(model.neighbors(0)) == {1: 1.0, 3: 1.0}
 
 

@@ -21,15 +21,15 @@ DIFFERENT: dict[str, Any] = {
     "a name": lambda e: e.apply(Batch.of([0, "heir"], [0, 1], op=[Op.REMOVE_VERTEX, Op.ADD])),
     "an edge": lambda e: e.graph.adjacency.apply(*_edge(0, 20, 1.0)),
     "a weight": lambda e: e.graph.adjacency.links.weight.__setitem__(e.graph.adjacency.links.begin[0], 5.0),
-    "a coordinate": lambda e: e.field.vectors.__setitem__((3, 1), 9.0),
-    "a flag": lambda e: e.field.placed.__setitem__(3, 0),
+    "a coordinate": lambda e: e.store.vectors.__setitem__((3, 1), 9.0),
+    "a flag": lambda e: e.store.placed.__setitem__(3, 0),
     "the sequence": lambda e: setattr(e, "sequence", 7),
     "an arrival number": lambda e: e.graph.arrival.__setitem__(39, 1000),
     "the next arrival number": lambda e: setattr(e.graph, "next_arrival", 1000),
-    "an eigenvalue": lambda e: e.rule.space.mu.__setitem__(0, 0.123),
-    "the center": lambda e: e.rule.space.center.__setitem__(0, 0.123),
-    "tau": lambda e: e.rule.space.tau.__setitem__(0, 0.123),
-    "the turn": lambda e: e.rule.space.turn_by(np.eye(4)[::-1]),
+    "an eigenvalue": lambda e: e.rule.coordinates.mu.__setitem__(0, 0.123),
+    "the center": lambda e: e.rule.coordinates.center.__setitem__(0, 0.123),
+    "tau": lambda e: e.rule.coordinates.tau.__setitem__(0, 0.123),
+    "the turn": lambda e: e.rule.coordinates.set_rotation(np.eye(4)[::-1]),
     "growth so far": lambda e: setattr(e, "edge_events", 3),
 }
 
@@ -56,7 +56,7 @@ def test_the_digest_sees_where_one_name_ends() -> None:
 def test_the_digest_does_not_see_how_things_lie_in_memory() -> None:
     one, other = engine(anchor_growth=0), engine(anchor_growth=0)
     other.graph.adjacency.ensure_rows(5_000)
-    other.field.grow()
+    other.store.grow()
     assert one.digest() == other.digest()
 
 

@@ -18,7 +18,7 @@ def engine(edges: Any = EDGES, **parameters: Any) -> Engine:
 
 def test_growth_counts_vertices_or_half_of_the_edges() -> None:
     one = engine(anchor_growth=0)
-    vertices, edges = len(one.graph), one.graph.adjacency.edges
+    vertices, edges = len(one.graph), one.graph.adjacency.edge_count
     assert one.growth == 0
     one.apply(Batch.vertices([f"new {i}" for i in range(8)]))
     assert one.growth == pytest.approx(8 / vertices)
@@ -53,7 +53,7 @@ def test_an_outcome_names_rows_numbers_and_the_gone() -> None:
     outcome = one.apply(batch)
     assert outcome.first_new == first
     assert set(outcome.removed) >= {3}
-    names = one.graph.ids.names(outcome.moved)
+    names = one.graph.ids.to_list(outcome.moved)
     assert "a" in names
     assert not {3, "b"} & set(names)
     assert len(set(outcome.moved.tolist())) == len(outcome.moved)
@@ -61,12 +61,12 @@ def test_an_outcome_names_rows_numbers_and_the_gone() -> None:
 
 def test_a_row_that_is_used_again_belongs_to_its_new_vertex() -> None:
     one = engine(anchor_growth=0)
-    row = one.graph.ids.find_one(3)
+    row = one.graph.ids.find_row(3)
     outcome = one.apply(Batch.of([3, "heir"], [3, 0], op=[Op.REMOVE_VERTEX, Op.ADD]))
-    assert one.graph.ids.find_one("heir") == row
+    assert one.graph.ids.find_row("heir") == row
     assert row in outcome.moved
     assert outcome.removed == [3]
-    assert one.serve(np.array([row])).any()
+    assert one.get_vectors(np.array([row])).any()
     one.graph.check()
 
 
@@ -74,15 +74,15 @@ def test_a_vertex_that_returns_in_the_same_batch_is_not_gone() -> None:
     one = engine(anchor_growth=0)
     outcome = one.apply(Batch.of([3, 3], [3, 0], op=[Op.REMOVE_VERTEX, Op.ADD]))
     assert outcome.removed == []
-    assert 3 in one.graph.ids.names(outcome.moved)
-    assert one.graph.arrival[one.graph.ids.find_one(3)] >= outcome.first_new
+    assert 3 in one.graph.ids.to_list(outcome.moved)
+    assert one.graph.arrival[one.graph.ids.find_row(3)] >= outcome.first_new
 
 
 def test_the_counters_add_up() -> None:
     one = engine()
     started = one.diagnostics()
     assert (started["events"], started["sequence"], started["changes"], started["anchors"]) == (len(EDGES), 0, 0, 0)
-    assert (started["vertices"], started["edges"], started["unplaced"]) == (40, one.graph.adjacency.edges, 0)
+    assert (started["vertices"], started["edges"], started["unplaced"]) == (40, one.graph.adjacency.edge_count, 0)
     one.apply(Batch.arrival("new", [0, 1]))
     one.apply(Batch.vertices(["lonely"]))
     now = one.diagnostics()

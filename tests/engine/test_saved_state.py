@@ -28,7 +28,7 @@ def model(**parameters: Any) -> Embedder:
 def check(made: Embedder, state: Arrays) -> None:
     engine = made.engine
     directed = engine.graph.directed
-    check_state(state, dim=made.dim, directed=directed, rule=engine.rule, memory=engine.memory)
+    check_state(state, dim=made.dim, directed=directed, rule=engine.rule, aging=engine.aging)
 
 
 def put(name: str, at: Any, value: Any) -> Change:

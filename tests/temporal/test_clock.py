@@ -2,26 +2,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplevec.temporal.clock import Clock
+from ripplevec.temporal.clock import EventClock
 
 NONE = np.nan
 
 
 def test_times_are_counted_from_the_first_one_seen() -> None:
-    clock = Clock()
-    assert clock.read(None, 2).tolist() == [0.0, 0.0]
+    clock = EventClock()
+    assert clock.advance(None, 2).tolist() == [0.0, 0.0]
     assert clock.now == 0.0
-    assert clock.read(np.array([NONE, 100.0, 90.0, NONE, 130.0, NONE]), 6).tolist() == [0, 0, -10, 0, 30, 30]
+    assert clock.advance(np.array([NONE, 100.0, 90.0, NONE, 130.0, NONE]), 6).tolist() == [0, 0, -10, 0, 30, 30]
     assert (clock.now, clock.latest) == (30.0, 130.0)
 
 
 def test_what_comes_late_does_not_turn_the_clock_back() -> None:
-    clock = Clock(100.0, 130.0)
-    assert clock.read(np.array([50.0, NONE]), 2).tolist() == [-50.0, 30.0]
-    assert clock.read(None, 1).tolist() == [30.0]
+    clock = EventClock(100.0, 130.0)
+    assert clock.advance(np.array([50.0, NONE]), 2).tolist() == [-50.0, 30.0]
+    assert clock.advance(None, 1).tolist() == [30.0]
     assert clock.latest == 130.0
 
 
 def test_no_events_are_no_time() -> None:
-    assert Clock().read(np.empty(0), 0).size == 0
-    assert Clock(1.0, 2.0).read(None, 0).size == 0
+    assert EventClock().read(np.empty(0), 0).size == 0
+    assert EventClock(1.0, 2.0).read(None, 0).size == 0

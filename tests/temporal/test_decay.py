@@ -6,23 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.graph.weight_scale import FAINTEST
-from ripplevec.temporal.decay import HEIGHT, LOWEST, Decay
+from ripplevec.graph._edge_kernels import MIN_WEIGHT
+from ripplevec.temporal.decay import MIN_EXPONENT, RESCALE_HALF_LIVES, Decay
 
 ALL = np.ones(3, bool)
 
 
 def test_a_weight_doubles_in_a_half_life() -> None:
     decay = Decay(10.0)
-    assert decay.powers(np.array([0.0, 10.0, 25.0, -10.0])) == pytest.approx([1.0, 2.0, 2**2.5, 0.5])
-    written = decay.written(np.array([3.0, 1.0, 2.0]), np.array([0.0, 10.0, -20.0]), ALL)
+    assert decay.stored_unit(np.array([0.0, 10.0, 25.0, -10.0])) == pytest.approx([1.0, 2.0, 2**2.5, 0.5])
+    written = decay.stored_weights(np.array([3.0, 1.0, 2.0]), np.array([0.0, 10.0, -20.0]), ALL)
     assert written.tolist() == [3.0, 2.0, 0.5]
 
 
 def test_what_is_far_too_old_is_written_down_as_next_to_nothing() -> None:
-    written = Decay(1.0).written(np.array([1e30, 1.0, 1.0]), np.array([-1e9, -1e300, -300.0]), ALL)
-    assert written.tolist() == [FAINTEST] * 3
-    assert Decay(1.0).powers(np.array([-1e9]))[0] == 2.0**LOWEST
+    written = Decay(1.0).stored_weights(np.array([1e30, 1.0, 1.0]), np.array([-1e9, -1e300, -300.0]), ALL)
+    assert written.tolist() == [MIN_WEIGHT] * 3
+    assert Decay(1.0).stored_unit(np.array([-1e9]))[0] == 2.0**MIN_EXPONENT
 
 
 @settings(max_examples=50, deadline=None)
@@ -31,23 +31,23 @@ def test_to_halve_everything_is_exact(time: float, later: float, half_life: floa
     one, other = Decay(half_life), Decay(half_life)
     other.halvings = 7.0
     times = np.array([time, time + later])
-    assert np.array_equal(one.powers(times), other.powers(times) * 2.0**7)
+    assert np.array_equal(one.stored_unit(times), other.stored_unit(times) * 2.0**7)
 
 
 def test_everything_is_halved_before_numbers_grow_too_large() -> None:
     decay, adjacency = Decay(2.0), Adjacency()
     adjacency.ensure_rows(2)
     adjacency.apply(np.zeros(1, np.int8), np.array([[0, 1]]), np.ones(1, np.float32))
-    decay.written(None, np.zeros(1), np.ones(1, bool))
-    decay.make_room(2 * HEIGHT - 0.1, adjacency)
+    decay.stored_weights(None, np.zeros(1), np.ones(1, bool))
+    decay.rescale(2 * RESCALE_HALF_LIVES - 0.1, adjacency)
     assert (decay.halvings, adjacency.links.strength[0]) == (0, 1.0)
-    decay.make_room(2 * HEIGHT + 1, adjacency)
-    assert (decay.halvings, adjacency.links.strength[0]) == (HEIGHT, 0.5**HEIGHT)
-    assert (decay.mentions, decay.squares) == (0.5**HEIGHT, 0.25**HEIGHT)
-    assert decay.powers(np.array([2 * HEIGHT + 1])) == pytest.approx(np.sqrt(2))
-    decay.make_room(1e300, adjacency)
-    assert adjacency.links.strength[0] == decay.mentions == FAINTEST
-    assert decay.powers(np.array([1e300]))[0] < 2
+    decay.rescale(2 * RESCALE_HALF_LIVES + 1, adjacency)
+    assert (decay.halvings, adjacency.links.strength[0]) == (RESCALE_HALF_LIVES, 0.5**RESCALE_HALF_LIVES)
+    assert (decay.unit_sum, decay.unit_square_sum) == (0.5**RESCALE_HALF_LIVES, 0.25**RESCALE_HALF_LIVES)
+    assert decay.stored_unit(np.array([2 * RESCALE_HALF_LIVES + 1])) == pytest.approx(np.sqrt(2))
+    decay.rescale(1e300, adjacency)
+    assert adjacency.links.strength[0] == decay.unit_sum == MIN_WEIGHT
+    assert decay.stored_unit(np.array([1e300]))[0] < 2
 
 
 @settings(max_examples=200, deadline=None)
@@ -56,30 +56,30 @@ def test_a_weight_that_comes_now_can_always_be_written_down(times: list[float]) 
     """Also where numbers are so large that there are gaps between them."""
     decay, adjacency = Decay(1.0), Adjacency()
     for now in sorted(10.0**time for time in times):
-        decay.make_room(now, adjacency)
-        assert 1 <= decay.powers(np.array([now]))[0] < 2.0**HEIGHT
+        decay.rescale(now, adjacency)
+        assert 1 <= decay.stored_unit(np.array([now]))[0] < 2.0**RESCALE_HALF_LIVES
 
 
 def test_live_edges_are_those_that_have_not_faded() -> None:
     decay = Decay(100.0)
-    assert decay.scale(0.0, 0) == (1.0, np.inf)
-    decay.written(np.full(50, 3.0), np.zeros(50), np.ones(50, bool))
-    assert decay.scale(0.0, 50) == pytest.approx((1.0, 50.0))
-    assert decay.scale(300.0, 50) == pytest.approx((8.0, 50.0))  # nothing came: nothing is lighter than others
-    assert decay.scale(300.0, 40) == pytest.approx((8.0, 40.0))  # some came again, or have gone
-    decay.written(None, np.full(50, 2000.0), np.ones(50, bool))
-    assert decay.scale(2000.0, 100) == pytest.approx((2.0**20, 50.0), rel=1e-4)
-    assert decay.scale(2000.0, 1600).live == 100.0  # there are too many that have faded to leave all of them out
+    assert decay.weight_scale(0.0, 0) == (1.0, np.inf)
+    decay.stored_weights(np.full(50, 3.0), np.zeros(50), np.ones(50, bool))
+    assert decay.weight_scale(0.0, 50) == pytest.approx((1.0, 50.0))
+    assert decay.weight_scale(300.0, 50) == pytest.approx((8.0, 50.0))  # nothing came: nothing is lighter than others
+    assert decay.weight_scale(300.0, 40) == pytest.approx((8.0, 40.0))  # some came again, or have gone
+    decay.stored_weights(None, np.full(50, 2000.0), np.ones(50, bool))
+    assert decay.weight_scale(2000.0, 100) == pytest.approx((2.0**20, 50.0), rel=1e-4)
+    assert decay.weight_scale(2000.0, 1600).effective_edges == 100.0  # there are too many that have faded to leave all of them out
 
 
 def test_what_goes_is_not_counted() -> None:
     decay = Decay(1.0)
-    decay.written(np.array([1.0, 5.0, 7.0]), np.zeros(3), np.array([True, False, False]))
-    assert decay.mentions == decay.squares == 1.0
+    decay.stored_weights(np.array([1.0, 5.0, 7.0]), np.zeros(3), np.array([True, False, False]))
+    assert decay.unit_sum == decay.unit_square_sum == 1.0
 
 
 def test_the_state_goes_on() -> None:
     decay, again = Decay(3.0), Decay(3.0)
-    decay.written(np.array([1.0, 5.0, 7.0]), np.array([0.0, 1.0, 2.0]), ALL)
+    decay.stored_weights(np.array([1.0, 5.0, 7.0]), np.array([0.0, 1.0, 2.0]), ALL)
     again.restore(decay.state())
-    assert again.scale(2.0, 3) == decay.scale(2.0, 3)
+    assert again.weight_scale(2.0, 3) == decay.weight_scale(2.0, 3)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from ripplevec.errors import FormatError
-from ripplevec.temporal.window import AT_ONCE, SMALLEST, Window
+from ripplevec.temporal.window import EXPIRY_CHUNK, MIN_CAPACITY, Window
 
 
 def noted(window: Window, pairs: np.ndarray, times: np.ndarray) -> Window:
-    window.note(np.zeros(len(pairs), np.int8), pairs + 1000, pairs, times.astype(np.float64))
+    window.record(np.zeros(len(pairs), np.int8), pairs + 1000, pairs, times.astype(np.float64))
     return window
 
 
@@ -20,23 +20,23 @@ def many(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_it_grows_and_says_the_oldest_first() -> None:
-    count = 3 * AT_ONCE
+    count = 3 * EXPIRY_CHUNK
     pairs, times = many(count)
     window = Window(10.0)
     for part in np.array_split(np.arange(count), 7):
         noted(window, pairs[part], times[part])
-    assert len(window) == count > SMALLEST
-    ends, numbers = window.expired(now=2 * AT_ONCE + 10.0)
-    order = np.argsort(times)[: 2 * AT_ONCE]
+    assert len(window) == count > MIN_CAPACITY
+    ends, numbers = window.pop_expired(now=2 * EXPIRY_CHUNK + 10.0)
+    order = np.argsort(times)[: 2 * EXPIRY_CHUNK]
     assert np.array_equal(numbers, pairs[order])
     assert np.array_equal(ends, numbers + 1000)
-    assert len(window) == AT_ONCE
+    assert len(window) == EXPIRY_CHUNK
 
 
 def test_an_edge_may_be_exactly_as_old_as_it_may_be() -> None:
     window = noted(Window(10.0), np.array([[0, 1]]), np.array([5.0]))
-    assert len(window.expired(15.0)[0]) == 0
-    assert len(window.expired(np.nextafter(15.0, 16.0))[0]) == 1
+    assert len(window.pop_expired(15.0)[0]) == 0
+    assert len(window.pop_expired(np.nextafter(15.0, 16.0))[0]) == 1
 
 
 def test_the_state_does_not_depend_on_how_it_came_about() -> None:
@@ -48,7 +48,7 @@ def test_the_state_does_not_depend_on_how_it_came_about() -> None:
         assert np.array_equal(array, other.state()[name]), name
     again = Window(10.0)
     again.restore(one.state())
-    for left, right in zip(again.expired(260.0), one.expired(260.0), strict=True):
+    for left, right in zip(again.pop_expired(260.0), one.pop_expired(260.0), strict=True):
         assert np.array_equal(left, right)
     assert len(again) == len(one) == 250
 

@@ -20,7 +20,7 @@ from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import digest
 from ripplevec.engine.reads import VertexInfo
 from ripplevec.errors import RipplevecError, UnknownVertexError
-from ripplevec.graph.adjacency import REPEATED, as_stored
+from ripplevec.graph.adjacency import DUPLICATE_POLICIES, merge_duplicates
 from ripplevec.graph.graph import Graph
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import max_column_cosine
@@ -106,7 +106,7 @@ class RemoteGraph:
         self._rows: dict[Id, int] = {}
         self._edges: dict[tuple[Id, Id], bool] = {}
 
-    def look_up(self, batch: Batch) -> None:
+    def prefetch_batch(self, batch: Batch) -> None:
         """Fetch what `has_vertex` and `has_edge` will be asked of a batch."""
         removed = np.flatnonzero((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX))
         src, dst = (take_ids(column, removed) for column in (batch.src, batch.dst))
@@ -152,19 +152,19 @@ class DriverReads(ShardQueries, EngineCounters):
         return self.rule.ready
 
     @property
-    def known(self) -> RemoteGraph:
+    def graph_lookup(self) -> RemoteGraph:
         """The graph as far as it is asked whether batches can be applied."""
-        return RemoteGraph(self.parameters.directed, self.find_all, self.rows_of, self.has_edges)
+        return RemoteGraph(self.parameters.directed, self.find_rows, self.rows_of, self.has_edges)
 
     def count_connected(self) -> int:
         """How many vertices have edges."""
         return self.sizes()["with_edges"]
 
-    def find(self, name: Id) -> int:
+    def find_row(self, name: Id) -> int:
         """The row of a vertex, −1 where it is not known."""
-        return int(self.find_all(id_column([name]))[0])
+        return int(self.find_rows(id_column([name]))[0])
 
-    def find_all(self, column: IdColumn) -> Rows:
+    def find_rows(self, column: IdColumn) -> Rows:
         """The rows of vertices, −1 where one is not known."""
         shards, owner = self.transport.size, assign_shards(column, self.transport.size)
         where = split_positions(owner, shards)
@@ -175,7 +175,7 @@ class DriverReads(ShardQueries, EngineCounters):
 
     def rows_of(self, column: IdColumn) -> Rows:
         """The rows of known vertices, or an error naming those that are not known."""
-        rows = self.find_all(column)
+        rows = self.find_rows(column)
         if rows.size and rows.min() < 0:
             raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
         return rows
@@ -188,18 +188,18 @@ class DriverReads(ShardQueries, EngineCounters):
         order = np.argsort(numbers, kind="stable")
         return rows[order] if wanted is None else rows[order][wanted(numbers[order])]
 
-    def column(self, rows: Rows) -> IdColumn:
+    def id_column_of(self, rows: Rows) -> IdColumn:
         """The names of rows as a column of ids."""
         answers, places = self.query_rows("column", rows)
         return merge_id_columns(answers, places)
 
-    def names(self, rows: Rows) -> list[Id]:
+    def ids_of(self, rows: Rows) -> list[Id]:
         """The names of rows as plain ints and strs."""
-        return ids_to_list(self.column(rows))
+        return ids_to_list(self.id_column_of(rows))
 
     # ------------------------------------------------------------------ what is known of them
 
-    def arrival_of(self, rows: Rows) -> Rows:
+    def arrival_numbers(self, rows: Rows) -> Rows:
         """The arrival numbers of rows."""
         return self.read_rows(rows, "arrival")
 
@@ -230,22 +230,22 @@ class DriverReads(ShardQueries, EngineCounters):
 
     # ------------------------------------------------------------------ where they stand
 
-    def serve(self, rows: Rows) -> NDArray[np.float32]:
+    def get_vectors(self, rows: Rows) -> NDArray[np.float32]:
         """The vectors of rows as readers get them."""
-        return self.rule.serve(self.read_rows(rows, "vectors"))
+        return self.rule.to_served(self.read_rows(rows, "vectors"))
 
-    def serve_one(self, row: int) -> NDArray[np.float32]:
+    def get_vector(self, row: int) -> NDArray[np.float32]:
         """The vector of one row as readers get it."""
-        return self.serve(np.array([row]))[0]
+        return self.get_vectors(np.array([row]))[0]
 
     def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
-        around, split_positions = as_stored(rows, weights, REPEATED[self.parameters.duplicates])
+        around, split_positions = merge_duplicates(rows, weights, DUPLICATE_POLICIES[self.parameters.duplicates])
         graph, here = Graph(), np.arange(around.size)
         graph.adjacency.ensure_rows(around.size)
-        field = VectorStore(graph, self.parameters.dim, self.rule.precision)
-        field.vectors[here], field.placed[here] = (self.read_rows(around, what) for what in ("vectors", "placed"))
-        return self.rule.serve(self.rule.preview(field, here, split_positions)[None])[0]
+        store = VectorStore(graph, self.parameters.dim, self.rule.precision)
+        store.vectors[here], store.placed[here] = (self.read_rows(around, what) for what in ("vectors", "placed"))
+        return self.rule.to_served(self.rule.preview(store, here, split_positions)[None])[0]
 
     def nearest(
         self, ask: Callable[[SearchTarget, Query, int], SearchResults], asked: int | NDArray[np.float64], count: int
@@ -271,14 +271,14 @@ class DriverReads(ShardQueries, EngineCounters):
 
     def build_changes(self, outcome: BatchOutcome) -> Changes:
         """What the last batch, or an anchor, changed; the vectors stay with the shards until they are asked for."""
-        arrival = self.arrival_of(outcome.moved)
+        arrival = self.arrival_numbers(outcome.moved)
         order = np.argsort(arrival, kind="stable")
-        rows, serve = outcome.moved[order], self.rule.server()
+        rows, serve = outcome.moved[order], self.rule.served_transform()
         places, shards = self._positions_by_shard(rows), self.transport.size
         asked, sequence = [rows[place] // shards for place in places], self.sequence
         vectors = self.submit("read_rows", asked, what="vectors")
         return Changes(
-            self.column(rows),
+            self.id_column_of(rows),
             cast(Any, vectors),
             lambda answers: serve(scatter_parts(self.fetch_changed_vectors(list(answers), asked, sequence), places)),
             arrival[order] >= outcome.first_new,
@@ -294,7 +294,7 @@ class DriverReads(ShardQueries, EngineCounters):
     def empty_changes(self, sequence: int) -> Changes:
         """What a batch changed that had been applied before, under this number: nothing."""
         nothing = np.empty((0, self.parameters.dim), np.float32)
-        return Changes(_NO_ROWS, nothing, self.rule.server(), np.empty(0, np.bool_), [], sequence, False)
+        return Changes(_NO_ROWS, nothing, self.rule.served_transform(), np.empty(0, np.bool_), [], sequence, False)
 
     # ------------------------------------------------------------------ all of it
 
@@ -323,7 +323,7 @@ class DriverReads(ShardQueries, EngineCounters):
 
     def edge_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of the edges of rows: a weight, or the arrival numbers of the neighbors."""
-        return self.arrival_of(self.read_edges(rows, "code")) if what == "arrival" else self.read_edges(rows, what)
+        return self.arrival_numbers(self.read_edges(rows, "code")) if what == "arrival" else self.read_edges(rows, what)
 
     def row_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of rows themselves: their vectors as they are kept, or whether they are placed."""

@@ -26,8 +26,8 @@ from ripplevec.cluster.transport import Transport
 from ripplevec.engine.saved_state import check_shards
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.graph.batch_validation import check_batch
-from ripplevec.graph.graph import ones, under
-from ripplevec.graph.growth_bound import growth_by
+from ripplevec.graph.graph import strip_prefix, unit_weights
+from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.ripple import RippleRule
@@ -58,7 +58,7 @@ class ClusterEngine(DriverReads):
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Take in a batch as the initial graph and embed it from nothing."""
-        check_batch(self.known, batch)
+        check_batch(self.graph_lookup, batch)
         self.run_atomically(partial(ClusterEngine._take_in, batch=batch, progress=progress))
 
     def _take_in(self, batch: Batch, progress: Progress | None) -> None:
@@ -70,7 +70,7 @@ class ClusterEngine(DriverReads):
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it."""
-        check_batch(self.known, batch)
+        check_batch(self.graph_lookup, batch)
         return self.run_atomically(partial(ClusterEngine._apply, batch=batch))
 
     def prepare(self, batch: Batch) -> None:
@@ -89,7 +89,7 @@ class ClusterEngine(DriverReads):
             return False
         ignoring = self.parameters.duplicates == "ignore"
         return self.may_exceed_growth(
-            *growth_by(batch, self.find_all, self.degrees, self.has_edges if ignoring else None)
+            *bound_growth(batch, self.find_rows, self.degrees, self.has_edges if ignoring else None)
         )
 
     def fork_for_update(self) -> tuple[ReadSnapshot, ClusterEngine]:
@@ -99,7 +99,7 @@ class ClusterEngine(DriverReads):
     def _apply(self, batch: Batch) -> BatchOutcome:
         first_new, anchors = self.next_arrival, self.anchors
         moved, removed, edges = self._move(batch, first_new)
-        due = self._count(len(batch), edges, moved.size + len(removed), self.rule.shortened)
+        due = self._count(len(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
         corrected = self._anchor() if due else None
         if corrected is not None:
             moved = np.union1d(moved, corrected)
@@ -146,12 +146,12 @@ class ClusterEngine(DriverReads):
     def _corrected_here(self, threshold: float) -> Rows:
         """Correct a small graph, brought here, as one machine does; the rows that moved."""
         graph, rows = gather_graph(self)
-        field = VectorStore(graph, self.parameters.dim, self.rule.precision)
-        field.grow()
-        field.vectors[: rows.size] = self.read_rows(rows, "vectors")
-        moved = self.rule.anchor(field, self.sequence, threshold)
+        store = VectorStore(graph, self.parameters.dim, self.rule.precision)
+        store.grow()
+        store.vectors[: rows.size] = self.read_rows(rows, "vectors")
+        moved = self.rule.anchor(store, self.sequence, threshold)
         self._broadcast_coordinates()
-        self._send_rows("set_vectors", rows, field.vectors[: rows.size])
+        self._send_rows("set_vectors", rows, store.vectors[: rows.size])
         return rows[moved]
 
     def _move(self, batch: Batch, first_new: int) -> tuple[Rows, list[Id], int]:
@@ -159,7 +159,7 @@ class ClusterEngine(DriverReads):
         ends, gone = self._enter(batch)
         first = int(ends.arrived_as[0]) if ends.arrived.size else self.next_arrival  # who is new and has not gone again
         removed, numbers = self._still_gone(gone), np.array([number for _, number in gone], np.int64)
-        self.rule.shortened = 0
+        self.rule.rows_shortened = 0
         if not self.ready:
             self._edges, changed, _ = map(sum, zip(*self.query("finish_graph_update", first_new=first), strict=True))
             return ends.arrived, removed, changed
@@ -167,13 +167,13 @@ class ClusterEngine(DriverReads):
         wave, turn = waves(ends, first_new, count, self.transport.size)
         steps = BatchProtocol(self.transport, self.rule, self.sequence + 1)
         taken = steps.take(ends.arrived, (wave[new], turn[new]), first, numbers)
-        self._edges, shards, self.rule.shortened = taken.edges, self.transport.size, taken.shortened
+        self._edges, shards, self.rule.rows_shortened = taken.edges, self.transport.size, taken.shortened
         moved = np.concatenate([rows * shards + shard for shard, rows in enumerate(taken.moved)])
         return moved, removed, taken.changed
 
     def _enter(self, batch: Batch) -> tuple[EdgeEndpoints, list[tuple[Id, int]]]:
         """Change the graph step by step; all ends, with the newcomers that have not gone again, and who has gone."""
-        weight = ones(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
+        weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         steps, gone, first = [], [], 0
         for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
@@ -197,8 +197,8 @@ class ClusterEngine(DriverReads):
 
     def _remove(self, name: IdColumn) -> tuple[Id, int]:
         """Take a vertex out with all its edges; its name and the number it had."""
-        row, shards = self.find_all(name), self.transport.size
-        number = int(self.arrival_of(row)[0])
+        row, shards = self.find_rows(name), self.transport.size
+        number = int(self.arrival_numbers(row)[0])
         around = self.transport.call("remove_vertex", self._row_on_owner(int(row[0])), parts=shards)
         self.transport.call("remove_neighbor", *around, code=int(row[0]), number=number)
         self._vertices -= 1
@@ -207,7 +207,7 @@ class ClusterEngine(DriverReads):
     def _still_gone(self, gone: list[tuple[Id, int]]) -> list[Id]:
         """The names of those who have gone and not come again."""
         names = [name for name, _ in gone]
-        rows = self.find_all(id_column(names)).tolist() if names else []
+        rows = self.find_rows(id_column(names)).tolist() if names else []
         return [name for name, row in zip(names, rows, strict=True) if row < 0]
 
     def warn_self_loops(self) -> None:
@@ -225,10 +225,10 @@ class ClusterEngine(DriverReads):
             self._broadcast_coordinates()
             return
         graph, rows = gather_graph(self)
-        field = VectorStore(graph, self.parameters.dim, self.rule.precision)
-        self.rule.start(field, progress)
+        store = VectorStore(graph, self.parameters.dim, self.rule.precision)
+        self.rule.start(store, progress)
         self._broadcast_coordinates()
-        self._send_rows("set_vectors", rows, field.vectors[: rows.size])
+        self._send_rows("set_vectors", rows, store.vectors[: rows.size])
 
     def _broadcast_coordinates(self) -> None:
         """Have all shards know the coordinates."""
@@ -249,7 +249,7 @@ class ClusterEngine(DriverReads):
         shards = split_state(state, self.transport.size)
         check_shards(shards, state, directed=self.parameters.directed, rule=self.rule)
         self.query("restore", shards)
-        self.rule.restore(under("rule_", state))
+        self.rule.restore(strip_prefix("rule_", state))
         self._broadcast_coordinates()
         self.next_arrival, self.loops = int(state["next_arrival"]), 0
         for name, value in counters_of(state).items():

@@ -35,9 +35,9 @@ class GatheredState(EngineReads):
             )
         self.graph, rows = gather_graph(engine)
         self.rule, self.sequence, self.anchors = engine.rule, engine.sequence, engine.anchors
-        self.field = VectorStore(self.graph, engine.parameters.dim, engine.rule.precision)
-        self.field.vectors[: rows.size] = engine.read_rows(rows, "vectors")
-        self.field.placed[: rows.size] = engine.read_rows(rows, "placed")
+        self.store = VectorStore(self.graph, engine.parameters.dim, engine.rule.precision)
+        self.store.vectors[: rows.size] = engine.read_rows(rows, "vectors")
+        self.store.placed[: rows.size] = engine.read_rows(rows, "placed")
 
 
 def gather_graph(engine: DriverReads) -> tuple[Graph, Rows]:
@@ -52,11 +52,11 @@ def gather_graph(engine: DriverReads) -> tuple[Graph, Rows]:
     for name in ("strength", "in_strength") if directed else ("strength",):
         packed[name] = engine.read_rows(rows, name)
     graph = engine.parameters.new_graph()
-    names = engine.column(rows)
+    names = engine.id_column_of(rows)
     graph.ids.intern(names, names)
     graph.adjacency = Adjacency.from_packed(packed, directed=directed, duplicates=engine.parameters.duplicates)
     graph.adjacency.ensure_rows(rows.size)
-    graph.arrival[: rows.size] = engine.arrival_of(rows)
+    graph.arrival[: rows.size] = engine.arrival_numbers(rows)
     graph.next_arrival = engine.next_arrival
     return graph, rows
 

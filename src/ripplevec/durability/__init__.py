@@ -1,1 +1,1 @@
-"""What survives a crash."""
+"""Durability: crash-safe sessions with a journal, snapshots and recovery."""

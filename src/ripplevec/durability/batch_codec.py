@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from ripplevec.batch import Batch, Id, IdColumn
 from ripplevec.errors import FormatError
-from ripplevec.io.arrow_ipc import encode_arrow_stream
-from ripplevec.io.arrow_ipc import unpacked_size
+from ripplevec.io.arrow_ipc import encode_arrow_stream, unpacked_size
 
 _MIXED_IDS = {b"ids": b"mixed"}
 """Field metadata of a column with integer and text ids, or integers beyond 64 bits: text with a letter for the kind."""
@@ -38,7 +37,9 @@ def decode_batch(payload: bytes) -> Batch:
         columns = {field.name: _decode_column(field, record.column(field.name)) for field in record.schema}
         return Batch.of(**columns)
     except (pa.ArrowException, OSError, LookupError, StopIteration, TypeError, ValueError) as error:
-        raise FormatError(f"invalid batch payload: expected the bytes of an encoded batch, got others ({error})") from error
+        raise FormatError(
+            f"invalid batch payload: expected the bytes of an encoded batch, got others ({error})"
+        ) from error
 
 
 def _encode_ids(name: str, column: IdColumn) -> tuple[pa.Field, pa.Array]:

@@ -1,4 +1,4 @@
-"""A lock file: one session writes to a directory at a time."""
+"""Exclusive lock on a state directory, so that only one session writes to it."""
 
 from __future__ import annotations
 
@@ -10,47 +10,50 @@ from pathlib import Path
 from types import TracebackType
 
 from ripplevec.errors import StateError
-from ripplevec.util.checked_directory import make_directory
+from ripplevec.util.checked_directory import create_directory
 
-_held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
+LOCK_FILE = "lock"
+"""Name of the lock file in a state directory; it contains the process id of its holder."""
+
+_open_locks: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
 
 
 class DirectoryLock:
-    """Held from when it is made until it is let go, or until the process ends, however it ends."""
+    """Lock on a directory, held from construction until `release` or the end of the process, even by SIGKILL."""
 
     def __init__(self, directory: Path) -> None:
         try:
-            make_directory(directory)
-            self._file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+            create_directory(directory)
+            self._file = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             raise StateError(
-                f"{directory}: cannot be written to ({error.strerror}); a session needs a directory of its own, "
-                "and `ripplevec state inspect` looks into one without writing"
+                f"{directory}: expected a writable directory, got an error ({error.strerror}). A session needs a "
+                "directory of its own; to look into one without writing, use `ripplevec state inspect`."
             ) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
-            raise StateError(f"{directory}: in use by {lock_holder(directory)}; close that one first") from None
-        _held.add(self)
-        with suppress(OSError):  # no room for the name of whoever holds it; it is held all the same
+            raise StateError(f"{directory}: in use by {lock_holder(directory)}. Close that session first.") from None
+        _open_locks.add(self)
+        with suppress(OSError):  # on a full disk the process id is missing, but the lock holds
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        """Let others have the directory."""
+        """Unlock the directory; later calls have no effect."""
         if self._file < 0:
             return
         with suppress(OSError):
             os.ftruncate(self._file, 0)
         with suppress(OSError):
-            fcntl.flock(self._file, fcntl.LOCK_UN)  # also for a child that has the file open
-        self.abandon()
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # explicit, because a forked child may keep the file open
+        self.close_file()
 
-    def abandon(self) -> None:
-        """Close the file; in a child, the parent holds the lock on."""
+    def close_file(self) -> None:
+        """Close the lock file without unlocking: in a forked child, the parent keeps the lock."""
         file, self._file = self._file, -1
-        _held.discard(self)
+        _open_locks.discard(self)
         if file >= 0:
             os.close(file)
 
@@ -63,19 +66,19 @@ class DirectoryLock:
         self.release()
 
 
-def _abandon_all() -> None:
-    """In a child: hold no directory. Else it would stay locked for as long as the child lives."""
-    for lock in list(_held):
-        lock.abandon()
+def _close_files_after_fork() -> None:
+    """Close the inherited lock files in a child; otherwise a directory would stay locked while the child lives."""
+    for lock in list(_open_locks):
+        lock.close_file()
 
 
-os.register_at_fork(after_in_child=_abandon_all)
+os.register_at_fork(after_in_child=_close_files_after_fork)
 
 
 def lock_holder(directory: Path) -> str | None:
-    """Who holds the lock of a directory, in words; None where nobody does."""
+    """Describe the process that holds the lock on a directory; None if it is not locked."""
     try:
-        with open(directory / "lock", "rb") as file:
+        with open(directory / LOCK_FILE, "rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:

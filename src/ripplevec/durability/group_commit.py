@@ -1,4 +1,4 @@
-"""Batches that share a flush: considered one by one, put on disk together, then applied one by one."""
+"""Group commit: batches are validated one by one, written to disk in one flush, then applied one by one."""
 
 from __future__ import annotations
 
@@ -15,76 +15,86 @@ from ripplevec.io.protocols import BadMessage, DeadLetterSink, ReadResult
 
 
 class CommitGroup:
-    """What is to share the next flush."""
+    """Batches that will share the next flush."""
 
     def __init__(self, model: SessionModel, journal: Journal) -> None:
         self._model, self._journal = model, journal
-        self._admission = BatchAdmission(model.engine.known)
+        self._admission = BatchAdmission(model.engine.graph_lookup)
         self._entries: list[JournalEntry] = []
-        self._numbers: dict[str, int] = {}  # of keys within this group
-        self._answers: list[int | RipplevecError] = []  # per batch: the number it has or will have, or its refusal
+        self._sequence_by_key: dict[str, int] = {}  # keys of batches in this group
+        self._outcomes: list[int | RipplevecError] = []  # per batch: its sequence number, or why it was rejected
 
-    def consider(self, entry: JournalEntry) -> None:
-        """Take a batch into the group, unless it was applied before or cannot be applied."""
+    def add(self, entry: JournalEntry) -> None:
+        """Add a batch, unless its key was applied before or it is invalid; validation sees the batches before it."""
         try:
             validate_entry(entry)
-            number = self._known(entry.key)
-            if number is None:
+            sequence = self._find_key(entry.key)
+            if sequence is None:
                 batch = Batch.from_any(entry.batch, directed=self._model.directed)
                 self._admission.admit(batch)
-                number = self._add(JournalEntry(batch, entry.key, entry.source, entry.position))
-            self._answers.append(number)
-        except RipplevecError as refusal:
-            self._answers.append(refusal)
+                sequence = self._append(JournalEntry(batch, entry.key, entry.source, entry.position))
+            self._outcomes.append(sequence)
+        except RipplevecError as rejection:
+            self._outcomes.append(rejection)
 
-    def take_ids(self, source: str, reads: Sequence[ReadResult], dead_letters: DeadLetterSink | None) -> RipplevecError | None:
-        """Take in reads, each without what cannot be applied; why it stopped before the last one, if it did."""
+    def add_reads(
+        self, source: str, reads: Sequence[ReadResult], dead_letters: DeadLetterSink | None
+    ) -> RipplevecError | None:
+        """Add the valid rows of each read and record the others as dead letters.
+
+        Without dead letters, stop before the first read that has an invalid row or message, and return the error.
+        """
         for read in reads:
-            batch, refused = self._admission.admit_valid_rows(Batch.from_any(read.batch, directed=self._model.directed))
-            bad_messages = [*read.bad_messages, *(_poison(read, row, error) for row, error in refused.items())]
-            for message in bad_messages:
+            batch, rejected = self._admission.admit_valid_rows(
+                Batch.from_any(read.batch, directed=self._model.directed)
+            )
+            rejected_rows = (_make_bad_message(read, row, error) for row, error in rejected.items())
+            for message in [*read.bad_messages, *rejected_rows]:
                 if dead_letters is None:
-                    return StateError(f"{source}: {message.where}: {message.reason}; give `dead_letters` to go on")
+                    return StateError(
+                        f"{source}: bad message at {message.where}: {message.reason}. Pass `dead_letters` to skip such "
+                        "messages."
+                    )
                 dead_letters.record(source, message)
-            self._answers.append(self._add(JournalEntry(batch, None, source, read.position)))
+            self._outcomes.append(self._append(JournalEntry(batch, None, source, read.position)))
         return None
 
     def commit(
-        self, published: Mapping[str, int], tell: Callable[[JournalEntry, Changes], None] = lambda *_: None
+        self, published: Mapping[str, int], on_applied: Callable[[JournalEntry, Changes], None] = lambda *_: None
     ) -> list[Changes | RipplevecError]:
-        """Put the group on disk, then apply it, and tell of each batch as it is applied; its changes or its refusal."""
+        """Write the group to disk, then apply each batch and call `on_applied`; return changes or rejections."""
         first = self._journal.last + 1
         if self._entries:
             self._journal.append(self._entries, published)
-        done: dict[int, Changes] = {}
-        for number, entry in enumerate(self._entries, first):
-            done[number] = self._model.apply_batch(entry.batch)
-            tell(entry, done[number])
-        return [self._answer(answer, done) for answer in self._answers]
+        applied: dict[int, Changes] = {}
+        for sequence, entry in enumerate(self._entries, first):
+            applied[sequence] = self._model.apply_batch(entry.batch)
+            on_applied(entry, applied[sequence])
+        return [self._result(outcome, applied) for outcome in self._outcomes]
 
-    def _answer(self, answer: int | RipplevecError, done: dict[int, Changes]) -> Changes | RipplevecError:
-        if isinstance(answer, RipplevecError):
-            return answer
-        changes = done.pop(answer, None)
-        return self._model.empty_changes(answer) if changes is None else changes
+    def _result(self, outcome: int | RipplevecError, applied: dict[int, Changes]) -> Changes | RipplevecError:
+        if isinstance(outcome, RipplevecError):
+            return outcome
+        changes = applied.pop(outcome, None)  # a repeated key gets its changes once
+        return self._model.empty_changes(outcome) if changes is None else changes
 
-    def _known(self, key: str | None) -> int | None:
+    def _find_key(self, key: str | None) -> int | None:
         if key is None:
             return None
-        return self._numbers.get(key) or self._journal.find(key)
+        return self._sequence_by_key.get(key) or self._journal.find_key(key)
 
-    def _add(self, entry: JournalEntry) -> int:
+    def _append(self, entry: JournalEntry) -> int:
         self._entries.append(entry)
-        number = self._journal.last + len(self._entries)
+        sequence = self._journal.last + len(self._entries)
         if entry.key is not None:
-            self._numbers[entry.key] = number
-        return number
+            self._sequence_by_key[entry.key] = sequence
+        return sequence
 
 
-def _poison(read: ReadResult, row: int, error: RipplevecError) -> BadMessage:
-    """A row that cannot be applied, as the message that it could have come in."""
-    one, batch = slice(row, row + 1), read.batch
-    (src,), (dst,) = ids_to_list(take_ids(batch.src, one)), ids_to_list(take_ids(batch.dst, one))
+def _make_bad_message(read: ReadResult, row: int, error: RipplevecError) -> BadMessage:
+    """Return a row that cannot be applied in the form of a message that could have contained it."""
+    only_row, batch = slice(row, row + 1), read.batch
+    (src,), (dst,) = ids_to_list(take_ids(batch.src, only_row)), ids_to_list(take_ids(batch.dst, only_row))
     op = Op(0 if batch.op is None else int(batch.op[row])).name.lower()
     message = json.dumps({"src": src, "dst": dst, "op": op})
-    return BadMessage(message, f"row {row} of the read up to {json.dumps(read.position)}", str(error))
+    return BadMessage(message, f"row {row} of the read that ends at {json.dumps(read.position)}", str(error))

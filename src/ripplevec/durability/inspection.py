@@ -1,4 +1,4 @@
-"""A look into a session's directory: what is in it, and whether all of it is good. Nothing is changed."""
+"""Read-only inspection and verification of a state directory."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from typing import Any
 
 from ripplevec.durability import journal_database
 from ripplevec.durability.directory_lock import lock_holder
-from ripplevec.durability.journal import JOURNAL, Journal
+from ripplevec.durability.journal import JOURNAL_FILE, Journal
 from ripplevec.durability.recovery import load_snapshot
 from ripplevec.durability.session_model import SessionModel, create_model
-from ripplevec.durability.snapshot import SNAPSHOTS, SnapshotStore
+from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore
 from ripplevec.errors import FormatError, RipplevecError
 
 
 def inspect_directory(directory: Path) -> dict[str, Any]:
-    """What a directory holds; also while a session has it."""
-    journal, snapshots = Journal(directory / JOURNAL, read_only=True), SnapshotStore(directory / SNAPSHOTS)
+    """Describe a state directory: batches, snapshots, sources, parameters. A session may be using it."""
+    journal = Journal(directory / JOURNAL_FILE, read_only=True)
+    snapshots = SnapshotStore(directory / SNAPSHOTS_DIRECTORY)
     try:
         return {
             "directory": str(directory),
             "in_use_by": lock_holder(directory),
-            "version": journal.meta["version"],
-            "parameters": journal.meta["parameters"],
-            "anchor_lag": journal.meta["anchor_lag"],
-            "shards": journal.meta.get("shards"),
-            "journal": {"first": journal.first, "last": journal.last, "bytes": _size(journal.path)},
+            "version": journal.metadata["version"],
+            "parameters": journal.metadata["parameters"],
+            "anchor_lag": journal.metadata["anchor_lag"],
+            "shards": journal.metadata.get("shards"),
+            "journal": {"first": journal.first, "last": journal.last, "bytes": _journal_bytes(journal.path)},
             "snapshots": [snapshots.describe(sequence) for sequence in snapshots.sequences],
             "sources": journal.sources,
         }
@@ -34,16 +35,16 @@ def inspect_directory(directory: Path) -> dict[str, Any]:
 
 
 def verify_directory(directory: Path) -> dict[str, Any]:
-    """Whether every byte is good and replay gives every snapshot: what is wrong, and the digest at the end."""
+    """Check every byte, and that replaying the batches reproduces every snapshot; return faults and final digest."""
     faults: list[str] = []
     digest, sequence = None, None
     try:
-        if note := journal_database.check_log(directory / JOURNAL):
+        if note := journal_database.check_wal(directory / JOURNAL_FILE):
             faults.append(note)
-        journal = Journal(directory / JOURNAL, read_only=True)
+        journal = Journal(directory / JOURNAL_FILE, read_only=True)
         try:
             faults += journal.verify()
-            model = _replayed(journal, SnapshotStore(directory / SNAPSHOTS), faults)
+            model = _replay(journal, SnapshotStore(directory / SNAPSHOTS_DIRECTORY), faults)
         finally:
             journal.close()
         digest, sequence = model.digest(), model.sequence
@@ -52,21 +53,24 @@ def verify_directory(directory: Path) -> dict[str, Any]:
     return {"directory": str(directory), "faults": faults, "sequence": sequence, "digest": digest}
 
 
-def _replayed(journal: Journal, snapshots: SnapshotStore, faults: list[str]) -> SessionModel:
-    """The model after all batches, from the oldest state there is; every snapshot on the way is compared with it."""
-    model = create_model(journal.meta) if journal.first == 1 else None
+def _replay(journal: Journal, snapshots: SnapshotStore, faults: list[str]) -> SessionModel:
+    """Replay all batches from the oldest state available and compare the model with every snapshot on the way."""
+    model = create_model(journal.metadata) if journal.first == 1 else None
     digests: dict[int, str] = {}
     for sequence in reversed(snapshots.sequences):
         try:
-            good = load_snapshot(snapshots, sequence, lambda: create_model(journal.meta))
+            restored = load_snapshot(snapshots, sequence, lambda: create_model(journal.metadata))
         except FormatError as error:
             faults.append(f"{snapshots.path(sequence)}: {error}")
         else:
             digests[sequence] = snapshots.describe(sequence)["digest"]
-            model = good if model is None else model
+            model = restored if model is None else model
     if model is None:
-        raise FormatError(f"{snapshots.directory}: no good snapshot, and the journal begins at batch {journal.first:,}")
-    for row in journal.rows(model.sequence):
+        raise FormatError(
+            f"{snapshots.directory}: expected a good snapshot, got none, and the journal begins at batch "
+            f"{journal.first:,}"
+        )
+    for row in journal.read_rows(model.sequence):
         if row.entry is None:
             break
         try:
@@ -75,10 +79,12 @@ def _replayed(journal: Journal, snapshots: SnapshotStore, faults: list[str]) -> 
             faults.append(f"batch {row.sequence:,} cannot be applied ({error})")
             break
         if row.sequence in digests and model.digest() != digests[row.sequence]:
-            faults.append(f"{snapshots.path(row.sequence)}: not what the batches up to it give")
+            faults.append(
+                f"{snapshots.path(row.sequence)}: differs from the state after replaying the batches up to it"
+            )
     return model
 
 
-def _size(path: Path) -> int:
-    files = (path, Path(f"{path}-wal"))
+def _journal_bytes(path: Path) -> int:
+    files = (path, journal_database.wal_path(path))
     return sum(file.stat().st_size for file in files if file.exists())

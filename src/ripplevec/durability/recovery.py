@@ -1,4 +1,4 @@
-"""Recovery: the newest good snapshot, then every batch behind it, in order."""
+"""Recovery of a session: load the newest good snapshot, then replay every later batch in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ripplevec.changes import Changes
-from ripplevec.durability.journal import Journal, Row
+from ripplevec.durability.journal import Journal, JournalRow
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
@@ -19,126 +19,154 @@ _log = logging.getLogger("ripplevec.durability")
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What was done to get a state back."""
+    """Result of opening a state directory.
 
-    snapshot: int = 0  # the sequence number it began with; 0: with nothing
+    Attributes
+    ----------
+    snapshot
+        Sequence number of the snapshot that recovery started from; 0 if it started from an empty model.
+    replayed
+        Number of batches replayed from the journal.
+    events
+        Number of events in all batches up to the snapshot.
+    lost
+        Number of batches in a damaged tail of the journal, which were discarded.
+    unpublished
+        For each source, the changes that its sinks may not have received.
+    notes
+        Repairs and losses that the user should know about.
+    """
+
+    snapshot: int = 0
     replayed: int = 0
-    events: int = 0  # in all batches up to the snapshot
-    lost: int = 0  # batches of a damaged tail, given up
-    unpublished: dict[str, list[Changes]] = field(default_factory=dict)  # per source, what no sink may have got
+    events: int = 0
+    lost: int = 0
+    unpublished: dict[str, list[Changes]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """Keep something that the person who runs this should know, and tell it now."""
+        """Add a note, and log it as a warning."""
         self.notes.append(text)
         _log.warning(text)
 
 
 def recover(
-    journal: Journal, snapshots: SnapshotStore, new: Callable[[], SessionModel], *, forgiving: bool = False
+    journal: Journal, snapshots: SnapshotStore, make_model: Callable[[], SessionModel], *, tolerate_damage: bool = False
 ) -> tuple[SessionModel, RecoveryReport]:
-    """The model after the last batch of the journal, begun anew by `new`, and how it was come by.
+    """Restore the model after the last batch of the journal; `make_model` creates an empty one.
 
-    Damage in the middle of the journal is refused, unless it is to be forgiven: what follows it is then given up.
+    Damage in the middle of the journal raises `FormatError` unless `tolerate_damage` is set; the batches from the
+    damaged one on are then discarded.
     """
-    recovery = RecoveryReport()
+    report = RecoveryReport()
     for note in journal.notes:
-        recovery.note(note)
-    snapshots.tidy()
-    _look_beyond(journal, snapshots, recovery, forgiving)
-    unpublished = journal.unpublished()
-    early = min((number - 1 for number in unpublished.values()), default=journal.last)
-    model, bad = _replayed(journal, snapshots, new, recovery, early)
-    if bad is not None and early < journal.last:  # a newer snapshot may know what the damaged batch did
-        model, bad = _replayed(journal, snapshots, new, recovery, journal.last)
-    if bad is not None:
-        _cut(journal, bad, recovery, forgiving)
-    return model, recovery
+        report.note(note)
+    snapshots.remove_temporary_files()
+    _check_snapshots_beyond_journal(journal, snapshots, report, tolerate_damage)
+    unpublished = journal.first_unpublished()
+    before_unpublished = min((sequence - 1 for sequence in unpublished.values()), default=journal.last)
+    model, bad_row = _restore_and_replay(journal, snapshots, make_model, report, before_unpublished)
+    if bad_row is not None and before_unpublished < journal.last:  # a newer snapshot may include the damaged batch
+        model, bad_row = _restore_and_replay(journal, snapshots, make_model, report, journal.last)
+    if bad_row is not None:
+        _truncate_damaged_tail(journal, bad_row, report, tolerate_damage)
+    return model, report
 
 
-def _replayed(
-    journal: Journal, snapshots: SnapshotStore, new: Callable[[], SessionModel], recovery: RecoveryReport, limit: int
-) -> tuple[SessionModel, Row | None]:
-    """The newest good snapshot up to a limit and the batches behind it, up to the first one that is damaged."""
-    unpublished = journal.unpublished()
-    model = _restored(journal, snapshots, new, recovery, limit)
-    recovery.events, recovery.replayed = model.engine.events, 0
-    recovery.unpublished.clear()
+def _restore_and_replay(
+    journal: Journal,
+    snapshots: SnapshotStore,
+    make_model: Callable[[], SessionModel],
+    report: RecoveryReport,
+    snapshot_limit: int,
+) -> tuple[SessionModel, JournalRow | None]:
+    """Load the newest good snapshot up to a limit and replay the later batches; stop at a damaged one and return it."""
+    unpublished = journal.first_unpublished()
+    model = _load_newest_snapshot(journal, snapshots, make_model, report, snapshot_limit)
+    report.events, report.replayed = model.engine.events, 0
+    report.unpublished.clear()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SelfLoopWarning)  # said when the batch came
-        for row in journal.rows(model.sequence):
+        warnings.simplefilter("ignore", SelfLoopWarning)  # given when the batch was first applied
+        for row in journal.read_rows(model.sequence):
             if row.entry is None:
                 return model, row
-            changes = _applied(journal, model, row)
+            changes = _apply_row(journal, model, row)
             model.warn_self_loops()
-            recovery.replayed += 1
+            report.replayed += 1
             source = row.entry.source
             if source is not None and row.sequence >= unpublished.get(source, journal.last + 1):
-                recovery.unpublished.setdefault(source, []).append(changes)
+                report.unpublished.setdefault(source, []).append(changes)
     return model, None
 
 
-def _applied(journal: Journal, model: SessionModel, row: Row) -> Changes:
-    """What a batch changes; one that cannot be applied was not put there by a session."""
+def _apply_row(journal: Journal, model: SessionModel, row: JournalRow) -> Changes:
+    """Apply a batch of the journal; one that cannot be applied was not written by a session."""
     try:
-        return model.apply_batch(row.entry.batch)  # type: ignore[union-attr]  # the caller has looked
+        return model.apply_batch(row.entry.batch)  # type: ignore[union-attr]  # the caller has checked
     except RipplevecError as error:
         raise FormatError(
-            f"{journal.path}: batch {row.sequence:,} cannot be applied ({error}); restore the directory from a copy"
+            f"{journal.path}: batch {row.sequence:,} cannot be applied ({error}). Restore the directory from a backup."
         ) from error
 
 
-def _look_beyond(journal: Journal, snapshots: SnapshotStore, recovery: RecoveryReport, forgiving: bool) -> None:
-    """Refuse a journal that ends before a snapshot: it has lost batches. Forgiven, the snapshot is put aside."""
-    beyond = [sequence for sequence in snapshots.sequences if sequence > journal.last]
-    if beyond and not forgiving:
+def _check_snapshots_beyond_journal(
+    journal: Journal, snapshots: SnapshotStore, report: RecoveryReport, tolerate_damage: bool
+) -> None:
+    """Raise if a snapshot is newer than the journal, which has then lost batches; quarantine it if tolerated."""
+    newer = [sequence for sequence in snapshots.sequences if sequence > journal.last]
+    if newer and not tolerate_damage:
         raise FormatError(
-            f"{journal.path}: expected batches up to {beyond[0]:,} (there is a snapshot), got {journal.last:,}; "
-            f"{beyond[0] - journal.last:,} batches or more are missing. Restore the directory from a copy, or go on "
+            f"{journal.path}: expected batches up to {newer[0]:,} (there is a snapshot), got {journal.last:,}: at "
+            f"least {newer[0] - journal.last:,} batches are missing. Restore the directory from a backup, or continue "
             f"without them: ripplevec state cut {journal.path.parent}"
         )
-    for sequence in beyond:
-        _put_aside(snapshots, sequence, f"the journal ends with batch {journal.last:,}", recovery)
-    if forgiving:
-        recovery.lost += max(journal.missing_batches(), beyond[0] - journal.last if beyond else 0)
+    for sequence in newer:
+        _quarantine_snapshot(snapshots, sequence, f"the journal ends with batch {journal.last:,}", report)
+    if tolerate_damage:
+        report.lost += max(journal.count_missing_batches(), newer[0] - journal.last if newer else 0)
         journal.marker.write(journal.last, durably=True)
 
 
-def _restored(
-    journal: Journal, snapshots: SnapshotStore, new: Callable[[], SessionModel], recovery: RecoveryReport, limit: int
+def _load_newest_snapshot(
+    journal: Journal,
+    snapshots: SnapshotStore,
+    make_model: Callable[[], SessionModel],
+    report: RecoveryReport,
+    limit: int,
 ) -> SessionModel:
-    """The newest good snapshot, of those up to a limit if there is one; those that are damaged are put aside."""
+    """Load the newest good snapshot, up to a limit if one is old enough; quarantine damaged ones."""
     first, sequences = journal.first, snapshots.sequences
     if first > 1 and not any(sequence <= limit for sequence in sequences):
         limit = journal.last
     for sequence in sequences:
         if first - 1 <= sequence <= limit:
             try:
-                model = load_snapshot(snapshots, sequence, new)
+                model = load_snapshot(snapshots, sequence, make_model)
             except FormatError as error:
-                _put_aside(snapshots, sequence, str(error), recovery)
+                _quarantine_snapshot(snapshots, sequence, str(error), report)
             else:
-                recovery.snapshot = sequence
+                report.snapshot = sequence
                 return model
     if first > 1:
         raise FormatError(
-            f"{snapshots.directory}: expected a good snapshot, found none, and the journal begins at batch {first:,}; "
-            "restore the directory from a copy"
+            f"{snapshots.directory}: expected a good snapshot, got none, and the journal begins at batch {first:,}. "
+            "Restore the directory from a backup."
         )
-    return new()
+    return make_model()
 
 
-def _put_aside(snapshots: SnapshotStore, sequence: int, reason: str, recovery: RecoveryReport) -> None:
-    recovery.note(f"{snapshots.path(sequence)}: not used: {reason}; kept as {snapshots.set_aside(sequence).name}")
+def _quarantine_snapshot(snapshots: SnapshotStore, sequence: int, reason: str, report: RecoveryReport) -> None:
+    damaged = snapshots.quarantine(sequence)
+    report.note(f"{snapshots.path(sequence)}: snapshot not used: {reason}; kept as {damaged.name}")
 
 
-def load_snapshot(snapshots: SnapshotStore, sequence: int, new: Callable[[], SessionModel]) -> SessionModel:
-    """The model of one snapshot, known by its digest to be what was written."""
+def load_snapshot(snapshots: SnapshotStore, sequence: int, make_model: Callable[[], SessionModel]) -> SessionModel:
+    """Load the model of one snapshot and check its digest; raise `FormatError` if the snapshot is damaged."""
     try:
         snapshot = snapshots.read(sequence)
-    except OSError as error:  # it may be good all the same
-        raise StateError(f"{snapshots.path(sequence)}: could not be read ({error}); try again") from error
-    model = new()
+    except OSError as error:  # the snapshot itself may be good
+        raise StateError(f"{snapshots.path(sequence)}: could not be read ({error}). Try again.") from error
+    model = make_model()
     try:
         model.engine.restore(snapshot.arrays)
     except MALFORMED_STATE_ERRORS as error:
@@ -150,25 +178,26 @@ def load_snapshot(snapshots: SnapshotStore, sequence: int, new: Callable[[], Ses
     return model
 
 
-def _cut(journal: Journal, bad: Row, recovery: RecoveryReport, forgiving: bool) -> None:
-    """Give up a damaged tail; refuse to lose anything else.
+def _truncate_damaged_tail(
+    journal: Journal, bad_row: JournalRow, report: RecoveryReport, tolerate_damage: bool
+) -> None:
+    """Discard a damaged tail of the journal; raise if anything else would be lost.
 
-    A tail is damaged where all rows from one on are there but not as they were written, and the row before them is.
-    Anything else that is wrong (rows that are missing or cannot be read, or good ones behind) may not have been lost.
+    A tail counts as damaged if every row from one on exists but does not match its checksum, and the row before them
+    is good. With any other fault (missing or unreadable rows, or good rows afterward), the batches may be recoverable.
     """
-    tail = list(journal.rows(bad.sequence - 1))
+    tail = list(journal.read_rows(bad_row.sequence - 1))
     good = sum(row.entry is not None for row in tail)
-    is_tail = all(row.damaged for row in tail) and journal.row(bad.sequence - 1).entry is not None
-    if not is_tail and not forgiving:
-        follow = f", and {good:,} good batches follow it" if good else f", {len(tail):,} batches from the end"
+    only_damage = all(row.damaged for row in tail) and journal.read_row(bad_row.sequence - 1).entry is not None
+    if not only_damage and not tolerate_damage:
+        position = f"followed by {good:,} good batches" if good else f"{len(tail):,} batches from the end"
         raise FormatError(
-            f"{journal.path}: batch {bad.sequence:,} {bad.fault}{follow}; restore the "
-            f"directory from a copy, or give up what came from batch {bad.sequence:,} on: "
-            f"ripplevec state cut {journal.path.parent}"
+            f"{journal.path}: batch {bad_row.sequence:,} {bad_row.fault}, {position}. Restore the directory from a "
+            f"backup, or discard all batches from {bad_row.sequence:,} on: ripplevec state cut {journal.path.parent}"
         )
-    aside = journal.cut(bad.sequence - 1)
-    recovery.lost += len(tail)
-    recovery.note(
-        f"{journal.path}: batch {bad.sequence:,} {bad.fault}: the last {len(tail):,} batches are lost, and their "
-        f"sources are read again from where the batch before them ended; the damaged journal is kept as {aside.name}"
+    damaged = journal.truncate(bad_row.sequence - 1)
+    report.lost += len(tail)
+    report.note(
+        f"{journal.path}: batch {bad_row.sequence:,} {bad_row.fault}: the last {len(tail):,} batches are lost, and "
+        f"their sources are read again from the position before them; the damaged journal is kept as {damaged.name}"
     )

@@ -1,10 +1,15 @@
-"""The session: a model that survives. Read, put on disk, apply, pass on, acknowledge."""
+"""Crash-safe sessions: a model in a directory that keeps every acknowledged batch.
+
+Each batch is validated, written to the journal, applied to the model, published to sinks, and acknowledged, in this
+order.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -14,37 +19,80 @@ from typing import Any, TypeAlias
 from ripplevec.changes import Changes
 from ripplevec.durability.directory_lock import DirectoryLock
 from ripplevec.durability.group_commit import CommitGroup
-from ripplevec.durability.journal import JOURNAL, JournalEntry, Journal
-from ripplevec.durability.recovery import recover
-from ripplevec.durability.session_model import FREE, SessionModel, ModelFactory, check_parameters, build_metadata, create_model
-from ripplevec.durability.snapshot import KEPT, SNAPSHOTS, SnapshotStore, SnapshotWriter
+from ripplevec.durability.journal import JOURNAL_FILE, Journal, JournalEntry
+from ripplevec.durability.recovery import RecoveryReport, recover
+from ripplevec.durability.session_model import (
+    RUNTIME_PARAMETERS,
+    ModelFactory,
+    SessionModel,
+    build_metadata,
+    check_parameters,
+    create_model,
+)
+from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SNAPSHOTS_KEPT, SnapshotStore, SnapshotWriter
 from ripplevec.errors import InvalidValueError, RipplevecError, StateError
-from ripplevec.io.protocols import ChangeSink, EventSource, PoisonSink, Position, Read
+from ripplevec.io.protocols import ChangeSink, DeadLetterSink, EventSource, Position, ReadResult
 
-__all__ = ["Entry", "Session"]
+__all__ = ["JournalEntry", "Session"]
 
 SNAPSHOT_EVERY = 250_000
-"""Events between two snapshots, or a tenth of the graph's edges where that is more."""
+"""Default number of events between two snapshots; a tenth of the graph's edges if that is more."""
 
 Listener: TypeAlias = Callable[[JournalEntry, Changes], None]
-"""Who is told of every batch: what was put on disk, and what it changed."""
+"""Callback for every applied batch: the entry in the journal, and its changes."""
 
 GROUP_SIZE = 16
-"""Reads of a source that may share a flush."""
+"""Largest number of reads from a source that share a flush."""
 
-IDLE_FLUSH = 1.0
-"""Seconds between two flushes of the sinks while no input comes."""
+IDLE_FLUSH_SECONDS = 1.0
+"""Time between two flushes of the sinks while a source has no input."""
 
-_PATIENCE = 0.1  # seconds that a source is waited for before `until` is asked again
+_READ_TIMEOUT_SECONDS = 0.1  # wait for a source before `until` is called again
 
 
 class Session:
-    """A model in a directory: whatever has been acknowledged is there again after a crash, in the same bits.
+    """Model in a directory that survives crashes with every acknowledged batch, bit for bit.
 
-    The parameters of the model are given when the directory is new, and kept in it. One session at a time has a
-    directory; within it any thread may write, one after the other, and any number may read `model`. What makes the
-    model of these parameters may be given as `model`: a class with the methods of `SessionModel`. It is not kept.
+    One session at a time may use a directory. Within it, any thread may write, one after the other, and any number
+    of threads may read `model`.
 
+    Parameters
+    ----------
+    directory
+        State directory; created if it does not exist.
+    snapshot_every
+        Number of events between two snapshots. A tenth of the graph's edges is used if that is more.
+    anchor_lag
+        Number of events between the start of a global correction (anchor) and its use, as a share of the vertices
+        plus edges. Saved in the directory; 0.02 by default in a new one.
+    model
+        Callable that creates the model from its parameters, by default the class `SessionModel`. It is not saved.
+    **parameters
+        Parameters of `Embedder`. They are saved in a new directory. For an existing one, they may be omitted;
+        `threads`, `search` and `storage_dir` may change at each opening, all others must equal the saved ones.
+
+    Attributes
+    ----------
+    directory : pathlib.Path
+        The state directory.
+    snapshot_every : int
+        Number of events between two snapshots; may be changed.
+    model : SessionModel
+        The model, for reading only: its write methods raise `StateError`.
+    recovery : RecoveryReport
+        Result of opening the directory: snapshot used, batches replayed or lost, notes for the user.
+
+    Raises
+    ------
+    InvalidValueError
+        If a parameter is invalid or differs from the one saved in the directory.
+    StateError
+        If the directory is in use, cannot be written to, or the disk is full.
+    FormatError
+        If the directory is damaged in a way that would lose acknowledged batches. The message says what to do.
+
+    Examples
+    --------
     >>> import tempfile
     >>> directory = tempfile.mkdtemp()
     >>> with Session(directory, dim=4) as session:
@@ -67,181 +115,377 @@ class Session:
         if isinstance(snapshot_every, bool) or not isinstance(snapshot_every, int) or snapshot_every < 1:
             raise InvalidValueError.of("snapshot_every", "a whole number of events ≥ 1", snapshot_every)
         self.directory, self.snapshot_every = Path(directory), snapshot_every
-        self._writing = threading.RLock()
-        self._published: dict[str, int] = {}  # per source whose changes go to sinks: the last batch that got there
+        self.model: SessionModel
+        self.recovery: RecoveryReport
+        self._write_lock = threading.RLock()
+        self._published: dict[str, int] = {}  # per source with sinks: the last batch whose changes they received
         self._listeners: list[Listener] = []
         self._failure: BaseException | None = None
-        self._closed = self._let_go = False  # nothing is applied any more; the directory is free
+        self._closed = self._released = False  # closed: no more batches; released: the directory is unlocked
         self._lock = DirectoryLock(self.directory)
         try:
             self._journal = _open_journal(self.directory, parameters, anchor_lag, model.saved_settings)
-            snapshots, meta = SnapshotStore(self.directory / SNAPSHOTS), self._journal.meta
-            free = {name: value for name, value in parameters.items() if name in FREE}
-            self.model, self.recovery = recover(self._journal, snapshots, lambda: create_model(meta, model, **free))
+            snapshots, metadata = SnapshotStore(self.directory / SNAPSHOTS_DIRECTORY), self._journal.metadata
+            runtime = {name: value for name, value in parameters.items() if name in RUNTIME_PARAMETERS}
+            self.model, self.recovery = recover(
+                self._journal, snapshots, lambda: create_model(metadata, model, **runtime)
+            )
         except BaseException:
             if hasattr(self, "_journal"):
                 self._journal.close()
             self._lock.release()
             raise
         self._unpublished = self.recovery.unpublished
-        self._writer = SnapshotWriter(snapshots, lambda: self._journal.compact(self._dispensable()))
-        self._kept_events = self.recovery.events
+        self._writer = SnapshotWriter(snapshots, lambda: self._journal.compact(self._last_compactable_batch()))
+        self._events_at_last_snapshot = self.recovery.events
 
-    # ------------------------------------------------------------------ what goes in
+    # ------------------------------------------------------------------ single batches
 
     def apply(
         self, batch: Any, *, key: str | None = None, source: str | None = None, position: Position = None
     ) -> Changes:
-        """Put a batch (edges in any form that `Embedder.fit` takes) on disk, then apply it; what it changed.
+        """Write a batch to disk, then apply it.
 
-        One that cannot be applied is refused before anything of it is kept. One whose key is known has been applied
-        before: the answer holds no changes, and the sequence number it got then.
+        Parameters
+        ----------
+        batch
+            Edges in any form that `Embedder.fit` accepts, or a `Batch`.
+        key
+            Idempotency key, at most 255 characters. A batch whose key is among those of the last 100,000 batches is
+            not applied again.
+        source
+            Name of the stream that the batch comes from.
+        position
+            Position in the source after this batch, any value that JSON can represent. Requires `source`.
+
+        Returns
+        -------
+        Changes
+            The changes of the batch. For a repeated key they are empty, with the sequence number of the first time.
+
+        Raises
+        ------
+        RipplevecError
+            If the batch is invalid, or cannot be written. Nothing of it is saved then.
+        StateError
+            Also if the session is closed or has failed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with Session(tempfile.mkdtemp(), dim=4) as session:
+        ...     changes = session.apply([("a", "b")], key="order-17")
+        ...     again = session.apply([("a", "b")], key="order-17")
+        >>> changes.ids, again.ids
+        (['a', 'b'], [])
+        >>> changes.sequence, again.sequence
+        (1, 1)
         """
-        (done,) = self.apply_many([JournalEntry(batch, key, source, position)])
-        if isinstance(done, RipplevecError):
-            raise done
-        return done
+        (result,) = self.apply_many([JournalEntry(batch, key, source, position)])
+        if isinstance(result, RipplevecError):
+            raise result
+        return result
 
     def apply_many(self, entries: Iterable[Any]) -> list[Changes | RipplevecError]:
-        """Apply batches in order, each by itself but all in one flush; of each its changes, or why it was refused.
+        """Apply batches in order, each on its own, with a single flush to disk for all of them.
 
-        What is given are batches, or entries: `JournalEntry(batch, key, source, position)`.
+        Parameters
+        ----------
+        entries
+            Batches, or `JournalEntry(batch, key, source, position)` objects.
+
+        Returns
+        -------
+        list of Changes or RipplevecError
+            For each batch its changes, or the error for which it was rejected. A rejected batch does not affect the
+            others.
+
+        Raises
+        ------
+        StateError
+            If the group cannot be written, or the session is closed or has failed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with Session(tempfile.mkdtemp(), dim=4) as session:
+        ...     results = session.apply_many([[("a", "b")], [("a", "b", -1.0)], [("b", "c")]])
+        >>> [type(result).__name__ for result in results]
+        ['Changes', 'InvalidValueError', 'Changes']
         """
-        with self._writing:
+        with self._write_lock:
             self._check_usable()
             group = CommitGroup(self.model, self._journal)
             for entry in entries:
-                group.consider(entry if isinstance(entry, JournalEntry) else JournalEntry(entry))
-            answers = self._commit(group)
-            self.model.warn_self_loops()  # last: a warning may be made an error
-            return answers
+                group.add(entry if isinstance(entry, JournalEntry) else JournalEntry(entry))
+            results = self._commit(group)
+            self.model.warn_self_loops()  # last, because a warning filter may raise
+            return results
 
     def find_key(self, key: str) -> int | None:
-        """The sequence number that the batch with this key got; None where there was none of late."""
-        with self._writing:
+        """Return the sequence number of the batch with an idempotency key.
+
+        Parameters
+        ----------
+        key
+            Idempotency key.
+
+        Returns
+        -------
+        int or None
+            The sequence number; None if no recent batch has the key.
+
+        Raises
+        ------
+        StateError
+            If the session is closed or has failed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with Session(tempfile.mkdtemp(), dim=4) as session:
+        ...     _ = session.apply([("a", "b")], key="order-17")
+        ...     session.find_key("order-17"), session.find_key("order-18")
+        (1, None)
+        """
+        with self._write_lock:
             self._check_usable()
-            return self._journal.find(key)
+            return self._journal.find_key(key)
 
     def position(self, source: str) -> Position | None:
-        """Where a source stands: the position after its last batch; None where no batch came from it."""
-        with self._writing:
+        """Return the position of a source after its last batch.
+
+        Parameters
+        ----------
+        source
+            Name of the source.
+
+        Returns
+        -------
+        Position or None
+            The position; None if no batch came from the source.
+
+        Raises
+        ------
+        StateError
+            If the session is closed or has failed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with Session(tempfile.mkdtemp(), dim=4) as session:
+        ...     _ = session.apply([("a", "b")], source="orders", position={"offset": 3})
+        ...     session.position("orders")
+        {'offset': 3}
+        """
+        with self._write_lock:
             self._check_usable()
             return self._journal.position(source)
 
     def add_listener(self, listener: Listener) -> None:
-        """Have `listener(entry, changes)` called for every batch from now on, whoever applies it, in their order.
+        """Call a function for every batch from now on, in order, regardless of which thread applies it.
 
-        It is called by the thread that applies them and before the next: it should be quick. What it raises gets to
-        whoever applied the batch, which is applied all the same.
+        Parameters
+        ----------
+        listener
+            Function that receives the `JournalEntry` and the `Changes` of a batch. It runs in the thread that applied
+            the batch, before the next one, and should therefore be fast. If it raises, the error reaches the caller
+            of `apply`; the batch is applied nevertheless.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with Session(tempfile.mkdtemp(), dim=4) as session:
+        ...     session.add_listener(lambda entry, changes: print(changes.sequence, changes.ids))
+        ...     _ = session.apply([("a", "b")])
+        1 ['a', 'b']
         """
-        with self._writing:
+        with self._write_lock:
             self._listeners.append(listener)
 
-    # ------------------------------------------------------------------ the loop
+    # ------------------------------------------------------------------ streams
 
     def run(
         self,
         source: EventSource,
         sinks: Sequence[ChangeSink] = (),
-        dead_letters: PoisonSink | None = None,
+        dead_letters: DeadLetterSink | None = None,
         until: Callable[[], bool] | None = None,
     ) -> int:
-        """Take in a source until it ends, or `until` says so (asked between reads); how many batches it gave.
+        """Apply the batches of a source until it ends.
 
-        Each read is one batch; those that are there already share a flush. A source may forget what is on disk and
-        whose changes are with the sinks. What cannot be understood or applied goes to `dead_letters`; without those it
-        ends the loop, and the next one meets it again. While no input comes, the sinks are flushed every second: a
-        sink whose receiver is away ends the loop after its own patience, with or without input.
+        Each read is one batch; reads that are available at once share a flush. A read is acknowledged to the source
+        once its batch is on disk and the sinks have received its changes. While there is no input, the sinks are
+        flushed every second, so that a sink whose receiver is away ends the loop after its own timeout.
+
+        Parameters
+        ----------
+        source
+            Source of events; it continues after the last position on disk.
+        sinks
+            Receivers of the changes. After a crash, the changes of the last batches may be written again, with the
+            same sequence numbers.
+        dead_letters
+            Receiver of messages that cannot be parsed or applied. By default, such a message ends the loop, and the
+            next `run` reads it again.
+        until
+            Function called between reads; the loop ends when it returns True.
+
+        Returns
+        -------
+        int
+            The number of batches read.
+
+        Raises
+        ------
+        StateError
+            If a bad message is read without `dead_letters`, a batch cannot be written, or the session is closed.
         """
         position = self.position(source.name)
         source.open(position)
         self._publish(source.name, sinks)
         if position is not None:
             source.acknowledge(position)
-        taken, over, flushed = 0, False, time.monotonic()
-        while not over and not (until is not None and until()):
-            reads, over = _ready(source)
+        batches, ended, last_flush = 0, False, time.monotonic()
+        while not ended and not (until is not None and until()):
+            reads, ended = _read_group(source)
             if reads:
-                self._take(source, reads, sinks, dead_letters)
-                taken += len(reads)
-            elif time.monotonic() - flushed < IDLE_FLUSH:
+                self._apply_reads(source, reads, sinks, dead_letters)
+                batches += len(reads)
+            elif time.monotonic() - last_flush < IDLE_FLUSH_SECONDS:
                 continue
             else:
-                _flush(sinks)
-            flushed = time.monotonic()
-        return taken
+                for sink in sinks:  # deliver what they still hold, and notice receivers that are gone
+                    sink.flush()
+            last_flush = time.monotonic()
+        return batches
 
-    def _take(
-        self, source: EventSource, reads: Sequence[Read], sinks: Sequence[ChangeSink], dead_letters: PoisonSink | None
+    def _apply_reads(
+        self,
+        source: EventSource,
+        reads: Sequence[ReadResult],
+        sinks: Sequence[ChangeSink],
+        dead_letters: DeadLetterSink | None,
     ) -> None:
-        """One group of reads on its way from the source to the sinks."""
-        with self._writing:
+        """Commit one group of reads, publish the changes, and acknowledge the reads."""
+        with self._write_lock:
             self._check_usable()
             group = CommitGroup(self.model, self._journal)
-            failure = group.take(source.name, reads, dead_letters)
+            failure = group.add_reads(source.name, reads, dead_letters)
             if sinks:
                 self._published.setdefault(source.name, self._journal.last)
-            else:  # nobody waits for its changes
+            else:  # no sink waits for its changes
                 self._unpublished.pop(source.name, None)
                 self._published[source.name] = self._journal.last + len(reads)
-            done = self._commit(group, source.name if sinks else None)
-        if done:
+            results = self._commit(group, source.name if sinks else None)
+        if results:
             self._publish(source.name, sinks)
-            source.acknowledge(reads[len(done) - 1].position)
+            source.acknowledge(reads[len(results) - 1].position)
         if failure is not None:
             raise failure
         self.model.warn_self_loops()
 
     def _publish(self, source: str, sinks: Sequence[ChangeSink]) -> None:
-        """Hand over what the sinks have not got; what they do not take is kept for the next time."""
-        waiting = self._unpublished.get(source, [])
-        if not sinks or not waiting:
+        """Write the pending changes of a source to its sinks; if a sink raises, they stay pending."""
+        pending = self._unpublished.get(source, [])
+        if not sinks or not pending:
             return
         for sink in sinks:
-            for changes in waiting:
+            for changes in pending:
                 sink.write(changes)
             sink.flush()
-        self._published[source] = waiting[-1].sequence  # on disk with the next batch, or when the session closes
+        self._published[source] = pending[-1].sequence  # on disk with the next batch, or when the session closes
         del self._unpublished[source]
 
-    # ------------------------------------------------------------------ keeping it
+    # ------------------------------------------------------------------ snapshots
 
     def snapshot(self) -> int:
-        """Write a snapshot of the state as it is, and return when it is there; its sequence number."""
-        with self._writing:
+        """Write a snapshot of the current state and wait until it is on disk.
+
+        Snapshots are also written in the background, see `snapshot_every`; this method is for a planned stop.
+
+        Returns
+        -------
+        int
+            The sequence number of the snapshot.
+
+        Raises
+        ------
+        StateError
+            If the snapshot cannot be written; the batches are safe without it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> directory = tempfile.mkdtemp()
+        >>> with Session(directory, dim=4) as session:
+        ...     _ = session.apply([("a", "b")])
+        ...     session.snapshot()
+        1
+        >>> with Session(directory) as session:
+        ...     session.recovery.snapshot, session.recovery.replayed
+        (1, 0)
+        """
+        with self._write_lock:
             self._check_usable()
-            writing = self._begin_snapshot()
+            writing = self._start_snapshot()
             sequence = self.model.sequence
         try:
             writing.result()
         except OSError as error:
             raise StateError(
-                f"{self.directory}: no snapshot of batch {sequence:,} could be written ({error}); the batches are safe "
-                "without it: try again"
+                f"{self.directory}: could not write a snapshot of batch {sequence:,} ({error}). The batches are safe "
+                "without it; try again."
             ) from error
         return sequence
 
     def compact(self) -> None:
-        """Drop what neither of the last two snapshots needs now, and give its space back."""
-        with self._writing:
+        """Delete the batches that the last two snapshots do not need, and free their disk space.
+
+        This also happens gradually after every snapshot; the method is for freeing the space at once.
+
+        Raises
+        ------
+        StateError
+            If the journal cannot be rewritten, or the session is closed or has failed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with Session(tempfile.mkdtemp(), dim=4) as session:
+        ...     _ = session.apply([("a", "b")])
+        ...     _ = session.snapshot()
+        ...     session.compact()
+        """
+        with self._write_lock:
             self._check_usable()
-            self._journal.compact(self._dispensable(), now=True)
+            self._journal.compact(self._last_compactable_batch(), now=True)
 
     @property
     def snapshot_failure(self) -> Exception | None:
-        """Why the last snapshot could not be written; the batches are safe without it. None where it could."""
+        """Error of the last snapshot, or None if it was written; the batches are safe without it."""
         return self._writer.failure
 
     def close(self) -> None:
-        """Let go of the directory. Nothing has to be saved; a snapshot that is being written is waited for."""
-        with self._writing:
+        """Close the session and unlock the directory.
+
+        Nothing has to be saved: all batches are on disk. A snapshot that is being written is waited for. Later calls
+        have no effect.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> session = Session(tempfile.mkdtemp(), dim=4)
+        >>> session.close()
+        """
+        with self._write_lock:
             self._closed = True
-            self._writer.close()  # again, where an earlier wait was interrupted
-            if self._let_go:
+            self._writer.close()  # repeated if an earlier wait was interrupted
+            if self._released:
                 return
-            self._let_go = True
+            self._released = True
             try:
-                if self._published and self._failure is None and not self._journal.doubtful:
+                if self._published and self._failure is None and not self._journal.commit_uncertain:
                     self._journal.append([], self._published)
             finally:
                 self._journal.close()
@@ -255,90 +499,88 @@ class Session:
     ) -> None:
         self.close()
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ internals
 
     def _commit(self, group: CommitGroup, source: str | None = None) -> list[Changes | RipplevecError]:
-        """Put a group on disk, apply it and tell of it; the changes of a source are kept for its sinks.
+        """Write a group to disk, apply it and notify listeners; with `source`, also queue its changes for the sinks.
 
-        Whatever is raised on the way ends the session, unless nothing has got to the disk: memory, disk and those who
-        were told may no longer agree.
+        Any error fails the session, unless nothing reached the disk: memory, disk and listeners may disagree.
         """
-        before, failures = self._journal.last, list[Exception]()
+        last_before, listener_errors = self._journal.last, list[Exception]()
 
-        def tell(entry: JournalEntry, changes: Changes) -> None:
+        def on_applied(entry: JournalEntry, changes: Changes) -> None:
             if source is not None:
                 self._unpublished.setdefault(source, []).append(changes)
-            failures.extend(self._tell(entry, changes))
+            listener_errors.extend(self._notify_listeners(entry, changes))
 
         try:
-            answers = group.commit(dict(self._published), tell)
+            results = group.commit(dict(self._published), on_applied)
         except BaseException as error:
-            refused = isinstance(error, StateError) and self._journal.last == before
-            if self._journal.doubtful or not refused:
+            nothing_written = isinstance(error, StateError) and self._journal.last == last_before
+            if self._journal.commit_uncertain or not nothing_written:
                 self._failure = error
             raise
-        if failures:
-            raise failures[0]
+        if listener_errors:
+            raise listener_errors[0]
         events, edges = self.model.engine.events, self.model.engine.edges
-        if events - self._kept_events >= max(self.snapshot_every, edges // 10) and not self._writer.busy:
-            with suppress(MemoryError):  # the batch is safe; there will be another occasion
-                self._begin_snapshot()
-        return answers
+        due = events - self._events_at_last_snapshot >= max(self.snapshot_every, edges // 10)
+        if due and not self._writer.busy:
+            with suppress(MemoryError):  # the batch is safe, and a later one starts the snapshot
+                self._start_snapshot()
+        return results
 
-    def _tell(self, entry: JournalEntry, changes: Changes) -> list[Exception]:
-        """Tell every listener of a batch; what listeners raised."""
-        failures: list[Exception] = []
+    def _notify_listeners(self, entry: JournalEntry, changes: Changes) -> list[Exception]:
+        """Call every listener with a batch; return the errors that they raised."""
+        errors: list[Exception] = []
         for listener in self._listeners:
             try:
                 listener(entry, changes)
             except MemoryError:
                 raise
             except Exception as error:
-                failures.append(error)
-        return failures
+                errors.append(error)
+        return errors
 
-    def _begin_snapshot(self) -> Any:
-        self._kept_events = self.model.engine.events
-        return self._writer.begin(self.model.engine.copy())
+    def _start_snapshot(self) -> Future[None]:
+        self._events_at_last_snapshot = self.model.engine.events
+        return self._writer.submit(self.model.engine.copy())
 
-    def _dispensable(self) -> int:
-        """The last batch that neither of two snapshots needs."""
+    def _last_compactable_batch(self) -> int:
+        """Return the last batch that none of the kept snapshots needs for recovery."""
         sequences = self._writer.snapshots.sequences
-        return sequences[KEPT - 1] if len(sequences) >= KEPT else 0
+        return sequences[SNAPSHOTS_KEPT - 1] if len(sequences) >= SNAPSHOTS_KEPT else 0
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise StateError(f"{self.directory}: the session is closed; open another")
+            raise StateError(f"{self.directory}: the session is closed. Open another one.")
         if self._failure is not None:
             raise StateError(
-                f"{self.directory}: the session failed between disk and memory ({self._failure}); open the directory "
-                "again: everything that was acknowledged is in it"
+                f"{self.directory}: the session failed while memory and disk may differ ({self._failure}). Open the "
+                "directory again: everything that was acknowledged is in it."
             ) from self._failure
 
 
-def _ready(source: EventSource) -> tuple[list[Read], bool]:
-    """What a source has ready, at most a group, after waiting a little for the first; whether it has ended."""
-    reads: list[Read] = []
+def _read_group(source: EventSource) -> tuple[list[ReadResult], bool]:
+    """Read what a source has available, at most a group, after a short wait for the first read.
+
+    The second value tells whether the source has ended.
+    """
+    reads: list[ReadResult] = []
     try:
-        while len(reads) < GROUP_SIZE and (read := source.read(0 if reads else _PATIENCE)) is not None:
+        while len(reads) < GROUP_SIZE and (read := source.read(0 if reads else _READ_TIMEOUT_SECONDS)) is not None:
             reads.append(read)
     except EOFError:
         return reads, True
     return reads, False
 
 
-def _flush(sinks: Sequence[ChangeSink]) -> None:
-    """Let the sinks deliver what they still hold, and notice receivers that have gone."""
-    for sink in sinks:
-        sink.flush()
-
-
 def _open_journal(
-    directory: Path, parameters: dict[str, Any], anchor_lag: float | None, beside: Mapping[str, Any]
+    directory: Path, parameters: dict[str, Any], anchor_lag: float | None, settings: Mapping[str, Any]
 ) -> Journal:
-    journal = Journal(directory / JOURNAL, new=lambda: build_metadata(parameters, anchor_lag, beside))
+    """Open or create the journal of a directory, and check the parameters against the saved ones."""
+    journal = Journal(directory / JOURNAL_FILE, make_metadata=lambda: build_metadata(parameters, anchor_lag, settings))
     try:
-        check_parameters(journal.meta, parameters, anchor_lag, beside)
+        check_parameters(journal.metadata, parameters, anchor_lag, settings)
     except BaseException:
         journal.close()
         raise

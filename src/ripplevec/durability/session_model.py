@@ -1,4 +1,4 @@
-"""The model of a session: everybody may read it, and only what is on disk already changes it."""
+"""Model of a session: an embedder that any thread may read and only the session may change."""
 
 from __future__ import annotations
 
@@ -14,103 +14,110 @@ from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.parameters import Parameters
 
 ANCHOR_LAG = 0.02
-"""Events until an anchor that is due is taken over, as a share of the vertices and edges there are when it is begun."""
+"""Default number of events between the start of an anchor and its use, as a share of the vertices plus edges."""
 
-FREE = ("threads", "search", "storage_dir")  # the result does not depend on them: every opening may choose
+RUNTIME_PARAMETERS = ("threads", "search", "storage_dir")
+"""Parameters that do not affect the result: they are not saved, and each opening may choose them."""
 
 
 class ModelFactory(Protocol):
-    """What makes the model of a session."""
+    """Callable that creates the model of a session, for example the class `SessionModel`."""
 
     @property
     def saved_settings(self) -> Mapping[str, Any]:
-        """What a directory keeps of it beside the parameters, and what it has to be again."""
+        """Settings saved in the state directory besides the parameters; a later opening must use the same."""
 
     def __call__(self, *nothing: Any, **parameters: Any) -> SessionModel:
-        """An empty model."""
+        """Create an empty model."""
 
 
 class SessionModel(Embedder):
-    """An embedder that the session alone changes: whatever else did would be gone after a crash."""
+    """Embedder that only its session changes: any other change would be lost in a crash.
+
+    The read methods of `Embedder` work as usual. Its write methods raise `StateError`.
+    """
 
     saved_settings: ClassVar[Mapping[str, Any]] = {}
     _recovery_hint = "Open the directory again: everything that was acknowledged is in it"
 
     def apply_batch(self, batch: Batch) -> Changes:
-        """Apply a batch that is on disk; what it changed is collected beside readers."""
-        with self._lock.still():
-            outcome = self._apply_to_engine(batch)  # which may put another engine in place
+        """Apply a batch that is already on disk; readers are not blocked while its changes are collected."""
+        with self._lock.exclude_writers():
+            outcome = self._apply_to_engine(batch)  # may replace the engine
             return self._engine.build_changes(outcome)
 
     def warn_self_loops(self) -> None:
-        """Warn of self-loops, once."""
+        """Warn once that self-loops are ignored."""
         self._engine.warn_self_loops()
 
     def empty_changes(self, sequence: int) -> Changes:
-        """The answer to a batch that had been applied before, under this number."""
+        """Return empty changes, the result for a batch that was already applied under a sequence number."""
         with self._lock.reading():
             return self._engine.empty_changes(sequence)
 
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise StateError("the model of a session is for reading: change it with session.apply(…), which keeps it")
+        raise StateError("the model of a session is read-only: expected a read. To change it, use session.apply(…).")
 
     fit = partial_fit = add_vertex = remove_edges = remove_vertex = anchor = set_params = _refuse
 
 
 def build_metadata(
-    given: Mapping[str, Any], anchor_lag: float | None, beside: Mapping[str, Any] = MappingProxyType({})
+    parameters: Mapping[str, Any], anchor_lag: float | None, settings: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """What a new directory keeps of its parameters, and beside them."""
+    """Return the metadata of a new state directory: validated parameters, anchor lag and the factory's settings."""
     lag = ANCHOR_LAG if anchor_lag is None else anchor_lag
     if isinstance(lag, bool) or not isinstance(lag, int | float) or not 0 <= lag < inf:
         raise InvalidValueError.of("anchor_lag", "a share of the graph, a number ≥ 0", lag)
-    chosen = {name: value for name, value in given.items() if name not in FREE}
-    return {"parameters": _parameters(chosen).to_json(), "anchor_lag": float(lag)} | dict(beside)
+    saved = {name: value for name, value in parameters.items() if name not in RUNTIME_PARAMETERS}
+    return {"parameters": _make_parameters(saved).to_json(), "anchor_lag": float(lag)} | dict(settings)
 
 
 def check_parameters(
-    saved_settings: Mapping[str, Any],
-    given: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     anchor_lag: float | None,
-    beside: Mapping[str, Any] = MappingProxyType({}),
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Refuse parameters that are not those of the directory; those that are not given are."""
-    there = Parameters.from_json(kept["parameters"])
-    known, asked = (_parameters(there | dict(more)).to_json() for more in ({}, given))  # it may be older than some
-    asked["anchor_lag"] = kept["anchor_lag"] if anchor_lag is None else anchor_lag
-    _check_shards(kept, beside)
-    for name, value in {**kept, **known}.items():
-        if name in asked and asked[name] != value and name not in FREE:
+    """Raise `InvalidValueError` if a given parameter differs from the one saved in the state directory."""
+    saved = Parameters.from_json(metadata["parameters"])
+    # A directory may be older than some parameters: the saved ones are completed with their defaults.
+    expected, given = (_make_parameters(saved | dict(override)).to_json() for override in ({}, parameters))
+    given["anchor_lag"] = metadata["anchor_lag"] if anchor_lag is None else anchor_lag
+    _check_shards(metadata, settings)
+    for name, value in {**metadata, **expected}.items():
+        if name in given and given[name] != value and name not in RUNTIME_PARAMETERS:
             raise InvalidValueError(
-                f"{name}: expected {value!r}, with which this directory was made, got {asked[name]!r}; leave it out, "
-                "or begin another directory"
+                f"{name}: expected {value!r}, as saved in this directory, got {given[name]!r}. Omit it, or use another "
+                "directory."
             )
 
 
-def create_model(kept: Mapping[str, Any], model: ModelFactory = SessionModel, **free: Any) -> SessionModel:
-    """An empty model, made by `model`, with the parameters of a directory and those that are free."""
-    _check_shards(kept, model.saved_settings)
-    made = model(**Parameters.from_json(kept["parameters"]) | free)
-    made.engine.anchor_lag = kept["anchor_lag"]
-    return made
+def create_model(
+    metadata: Mapping[str, Any], factory: ModelFactory = SessionModel, **runtime_parameters: Any
+) -> SessionModel:
+    """Create an empty model from the metadata of a state directory and the runtime parameters of this opening."""
+    _check_shards(metadata, factory.saved_settings)
+    model = factory(**Parameters.from_json(metadata["parameters"]) | runtime_parameters)
+    model.engine.anchor_lag = metadata["anchor_lag"]
+    return model
 
 
-def _check_shards(kept: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
-    there, asked = kept.get("shards"), beside.get("shards")
-    if there != asked:
+def _check_shards(metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    expected, given = metadata.get("shards"), settings.get("shards")
+    if expected != given:
         raise InvalidValueError(
-            f"shards: expected {_shards(there)}, with which this directory was made, got {_shards(asked)}; open it as "
-            "it was made, or begin another directory"
+            f"shards: expected {_describe_shards(expected)}, as saved in this directory, got "
+            f"{_describe_shards(given)}. Open it with the same number of shards, or use another directory."
         )
 
 
-def _shards(count: int | None) -> str:
+def _describe_shards(count: int | None) -> str:
     return "none (a model on one machine)" if count is None else f"{count:,}"
 
 
-def _parameters(given: Mapping[str, Any]) -> Parameters:
-    known = Embedder().get_params()
+def _make_parameters(given: Mapping[str, Any]) -> Parameters:
+    defaults = Embedder().get_params()
     for name in given:
-        if name not in known:
-            raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
-    return Parameters(**known | dict(given))
+        if name not in defaults:
+            raise InvalidValueError.of("parameter", "one of " + ", ".join(defaults), name)
+    return Parameters(**defaults | dict(given))

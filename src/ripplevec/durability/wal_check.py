@@ -1,8 +1,8 @@
-"""A look at SQLite's write-ahead log before SQLite opens it.
+"""Integrity check of SQLite's write-ahead log (WAL), made before SQLite opens it.
 
-SQLite reads the log up to the first frame that does not fit its checksum and drops the rest without a word. At the end
-that is what a crash leaves: a last transaction that nobody was told of. Before the end it is damage, and batches that
-were acknowledged would be gone.
+SQLite reads the log up to the first frame whose checksum does not match and silently drops the rest. At the end of the
+log this is the normal result of a crash: a last transaction that was never acknowledged. Before the end it is damage,
+and acknowledged batches would be lost.
 """
 
 from __future__ import annotations
@@ -11,63 +11,81 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit, uint32
 from numpy.typing import NDArray
 
-from ripplevec.durability._wal_kernels import log_checksum
-
-_HEADER, _FRAME = 32, 24
-_MAGIC = {0x377F0682: "<u4", 0x377F0683: ">u4"}
+_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
+_WORD_TYPE_BY_MAGIC = {0x377F0682: "<u4", 0x377F0683: ">u4"}
 
 
-class LogReport(NamedTuple):
-    """Transactions that SQLite will take from a log, those behind them that it will drop, and whether one is half."""
+class WalReport(NamedTuple):
+    """Content of a write-ahead log."""
 
-    good: int
+    valid: int
+    """Transactions that SQLite will read."""
+
     dropped: int
-    unfinished: bool
+    """Complete transactions after the valid ones, which SQLite will drop."""
+
+    incomplete: bool
+    """Whether the log ends with a partial or damaged transaction."""
 
 
-def look_at_log(path: Path) -> LogReport:
-    """What the log at a path holds; nothing where there is none."""
+def scan_wal(path: Path) -> WalReport:
+    """Count the transactions in the log at a path; a missing file counts as an empty log."""
     try:
         data = np.fromfile(path, np.uint8)
     except FileNotFoundError:
         data = np.empty(0, np.uint8)
-    if data.size <= _HEADER:
-        return LogReport(0, 0, False)
-    head = data[:_HEADER].view(">u4")
-    kind, page = _MAGIC.get(int(head[0])), int(head[2])
+    if data.size <= _HEADER_BYTES:
+        return WalReport(0, 0, False)
+    header = data[:_HEADER_BYTES].view(">u4")
+    word_type, page_size = _WORD_TYPE_BY_MAGIC.get(int(header[0])), int(header[2])
     sums = np.zeros(2, np.uint32)
-    if kind is not None:
-        log_checksum(data[:24].view(kind).astype(np.uint32), sums)
-    if kind is None or not np.array_equal(sums, head[6:]) or page < 512 or page % 8:
-        return LogReport(0, int((_frames(data, 4096)[1][:, 1] > 0).sum()), True)
-    frames, heads = _frames(data, page)
-    mine = (heads[:, 2:4] == head[4:6]).all(axis=1)
-    ends = mine & (heads[:, 1] > 0)
-    valid = _valid(frames, heads, mine, kind, sums)
-    unfinished = bool(mine[valid:].any() or (valid and not ends[valid - 1]))
-    if valid == len(frames) and (data.size - _HEADER) % (_FRAME + page):  # the last one is not even whole
-        unfinished = True
-    return LogReport(int(ends[:valid].sum()), int(ends[valid:].sum()), unfinished)
+    if word_type is not None:
+        update_checksum(data[:24].view(word_type).astype(np.uint32), sums)
+    if word_type is None or not np.array_equal(sums, header[6:]) or page_size < 512 or page_size % 8:
+        return WalReport(0, int((_split_frames(data, 4096)[1][:, 1] > 0).sum()), True)
+    frames, frame_headers = _split_frames(data, page_size)
+    current = (frame_headers[:, 2:4] == header[4:6]).all(axis=1)  # the salts match: not left over from an earlier log
+    commits = current & (frame_headers[:, 1] > 0)
+    valid = _count_valid_frames(frames, frame_headers, current, word_type, sums)
+    incomplete = bool(current[valid:].any() or (valid and not commits[valid - 1]))
+    if valid == len(frames) and (data.size - _HEADER_BYTES) % (_FRAME_HEADER_BYTES + page_size):  # a partial last frame
+        incomplete = True
+    return WalReport(int(commits[:valid].sum()), int(commits[valid:].sum()), incomplete)
 
 
-def _valid(
-    frames: NDArray[np.uint8], heads: NDArray[np.uint32], mine: NDArray[np.bool_], kind: str, sums: NDArray[np.uint32]
+def _count_valid_frames(
+    frames: NDArray[np.uint8],
+    frame_headers: NDArray[np.uint32],
+    current: NDArray[np.bool_],
+    word_type: str,
+    sums: NDArray[np.uint32],
 ) -> int:
-    """How many frames fit the checksum that runs through all of them."""
+    """Count the leading frames that match the checksum, which runs through all of them."""
     for number in range(len(frames)):
-        if not mine[number]:
+        if not current[number]:
             return number
-        log_checksum(frames[number, :8].copy().view(kind).astype(np.uint32), sums)
-        log_checksum(frames[number, _FRAME:].copy().view(kind).astype(np.uint32), sums)
-        if not np.array_equal(sums, heads[number, 4:6]):
+        update_checksum(frames[number, :8].copy().view(word_type).astype(np.uint32), sums)
+        update_checksum(frames[number, _FRAME_HEADER_BYTES:].copy().view(word_type).astype(np.uint32), sums)
+        if not np.array_equal(sums, frame_headers[number, 4:6]):
             return number
     return len(frames)
 
 
-def _frames(data: NDArray[np.uint8], page: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """The whole frames of a log, and the numbers at the beginning of each."""
-    size = _FRAME + page
-    frames = data[_HEADER : _HEADER + (data.size - _HEADER) // size * size].reshape(-1, size)
-    return frames, frames[:, :_FRAME].copy().view(">u4")
+def _split_frames(data: NDArray[np.uint8], page_size: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """Return the complete frames of a log and the header words of each."""
+    size = _FRAME_HEADER_BYTES + page_size
+    frames = data[_HEADER_BYTES : _HEADER_BYTES + (data.size - _HEADER_BYTES) // size * size].reshape(-1, size)
+    return frames, frames[:, :_FRAME_HEADER_BYTES].copy().view(">u4")
+
+
+@njit(cache=True, nogil=True)
+def update_checksum(words: NDArray[np.uint32], sums: NDArray[np.uint32]) -> None:
+    """Continue the two running sums of SQLite's WAL checksum over an even number of words."""
+    first, second = sums[0], sums[1]
+    for i in range(0, words.size, 2):
+        first = uint32(first + words[i] + second)
+        second = uint32(second + words[i + 1] + first)
+    sums[0], sums[1] = first, second

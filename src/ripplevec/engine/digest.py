@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
 from ripplevec.engine.counters import COUNTERS
-from ripplevec.graph.graph import Graph, under
-from ripplevec.graph.ids import names_for_kernels
+from ripplevec.graph.graph import Graph, strip_prefix
+from ripplevec.graph.id_table import encode_ids
 from ripplevec.rules.background_anchor import BackgroundAnchor
-from ripplevec.temporal.temporal_graph import hashed
-from ripplevec.util.parallel import blocks
+from ripplevec.temporal.edge_aging import select_digest_arrays
+from ripplevec.util.parallel import block_ranges
 
 Rows = NDArray[np.int64]
 ROWS_AT_ONCE = 4_096
@@ -46,9 +46,9 @@ class StateSnapshot:
     def digest(self) -> str:
         """The digest the engine had."""
         arrays = self._arrays
-        graph = Graph.from_state(under("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
+        graph = Graph.from_state(strip_prefix("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
         held = LocalDigestSource(graph, arrays["vectors"], arrays["placed"])
-        learned = under("rule_", arrays) | hashed(under("memory_", arrays))
+        learned = strip_prefix("rule_", arrays) | select_digest_arrays(strip_prefix("memory_", arrays))
         return digest(held, learned, self._counters, self._pending)
 
 
@@ -62,10 +62,10 @@ class DigestSource(Protocol):
     def rows_by_arrival(self) -> Rows:
         """The rows of all vertices in order of arrival."""
 
-    def column(self, rows: Rows) -> IdColumn:
+    def id_column_of(self, rows: Rows) -> IdColumn:
         """The names of rows."""
 
-    def arrival_of(self, rows: Rows) -> Rows:
+    def arrival_numbers(self, rows: Rows) -> Rows:
         """The arrival numbers of rows."""
 
     def degrees(self, rows: Rows) -> Rows:
@@ -82,17 +82,17 @@ class LocalDigestSource:
     """A state that is here, as the digest asks for it."""
 
     def __init__(self, graph: Graph, vectors: NDArray[Any], placed: NDArray[np.uint8]) -> None:
-        self.graph, self.rows_by_arrival, self.column = graph, graph.rows_by_arrival, graph.ids.column
+        self.graph, self.rows_by_arrival, self.id_column_of = graph, graph.rows_by_arrival, graph.ids.to_column
         self.next_arrival = graph.next_arrival
         self._beside = {"vectors": vectors, "placed": placed}
 
-    def arrival_of(self, rows: Rows) -> Rows:
+    def arrival_numbers(self, rows: Rows) -> Rows:
         """The arrival numbers of rows."""
         return self.graph.arrival[rows]
 
     def degrees(self, rows: Rows) -> Rows:
         """How many neighbors rows have."""
-        return self.graph.adjacency.links.count[rows].astype(np.int64)
+        return self.graph.adjacency.links.degree[rows].astype(np.int64)
 
     def edge_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """What is hashed of the edges of rows."""
@@ -131,7 +131,7 @@ def _parts(
 ) -> Iterator[Part]:
     order = held.rows_by_arrival()
     degree = held.degrees(order)
-    for array in (*_id_arrays(held.column(order)), held.arrival_of(order), degree):
+    for array in (*_id_arrays(held.id_column_of(order)), held.arrival_numbers(order), degree):
         yield _whole(array)
     for what in ("arrival", "weight", "outgoing"):
         yield _by_rows(held.edge_values, order, what, int(degree.sum()))
@@ -153,7 +153,7 @@ def _whole(array: NDArray[Any]) -> Part:
 def _by_rows(ask: Callable[[Rows, str], NDArray[Any]], order: Rows, what: str, length: int) -> Part:
     """What is said of all rows, asked for some at a time; as one array it would have this length."""
     nothing = ask(order[:0], what)
-    parts = (ask(order[first:last], what) for first, last in blocks(order.size, ROWS_AT_ONCE))
+    parts = (ask(order[first:last], what) for first, last in block_ranges(order.size, ROWS_AT_ONCE))
     return Part(nothing.dtype, (length, *nothing.shape[1:]), parts)
 
 
@@ -161,6 +161,6 @@ def _id_arrays(column: IdColumn) -> list[NDArray[Any]]:
     if isinstance(column, np.ndarray):
         return [column]
     if isinstance(column, pa.Array):
-        begins, ends, text = names_for_kernels(column)
+        begins, ends, text = encode_ids(column)
         return [ends - begins, text[begins[0] : ends[-1]] if len(begins) else text]
     return [np.frombuffer(repr(column).encode(), np.uint8)]

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Id, IdColumn
-from ripplevec.changes import Changes, BatchOutcome
-from ripplevec.graph.adjacency import as_stored
-from ripplevec.graph.batch_validation import Known
+from ripplevec.changes import BatchOutcome, Changes
+from ripplevec.graph.adjacency import merge_duplicates
+from ripplevec.graph.batch_validation import GraphLookup
 from ripplevec.graph.graph import Graph
 from ripplevec.rules.base import Rule
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.search.query import SearchResults, SearchTarget, Query, query_from_row, query_from_vector
+from ripplevec.search.query import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 
 Rows = NDArray[np.int64]
 
@@ -38,7 +38,7 @@ class EngineReads:
 
     graph: Graph
     rule: Rule
-    field: VectorStore
+    store: VectorStore
     sequence: int
     anchors: int
 
@@ -50,7 +50,7 @@ class EngineReads:
     @property
     def edges(self) -> int:
         """How many edges there are."""
-        return self.graph.adjacency.edges
+        return self.graph.adjacency.edge_count
 
     @property
     def next_arrival(self) -> int:
@@ -63,17 +63,17 @@ class EngineReads:
         return self.rule.ready
 
     @property
-    def known(self) -> Known:
+    def graph_lookup(self) -> GraphLookup:
         """The graph as far as it is asked whether batches can be applied."""
         return self.graph
 
-    def find(self, name: Id) -> int:
+    def find_row(self, name: Id) -> int:
         """The row of a vertex, −1 where it is not known."""
-        return self.graph.ids.find_one(name)
+        return self.graph.ids.find_row(name)
 
-    def find_all(self, column: IdColumn) -> Rows:
+    def find_rows(self, column: IdColumn) -> Rows:
         """The rows of vertices, −1 where one is not known."""
-        return self.graph.ids.find(column)
+        return self.graph.ids.find_rows(column)
 
     def rows_of(self, column: IdColumn) -> Rows:
         """The rows of known vertices, or an error naming those that are not known."""
@@ -83,70 +83,70 @@ class EngineReads:
         """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
         return self.graph.rows_by_arrival(wanted)
 
-    def column(self, rows: Rows) -> IdColumn:
+    def id_column_of(self, rows: Rows) -> IdColumn:
         """The names of rows as a column of ids."""
-        return self.graph.ids.column(rows)
+        return self.graph.ids.to_column(rows)
 
-    def names(self, rows: Rows) -> list[Id]:
+    def ids_of(self, rows: Rows) -> list[Id]:
         """The names of rows as plain ints and strs."""
-        return self.graph.ids.names(rows)
+        return self.graph.ids.to_list(rows)
 
     # ------------------------------------------------------------------ what is known of them
 
-    def arrival_of(self, rows: Rows) -> Rows:
+    def arrival_numbers(self, rows: Rows) -> Rows:
         """The arrival numbers of rows."""
         return self.graph.arrival[rows]
 
     def degrees(self, rows: Rows) -> NDArray[np.int64]:
         """How many edges rows have, in any direction."""
-        return self.graph.adjacency.links.count[rows].astype(np.int64)
+        return self.graph.adjacency.links.degree[rows].astype(np.int64)
 
     def placed(self, rows: Rows) -> NDArray[np.bool_]:
         """Which of the rows have a vector."""
-        return self.field.placed[rows] != 0
+        return self.store.placed[rows] != 0
 
     def vertex_info(self, row: int) -> VertexInfo:
         """All that is known of one row."""
         links = self.graph.adjacency.links
         return VertexInfo(
             int(self.graph.arrival[row]),
-            int(links.count[row]),
-            float(links.strength[row]) / self.graph.adjacency.scale.unit,
-            bool(self.field.placed[row]),
+            int(links.degree[row]),
+            float(links.strength[row]) / self.graph.adjacency.weight_scale.unit,
+            bool(self.store.placed[row]),
         )
 
     def neighbors(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
         adjacency = self.graph.adjacency
         links, slots = adjacency.links, adjacency.slots(np.array([row]))[::-1][:most]
-        return links.neighbor[slots].astype(np.int64), links.weight[slots] / np.float32(adjacency.scale.unit)
+        return links.neighbor[slots].astype(np.int64), links.weight[slots] / np.float32(adjacency.weight_scale.unit)
 
     # ------------------------------------------------------------------ where they stand
 
-    def serve(self, rows: Rows) -> NDArray[np.float32]:
+    def get_vectors(self, rows: Rows) -> NDArray[np.float32]:
         """The vectors of rows as readers get them."""
-        return self.rule.serve(self.field.vectors[rows])
+        return self.rule.to_served(self.store.vectors[rows])
 
-    def serve_one(self, row: int) -> NDArray[np.float32]:
+    def get_vector(self, row: int) -> NDArray[np.float32]:
         """The vector of one row as readers get it."""
-        return self.rule.serve(self.field.vectors[row : row + 1])[0]
+        return self.rule.to_served(self.store.vectors[row : row + 1])[0]
 
     def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
         adjacency = self.graph.adjacency
-        edges = as_stored(rows, weights * np.float32(adjacency.scale.unit), adjacency.repeated)
-        return self.rule.serve(self.rule.preview(self.field, *edges)[None])[0]
+        edges = merge_duplicates(rows, weights * np.float32(adjacency.weight_scale.unit), adjacency.duplicate_policy)
+        return self.rule.to_served(self.rule.preview(self.store, *edges)[None])[0]
 
     def nearest(
         self, ask: Callable[[SearchTarget, Query, int], SearchResults], asked: int | NDArray[np.float64], count: int
     ) -> tuple[Rows, NDArray[np.float32]]:
         """The rows of highest cosine with a row (itself left out) or with a served vector, best first, by a search."""
-        present = SearchTarget(self.field, self.rule, self.sequence, self.anchors)
+        target = SearchTarget(self.store, self.rule, self.sequence, self.anchors)
         if isinstance(asked, int):
-            query = query_from_row(self.rule, self.field.vectors[asked], asked)
+            query = query_from_row(self.rule, self.store.vectors[asked], asked)
         else:
             query = query_from_vector(self.rule, asked)
-        rows, cosines = ask(present, query, min(count, max(len(self), 1)))
+        rows, cosines = ask(target, query, min(count, max(len(self), 1)))
         found = rows[0] >= 0
         return rows[0][found], cosines[0][found]
 
@@ -158,9 +158,9 @@ class EngineReads:
         order = np.argsort(arrival, kind="stable")
         rows = outcome.moved[order]
         return Changes(
-            self.graph.ids.column(rows),
-            self.field.vectors[rows],
-            self.rule.server(),
+            self.graph.ids.to_column(rows),
+            self.store.vectors[rows],
+            self.rule.served_transform(),
             arrival[order] >= outcome.first_new,
             outcome.removed,
             self.sequence,
@@ -170,7 +170,7 @@ class EngineReads:
     def empty_changes(self, sequence: int) -> Changes:
         """What a batch changed that had been applied before, under this number: nothing."""
         nobody = np.empty(0, np.int64)
-        vectors, serve_them = self.field.vectors[nobody], self.rule.server()
+        vectors, serve_them = self.store.vectors[nobody], self.rule.served_transform()
         return Changes(nobody, vectors, serve_them, np.empty(0, np.bool_), [], sequence, False)
 
     def gather(self) -> EngineReads:

@@ -13,21 +13,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
-from ripplevec.batch import LARGEST_TIME
+from ripplevec.batch import MAX_TIME
 from ripplevec.engine.counters import COUNTERS
 from ripplevec.errors import FormatError, RipplevecError
 from ripplevec.graph import _check_kernels as kernels
-from ripplevec.graph._check_kernels import Part, SavedEdges
+from ripplevec.graph._check_kernels import GraphPart, SavedEdges
 from ripplevec.graph._id_kernels import FREE
-from ripplevec.graph._kernels import MANY
-from ripplevec.graph.adjacency import ROUNDING
-from ripplevec.graph.graph import under
-from ripplevec.influence.cached_cascade import ReusedCascade
+from ripplevec.graph._edge_kernels import EXACT_SUM_DEGREE
+from ripplevec.graph.adjacency import SUM_TOLERANCE
+from ripplevec.graph.graph import strip_prefix
+from ripplevec.influence.cached_cascade import CachedCascade
 from ripplevec.rules.base import Rule
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.temporal.decay import HEIGHT
-from ripplevec.temporal.temporal_graph import Memory
+from ripplevec.temporal.decay import RESCALE_HALF_LIVES
+from ripplevec.temporal.edge_aging import EdgeAging
 
 Arrays = Mapping[str, NDArray[Any]]
 LARGEST_COUNT = 2**53
@@ -42,13 +42,13 @@ LARGEST_SUM = 2.0**120
 _NOT_ORTHOGONAL = 1e-6
 _AT_ONCE = 16_384  # rows
 _FAULTS = {
-    kernels.RANGE: "a neighbor is not a row of the graph",
-    kernels.LOOP: "a vertex is its own neighbor",
-    kernels.TWICE: "a neighbor stands twice",
-    kernels.WEIGHT: "a weight is not a positive finite number",
-    kernels.WAYS: "the weights of the two directions do not add up",
-    kernels.STRENGTH: "a strength is not the sum of the weights",
-    kernels.IN_STRENGTH: "an in-strength is not the sum of the incoming weights",
+    kernels.BAD_NEIGHBOR: "a neighbor is not a row of the graph",
+    kernels.SELF_LOOP: "a vertex is its own neighbor",
+    kernels.DUPLICATE_NEIGHBOR: "a neighbor stands twice",
+    kernels.BAD_WEIGHT: "a weight is not a positive finite number",
+    kernels.BAD_DIRECTIONS: "the weights of the two directions do not add up",
+    kernels.BAD_STRENGTH: "a strength is not the sum of the weights",
+    kernels.BAD_IN_STRENGTH: "an in-strength is not the sum of the incoming weights",
 }
 
 
@@ -63,27 +63,27 @@ def check_dim(parameters: Mapping[str, Any], arrays: Arrays) -> None:
         raise FormatError(f"vectors: expected {dim} columns, got shape {shape}")
 
 
-def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, memory: Memory | None) -> None:
+def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, aging: EdgeAging | None) -> None:
     """Refuse arrays that are not the state of a model with these parameters, with a FormatError that says why."""
-    rows, next_arrival = check_graph(under("graph_", dict(state)), directed)
+    rows, next_arrival = check_graph(strip_prefix("graph_", dict(state)), directed)
     check_vectors(state, rows, dim, rule.precision)
     _check_free_rows(state)
     sequence = check_counters(state.get("counters"))
-    _check_rule(under("rule_", dict(state)), rule, rows, next_arrival)
-    if memory is not None:
-        _check_memory(under("memory_", dict(state)), memory, rows, next_arrival)
-    if pending := under("pending_", dict(state)):
+    _check_rule(strip_prefix("rule_", dict(state)), rule, rows, next_arrival)
+    if aging is not None:
+        _check_edge_aging(strip_prefix("memory_", dict(state)), aging, rows, next_arrival)
+    if pending := strip_prefix("pending_", dict(state)):
         _check_pending(pending, rule, rows, next_arrival, sequence)
 
 
 def check_shards(shards: Sequence[Arrays], own: Arrays, *, directed: bool, rule: RippleRule) -> None:
     """Refuse arrays that are not the state of a model on shards: what each shard holds, and what the driver knows."""
     next_arrival = _number(own, "next_arrival")
-    graphs = [under("graph_", dict(shard)) for shard in shards]
+    graphs = [strip_prefix("graph_", dict(shard)) for shard in shards]
     rows = np.array([check_rows(graph, directed, next_arrival) for graph in graphs], np.int64)
     key, balance = secrets.randbits(64), 0
     for number, (graph, shard) in enumerate(zip(graphs, shards, strict=True)):
-        balance += check_ends(graph, directed, Part(rows, number), key)
+        balance += check_ends(graph, directed, GraphPart(rows, number), key)
         check_vectors(shard, int(rows[number]), rule.dim, rule.precision)
         _check_free_rows(shard)
         _refuse(_number(shard, "edges") > graph["edges_neighbor"].size, "a shard counts more edges than it has ends")
@@ -91,14 +91,14 @@ def check_shards(shards: Sequence[Arrays], own: Arrays, *, directed: bool, rule:
     numbers = np.sort(np.concatenate([graph["arrival"][graph["arrival"] >= 0] for graph in graphs]))
     _refuse((np.diff(numbers) == 0).any(), "two vertices have the same arrival number")
     check_counters(own.get("counters"))
-    _check_coordinates(under("rule_", dict(own)), rule.dim)
+    _check_coordinates(strip_prefix("rule_", dict(own)), rule.dim)
 
 
 def check_graph(graph: Arrays, directed: bool) -> tuple[int, int]:
     """Check names, arrival numbers and edges of a whole graph; its rows, and its next arrival number."""
     next_arrival = _number(graph, "next_arrival")
     rows = check_rows(graph, directed, next_arrival)
-    balance = check_ends(graph, directed, Part(np.array([rows]), 0), secrets.randbits(64))
+    balance = check_ends(graph, directed, GraphPart(np.array([rows]), 0), secrets.randbits(64))
     check_balance(balance)
     return rows, next_arrival
 
@@ -120,7 +120,7 @@ def check_rows(graph: Arrays, directed: bool, next_arrival: int) -> int:
     return rows
 
 
-def check_ends(graph: Arrays, directed: bool, part: Part, key: int) -> int:
+def check_ends(graph: Arrays, directed: bool, part: GraphPart, key: int) -> int:
     """Check the edges of a graph, or of a part of it; what has to add up to zero over all parts with the same key."""
     degree = graph["edges_degree"]
     _refuse((degree < 0).any(), "a degree is negative")
@@ -133,9 +133,9 @@ def check_ends(graph: Arrays, directed: bool, part: Part, key: int) -> int:
         outgoing, incoming = (_column(graph, f"edges_{way}", np.float32, size) for way in ("outgoing", "incoming"))
         in_strength = graph["edges_in_strength"]
     edges = SavedEdges(degree, strength, in_strength, neighbor, weight, outgoing, incoming)
-    seen = np.full(int(part.rows.max(initial=0)) * part.rows.size, -1, np.int64)
-    fault, row, balance = kernels.check_edges(edges, part, seen, MANY, ROUNDING, np.uint64(key), directed)
-    if fault != kernels.GOOD:
+    seen = np.full(int(part.row_counts.max(initial=0)) * part.row_counts.size, -1, np.int64)
+    fault, row, balance = kernels.check_edges(edges, part, seen, EXACT_SUM_DEGREE, SUM_TOLERANCE, np.uint64(key), directed)
+    if fault != kernels.OK:
         raise FormatError(f"the saved state is damaged: {_FAULTS[fault]} (row {row:,})")
     return int(balance)
 
@@ -208,8 +208,8 @@ def _check_rule(learned: Arrays, rule: Rule, rows: int, next_arrival: int) -> No
         units = _column(learned, "units", np.int64, 2)
         _refuse(not (0 <= units[0] <= rule.dim and units[1] in (0, 1)), "units are out of range")
         _finite(_matrix(learned, "initial_gram", np.float64, (rule.dim, rule.dim)), "initial_gram")
-        if isinstance(rule.cascade, ReusedCascade):
-            _check_cascade(under("cascade_", dict(learned)), rule.cascade.kept + 1, rows, next_arrival)
+        if isinstance(rule.cascade, CachedCascade):
+            _check_cascade(strip_prefix("cascade_", dict(learned)), rule.cascade.stored_rounds + 1, rows, next_arrival)
 
 
 def _check_coordinates(learned: Arrays, dim: int) -> None:
@@ -250,17 +250,17 @@ def _check_cascade(sets: Arrays, columns: int, rows: int, next_arrival: int) -> 
     _refuse((kept[1:, 0] < kept[:-1, -1]).any(), "influenced sets: two sets overlap")
 
 
-def _check_memory(kept: Arrays, memory: Memory, rows: int, next_arrival: int) -> None:
+def _check_edge_aging(kept: Arrays, aging: EdgeAging, rows: int, next_arrival: int) -> None:
     clock = _finite(_column(kept, "clock", np.float64), "clock")
-    _refuse(clock.size not in (0, 2) or (np.abs(clock) > LARGEST_TIME).any(), "clock: expected two times, or none")
+    _refuse(clock.size not in (0, 2) or (np.abs(clock) > MAX_TIME).any(), "clock: expected two times, or none")
     now = float(clock[1] - clock[0]) if clock.size else 0.0
     _refuse(now < 0, "clock: the latest time lies before the first")
-    if memory.decay is not None:
+    if aging.decay is not None:
         decay = _finite(_column(kept, "decay", np.float64, 3), "decay")
-        height = now / memory.decay.half_life - decay[0]
-        _refuse((decay < 0).any() or not -2 <= height <= HEIGHT + 1, "decay does not fit the clock")
-    if memory.window is not None:
-        _check_window(under("window_", dict(kept)), memory.window.directed, rows, next_arrival)
+        height = now / aging.decay.half_life - decay[0]
+        _refuse((decay < 0).any() or not -2 <= height <= RESCALE_HALF_LIVES + 1, "decay does not fit the clock")
+    if aging.window is not None:
+        _check_window(strip_prefix("window_", dict(kept)), aging.window.directed, rows, next_arrival)
 
 
 def _check_window(window: Arrays, directed: bool, rows: int, next_arrival: int) -> None:
@@ -278,7 +278,7 @@ def _check_pending(pending: Arrays, rule: Rule, rows: int, next_arrival: int, se
     """Check a correction on its way, and which rows every batch since its beginning has touched."""
     if not isinstance(rule, RippleRule):
         raise FormatError("the saved state is damaged: a correction is on its way that the rule does not know")
-    touched = under("touched_", dict(pending))
+    touched = strip_prefix("touched_", dict(pending))
     since, until = _column(touched, "batches", np.int64, 2).tolist()
     _refuse(not 0 <= since <= sequence or not 0 <= until <= LARGEST_COUNT, "pending batches")
     sizes = _column(touched, "sizes", np.int64, sequence - since)

@@ -31,7 +31,7 @@ def export_graph(model: Embedder) -> GraphExport:
     with model.lock.reading():
         state = model.engine.gather()
         rows = state.rows_by_arrival()
-        ids, vectors = state.names(rows), state.serve(rows)
+        ids, vectors = state.ids_of(rows), state.get_vectors(rows)
         adjacency, size, directed = state.graph.adjacency, state.graph.row_count, state.graph.directed
         edges, unit = adjacency.to_packed(rows), adjacency.weight_scale.unit
     position = np.empty(size, np.int64)

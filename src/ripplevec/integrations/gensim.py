@@ -39,7 +39,7 @@ def to_keyed_vectors(model: Embedder) -> KeyedVectors:
     """
     with model.lock.reading():
         rows = model.engine.rows_by_arrival()
-        ids, vectors = model.engine.names(rows), model.engine.serve(rows)
+        ids, vectors = model.engine.ids_of(rows), model.engine.get_vectors(rows)
     keyed = KeyedVectors(model.dim)
     keyed.add_vectors(ids_to_words(ids), vectors)
     return keyed

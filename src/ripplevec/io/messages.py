@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripplevec.batch import LARGEST_WEIGHT, SMALLEST_WEIGHT, Batch, IdColumn, Op
+from ripplevec.batch import MAX_WEIGHT, MIN_WEIGHT, Batch, IdColumn, Op
 from ripplevec.errors import InvalidValueError, RipplevecError, shorten
 from ripplevec.io.arrow_ipc import decoded_text_size, unpacked_size
 from ripplevec.io.protocols import BadMessage
@@ -337,9 +337,9 @@ def _weights(values: list[Any]) -> list[float] | None:
         wrong = next(value for value in values if type(value) not in (int, float, type(None)))
         raise MessageError(f"weight: expected positive finite numbers, got {shorten(wrong)}")
     weights = [1.0 if value is None else value for value in values] if type(None) in kinds else values
-    if min(weights) < SMALLEST_WEIGHT or max(weights) > LARGEST_WEIGHT:  # before they are rounded to what is held
-        wrong = next(value for value in weights if not SMALLEST_WEIGHT <= value <= LARGEST_WEIGHT)
-        limits = f"from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+    if min(weights) < MIN_WEIGHT or max(weights) > MAX_WEIGHT:  # before they are rounded to what is held
+        wrong = next(value for value in weights if not MIN_WEIGHT <= value <= MAX_WEIGHT)
+        limits = f"from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}"
         raise MessageError(f"weight: expected positive finite numbers {limits}, got {shorten(wrong)}")
     return weights
 

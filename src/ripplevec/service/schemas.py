@@ -15,14 +15,14 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from ripplevec.batch import LARGEST_TIME, LARGEST_WEIGHT, SMALLEST_WEIGHT
+from ripplevec.batch import MAX_TIME, MAX_WEIGHT, MIN_WEIGHT
 from ripplevec.io.messages import MAX_ID_BYTES
 from ripplevec.service.settings import Limits
 
 TextId = Annotated[StrictStr, StringConstraints(min_length=1, max_length=MAX_ID_BYTES)]
 VertexId = StrictInt | TextId
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Weight = Annotated[Number, Field(ge=SMALLEST_WEIGHT, le=LARGEST_WEIGHT)]
+Weight = Annotated[Number, Field(ge=MIN_WEIGHT, le=MAX_WEIGHT)]
 Whole = Annotated[StrictInt, BeforeValidator(lambda given: _whole(given))]  # JSON knows no difference from 10.0
 COUNT: dict[str, Any] = {"minimum": 1, "maximum": Limits().neighbors}  # as described; settings may say otherwise
 Key = Annotated[StrictStr, StringConstraints(min_length=1, max_length=256)]
@@ -144,12 +144,12 @@ class Previewed(BaseModel):
 
 _ID: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": MAX_ID_BYTES}]}
 _WEIGHT: dict[str, Any] = {
-    "anyOf": [{"type": "number", "minimum": SMALLEST_WEIGHT, "maximum": LARGEST_WEIGHT}, {"type": "null"}],
+    "anyOf": [{"type": "number", "minimum": MIN_WEIGHT, "maximum": MAX_WEIGHT}, {"type": "null"}],
     "description": "null for 1",
 }
 _TIME: dict[str, Any] = {
     "anyOf": [
-        {"type": "number", "minimum": -LARGEST_TIME, "maximum": LARGEST_TIME},
+        {"type": "number", "minimum": -MAX_TIME, "maximum": MAX_TIME},
         {"type": "string", "format": "date-time"},
         {"type": "null"},
     ],

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from ripplevec._version import __version__
 from ripplevec.errors import FormatError, InvalidValueError, shorten
+from ripplevec.install_hint import upgrade_advice
 
 FORMAT = "ripplevec"
 FORMAT_VERSION = 3  # 1: without what a model remembers of time; 2: without the longest row of each view
 MANIFEST = "manifest.json"
-RESTORE = "restore it from a copy, or build and save it again"
+RESTORE_HINT = "restore it from a copy, or build and save it again"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
@@ -46,7 +47,7 @@ def write_arrays(
     target = Path(directory).resolve()
     plain = _plain(meta)
     _check_replaceable(target)
-    make_directory(target.parent)
+    create_directory(target.parent)
     _settle(target)
     fresh = _beside(target, "new")
     try:
@@ -54,7 +55,7 @@ def write_arrays(
         content = {"format": FORMAT, "kind": kind, "version": version, "ripplevec": __version__, "meta": plain}
         content["arrays"] = {name: _write_array(fresh, name, array) for name, array in arrays.items()}
         _write_durably(fresh / MANIFEST, lambda file: file.write(_manifest_bytes(content)))
-        flush_directory(fresh)
+        fsync_directory(fresh)
         _put_in_place(fresh, target)
     finally:
         _settle(target)
@@ -149,10 +150,10 @@ def _settle(target: Path) -> None:
     if aside.exists() and not target.exists():
         os.replace(aside, target)
     for leftover in (fresh, aside):
-        remove(leftover)
+        remove_path(leftover)
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a directory tree, a file or a link, whichever is there; a link is not followed."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -164,19 +165,19 @@ def _put_in_place(fresh: Path, target: Path) -> None:
     if target.exists():
         os.replace(target, _beside(target, "old"))
     os.replace(fresh, target)
-    flush_directory(target.parent)
+    fsync_directory(target.parent)
 
 
-def make_directory(directory: Path) -> None:
+def create_directory(directory: Path) -> None:
     """Create a directory and its missing parents, each with a durable entry in its own parent."""
     if directory.is_dir():
         return
-    make_directory(directory.parent)
+    create_directory(directory.parent)
     directory.mkdir(exist_ok=True)
-    flush_directory(directory.parent)
+    fsync_directory(directory.parent)
 
 
-def flush_directory(directory: Path) -> None:
+def fsync_directory(directory: Path) -> None:
     """Make the names in a directory durable, where the platform can open one."""
     if not hasattr(os, "O_DIRECTORY"):
         return
@@ -213,16 +214,16 @@ def _read_array(directory: Path, entry: dict[str, Any], mapped: bool) -> NDArray
     path = directory / entry["file"]
     size = _size_of_plain_file(path)
     if size != entry["bytes"]:
-        raise _fault(path, f"{entry['bytes']:,} bytes", f"{size:,}", RESTORE)
+        raise _fault(path, f"{entry['bytes']:,} bytes", f"{size:,}", RESTORE_HINT)
     checksum = _checksum(path)
     if checksum != entry["checksum"]:
-        raise _fault(path, f"checksum {entry['checksum']}", checksum, f"the file is damaged: {RESTORE}")
+        raise _fault(path, f"checksum {entry['checksum']}", checksum, f"the file is damaged: {RESTORE_HINT}")
     header = _read_header(path)
     if [header.dtype.str, list(header.shape)] != [entry["dtype"], entry["shape"]]:
         expected = f"dtype {entry['dtype']} and shape {tuple(entry['shape'])}"
-        raise _fault(path, expected, f"dtype {header.dtype.str} and shape {header.shape}", RESTORE)
+        raise _fault(path, expected, f"dtype {header.dtype.str} and shape {header.shape}", RESTORE_HINT)
     if header.data_bytes != size - header.offset:
-        raise _fault(path, f"{header.data_bytes:,} bytes after its header", f"{size - header.offset:,}", RESTORE)
+        raise _fault(path, f"{header.data_bytes:,} bytes after its header", f"{size - header.offset:,}", RESTORE_HINT)
     mode: Any = "r" if mapped and header.data_bytes else None  # an empty array cannot be mapped
     array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
     return array
@@ -250,9 +251,9 @@ def _read_header(path: Path) -> _Header:
             shape, _, dtype = _HEADER_READERS[version](file)
             offset = file.tell()
     except (ValueError, TypeError, SyntaxError, EOFError, RecursionError, MemoryError) as error:
-        raise _fault(path, "a .npy file", f"another ({shorten(error)})", RESTORE) from error
+        raise _fault(path, "a .npy file", f"another ({shorten(error)})", RESTORE_HINT) from error
     if dtype.hasobject:
-        raise _fault(path, "numbers, flags or fixed-width text", f"dtype {dtype}", RESTORE)
+        raise _fault(path, "numbers, flags or fixed-width text", f"dtype {dtype}", RESTORE_HINT)
     return _Header(shape, dtype, offset)
 
 
@@ -267,9 +268,9 @@ def _size_of_plain_file(path: Path) -> int:
     try:
         found = os.lstat(path)
     except OSError:
-        raise _fault(path, "the array the manifest names", "no such file", RESTORE) from None
+        raise _fault(path, "the array the manifest names", "no such file", RESTORE_HINT) from None
     if not stat.S_ISREG(found.st_mode):
-        raise _fault(path, "a plain file", "a link or a special file", RESTORE)
+        raise _fault(path, "a plain file", "a link or a special file", RESTORE_HINT)
     return found.st_size
 
 
@@ -303,18 +304,18 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _fault(path, "JSON", f"text that is not ({error})", f"the file is damaged: {RESTORE}") from error
+        raise _fault(path, "JSON", f"text that is not ({error})", f"the file is damaged: {RESTORE_HINT}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _fault(path, f"the manifest of a {FORMAT} directory", shorten(manifest), "check the path")
     version = manifest.get("version")
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise FormatError(
             f"{directory}: written by a newer Ripplevec (format {version}; this one reads up to {FORMAT_VERSION}): "
-            "upgrade, pip install -U ripplevec"
+            f"upgrade: {upgrade_advice()}"
         )
     manifest.pop("checksum", None)
     if _manifest_bytes(manifest) != text:
-        raise _fault(path, "the text its checksum was made of", "another", f"the file is damaged: {RESTORE}")
+        raise _fault(path, "the text its checksum was made of", "another", f"the file is damaged: {RESTORE_HINT}")
     _check_manifest(path, manifest)
     return manifest
 
@@ -324,12 +325,12 @@ def _check_manifest(path: Path, manifest: dict[str, Any]) -> None:
     version, meta, arrays = (manifest.get(name) for name in ("version", "meta", "arrays"))
     whole = isinstance(version, int) and not isinstance(version, bool) and version >= 1
     if not (whole and isinstance(manifest.get("kind"), str) and isinstance(meta, dict) and isinstance(arrays, dict)):
-        raise _fault(path, "a version, a kind, values and arrays", "others", RESTORE)
+        raise _fault(path, "a version, a kind, values and arrays", "others", RESTORE_HINT)
     for name, entry in arrays.items():
         if not isinstance(entry, dict) or not _is_entry(entry):
-            raise _fault(path, "arrays with a file, dtype, shape, bytes and checksum each", shorten(name), RESTORE)
+            raise _fault(path, "arrays with a file, dtype, shape, bytes and checksum each", shorten(name), RESTORE_HINT)
         if not _SAFE_NAME.fullmatch(entry["file"]):
-            raise _fault(path, "plain file names", shorten(entry["file"]), RESTORE)
+            raise _fault(path, "plain file names", shorten(entry["file"]), RESTORE_HINT)
 
 
 def _is_entry(entry: dict[str, Any]) -> bool:

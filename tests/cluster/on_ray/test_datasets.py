@@ -10,7 +10,7 @@ import pytest
 from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
 from ripplevec.lab import datasets
-from ripplevec.lab.datasets.files import MissingDataError
+from ripplevec.lab.datasets.download import MissingDataError
 from ripplevec.lab.evaluation import classify
 from ripplevec.lab.evaluation.protocols import Arrivals, start_size
 

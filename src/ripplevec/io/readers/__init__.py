@@ -1,1 +1,1 @@
-"""Edge files in every supported format, read in batches."""
+"""Edge files (CSV, JSON Lines, Parquet) read into batches."""

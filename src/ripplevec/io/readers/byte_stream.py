@@ -1,4 +1,4 @@
-"""A named stream of bytes: opened, decompressed where its first bytes say so, and cut into blocks of whole lines."""
+"""A named byte stream: opened, decompressed if its first bytes say so, and split into blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -16,50 +16,54 @@ import pyarrow as pa
 from ripplevec.errors import FormatError
 
 COMPRESSION_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+
 READ_BYTES = 1 << 20
+"""Bytes requested in one read."""
+
 MAX_LINE_BYTES = 1 << 24
+"""Longest line accepted; a longer one is an error before it fills the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """Whole lines of a file and the number of the first one, from 1."""
+    """Whole lines of a file, and the number of the first one, counted from 1."""
 
     first: int
     data: bytes
 
 
 class ByteStream(io.RawIOBase):
-    """Bytes that have a name and can be looked at before they are read; a path where they are those of a plain file."""
+    """A byte stream that has a name and supports peeking; `path` is set for an uncompressed file."""
 
     def __init__(self, name: str, stream: Any, *, compressed: bool = False, path: Path | None = None) -> None:
         self.name = name
         self.path = path
         self.compressed = compressed
         self._stream = stream
-        self._ahead = b""
+        self._peeked = b""
 
     def readable(self) -> bool:
-        """Always: this is what it is for."""
+        """Return True; `io.RawIOBase` asks."""
         return True
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, which stay to be read; fewer only at the end."""
-        while len(self._ahead) < size and (more := self._read(size - len(self._ahead))):
-            self._ahead += more
-        return self._ahead[:size]
+        """Return the next `size` bytes without consuming them; fewer only at the end of the stream."""
+        while len(self._peeked) < size and (more := self._read(size - len(self._peeked))):
+            self._peeked += more
+        return self._peeked[:size]
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as the stream goes in one read."""
-        data = self._ahead[: len(buffer)] or self._read(len(buffer))
-        self._ahead = self._ahead[len(data) :]
+        """Fill the buffer with the bytes of one read; return how many there were."""
+        data = self._peeked[: len(buffer)] or self._read(len(buffer))
+        self._peeked = self._peeked[len(data) :]
         buffer[: len(data)] = data
         return len(data)
 
     def skip(self, size: int) -> int:
-        """Pass over so many bytes; how many of them were there."""
+        """Skip `size` bytes; return how many of them existed."""
         if self.path is not None:
-            start = self._stream.tell() - len(self._ahead)
-            self._ahead, end = b"", self._stream.seek(0, os.SEEK_END)
+            start = self._stream.tell() - len(self._peeked)
+            self._peeked, end = b"", self._stream.seek(0, os.SEEK_END)
             return int(self._stream.seek(min(start + size, end))) - start
         left = size
         while left and (data := self.read(min(left, READ_BYTES))):
@@ -67,7 +71,7 @@ class ByteStream(io.RawIOBase):
         return size - left
 
     def fileno(self) -> int:
-        """The number that the system knows a plain file by."""
+        """Return the file descriptor of an uncompressed file."""
         return int(self._stream.fileno())
 
     def _read(self, size: int) -> bytes:
@@ -75,35 +79,42 @@ class ByteStream(io.RawIOBase):
             return bytes(self._stream.read(size))
         except OSError as error:
             if self.compressed:
-                raise FormatError(f"{self.name}: the compressed data is cut off or damaged ({error})") from error
+                raise FormatError(f"{self.name}: the compressed data is truncated or damaged ({error})") from error
             raise
 
     def line_blocks(self, size: int = READ_BYTES) -> Iterator[LineBlock]:
-        """The stream as blocks of whole lines, each ending in a newline."""
+        """Yield the stream as blocks of whole lines, each ending in a newline; a byte order mark is dropped."""
         if self.peek(3) == codecs.BOM_UTF8:
             self.read(3)
         first, rest = 1, b""
         while data := self.read(size):
             rest += data
-            cut = rest.rfind(b"\n") + 1
-            if cut:
-                yield LineBlock(first, rest[:cut])
-                first, rest = first + rest.count(b"\n", 0, cut), rest[cut:]
+            end = rest.rfind(b"\n") + 1
+            if end:
+                yield LineBlock(first, rest[:end])
+                first, rest = first + rest.count(b"\n", 0, end), rest[end:]
             elif len(rest) > MAX_LINE_BYTES:
-                limit = f"{MAX_LINE_BYTES:,} bytes"
-                raise FormatError(f"{self.name}, line {first:,}: expected lines of text, got one of more than {limit}")
+                raise line_too_long_error(self.name, first, MAX_LINE_BYTES)
         if rest:
             yield LineBlock(first, rest + b"\n")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if not self.closed:
             self._stream.close()
         super().close()
 
 
+def line_too_long_error(name: str, line: int, limit: int) -> FormatError:
+    """Build the error for a line that exceeds the limit, as in a file that is not text."""
+    return FormatError(
+        f"{name}, line {line:,}: expected lines of text of at most {limit:,} bytes, got a longer one. "
+        "Check that the file is a text file."
+    )
+
+
 def open_byte_stream(path: str | os.PathLike[str]) -> ByteStream:
-    """The bytes of a file, or of standard input for "-", decompressed."""
+    """Open a file, or standard input for "-", and decompress gzip, zstd and bzip2."""
     if str(path) == "-":
         plain = ByteStream("standard input", sys.stdin.buffer)
     else:

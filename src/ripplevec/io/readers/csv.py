@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 from numpy.typing import NDArray
 
-from ripplevec.batch import LARGEST_TIME, Batch, IdColumn
+from ripplevec.batch import MAX_TIME, Batch, IdColumn
 from ripplevec.errors import FormatError, InvalidValueError, shorten
 from ripplevec.io.readers.byte_stream import ByteStream, LineBlock
 from ripplevec.io.readers.edge_rows import (
@@ -213,7 +213,7 @@ def _arrow_times(column: pa.Array) -> NDArray[np.float64]:
         except pa.ArrowInvalid:
             continue
         seconds = times.to_numpy() if kind == pa.float64() else times.cast(pa.int64()).to_numpy() / 1e6
-        if (np.abs(seconds) <= LARGEST_TIME).all():
+        if (np.abs(seconds) <= MAX_TIME).all():
             return np.asarray(seconds, np.float64)
     raise _NotPlainError
 

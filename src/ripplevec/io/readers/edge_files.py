@@ -1,20 +1,33 @@
-"""The door for edges: picks the format of a file and gives its edges in batches of one size."""
+"""Edge files of any format: `open_edges` detects the format and yields batches of one size."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Protocol
 
 from ripplevec.batch import Batch
 from ripplevec.errors import FormatError, check_choice
 from ripplevec.io.readers import csv, jsonl, parquet
 from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
-from ripplevec.io.readers.edge_rows import BadRowHandler, FormatReader, ReadOptions, check_positive_int
+from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions, check_positive_int
 from ripplevec.io.rebatch import rebatch
 
-FORMATS: dict[str, FormatReader] = {"csv": csv.read, "jsonl": jsonl.read, "parquet": parquet.read}
+
+class FormatReader(Protocol):
+    """A function that reads the edges of one file format."""
+
+    def __call__(self, stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
+        """Yield the edges of the stream in file order, block by block."""
+        ...
+
+
+FORMATS: dict[str, FormatReader] = {
+    "csv": csv.read_batches,
+    "jsonl": jsonl.read_batches,
+    "parquet": parquet.read_batches,
+}
 SUFFIXES = {
     "csv": (".csv", ".tsv", ".txt", ".edges", ".edgelist"),
     "jsonl": (".jsonl", ".ndjson"),
@@ -24,72 +37,93 @@ DEFAULT_BATCH_SIZE = 1 << 16
 
 
 class EdgeReader(Iterator[Batch]):
-    """The edges of one file in batches, read as they are asked for; counts the rows it had to skip."""
+    """Iterator over the edges of one file in batches, read on demand; counts the rows it skipped."""
 
-    def __init__(self, source: ByteStream, format: str, batch_size: int, options: ReadOptions) -> None:
-        self._source = source
-        self._bad = BadRowHandler(source.name, options.on_error)
-        self._batches = rebatch(FORMATS[format](source, options, self._bad), batch_size)
-        self._edges = 0
+    def __init__(self, stream: ByteStream, format: str, batch_size: int, options: ReadOptions) -> None:
+        self._stream = stream
+        self._bad_rows = BadRowHandler(stream.name, options.on_error)
+        self._batches = rebatch(FORMATS[format](stream, options, self._bad_rows), batch_size)
+        self._edge_count = 0
 
     def __next__(self) -> Batch:
         try:
             batch = next(self._batches)
         except StopIteration:
-            self._source.close()
-            if not self._edges:
+            self._stream.close()
+            if not self._edge_count:
                 skipped = f"; all {self.skipped:,} rows were skipped" if self.skipped else ""
-                raise FormatError(f"{self._source.name}: expected at least one edge, got none{skipped}") from None
+                raise FormatError(f"{self._stream.name}: expected at least one edge, got none{skipped}") from None
             raise
         except BaseException:
-            self._source.close()
+            self._stream.close()
             raise
-        self._edges += len(batch)
+        self._edge_count += len(batch)
         return batch
 
     def close(self) -> None:
-        """Let go of the file before its end."""
-        self._source.close()
+        """Close the file before its end."""
+        self._stream.close()
 
     @property
     def skipped(self) -> int:
-        """How many rows could not be read and were left out, so far."""
-        return self._bad.count
+        """Number of bad rows skipped so far."""
+        return self._bad_rows.count
 
     @property
     def skipped_rows(self) -> list[int]:
-        """Where the first few of them stand, from 1."""
-        return list(self._bad.first)
+        """Numbers of the first five skipped rows, counted from 1."""
+        return list(self._bad_rows.first)
 
 
 def open_edges(
     path: str | os.PathLike[str], *, format: str | None = None, batch_size: int = DEFAULT_BATCH_SIZE, **options: Any
 ) -> EdgeReader:
-    """The edges of a file ("-": standard input), in batches of `batch_size` edges.
+    """Open an edge file and read it in batches.
 
-    The format is "csv" (any separated text), "jsonl" or "parquet"; without one, content and suffix decide. Gzip, zstd
-    and bzip2 are undone on the way. `options` are those of `ReadOptions`: src, dst, weight, time, ids, on_error.
+    Gzip, zstd and bzip2 files are decompressed.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, or "-" for standard input.
+    format : {"csv", "jsonl", "parquet"}, optional
+        "csv" is any separated text. By default, content and suffix decide.
+    batch_size : int
+        Edges per batch; only the last batch may be smaller.
+    **options
+        Fields of `ReadOptions`: src, dst, weight, time, op, ids, on_error.
+
+    Returns
+    -------
+    EdgeReader
+        An iterator over batches.
+
+    Raises
+    ------
+    FormatError
+        If the file has no edges, lacks a column, is damaged, or has a bad row and `on_error` is "stop".
     """
-    checked = ReadOptions(**options)
+    read_options = ReadOptions(**options)
     if format is not None:
         check_choice("format", format, tuple(FORMATS))
     size = check_positive_int("batch_size", batch_size)
-    source = open_byte_stream(path)
+    stream = open_byte_stream(path)
     try:
-        return EdgeReader(source, format or detect_format(source, path), size, checked)
+        return EdgeReader(stream, format or detect_format(stream, path), size, read_options)
     except BaseException:
-        source.close()
+        stream.close()
         raise
 
 
-def detect_format(source: ByteStream, path: str | os.PathLike[str]) -> str:
-    """What a file is written in, as its first bytes and its name tell."""
-    head = source.peek(64)
+def detect_format(stream: ByteStream, path: str | os.PathLike[str]) -> str:
+    """Return the format of a file, judged by its first bytes and its suffix."""
+    head = stream.peek(64)
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"%%MatrixMarket"):
         raise FormatError(
-            f"{source.name}: expected edges, got a Matrix Market file; fit what scipy.io.mmread reads from it"
+            f"{stream.name}: expected edges, got a Matrix Market file. "
+            "Read it with scipy.io.mmread and fit the resulting matrix."
         )
     suffixes = {suffix.lower() for suffix in PurePath(path).suffixes}
     named = [format for format, known in SUFFIXES.items() if suffixes.intersection(known)]

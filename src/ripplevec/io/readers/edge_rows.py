@@ -1,13 +1,12 @@
-"""What reading edges means: which columns count, what a row must hold, and what happens to one that does not."""
+"""Rows of edge tables: read options, column lookup, value parsing, and the handling of bad rows."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import LARGEST_TIME, Batch, Id, Op
 from ripplevec.errors import FormatError, InvalidValueError, check_choice, shorten
-from ripplevec.io.readers.byte_stream import ByteStream
 
 POSITIONAL_COLUMNS = {
     "src": ("src", "source", "from"),
@@ -23,28 +21,28 @@ POSITIONAL_COLUMNS = {
     "weight": ("weight",),
     "time": ("time", "timestamp"),
 }
-"""The column names that are understood without being asked for, in any case of letters; a file without names has its
-fields in this order."""
+"""Columns in the order they have in a file without a header, each with the names recognized by default (in any case)."""
 
 COLUMN_NAMES = {**POSITIONAL_COLUMNS, "op": ("op",)}
-"""Every column that counts; what a row does is told by a name only, never by the order."""
+"""All columns with the names recognized by default; `op` is recognized by name only, never by position."""
 
 OP_BY_NAME: dict[object, Op] = {None: Op.ADD, "": Op.ADD}
 OP_BY_NAME |= {name: op for op in Op for name in (op.name.lower(), int(op), str(int(op)))}
-"""What may stand for an operation, in any case of letters; nothing stands for ADD."""
+"""Operations by their lowercase name, their number, or the number as text; an empty value means ADD."""
 
 INTEGER_ID = re.compile(r"[+-]?[0-9]+")
-"""What an integer id may look like."""
+"""The text of an integer id."""
 
-BELOW_WEIGHTS, ABOVE_WEIGHTS = 2.0**-150, 2.0**128 - 2.0**103
-"""Between these a number is positive and finite as float32 too, which is what the graph holds."""
+WEIGHT_LOWER_BOUND, WEIGHT_UPPER_BOUND = 2.0**-150, 2.0**128 - 2.0**103
+"""Exclusive bounds within which a weight stays positive and finite as float32, the type the graph stores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Which columns hold what, how ids are read, and what to do with a row that cannot be read.
+    """Names of the columns, type of the ids, and the reaction to a bad row.
 
-    A column is a name, or a position from 1 in a file without a header; None finds it, "none" leaves it out.
+    A column is a name, or a position counted from 1 in a file without a header. None looks for the names recognized
+    by default, "none" ignores the column.
     """
 
     src: str | None = None
@@ -61,21 +59,22 @@ class ReadOptions:
 
 
 class RowError(Exception):
-    """One row does not hold an edge; says what was expected of it."""
+    """A row is not a valid edge; the text completes "expected …"."""
 
 
 @dataclass(slots=True)
 class BadRowHandler:
-    """The rows of one file that could not be read: an error at the first, or a count."""
+    """Reacts to the bad rows of one file: raises at the first one, or counts them."""
 
     name: str
     on_error: str = "stop"
     unit: str = "line"
     count: int = 0
     first: list[int] = field(default_factory=list)
+    """Numbers of the first five bad rows, counted from 1."""
 
     def report(self, number: int, expected: object, got: object) -> None:
-        """Stop at a bad row, or note it and go on."""
+        """Raise `FormatError` for a bad row, or count it, as `on_error` says."""
         if self.on_error == "stop":
             raise FormatError(f"{self.name}, {self.unit} {number:,}: expected {expected}, got {shorten(got)}")
         self.count += 1
@@ -83,16 +82,8 @@ class BadRowHandler:
             self.first.append(number)
 
 
-class FormatReader(Protocol):
-    """A way to write edges in a file: everything the rest needs to know of it."""
-
-    def __call__(self, source: ByteStream, options: ReadOptions, bad: BadRowHandler) -> Iterator[Batch]:
-        """The edges of the source, block by block, in the order they are written."""
-        ...
-
-
 class BatchBuilder:
-    """Rows collected one by one into a batch, of which these columns are there."""
+    """Builds a batch from single rows that have the given columns."""
 
     def __init__(self, columns: Collection[str], ids: str) -> None:
         self._ids = ids
@@ -103,7 +94,7 @@ class BatchBuilder:
         self.op: list[Op] | None = [] if "op" in columns else None
 
     def add(self, row: Mapping[str, object]) -> None:
-        """Put one row behind the others; of a removal no weight is asked, of a vertex no target."""
+        """Append one row; a removal needs no weight, a vertex operation no target."""
         op = parse_op(row["op"]) if self.op is not None else Op.ADD
         src = parse_id(row["src"], self._ids)
         dst = src if op >= Op.VERTEX else parse_id(row["dst"], self._ids)
@@ -118,13 +109,16 @@ class BatchBuilder:
         if self.op is not None:
             self.op.append(op)
 
-    def batch(self) -> Batch:
-        """The rows so far."""
+    def build(self) -> Batch:
+        """Return the rows added so far as a batch."""
         return Batch.of(self.src, self.dst, self.weight, self.op, self.time)
 
 
+# Values
+
+
 def parse_id(value: object, ids: str) -> Id:
-    """An id as the file was asked to be read; "auto" takes ints and text as they are."""
+    """Return an id of the requested type; "auto" keeps integers and text as they are."""
     if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
         raise RowError(f"an id that is text or an integer, not {shorten(value)}")
     if ids == "str":
@@ -137,30 +131,30 @@ def parse_id(value: object, ids: str) -> Id:
 
 
 def parse_op(value: object) -> Op:
-    """What a row does, by its name or its number."""
-    known = value.strip().lower() if isinstance(value, str) else value
-    if type(known) not in (str, int, Op, type(None)) or known not in OP_BY_NAME:
+    """Return an operation given by name or number."""
+    name = value.strip().lower() if isinstance(value, str) else value
+    if type(name) not in (str, int, Op, type(None)) or name not in OP_BY_NAME:
         raise RowError(f"an op that is one of {', '.join(op.name.lower() for op in Op)}, not {shorten(value)}")
-    return OP_BY_NAME[known]
+    return OP_BY_NAME[name]
 
 
 def parse_op_column(column: pa.Array) -> NDArray[np.int8]:
-    """A column of operations; every value that there is in it is looked at once."""
-    found = column.dictionary_encode()
-    return np.array([parse_op(value) for value in found.dictionary.to_pylist()], np.int8)[found.indices.to_numpy()]
+    """Return a column of operations; every distinct value is parsed once."""
+    encoded = column.dictionary_encode()
+    return np.array([parse_op(value) for value in encoded.dictionary.to_pylist()], np.int8)[encoded.indices.to_numpy()]
 
 
 def parse_weight(value: object) -> float:
-    """A weight the graph can hold: positive and finite, also as float32."""
-    weight = _number(value)
-    if not BELOW_WEIGHTS < weight < ABOVE_WEIGHTS:
+    """Return a weight that is positive and finite, also as float32."""
+    weight = _parse_number(value)
+    if not WEIGHT_LOWER_BOUND < weight < WEIGHT_UPPER_BOUND:
         raise RowError(f"a positive finite weight, not {shorten(value)}")
     return weight
 
 
 def parse_time(value: object) -> float:
-    """A moment in seconds: a number, or an ISO 8601 date or time (UTC unless it says otherwise)."""
-    seconds = _number(value)
+    """Return a time in seconds from a number, or from an ISO 8601 date or time (UTC unless it names a zone)."""
+    seconds = _parse_number(value)
     if math.isnan(seconds) and isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
@@ -173,7 +167,8 @@ def parse_time(value: object) -> float:
     return seconds
 
 
-def _number(value: object) -> float:
+def _parse_number(value: object) -> float:
+    """Return a number or the number written in a text; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:
@@ -182,34 +177,37 @@ def _number(value: object) -> float:
         return math.nan
 
 
+# Columns
+
+
 def find_columns(names: Sequence[str], options: ReadOptions) -> dict[str, int] | None:
-    """Where src, dst, weight, time and op stand among these names; None where one that is needed is not among them."""
+    """Return the positions of src, dst, weight, time and op among the names; None if a required one is missing."""
     lowered = [name.lower() for name in names]
-    found: dict[str, int] = {}
-    for role, common in COLUMN_NAMES.items():
-        asked = getattr(options, role)
-        if asked == "none":
+    positions: dict[str, int] = {}
+    for column, default_names in COLUMN_NAMES.items():
+        requested = getattr(options, column)
+        if requested == "none":
             continue
-        if asked in names:
-            found[role] = names.index(asked)
-        elif asked is not None:
+        if requested in names:
+            positions[column] = names.index(requested)
+        elif requested is not None:
             return None
-        elif match := [name for name in common if name in lowered]:
-            found[role] = lowered.index(match[0])
-    return found if "src" in found and "dst" in found else None
+        elif match := [name for name in default_names if name in lowered]:
+            positions[column] = lowered.index(match[0])
+    return positions if "src" in positions and "dst" in positions else None
 
 
 def missing_columns_error(name: str, names: Sequence[str], options: ReadOptions) -> FormatError:
-    """The error for a file whose columns are not the expected ones."""
-    asked = {role: getattr(options, role) for role in COLUMN_NAMES}
-    wanted = ", ".join(
-        name or role for role, name in asked.items() if name not in (None, "none") or role in ("src", "dst")
+    """Build the error for a file that lacks a required column."""
+    requested = {column: getattr(options, column) for column in COLUMN_NAMES}
+    expected = ", ".join(
+        name or column for column, name in requested.items() if name not in (None, "none") or column in ("src", "dst")
     )
-    return FormatError(f"{name}: expected columns {wanted}, got {', '.join(names)}; name them with --src and --dst")
+    return FormatError(f"{name}: expected columns {expected}, got {', '.join(names)}. Name them with --src and --dst.")
 
 
 def check_positive_int(name: str, value: object) -> int:
-    """A number of rows or bytes, at least one."""
+    """Return the value if it is an integer of at least 1; raise `InvalidValueError` otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidValueError.of(name, "an integer of at least 1", value)
     return value

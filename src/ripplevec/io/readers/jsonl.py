@@ -1,17 +1,18 @@
-"""Edges as lines of JSON: an object {"src": …, "dst": …, "weight": …, "time": …, "op": …} or a list [src, dst, weight,
-time].
+"""JSON Lines edge files, and the extraction of an edge's fields from a JSON value.
 
-JSON knows numbers from text, so 1 and "1" are different ids here unless the options ask for one kind.
+A line is an object {"src": …, "dst": …, "weight": …, "time": …, "op": …} or a list [src, dst, weight, time]. JSON
+distinguishes numbers from text, so 1 and "1" are different ids here unless the options ask for one type.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ripplevec.batch import Batch, Id, Op
+from ripplevec.errors import shorten
 from ripplevec.io.readers.byte_stream import ByteStream
 from ripplevec.io.readers.edge_rows import (
     COLUMN_NAMES,
@@ -29,18 +30,18 @@ from ripplevec.io.readers.edge_rows import (
 Edge: TypeAlias = tuple[Id, Id, float | None, float | None, Op | None]
 
 
-def read(source: ByteStream, options: ReadOptions, bad: BadRowHandler) -> Iterator[Batch]:
-    """The edges of a JSON-lines file; a weight that is left out is 1, a time that is left out is no time."""
-    values = EdgeFieldExtractor(options)
-    for block in source.line_blocks():
+def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
+    """Yield the edges of a JSON Lines file; a missing weight is 1, a missing time is no time."""
+    extractor = EdgeFieldExtractor(options)
+    for block in stream.line_blocks():
         edges = []
         for number, line in enumerate(block.data.split(b"\n"), block.first):
             if line.strip():
                 try:
-                    edges.append(_edge(values(_load(line)), options.ids))
+                    edges.append(_parse_edge(extractor.extract(_load(line)), options.ids))
                 except RowError as error:
-                    bad.report(number, error, line.decode(errors="replace"))
-        yield _batch(edges)
+                    bad_rows.report(number, error, line.decode(errors="replace"))
+        yield _build_batch(edges)
 
 
 def _load(line: bytes) -> Any:
@@ -52,59 +53,80 @@ def _load(line: bytes) -> Any:
         raise RowError(f"a JSON object or list ({error})") from error
 
 
-def _edge(values: Sequence[Any], ids: str) -> Edge:
-    src, dst, weight, time, op = values
-    done = None if op is None else parse_op(op)
-    alone = done is not None and done >= Op.VERTEX
+def _parse_edge(fields: Sequence[Any], ids: str) -> Edge:
+    src, dst, weight, time, op = fields
+    parsed_op = None if op is None else parse_op(op)
+    is_vertex_op = parsed_op is not None and parsed_op >= Op.VERTEX
     return (
         parse_id(src, ids),
-        parse_id(src if alone else dst, ids),
+        parse_id(src if is_vertex_op else dst, ids),
         None if weight is None else parse_weight(weight),
         None if time is None else parse_time(time),
-        done,
+        parsed_op,
     )
 
 
-def _batch(edges: list[Edge]) -> Batch:
+def _build_batch(edges: list[Edge]) -> Batch:
     if not edges:
         return Batch.of([], [])
     src, dst, weight, time, op = zip(*edges, strict=True)
-    return Batch.of(src, dst, _filled(weight, 1.0), _filled(op, Op.ADD), _filled(time, math.nan))
+    return Batch.of(src, dst, _fill_missing(weight, 1.0), _fill_missing(op, Op.ADD), _fill_missing(time, math.nan))
 
 
-def _filled(column: Sequence[float | None], fill: float) -> list[float] | None:
+def _fill_missing(column: Sequence[float | None], default: float) -> list[float] | None:
     if all(value is None for value in column):
         return None
-    return [fill if value is None else value for value in column]
+    return [default if value is None else value for value in column]
 
 
 class EdgeFieldExtractor:
-    """Finds src, dst, weight, time and op in one JSON value after another; the same keys are looked up once.
+    """Extracts src, dst, weight, time and op from JSON values; each set of keys is resolved once.
 
-    `plain`: a list is taken as it stands, no part of it being left out.
+    `keeps_lists`: no column is ignored, so a list may be used as it is.
     """
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._wanted = [getattr(options, role) != "none" for role in POSITIONAL_COLUMNS]
-        self.plain = all(self._wanted)
-        self._keys: dict[tuple[str, ...], list[str | None]] = {}
+        self._used_positions = [getattr(options, column) != "none" for column in POSITIONAL_COLUMNS]
+        self.keeps_lists = all(self._used_positions)
+        self._resolved_keys: dict[tuple[str, ...], list[str | None]] = {}
 
-    def __call__(self, value: Any) -> list[Any]:
-        """The five values, None where one is left out."""
+    def extract(self, value: Any) -> list[Any]:
+        """Return the five fields of an edge, None for a missing one; raise `RowError` for an unknown key."""
         if isinstance(value, list) and 2 <= len(value) <= len(POSITIONAL_COLUMNS):
-            filled = value + [None] * (len(POSITIONAL_COLUMNS) - len(value))
-            return [*(item if wanted else None for item, wanted in zip(filled, self._wanted, strict=True)), None]
+            padded = value + [None] * (len(POSITIONAL_COLUMNS) - len(value))
+            return [*(item if used else None for item, used in zip(padded, self._used_positions, strict=True)), None]
         if not isinstance(value, dict):
-            raise self._no_edge()
+            raise self._not_an_edge_error()
         names = tuple(value)
-        if names not in self._keys:
-            found = find_columns(names, self._options)
-            if found is None:
-                raise self._no_edge()
-            self._keys[names] = [names[found[role]] if role in found else None for role in COLUMN_NAMES]
-        return [None if key is None else value[key] for key in self._keys[names]]
+        if names not in self._resolved_keys:
+            self._resolved_keys[names] = self._resolve_keys(names)
+        return [None if key is None else value[key] for key in self._resolved_keys[names]]
 
-    def _no_edge(self) -> RowError:
-        wanted = ", ".join(f'"{getattr(self._options, role) or role}": …' for role in ("src", "dst"))
-        return RowError(f"an edge {{{wanted}}} or [src, dst, weight]")
+    def _resolve_keys(self, names: tuple[str, ...]) -> list[str | None]:
+        positions = find_columns(names, self._options)
+        if positions is None:
+            raise self._not_an_edge_error()
+        for position, name in enumerate(names):
+            if position not in positions.values() and not self._is_ignored(name):
+                raise self._unknown_key_error(name, {column: names[at] for column, at in positions.items()})
+        return [names[positions[column]] if column in positions else None for column in COLUMN_NAMES]
+
+    def _is_ignored(self, name: str) -> bool:
+        """Whether a key stands for a column that the options ignore."""
+        return any(
+            getattr(self._options, column) == "none" and name.lower() in default_names
+            for column, default_names in COLUMN_NAMES.items()
+        )
+
+    def _not_an_edge_error(self) -> RowError:
+        keys = ", ".join(f'"{getattr(self._options, column) or column}": …' for column in ("src", "dst"))
+        return RowError(f"an edge {{{keys}}} or [src, dst, weight]")
+
+    def _unknown_key_error(self, name: str, used: Mapping[str, str]) -> RowError:
+        for column, default_names in COLUMN_NAMES.items():
+            if column in used and getattr(self._options, column) is None and name.lower() in default_names:
+                return RowError(f"one key for {column}, not both {shorten(used[column])} and {shorten(name)}")
+        requested = {column: getattr(self._options, column) for column in COLUMN_NAMES}
+        known = ", ".join(name or column for column, name in requested.items() if name != "none")
+        return RowError(f"only the keys {known}, not {shorten(name)} (remove the key or correct its spelling)")

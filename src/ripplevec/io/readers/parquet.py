@@ -1,4 +1,8 @@
-"""Edges as the rows of a Parquet file."""
+"""Parquet edge files, one edge per row.
+
+Columns are converted as a whole where possible. If a value does not fit, the rows are parsed one by one, which
+identifies the bad ones.
+"""
 
 from __future__ import annotations
 
@@ -24,82 +28,82 @@ from ripplevec.io.readers.edge_rows import (
     parse_op_column,
 )
 
-ROWS = 1 << 16
+ROWS_PER_READ = 1 << 16
 
 
-def read(source: ByteStream, options: ReadOptions, bad: BadRowHandler) -> Iterator[Batch]:
-    """The edges of a Parquet file; ids have the type of their columns unless the options ask for another."""
-    bad.unit = "row"
-    file = open_file(source)
-    roles = find_parquet_columns(file, source.name, options)
+def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
+    """Yield the edges of a Parquet file; ids have the type of their column unless the options ask for another."""
+    bad_rows.unit = "row"
+    file = open_parquet(stream)
+    column_names = find_parquet_columns(file, stream.name, options)
     first = 1
-    with reading(source.name):
-        for table in file.iter_batches(ROWS, columns=list(dict.fromkeys(roles.values()))):
-            table.validate(full=True)  # text that is not UTF-8 would be found out much later
-            yield parse({role: table.column(name) for role, name in roles.items()}, first, options.ids, bad)
+    with damage_as_format_error(stream.name):
+        for table in file.iter_batches(ROWS_PER_READ, columns=list(dict.fromkeys(column_names.values()))):
+            table.validate(full=True)  # finds invalid UTF-8 here rather than much later
+            columns = {column: table.column(name) for column, name in column_names.items()}
+            yield parse_columns(columns, first, options.ids, bad_rows)
             first += len(table)
 
 
-def open_file(source: ByteStream) -> pq.ParquetFile:
-    """The file; a stream is read into memory first, for Parquet has its index at the end."""
-    with reading(source.name):
-        return pq.ParquetFile(pa.memory_map(str(source.path)) if source.path else pa.BufferReader(source.readall()))
+def open_parquet(stream: ByteStream) -> pq.ParquetFile:
+    """Open a Parquet file; a stream is read into memory first, because the index of Parquet is at the end."""
+    with damage_as_format_error(stream.name):
+        return pq.ParquetFile(pa.memory_map(str(stream.path)) if stream.path else pa.BufferReader(stream.readall()))
 
 
 def find_parquet_columns(file: pq.ParquetFile, name: str, options: ReadOptions) -> dict[str, str]:
-    """The names of the columns that count, by what they hold."""
+    """Return the file's names for src, dst, weight, time and op."""
     names = file.schema_arrow.names
-    found = find_columns(names, options)
-    if found is None:
+    positions = find_columns(names, options)
+    if positions is None:
         raise missing_columns_error(name, names, options)
-    return {role: names[position] for role, position in found.items()}
+    return {column: names[position] for column, position in positions.items()}
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
-    """Say which file it was where one is damaged."""
+def damage_as_format_error(name: str) -> Iterator[None]:
+    """Turn Arrow's errors for a damaged file into a `FormatError` that names the file."""
     try:
         yield
     except (pa.ArrowInvalid, OSError) as error:
-        raise FormatError(f"{name}: expected a Parquet file, got one that is cut off or damaged ({error})") from error
+        raise FormatError(f"{name}: expected a Parquet file, got a truncated or damaged one ({error})") from error
 
 
-def parse(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRowHandler) -> Batch:
-    """The edges of some rows, the first of which has this number."""
+def parse_columns(columns: dict[str, pa.Array], first: int, ids: str, bad_rows: BadRowHandler) -> Batch:
+    """Return the edges of some rows; `first` is the number of the first row."""
     try:
-        return _fast(columns, ids)
+        return _convert_columns(columns, ids)
     except (RowError, pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidValueError):
-        return _exact(columns, first, ids, bad)
+        return _parse_row_by_row(columns, first, ids, bad_rows)
 
 
-def _fast(columns: dict[str, pa.Array], ids: str) -> Batch:
-    kind = {"int": pa.int64(), "str": pa.large_string()}.get(ids)
-    src, dst = (columns[role] if kind is None else columns[role].cast(kind) for role in ("src", "dst"))
+def _convert_columns(columns: dict[str, pa.Array], ids: str) -> Batch:
+    id_type = {"int": pa.int64(), "str": pa.large_string()}.get(ids)
+    src, dst = (columns[end] if id_type is None else columns[end].cast(id_type) for end in ("src", "dst"))
     weight, time, op = columns.get("weight"), columns.get("time"), columns.get("op")
     if any(column.null_count for column in columns.values()):
         raise InvalidValueError.of("edges", "a value in every row", "empty values")
-    return Batch.of(
-        src, dst, weight, None if op is None else parse_op_column(op), None if time is None else to_seconds(time)
-    )
+    ops = None if op is None else parse_op_column(op)
+    return Batch.of(src, dst, weight, ops, None if time is None else to_seconds(time))
 
 
 def to_seconds(time: pa.Array | pa.ChunkedArray) -> Any:
-    """A column of numbers or moments as seconds."""
+    """Return a column of numbers or timestamps as seconds."""
     if not pa.types.is_temporal(time.type):
         return time.cast(pa.float64())
     return time.cast(pa.timestamp("us", getattr(time.type, "tz", None))).cast(pa.int64()).to_numpy() / 1e6
 
 
-def _exact(columns: dict[str, pa.Array], first: int, ids: str, bad: BadRowHandler) -> Batch:
-    rows = BatchBuilder(columns, ids)
-    values = {role: column.to_pylist() for role, column in columns.items()}
+def _parse_row_by_row(columns: dict[str, pa.Array], first: int, ids: str, bad_rows: BadRowHandler) -> Batch:
+    builder = BatchBuilder(columns, ids)
+    values = {column: array.to_pylist() for column, array in columns.items()}
     if "time" in values and pa.types.is_temporal(columns["time"].type):
         filled = pc.fill_null(columns["time"].cast(pa.timestamp("us")).cast(pa.int64()), 0)
         values["time"] = np.where(columns["time"].is_null(), np.nan, filled.to_numpy() / 1e6).tolist()
     for index in range(len(columns["src"])):
-        row = {role: column[index] for role, column in values.items()}
+        row = {column: column_values[index] for column, column_values in values.items()}
         try:
-            rows.add(row)
+            builder.add(row)
         except RowError as error:
-            bad.report(first + index, error, row)
-    return rows.batch()
+            bad_rows.report(first + index, error, row)
+    return builder.build()

@@ -1,1 +1,1 @@
-"""Sinks for changes: JSON lines, Parquet, Redis Streams, Kafka and LanceDB."""
+"""Destinations for changes and for rejected messages: JSON Lines, Parquet, Redis, Kafka, LanceDB."""

@@ -81,7 +81,7 @@ class LanceSink:
             rows, sequence = model.engine.rows_by_arrival(), model.sequence
             if newest == (sequence, len(rows)):
                 return sequence
-            ids, vectors = model.engine.names(rows), model.engine.serve(rows)
+            ids, vectors = model.engine.ids_of(rows), model.engine.get_vectors(rows)
         whole = _as_rows(ids, np.full(len(ids), sequence), vectors)
         self._upsert(whole.schema).when_not_matched_by_source_delete().execute(whole)
         return sequence

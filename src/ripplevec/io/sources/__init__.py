@@ -1,1 +1,1 @@
-"""Live sources: files, folders, frames, standard input, Redis Streams and Kafka."""
+"""Live event streams (files, standard input, frames, Redis, Kafka) with positions from which reading resumes."""

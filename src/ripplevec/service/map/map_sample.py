@@ -41,7 +41,7 @@ def named(model: Embedder, ids: list[Id]) -> VertexSample:
     """Those of the named vertices that exist and have a place."""
     with model.lock.reading():
         engine = model.engine
-        rows = engine.find_all(id_column(ids))
+        rows = engine.find_rows(id_column(ids))
         return _glimpse(engine, rows[rows >= 0])
 
 
@@ -51,7 +51,7 @@ def around(model: Embedder, vertex: Id, most: int) -> Neighborhood:
         engine = model.engine
         row = int(engine.rows_of(id_column([vertex]))[0])
         vertex_info, (rows, weights) = engine.vertex_info(row), engine.neighbors(row, most)
-        neighbors = list(zip(engine.names(rows), weights.tolist(), strict=True))
+        neighbors = list(zip(engine.ids_of(rows), weights.tolist(), strict=True))
     return Neighborhood(vertex_info.arrival, vertex_info.degree, neighbors)
 
 
@@ -69,4 +69,4 @@ def chosen(arrival: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
 
 def _glimpse(engine: Engine, rows: NDArray[np.int64]) -> VertexSample:
     rows = rows[engine.placed(rows)]
-    return VertexSample(engine.names(rows), engine.arrival_of(rows), engine.serve(rows))
+    return VertexSample(engine.ids_of(rows), engine.arrival_numbers(rows), engine.get_vectors(rows))

@@ -44,17 +44,17 @@ def known(model: Embedder, text: str, kind: IdKind) -> Id:
 def vertex(engine: Engine, text: str, kind: IdKind) -> dict[str, Any]:
     """All about one vertex, while nobody writes; its age is the number of vertices that arrived after it."""
     for name in candidate_ids(text, kind):
-        row = engine.find(name)
+        row = engine.find_row(name)
         if row >= 0:
             info = engine.vertex_info(row)
             return {
                 "id": name,
-                "vector": engine.serve_one(row).tolist(),
-                "degree": vertex_info.degree,
-                "strength": vertex_info.strength,
-                "placed": vertex_info.placed,
-                "arrival": vertex_info.arrival,
-                "age": engine.next_arrival - 1 - vertex_info.arrival,
+                "vector": engine.get_vector(row).tolist(),
+                "degree": info.degree,
+                "strength": info.strength,
+                "placed": info.placed,
+                "arrival": info.arrival,
+                "age": engine.next_arrival - 1 - info.arrival,
                 "sequence": engine.sequence,
             }
     raise UnknownVertexError([text])
@@ -65,9 +65,9 @@ def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_],
     column = id_column(list(ids))
     with model.lock.reading():
         engine = model.engine
-        rows = engine.find_all(column)
+        rows = engine.find_rows(column)
         there = rows >= 0
-        return engine.sequence, there, engine.serve(rows[there])
+        return engine.sequence, there, engine.get_vectors(rows[there])
 
 
 def preview(model: Embedder, neighbors: Sequence[Id], weights: Any) -> tuple[int, NDArray[np.float32]]:
@@ -96,5 +96,5 @@ def model_stats(model: Embedder) -> dict[str, Any]:
 
 def digest(model: Embedder) -> tuple[int, str]:
     """The digest of the state, with the sequence number at which it was so."""
-    with model.lock.still():
+    with model.lock.exclude_writers():
         return model.engine.sequence, model.engine.digest()

@@ -72,6 +72,6 @@ async def readyz(request: Request) -> Response:
     runtime: Runtime = request.app.state.runtime
     if runtime.status != "ready":
         return json_response({"status": runtime.status}, 503)
-    refused = runtime.model.engine.anchors_refused
+    anchors_refused = runtime.model.engine.anchors_refused
     warning = {"warning": f"corrections refused in a row: {anchors_refused}; vectors are not corrected. See the log"}
     return json_response({"status": runtime.status} | (warning if anchors_refused else {}))

@@ -75,11 +75,11 @@ class Plain:
 def left(model: Embedder, directed: bool) -> dict[tuple[int, int], float]:
     """The edges of a model with their weights by now."""
     found: dict[tuple[int, int], float] = {}
-    links, unit = model.engine.graph.adjacency.links, model.engine.graph.adjacency.scale.unit
+    links, unit = model.engine.graph.adjacency.links, model.engine.graph.adjacency.weight_scale.unit
     for u in model.ids:
-        slots = model.engine.graph.adjacency.slots(np.array([model.engine.find(u)]))
+        slots = model.engine.graph.adjacency.slots(np.array([model.engine.find_row(u)]))
         for slot in slots:
-            v = model.engine.names(np.array([links.neighbor[slot]]))[0]
+            v = model.engine.ids_of(np.array([links.neighbor[slot]]))[0]
             if links.outgoing[slot] > 0:
                 found[(u, v) if directed else (min(u, v), max(u, v))] = float(links.outgoing[slot]) / unit
     return found
