@@ -66,7 +66,7 @@ class Stream:
     def of(cls, dataset: datasets.Dataset, order: NDArray[np.int64], steps: tuple[int, ...]) -> Stream:
         """The vertices in this order, the last of them in steps."""
         place = np.argsort(order)
-        renamed = datasets.Dataset.of(dataset.name, place[dataset.edges], dataset.labels[order])
+        renamed = datasets.Dataset.from_pairs(dataset.name, place[dataset.edges], dataset.labels[order])
         sizes = np.cumsum([dataset.vertices - sum(steps), *steps])
         return cls(renamed.edges, renamed.labels, tuple(sizes.tolist()))
 

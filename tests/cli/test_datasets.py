@@ -47,7 +47,7 @@ def test_a_list_for_programs():
 
 
 def test_what_is_here_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("ripplevec.lab.datasets.files.is_intact", lambda path, file: file.name.startswith("Cora"))
+    monkeypatch.setattr("ripplevec.lab.datasets.download.is_intact", lambda path, file: file.name.startswith("Cora"))
     monkeypatch.setenv("RIPPLEVEC_DATA", str(tmp_path))
     cora, wiki = json.loads(invoke("cora", "wiki", "--json").stdout)["datasets"]
     assert cora["present"]

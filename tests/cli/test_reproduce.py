@@ -140,7 +140,7 @@ def test_what_is_not_known_is_one_line(capsys, arguments, message):
 
 
 def test_data_that_cannot_be_had_is_missed_before_anything_runs(monkeypatch, capsys):
-    from ripplevec.lab.datasets.files import MissingDataError
+    from ripplevec.lab.datasets.download import MissingDataError
 
     def fetch(name, progress):
         raise MissingDataError(f"{name} is not there")

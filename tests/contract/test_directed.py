@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec import Embedder
 from ripplevec.lab import datasets
-from ripplevec.lab.datasets.cora import INFO
-from ripplevec.lab.datasets.files import MissingDataError, find
+from ripplevec.lab.datasets.download import MissingDataError
 from ripplevec.lab.evaluation import classify
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/bipartite-directed.md"
@@ -113,7 +112,7 @@ def test_two_vertices_for_each_tell_which_way_an_edge_goes() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_on_cora_directions_make_no_difference_to_the_classes(seed: int) -> None:
     try:
-        labels, pairs = datasets.load("cora").labels, np.loadtxt(find(INFO.files[0]), dtype=np.int64)
+        labels, pairs = datasets.load("cora").labels, np.loadtxt(datasets.fetch("cora")[0], dtype=np.int64)
     except MissingDataError as error:
         pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     place = np.argsort(np.random.default_rng(seed).permutation(len(labels)))

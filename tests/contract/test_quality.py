@@ -7,7 +7,7 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.lab import datasets
-from ripplevec.lab.datasets.files import MissingDataError
+from ripplevec.lab.datasets.download import MissingDataError
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.lab.evaluation import ageing, anchor_cosines, arrival, classify, current, stream
 

@@ -14,7 +14,7 @@ from ripplevec.cli import bench_record
 from ripplevec.errors import FormatError
 from ripplevec.io.readers.edge_files import open_edges
 from ripplevec.io.registry import stream_from
-from ripplevec.lab.datasets.from_files import from_files
+from ripplevec.lab.datasets.dataset import from_files
 from ripplevec.lab.experiments import spec
 from ripplevec.service.security import Tokens
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ripplevec.lab import datasets
-from ripplevec.lab.datasets.files import MissingDataError
+from ripplevec.lab.datasets.download import MissingDataError
 
 
 def test_what_the_page_says_is_so(play: Callable[[str], dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from ripplevec.cli.options import Json
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from ripplevec.lab.datasets import Info
+    from ripplevec.lab.datasets import DatasetInfo
 
 
 def datasets(
@@ -53,11 +53,11 @@ class Bars:
         self._bars.update(self._tasks[name], completed=here, total=total)
 
 
-def _row(info: Info) -> dict[str, Any]:
+def _row(info: DatasetInfo) -> dict[str, Any]:
     """What is known of one data set, and where its files are on this machine."""
-    from ripplevec.lab.datasets.files import present
+    from ripplevec.lab.datasets.download import find_local
 
-    paths = {file: present(file) for file in info.files}
+    paths = {file: find_local(file) for file in info.files}
     return {
         "name": info.name,
         "about": info.about,

@@ -13,7 +13,7 @@ from ripplevec.batch import Batch
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
 from ripplevec.io.rebatch import concatenate
-from ripplevec.lab.datasets.base import Dataset
+from ripplevec.lab.datasets.dataset import Dataset
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.lab.evaluation.classification import Classifier
 from ripplevec.lab.evaluation.clustering import cluster

@@ -1,4 +1,4 @@
-"""A web server on this machine that serves one file, well or badly."""
+"""A local web server that serves one file and can simulate failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from ripplevec.lab.datasets.base import SourceFile
+from ripplevec.lab.datasets.download import SourceFile
 
 CONTENT = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -19,14 +19,14 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 @dataclass
 class Site:
-    """What the server serves, how it misbehaves, and what it was asked for."""
+    """Content of the server, the failures it simulates, and the `Range` headers it received."""
 
     origin: str = ""
     content: bytes = CONTENT
     cuts: list[int] = field(default_factory=list)
     ranges: bool = True
     status: int = 200
-    asked: list[str | None] = field(default_factory=list)
+    requested_ranges: list[str | None] = field(default_factory=list)
 
     def file(self, sha256: str = SHA256) -> SourceFile:
         return SourceFile("edges.txt", sha256, self.origin)
@@ -35,9 +35,9 @@ class Site:
 def handler_for(site: Site) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked = self.headers.get("Range")
-            site.asked.append(asked)
-            first = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and site.ranges else 0
+            requested = self.headers.get("Range")
+            site.requested_ranges.append(requested)
+            first = int(requested.removeprefix("bytes=").removesuffix("-")) if requested and site.ranges else 0
             body = site.content[first:]
             if site.status != 200 or first >= len(site.content):
                 self.send_error(site.status if site.status != 200 else 416)

@@ -26,31 +26,31 @@ def share_inside(dataset: Dataset) -> float:
     return float(np.mean(ends[:, 0] == ends[:, 1]))
 
 
-def test_growing_communities_keep_mostly_to_themselves() -> None:
+def test_growing_communities_have_mostly_internal_edges() -> None:
     dataset = growing_communities(5_000, communities=10, edges_per_vertex=5, noise=0.1)
     assert (dataset.vertices, dataset.classes) == (5_000, 10)
     assert 9.0 < dataset.mean_degree <= 10.0
     assert share_inside(dataset) == pytest.approx(0.91, abs=0.02)
 
 
-def test_every_newcomer_but_the_first_links_to_somebody_earlier() -> None:
+def test_growing_communities_link_each_vertex_to_earlier_one() -> None:
     dataset = growing_communities(500, communities=4, edges_per_vertex=3)
     assert np.unique(dataset.edges[:, 1]).tolist() == list(range(1, 500))
 
 
-def test_growth_is_preferential() -> None:
+def test_growing_communities_have_hubs() -> None:
     degrees = growing_communities(5_000, communities=2, edges_per_vertex=5, noise=0).adjacency().sum(axis=0)
     assert degrees.max() > 10 * degrees.mean()
 
 
-def test_without_noise_only_the_founders_leave_their_community() -> None:
+def test_growing_communities_without_noise_only_first_members_link_out() -> None:
     dataset = growing_communities(1_000, communities=5, edges_per_vertex=3, noise=0)
     crossing = dataset.labels[dataset.edges[:, 0]] != dataset.labels[dataset.edges[:, 1]]
     founders = np.unique(dataset.labels, return_index=True)[1]
     assert set(dataset.edges[crossing, 1].tolist()) <= set(founders.tolist())
 
 
-def test_nested_communities_have_the_degrees_asked_for() -> None:
+def test_nested_communities_have_requested_degrees() -> None:
     dataset = nested_communities(groups=4, communities_per_group=10, size=20, inside=6, group=1.5, elsewhere=0.5)
     assert (dataset.vertices, dataset.classes) == (800, 4)
     assert dataset.mean_degree == pytest.approx(8.0)
@@ -58,12 +58,12 @@ def test_nested_communities_have_the_degrees_asked_for() -> None:
     assert np.bincount(dataset.labels).tolist() == [200] * 4
 
 
-def test_nested_communities_of_the_default_size() -> None:
+def test_nested_communities_by_default_have_20000_vertices() -> None:
     dataset = nested_communities()
     assert (dataset.vertices, dataset.classes, dataset.mean_degree) == (20_000, 10, pytest.approx(8.0))
 
 
-def test_only_inside_edges_make_components_of_one_community() -> None:
+def test_nested_communities_with_inside_edges_only_are_components() -> None:
     from scipy.sparse.csgraph import connected_components
 
     dataset = nested_communities(groups=3, communities_per_group=5, size=6, inside=5, group=0, elsewhere=0)
@@ -72,14 +72,14 @@ def test_only_inside_edges_make_components_of_one_community() -> None:
     assert np.bincount(component).tolist() == [6] * 15
 
 
-def test_the_order_of_arrival_does_not_follow_the_labels() -> None:
+def test_planted_partition_order_is_independent_of_labels() -> None:
     labels = planted_partition(communities=4, size=100).labels
     assert np.count_nonzero(np.diff(labels)) > 200
 
 
 @settings(max_examples=20)
 @given(st.integers(1, 5), st.integers(2, 12), st.data())
-def test_planted_partition_draws_exactly_the_pairs_asked_for(communities: int, size: int, data: st.DataObject) -> None:
+def test_planted_partition_has_exact_edge_counts(communities: int, size: int, data: st.DataObject) -> None:
     inside = data.draw(st.integers(0, size - 1))
     elsewhere = data.draw(st.integers(0, (communities - 1) * size))
     dataset = planted_partition(communities, size, inside, elsewhere)
@@ -90,7 +90,7 @@ def test_planted_partition_draws_exactly_the_pairs_asked_for(communities: int, s
 
 
 @pytest.mark.parametrize("per_vertex", [1, 4])
-def test_preferential_attachment_has_the_degrees_of_the_theory(per_vertex: int) -> None:
+def test_preferential_attachment_matches_theoretical_degrees(per_vertex: int) -> None:
     vertices, m = 100_000, per_vertex
     dataset = preferential_attachment(vertices, per_vertex)
     assert np.unique(dataset.edges[:, 1]).tolist() == list(range(1, vertices))
@@ -102,7 +102,7 @@ def test_preferential_attachment_has_the_degrees_of_the_theory(per_vertex: int) 
     assert np.mean(degrees >= k) == pytest.approx(m * (m + 1) / (k * (k + 1)), rel=0.1)
 
 
-def test_rmat_has_the_degrees_of_the_theory() -> None:
+def test_rmat_matches_theoretical_degrees() -> None:
     scale, per_vertex, shares = 9, 8, (0.6, 0.2, 0.15, 0.05)
     cell = np.ones((1, 1))
     for _ in range(scale):
@@ -118,7 +118,7 @@ def test_rmat_has_the_degrees_of_the_theory() -> None:
     assert degrees.max(axis=1).mean() == pytest.approx(expected.max(), rel=0.03)
 
 
-def test_rmat_with_equal_shares_has_no_hubs_and_its_order_hides_the_hubs_it_has() -> None:
+def test_rmat_has_hubs_only_with_unequal_shares_and_in_random_order() -> None:
     even = np.bincount(rmat(12, 8, (0.25,) * 4).edges.ravel())
     assert even.max() < 3 * even.mean()
     skewed = np.bincount(rmat(12, 8).edges.ravel(), minlength=1 << 12)
@@ -126,7 +126,7 @@ def test_rmat_with_equal_shares_has_no_hubs_and_its_order_hides_the_hubs_it_has(
     assert skewed[:2048].sum() == pytest.approx(skewed.sum() / 2, rel=0.2)
 
 
-def test_users_buy_items_of_their_own_group_mostly_and_popular_ones() -> None:
+def test_purchases_prefer_own_group_and_popular_items() -> None:
     dataset = purchases(users=1_000, items=200, groups=5, per_user=6, elsewhere=0.3)
     bought, users = dataset.edges.T
     assert bought.max() < 200 <= users.min()
@@ -136,31 +136,31 @@ def test_users_buy_items_of_their_own_group_mostly_and_popular_ones() -> None:
     assert np.bincount(bought).max() > 8 * np.bincount(bought).mean()
 
 
-def test_a_group_may_have_no_items_and_a_user_may_buy_all() -> None:
+def test_purchases_with_empty_group_or_all_items_bought_work() -> None:
     assert len(purchases(users=30, items=2, groups=9, per_user=1).edges) == 30
     assert np.bincount(purchases(users=100, items=4, groups=1, per_user=4).edges[:, 1]).max() == 4
 
 
 @pytest.mark.parametrize("generate", [preferential_attachment, rmat])
-def test_hubs_without_communities_have_one_label(generate: Callable[..., Dataset]) -> None:
+def test_generator_without_communities_gives_one_label(generate: Callable[..., Dataset]) -> None:
     assert generate().classes == 1
 
 
-def test_a_single_vertex_attaches_to_nobody() -> None:
+def test_preferential_attachment_of_single_vertex_has_no_edges() -> None:
     assert preferential_attachment(1).edges.shape == (0, 2)
 
 
 @pytest.mark.parametrize(
     "generate", [growing_communities, nested_communities, planted_partition, preferential_attachment, purchases, rmat]
 )
-def test_the_seed_decides_everything(generate: Callable[..., Dataset]) -> None:
+def test_generator_is_determined_by_seed(generate: Callable[..., Dataset]) -> None:
     first, again, other = generate(seed=3), generate(seed=3), generate(seed=4)
     assert np.array_equal(first.edges, again.edges)
     assert np.array_equal(first.labels, again.labels)
     assert not np.array_equal(first.edges, other.edges)
 
 
-def test_impossible_wishes_are_refused() -> None:
+def test_generator_with_impossible_arguments_raises() -> None:
     with pytest.raises(InvalidValueError, match="inside: expected a mean degree between 0 and 19"):
         nested_communities(inside=20)
     with pytest.raises(InvalidValueError, match="communities: expected a positive integer"):
@@ -176,13 +176,13 @@ def test_impossible_wishes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.5, 0.5, -0.5), (0.3, 0.3, 0.3, 0.3)])
-def test_shares_of_quarters_sum_to_one(shares: tuple[float, ...]) -> None:
+def test_rmat_with_shares_not_summing_to_one_raises(shares: tuple[float, ...]) -> None:
     with pytest.raises(InvalidValueError, match="shares: expected four shares that sum to 1"):
         rmat(shares=shares)
 
 
 @pytest.mark.parametrize("moving", [0.0, 0.4, 1.0])
-def test_drifting_communities_meet_inside_and_move_between_phases(moving: float) -> None:
+def test_drifting_communities_have_internal_events_and_moving_members(moving: float) -> None:
     drift = drifting_communities(500, communities=5, events=4_000, phases=3, moving=moving, noise=0.2, seed=1)
     assert drift.edges.shape == (12_000, 2)
     assert (drift.edges[:, 0] != drift.edges[:, 1]).all()
@@ -195,7 +195,7 @@ def test_drifting_communities_meet_inside_and_move_between_phases(moving: float)
         assert np.mean(before != after) == pytest.approx(moving, abs=0.07)
 
 
-def test_drifts_are_decided_by_their_seed_and_refuse_impossible_shares() -> None:
+def test_drifting_communities_are_determined_by_seed_and_check_arguments() -> None:
     one, again, other = (drifting_communities(50, events=100, seed=seed) for seed in (1, 1, 2))
     assert all(np.array_equal(left, right) for left, right in zip(one, again, strict=True))
     assert not np.array_equal(one.edges, other.edges)

@@ -57,7 +57,7 @@ def test_a_newcomer_is_scored_from_its_other_edges_before_it_is_there(neighbor_m
     model = neighbor_mean(dim=2)
     foretell = model.preview
     model.preview = lambda near: seen.append((near, 4 in model.rows)) or foretell(near)
-    graph = Dataset.of("small", [[0, 1], [1, 2], [2, 3], [0, 4], [1, 4], [2, 4]], [0] * 5)
+    graph = Dataset.from_pairs("small", [[0, 1], [1, 2], [2, 3], [0, 4], [1, 4], [2, 4]], [0] * 5)
     told = link_prediction(model, graph, start=0.8, seed=None)
     assert seen == [([1, 2], False), ([0, 2], False), ([0, 1], False)]
     assert told.edges == 3
@@ -68,7 +68,7 @@ def test_non_edges_are_never_edges(neighbor_mean: Any) -> None:
     model = neighbor_mean()
     look = model.vectors
     model.vectors = lambda ids: asked.append(ids.tolist()) or look(ids)
-    graph = Dataset.of("small", [[0, 1], [1, 2], [2, 3], [0, 5], [1, 5], [3, 4]], [0] * 6)
+    graph = Dataset.from_pairs("small", [[0, 1], [1, 2], [2, 3], [0, 5], [1, 5], [3, 4]], [0] * 6)
     told = link_prediction(model, graph, start=0.7, seed=None, negatives=50)
     assert told.edges == 2
     assert [ids[0] for ids in asked] == [0, 1]
@@ -104,4 +104,4 @@ def test_what_cannot_be_measured_is_refused(neighbor_mean: Any) -> None:
     with pytest.raises(InvalidValueError, match="negatives"):
         link_prediction(neighbor_mean(), GRAPH, negatives=0)
     with pytest.raises(InvalidValueError, match="edges that can be foretold"):
-        link_prediction(neighbor_mean(), Dataset.of("bare", [[0, 1]], [0, 1, 0]))
+        link_prediction(neighbor_mean(), Dataset.from_pairs("bare", [[0, 1]], [0, 1, 0]))

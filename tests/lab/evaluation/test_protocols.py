@@ -14,7 +14,7 @@ from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.lab.evaluation.protocols import Arrivals, arrival, checkpoint, current, stream
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
-SPARSE = Dataset.of("sparse", [[0, 1], [2, 1], [5, 0]], [0, 1, 0, 1, 0, 1, 0, 1])
+SPARSE = Dataset.from_pairs("sparse", [[0, 1], [2, 1], [5, 0]], [0, 1, 0, 1, 0, 1, 0, 1])
 
 
 def pairs(edges: Any) -> set[frozenset[int]]:

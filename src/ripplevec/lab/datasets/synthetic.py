@@ -1,4 +1,7 @@
-"""Generated graphs, with communities or with hubs; the order of the vertices is the order of their arrival."""
+"""Generators of random graphs with communities or hubs; vertices are numbered in order of arrival.
+
+The seed determines the graph completely.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.datasets.base import Dataset
+from ripplevec.lab.datasets.dataset import Dataset
 
 
 def growing_communities(
     vertices: int = 20_000, communities: int = 10, edges_per_vertex: int = 5, noise: float = 0.1, seed: int = 0
 ) -> Dataset:
-    """Communities that grow by preferential attachment: a newcomer links to the well-linked of its own community.
+    """Generate communities that grow by preferential attachment.
 
-    Each of its edges goes, with probability `noise`, to anywhere instead. Edges drawn twice count once.
+    A new vertex links to vertices of its own community in proportion to their degrees. With probability `noise` an
+    edge goes to the community of a random earlier vertex instead. Duplicate edges count once.
+
+    Examples
+    --------
+    >>> from ripplevec.lab.datasets.synthetic import growing_communities
+    >>> growing_communities(vertices=100, communities=4).classes
+    4
     """
-    from ripplevec.lab.datasets._kernels import attach
+    from ripplevec.lab.datasets._synthetic_kernels import attach_within_communities
 
-    _positive(vertices=vertices, communities=communities, edges_per_vertex=edges_per_vertex)
+    _check_positive(vertices=vertices, communities=communities, edges_per_vertex=edges_per_vertex)
     if not 0 <= noise <= 1:
         raise InvalidValueError.of("noise", "a share between 0 and 1", noise)
     rng = np.random.default_rng(seed)
     labels = rng.integers(communities, size=vertices)
-    room = np.bincount(labels, minlength=communities) * (1 + 2 * edges_per_vertex)
+    slots = np.bincount(labels, minlength=communities) * (1 + 2 * edges_per_vertex)
     draws = rng.random((vertices, edges_per_vertex, 3))
-    targets = attach(labels, np.cumsum(room) - room, noise, draws).ravel()
+    targets = attach_within_communities(labels, np.cumsum(slots) - slots, noise, draws).ravel()
     sources = np.repeat(np.arange(vertices), edges_per_vertex)
     pairs = np.column_stack([sources, targets])[targets >= 0]
-    return Dataset.of("growing communities", pairs, labels)
+    return Dataset.from_pairs("growing communities", pairs, labels)
 
 
 def nested_communities(
@@ -44,42 +54,45 @@ def nested_communities(
     elsewhere: float = 0.5,
     seed: int = 0,
 ) -> Dataset:
-    """Many small communities in a few labeled groups, in random order.
+    """Generate many small communities within a few labeled groups, in random order.
 
-    `inside`, `group` and `elsewhere` are the mean degrees to one's own community, to other communities of the group,
-    and to other groups.
+    `inside`, `group` and `elsewhere` are the mean numbers of neighbors a vertex has in its own community, in other
+    communities of its group, and in other groups.
     """
-    _positive(groups=groups, communities_per_group=communities_per_group, size=size)
+    _check_positive(groups=groups, communities_per_group=communities_per_group, size=size)
     rng = np.random.default_rng(seed)
     communities = groups * communities_per_group
     pairs = np.concatenate(
         [
-            _between("inside", inside, communities, size, 1, rng),
-            _between("group", group, groups, communities_per_group, size, rng),
-            _between("elsewhere", elsewhere, 1, groups, communities_per_group * size, rng),
+            _sample_pairs("inside", inside, communities, size, 1, rng),
+            _sample_pairs("group", group, groups, communities_per_group, size, rng),
+            _sample_pairs("elsewhere", elsewhere, 1, groups, communities_per_group * size, rng),
         ]
     )
     order = rng.permutation(communities * size)
     labels = np.empty(len(order), np.int64)
     labels[order] = np.repeat(np.arange(groups), communities_per_group * size)
-    return Dataset.of("nested communities", order[pairs], labels)
+    return Dataset.from_pairs("nested communities", order[pairs], labels)
 
 
 def planted_partition(
     communities: int = 10, size: int = 100, inside: float = 8.0, elsewhere: float = 2.0, seed: int = 0
 ) -> Dataset:
-    """Equal communities in random order; `inside` and `elsewhere` are the mean degrees to one's own and the others."""
+    """Generate communities of equal size in random order.
+
+    `inside` and `elsewhere` are the mean numbers of neighbors a vertex has in its own community and in the others.
+    """
     nested = nested_communities(communities, 1, size, inside, 0.0, elsewhere, seed)
     return replace(nested, name="planted partition")
 
 
 class Drift(NamedTuple):
-    """Edges that come one after the other between vertices whose communities change."""
+    """A sequence of edge events between vertices whose communities change over time."""
 
-    edges: NDArray[np.int64]  # (events, 2): a pair may come again
-    time: NDArray[np.float64]  # of each: one unit of time per event
-    labels: NDArray[np.int64]  # (phases, vertices): the community of each vertex, from one move to the next
-    phase: NDArray[np.int64]  # of each event: which of these held
+    edges: NDArray[np.int64]  # (events, 2); a pair may occur repeatedly
+    time: NDArray[np.float64]  # per event; one unit of time per event
+    labels: NDArray[np.int64]  # (phases, vertices): the community of each vertex in each phase
+    phase: NDArray[np.int64]  # per event: its row in `labels`
 
 
 def drifting_communities(
@@ -91,60 +104,61 @@ def drifting_communities(
     noise: float = 0.1,
     seed: int = 0,
 ) -> Drift:
-    """Communities that hold for `events` events each, whereupon a share `moving` of the vertices go to others.
+    """Generate edge events between communities that change between phases.
 
-    Every event is an edge between two vertices of one community, or, with probability `noise`, between any two.
+    A phase has `events` events. After it, a share `moving` of the vertices moves to another community. An event is an
+    edge between two vertices of one community or, with probability `noise`, between any two.
     """
-    _positive(vertices=vertices, communities=communities, events=events, phases=phases)
+    _check_positive(vertices=vertices, communities=communities, events=events, phases=phases)
     for name, share in (("moving", moving), ("noise", noise)):
         if not 0 <= share <= 1:
             raise InvalidValueError.of(name, "a share between 0 and 1", share)
     rng = np.random.default_rng(seed)
     labels = [rng.integers(communities, size=vertices)]
     while len(labels) < phases:
-        elsewhere = rng.integers(1, max(communities, 2), size=vertices)
-        moved = np.where(rng.random(vertices) < moving, labels[-1] + elsewhere, labels[-1]) % communities
+        offset = rng.integers(1, max(communities, 2), size=vertices)
+        moved = np.where(rng.random(vertices) < moving, labels[-1] + offset, labels[-1]) % communities
         labels.append(moved)
-    pairs = [_meetings(label, events, noise, rng) for label in labels]
+    pairs = [_sample_events(label, events, noise, rng) for label in labels]
     phase = np.repeat(np.arange(phases), events)
     return Drift(np.concatenate(pairs), np.arange(phase.size, dtype=np.float64), np.stack(labels), phase)
 
 
-def _meetings(labels: NDArray[np.int64], events: int, noise: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Pairs of different vertices: anyone, and with them one of their community, or anyone."""
+def _sample_events(labels: NDArray[np.int64], events: int, noise: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw pairs of distinct vertices: any vertex, and one of its community or, with probability `noise`, any other."""
     order = np.argsort(labels, kind="stable")
     size = np.bincount(labels)
-    begin = (np.cumsum(size) - size)[labels]  # where the community of a vertex begins in this order
-    first = rng.integers(labels.size, size=events)
-    inside = order[begin[first] + rng.integers(size[labels[first]])]
-    second = np.where(rng.random(events) < noise, rng.integers(labels.size, size=events), inside)
-    return np.column_stack([first, np.where(first == second, (second + 1) % labels.size, second)])
+    begin = (np.cumsum(size) - size)[labels]  # position in `order` at which the community of a vertex begins
+    sources = rng.integers(labels.size, size=events)
+    inside = order[begin[sources] + rng.integers(size[labels[sources]])]
+    targets = np.where(rng.random(events) < noise, rng.integers(labels.size, size=events), inside)
+    return np.column_stack([sources, np.where(sources == targets, (targets + 1) % labels.size, targets)])
 
 
 def preferential_attachment(vertices: int = 20_000, edges_per_vertex: int = 5, seed: int = 0) -> Dataset:
-    """Hubs that grow: every edge of a newcomer goes to an earlier vertex in proportion to its degree.
+    """Generate a graph with hubs: each edge of a new vertex goes to an earlier vertex in proportion to its degree.
 
-    A share 2m(m+1) / (k(k+1)(k+2)) of the vertices has k ≥ m edges, m per newcomer (Barabási and Albert). Edges drawn
-    twice count once. All vertices have the same label.
+    With m edges per vertex, a share 2m(m+1) / (k(k+1)(k+2)) of the vertices has degree k ≥ m (Barabási and Albert).
+    Duplicate edges count once. All vertices have the same label.
     """
-    from ripplevec.lab.datasets._kernels import copy_ends
+    from ripplevec.lab.datasets._synthetic_kernels import attach_by_degree
 
-    _positive(vertices=vertices, edges_per_vertex=edges_per_vertex)
-    targets = copy_ends(np.random.default_rng(seed).random((vertices - 1, edges_per_vertex)))
+    _check_positive(vertices=vertices, edges_per_vertex=edges_per_vertex)
+    targets = attach_by_degree(np.random.default_rng(seed).random((vertices - 1, edges_per_vertex)))
     sources = np.repeat(np.arange(1, vertices), edges_per_vertex)
     labels = np.zeros(vertices, np.int64)
-    return Dataset.of("preferential attachment", np.column_stack([sources, targets]), labels)
+    return Dataset.from_pairs("preferential attachment", np.column_stack([sources, targets]), labels)
 
 
 def purchases(
     users: int = 2_000, items: int = 400, groups: int = 8, per_user: float = 8.0, elsewhere: float = 0.2, seed: int = 0
 ) -> Dataset:
-    """Users who buy items: a bipartite graph. Items are the vertices 0 … items−1, users arrive behind them.
+    """Generate a bipartite graph of users who buy items; items are the vertices 0 … items−1, users follow.
 
-    A user buys `per_user` items in the mean, one at least, a share `elsewhere` of them outside the group that is its
-    label; within a group some items sell far better than others (Zipf, exponent 0.8).
+    A user buys `per_user` items on average and at least one, a share `elsewhere` of them outside its own group, which
+    is its label. The popularity of items follows a Zipf law with exponent 0.8.
     """
-    _positive(users=users, items=items, groups=groups)
+    _check_positive(users=users, items=items, groups=groups)
     if not 1 <= per_user <= items:
         raise InvalidValueError.of("per_user", f"a mean between 1 and {items:,}", per_user)
     if not 0 < elsewhere < 1:
@@ -152,29 +166,29 @@ def purchases(
     rng = np.random.default_rng(seed)
     labels = rng.integers(groups, size=items + users)
     popularity = (1.0 + rng.permutation(items)) ** -0.8
-    own = labels[:items] == np.arange(groups)[:, None]
-    inside, outside = own * popularity, ~own * popularity
-    taste = (1 - elsewhere) * inside / np.maximum(inside.sum(axis=1, keepdims=True), popularity.min())
-    taste += elsewhere * outside / np.maximum(outside.sum(axis=1, keepdims=True), popularity.min())
-    bought = np.minimum(1 + rng.poisson(per_user - 1, users), items)
-    chosen = [
-        np.argpartition(rng.exponential(size=items) / taste[group], count - 1)[:count]  # without repetition
-        for group, count in zip(labels[items:], bought, strict=True)
+    in_group = labels[:items] == np.arange(groups)[:, None]
+    inside, outside = in_group * popularity, ~in_group * popularity
+    probability = (1 - elsewhere) * inside / np.maximum(inside.sum(axis=1, keepdims=True), popularity.min())
+    probability += elsewhere * outside / np.maximum(outside.sum(axis=1, keepdims=True), popularity.min())
+    counts = np.minimum(1 + rng.poisson(per_user - 1, users), items)
+    bought = [
+        np.argpartition(rng.exponential(size=items) / probability[group], count - 1)[:count]  # without replacement
+        for group, count in zip(labels[items:], counts, strict=True)
     ]
-    pairs = np.column_stack([np.repeat(np.arange(items, items + users), bought), np.concatenate(chosen)])
-    return Dataset.of("purchases", pairs, labels)
+    pairs = np.column_stack([np.repeat(np.arange(items, items + users), counts), np.concatenate(bought)])
+    return Dataset.from_pairs("purchases", pairs, labels)
 
 
 def rmat(
     scale: int = 14, edges_per_vertex: int = 8, shares: Sequence[float] = (0.57, 0.19, 0.19, 0.05), seed: int = 0
 ) -> Dataset:
-    """A recursive matrix (R-MAT) of 2^scale vertices in random order: hubs, and hubs among the neighbors of hubs.
+    """Generate a recursive-matrix (R-MAT) graph of 2^scale vertices in random order, whose hubs link to hubs.
 
-    Every edge falls into one quarter of the adjacency matrix after another, in these shares. Edges drawn twice count
-    once and self-loops are left out, so there are fewer edges than drawn; many vertices have none. All vertices have
-    the same label.
+    Each edge chooses a quarter of the adjacency matrix with the probabilities `shares`, then a quarter of that quarter,
+    and so on. Duplicate edges count once and self-loops are dropped, so there are fewer edges than draws; many vertices
+    have none. All vertices have the same label.
     """
-    _positive(scale=scale, edges_per_vertex=edges_per_vertex)
+    _check_positive(scale=scale, edges_per_vertex=edges_per_vertex)
     if len(shares) != 4 or min(shares) < 0 or not np.isclose(sum(shares), 1):
         raise InvalidValueError.of("shares", "four shares that sum to 1", shares)
     rng = np.random.default_rng(seed)
@@ -185,15 +199,15 @@ def rmat(
         quarter = np.searchsorted(bounds, rng.random(len(rows)), side="right")
         rows, columns = rows << 1 | quarter >> 1, columns << 1 | quarter & 1
     pairs = rng.permutation(vertices)[np.column_stack([rows, columns])]
-    return Dataset.of("R-MAT", pairs, np.zeros(vertices, np.int64))
+    return Dataset.from_pairs("R-MAT", pairs, np.zeros(vertices, np.int64))
 
 
-def _between(
+def _sample_pairs(
     name: str, degree: float, parents: int, units: int, members: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Distinct random pairs of vertices in different units of the same parent, `degree` per vertex in the mean.
+    """Draw distinct pairs of vertices in different units of the same parent, `degree` per vertex on average.
 
-    Vertices are numbered parent by parent, unit by unit. Every such pair has a number, and numbers are drawn.
+    Vertices are numbered parent by parent, unit by unit. All such pairs are numbered, and pair numbers are drawn.
     """
     unit_pairs = units * (units - 1) // 2
     possible = parents * unit_pairs * members**2
@@ -210,7 +224,7 @@ def _between(
     return np.column_stack([(parent * units + later) * members + first, (parent * units + earlier) * members + second])
 
 
-def _positive(**sizes: int) -> None:
+def _check_positive(**sizes: int) -> None:
     for name, value in sizes.items():
         if value < 1:
             raise InvalidValueError.of(name, "a positive integer", value)

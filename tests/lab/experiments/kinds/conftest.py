@@ -23,7 +23,7 @@ def graph(monkeypatch: pytest.MonkeyPatch) -> Dataset:
 def by_class(monkeypatch: pytest.MonkeyPatch, graph: Dataset) -> Dataset:
     """The same graph with the vertices of a class next to each other, under the name `by_class`."""
     place = np.argsort(np.argsort(graph.labels, kind="stable"))
-    ordered = Dataset.of("by class", place[graph.edges], np.sort(graph.labels))
+    ordered = Dataset.from_pairs("by class", place[graph.edges], np.sort(graph.labels))
     monkeypatch.setitem(base.GENERATED, "by_class", lambda seed: ordered)
     return ordered
 

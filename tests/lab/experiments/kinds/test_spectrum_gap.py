@@ -19,14 +19,14 @@ VIEWS: list[dict[str, float]] = [{"tau": 0.5}, {"tau": 9.0, "share": 3}]
 def by_hand(model: Embedder, tau: float, columns: slice) -> float:
     """Ritz values over eigenvalues of S = (D+τ)^-½ (A + (τ/n) 11ᵀ) (D+τ)^-½ without its trivial one, in dense NumPy."""
     engine = model._engine
-    rows = engine.graph.rows
+    rows = engine.graph.row_count
     adjacency = engine.graph.adjacency.to_csr().toarray()[:rows, :rows]
     measure = adjacency.sum(axis=1) + tau * adjacency.sum() / (adjacency > 0).sum()
     root, size = np.sqrt(measure), len(measure)
     tau = measure[0] - adjacency[0].sum()
     trivial = root / np.linalg.norm(root)
     symmetric = (adjacency + tau / size) / np.outer(root, root) - np.outer(trivial, trivial)
-    block = root[:, None] * engine.field.vectors[:rows, columns]
+    block = root[:, None] * engine.store.vectors[:rows, columns]
     basis = np.linalg.qr(block - np.outer(trivial, trivial @ block))[0]
     count = basis.shape[1]
     return float(np.trace(basis.T @ symmetric @ basis) / np.linalg.eigvalsh(symmetric)[-count:].sum())
@@ -37,7 +37,7 @@ def test_the_share_of_every_view_is_that_of_dense_matrices(graph: Dataset, ancho
     figures = measure(RITZ | {"views": VIEWS, "anchor_growth": anchor_growth}).figures
     model = Embedder(dim=8, seed=3, anchor_growth=anchor_growth, views=[SpectralView(**view) for view in VIEWS])
     stream(model, graph, 0.5, 3)
-    assert np.all(model._engine.graph.adjacency.links.count[:240] > 0)
+    assert np.all(model._engine.graph.adjacency.links.degree[:240] > 0)
     first, second = by_hand(model, 0.5, slice(0, 2)), by_hand(model, 9.0, slice(2, 8))
     assert figures["view_1@100"] == pytest.approx(first, rel=1e-4)
     assert figures["view_2@100"] == pytest.approx(second, rel=1e-4)

@@ -19,7 +19,7 @@ def followed(graph: Dataset, **parameters: Any) -> Followed:
 
 
 def inside(model: Embedder) -> Any:
-    return model._engine.field.vectors[: model._engine.graph.rows].astype(np.float64)
+    return model._engine.store.vectors[: model._engine.graph.row_count].astype(np.float64)
 
 
 def acted(before: Any, influenced: Any) -> Any:
@@ -37,7 +37,7 @@ def test_the_influenced_are_those_that_the_rule_itself_drew(graph: Dataset, last
     state = one.until(last)
     assert len(state.vectors) == len(state.before) + 1
     np.testing.assert_allclose(state.vectors, acted(state.before, state.influenced), atol=1e-14)
-    assert np.array_equal(state.vectors, inside(one.model)[one.model._engine.field.placed[: last + 1] == 1])
+    assert np.array_equal(state.vectors, inside(one.model)[one.model._engine.store.placed[: last + 1] == 1])
 
 
 def test_following_a_model_does_not_change_it(graph: Dataset) -> None:
@@ -69,7 +69,7 @@ def test_rows_of_rule_ripple_are_brought_onto_the_manifold(graph: Dataset, ancho
     one = followed(graph, anchor_growth=anchor_growth)
     state = one.until(239)
     np.testing.assert_allclose(state.vectors.T @ state.vectors, np.eye(4), atol=1e-12)
-    turn = one.model._engine.rule.space.turn  # type: ignore[attr-defined]
+    turn = one.model._engine.rule.coordinates.rotation  # type: ignore[attr-defined]
     assert (turn is None) == (anchor_growth == 0)
     expected = polar(inside(one.model)) @ (np.eye(4) if turn is None else turn)
     np.testing.assert_allclose(state.vectors, expected, atol=1e-12)
@@ -78,7 +78,7 @@ def test_rows_of_rule_ripple_are_brought_onto_the_manifold(graph: Dataset, ancho
 def test_only_vertices_with_a_vector_take_part() -> None:
     """Vertices 8 and 9 come without a way to the start; 7 is placed late, by 10."""
     square = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (4, 0), (4, 1), (5, 2), (5, 4), (6, 5), (6, 0)]
-    graph = Dataset.of("parts", np.array([*square, (8, 9), (10, 7), (10, 1)]), np.zeros(11, np.int64))
+    graph = Dataset.from_pairs("parts", np.array([*square, (8, 9), (10, 7), (10, 1)]), np.zeros(11, np.int64))
     arrivals = Arrivals.of(graph, None)
     one = Followed(Embedder(dim=2, rule="paper"), arrivals, 6)
     assert last_action(arrivals, 6, 11) == 10
@@ -93,6 +93,6 @@ def test_only_vertices_with_a_vector_take_part() -> None:
 
 
 def test_a_stream_that_never_meets_the_start_is_refused() -> None:
-    graph = Dataset.of("apart", np.array([(0, 1), (2, 3)]), np.zeros(4, np.int64))
+    graph = Dataset.from_pairs("apart", np.array([(0, 1), (2, 3)]), np.zeros(4, np.int64))
     with pytest.raises(InvalidValueError, match="start: expected"):
         last_action(Arrivals.of(graph, None), 2, 4)
