@@ -11,9 +11,9 @@ from memory import DIM, EDGES, arrivals
 from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.util.parallel import one_blas_thread
+from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views import _kernels as kernels
-from ripplevec.views.aligned_matrix import columns_of, copied, zeros
+from ripplevec.views.aligned_matrix import aligned_zeros, as_strided_columns, copy_aligned
 from ripplevec.views.base import Basis
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.graph_stats import GraphStats
@@ -32,7 +32,7 @@ class Grown(NamedTuple):
     def after(self, bases: list[Basis]) -> Grown:
         """The same graph with these bases in place of what was there."""
         space = self.space.successor()
-        space.settle(bases)
+        space.adopt_bases(bases)
         for part, basis in zip(space.parts, bases, strict=True):
             for first in range(0, len(self.rows), AT_ONCE):
                 self.rows[first : first + AT_ONCE, part] = basis.rows[first : first + AT_ONCE]
@@ -45,7 +45,7 @@ def grow(vertices: int, threads: int) -> Grown:
     adjacency.ensure_rows(vertices)
     _add(adjacency, 0, few, rng)
     grown = Grown(adjacency, Coordinates(auto_views(GraphStats(2 * EDGES)), DIM), np.zeros((vertices, DIM), np.float16))
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         bases = [
             view.start(adjacency, few, part.stop - part.start, threads=threads, progress=None)
             for view, part in zip(grown.space.views, grown.space.parts, strict=True)
@@ -61,9 +61,9 @@ def _add(adjacency: Adjacency, first: int, last: int, rng: np.random.Generator) 
 
 
 def _placed(adjacency: Adjacency, known: NDArray[Any], vertices: int) -> NDArray[Any]:
-    rows = zeros(vertices, known.shape[1], np.float32)
+    rows = aligned_zeros(vertices, known.shape[1], np.float32)
     rows[: len(known)] = known
-    every, nothing = columns_of(rows), np.zeros(known.shape[1])
+    every, nothing = as_strided_columns(rows), np.zeros(known.shape[1])
     kernels.combine(adjacency.links, every, nothing, 0.0, (1.0, 0.0, 0.0), every, len(known), vertices)
     return rows
 
@@ -71,10 +71,14 @@ def _placed(adjacency: Adjacency, known: NDArray[Any], vertices: int) -> NDArray
 def anchored(grown: Grown, threads: int, device: str = "cpu") -> tuple[list[Basis], float]:
     """Every view's correction, and the seconds it took."""
     began = perf_counter()
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         bases = [
             replace(view, device=device).anchor(
-                grown.adjacency, copied(grown.rows[:, part], threads), grown.space.mu[part], seed=0, threads=threads
+                grown.adjacency,
+                copy_aligned(grown.rows[:, part], threads),
+                grown.space.mu[part],
+                seed=0,
+                threads=threads,
             )
             for view, part in zip(grown.space.views, grown.space.parts, strict=True)
         ]

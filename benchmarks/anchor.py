@@ -45,7 +45,7 @@ def measure(vertices: int) -> dict[str, Any]:
         bases, _ = anchored(grown, 2)
     return {
         "vertices": vertices,
-        "edges": grown.adjacency.edges,
+        "edges": grown.adjacency.edge_count,
         "first_seconds": first,
         "one_thread_seconds": alone,
         "two_threads_seconds": together,

@@ -46,7 +46,7 @@ def measure(vertices: int) -> dict[str, Any]:
     quick = min(first, second)
     return {
         "vertices": vertices,
-        "edges": grown.adjacency.edges,
+        "edges": grown.adjacency.edge_count,
         "threads": threads,
         "cpu_seconds": slow,
         "gpu_seconds": quick,

@@ -16,10 +16,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.graph._block_kernels import TOP
-from ripplevec.graph._kernels import apply_edges
-from ripplevec.influence._kernels import key_of, spread
-from ripplevec.rules._kernels import UNLIMITED, BatchContext, KernelState, ripple
+from ripplevec.graph._block_kernels import ARENA_TOP
+from ripplevec.graph._edge_kernels import apply_edges
+from ripplevec.influence._kernels import derive_key, spread_round
+from ripplevec.rules._kernels import UNLIMITED, BatchContext, KernelState, apply_batch
 
 DIM, EDGES, SMALL, ARRIVALS = 128, 5, 10_000, 20_000
 START = 5_000  # vertices of the start; the rest is streamed in bulk, without anchors
@@ -45,17 +45,19 @@ def grown_model(edges: Rows, vertices: int, batch: int = 100_000) -> tuple[Embed
 
 
 @njit(cache=True, nogil=True)
-def run_kernel(world: KernelState, rows: Rows, ends: Rows, seen: Rows, seed: int, sequence: int, first_new: int) -> None:
+def run_kernel(
+    state: KernelState, rows: Rows, ends: Rows, seen: Rows, seed: int, sequence: int, first_new: int
+) -> None:
     """Arrivals one after the other through graph and rule, ids already rows."""
     weight, op = np.ones(EDGES, np.float32), np.zeros(EDGES, np.int8)
     chance, pairs, numbers = np.empty((EDGES, 2)), np.empty((EDGES, 2), np.int64), np.empty((EDGES, 2), np.int64)
     for i in range(rows.size):
         for j in range(EDGES):
             pairs[j, 0], pairs[j, 1] = rows[i], ends[i, j]
-            numbers[j, 0], numbers[j, 1] = first_new + i, world.arrival[ends[i, j]]
-        apply_edges(world.links, op, pairs, weight, chance, 0, 0, False)
-        turn = BatchContext(seed, sequence + i, 1, 4096, first_new + i)
-        ripple(world, rows[i : i + 1], pairs, numbers, chance, seen, turn)
+            numbers[j, 0], numbers[j, 1] = first_new + i, state.arrival[ends[i, j]]
+        apply_edges(state.links, op, pairs, weight, chance, 0, 0, False)
+        context = BatchContext(seed, sequence + i, 1, 4096, first_new + i)
+        apply_batch(state, rows[i : i + 1], pairs, numbers, chance, seen, context)
 
 
 @njit(cache=True, nogil=True)
@@ -70,17 +72,17 @@ def run_bare(vectors: NDArray[np.float32], reads: Rows, ends: Rows, out: NDArray
             out[j] /= ends[i + 1] - ends[i]
 
 
-def recorded_reads(world: KernelState, rows: Rows, seed: int, sequence: int) -> tuple[Rows, Rows]:
+def recorded_reads(state: KernelState, rows: Rows, seed: int, sequence: int) -> tuple[Rows, Rows]:
     """The rows that arrivals read, per arrival: own neighbors twice, and the neighbors of whom they influence."""
-    links, seen = world.links, np.zeros_like(world.arrival)
+    links, seen = state.links, np.zeros_like(state.arrival)
     reads: list[Rows] = []
     ends = [0]
     for i, row in enumerate(rows):
-        own = links.neighbor[links.begin[row] : links.begin[row] + links.count[row]].astype(np.int64)
+        own = links.neighbor[links.begin[row] : links.begin[row] + links.degree[row]].astype(np.int64)
         reached = np.empty(own.size, np.int64)
-        key = np.uint64(key_of(seed, sequence + i, 1))
-        count = spread(links, world.arrival, rows[i : i + 1], seen, 1, key, UNLIMITED, reached)
-        others = [links.neighbor[links.begin[u] : links.begin[u] + links.count[u]] for u in np.unique(reached[:count])]
+        key = np.uint64(derive_key(seed, sequence + i, 1))
+        count = spread_round(links, state.arrival, rows[i : i + 1], seen, 1, key, UNLIMITED, reached)
+        others = [links.neighbor[links.begin[u] : links.begin[u] + links.degree[u]] for u in np.unique(reached[:count])]
         reads.append(np.concatenate([own, own, *others]).astype(np.int64))
         ends.append(ends[-1] + reads[-1].size)
     return np.concatenate(reads), np.array(ends)
@@ -89,26 +91,26 @@ def recorded_reads(world: KernelState, rows: Rows, seed: int, sequence: int) -> 
 def kernel_and_bare(model: Embedder, vertices: int, seed: int = 1) -> tuple[float, float, float]:
     """Seconds per arrival in the kernel and in the bare loop, and rows read per arrival."""
     engine = model._engine
-    graph, field = engine.graph, engine.field
+    graph, store = engine.graph, engine.store
     ids = np.arange(vertices, vertices + ARRIVALS)
     rows, _, _ = graph.ids.intern(ids, ids)
     first_new = graph.next_arrival
     graph._number(rows)
-    field.grow()
-    graph.adjacency._grow_arena(int(graph.adjacency.links.heads[TOP]) + ARRIVALS * EDGES * 16)
+    store.grow()
+    graph.adjacency._grow_arena(int(graph.adjacency.links.allocator[ARENA_TOP]) + ARRIVALS * EDGES * 16)
     ends = np.random.default_rng(seed).integers(0, vertices, (ARRIVALS, EDGES))
-    world = engine.rule.world(field)
-    run_kernel(world, rows[:1], ends[:1], field.seen, 0, 10**6, first_new)  # compiles
+    state = engine.rule.kernel_state(store)
+    run_kernel(state, rows[:1], ends[:1], store.seen, 0, 10**6, first_new)  # compiles
     began = time.perf_counter()
-    run_kernel(world, rows[1:], ends[1:], field.seen, 0, 10**6 + 1, first_new + 1)
+    run_kernel(state, rows[1:], ends[1:], store.seen, 0, 10**6 + 1, first_new + 1)
     kernel = (time.perf_counter() - began) / (ARRIVALS - 1)
     sample = rows[1 : 1 + ARRIVALS // 4]
-    reads, bounds = recorded_reads(world, sample, 0, 10**6 + 1)
+    reads, bounds = recorded_reads(state, sample, 0, 10**6 + 1)
     out = np.empty(DIM, np.float32)
-    run_bare(field.vectors, reads[: bounds[1]], bounds[:2], out)
+    run_bare(store.vectors, reads[: bounds[1]], bounds[:2], out)
     np.sum(np.ones(8_000_000))  # what the kernel left in the cache should not help the bare loop
     began = time.perf_counter()
-    run_bare(field.vectors, reads, bounds, out)
+    run_bare(store.vectors, reads, bounds, out)
     return kernel, (time.perf_counter() - began) / sample.size, reads.size / sample.size
 
 

@@ -17,7 +17,7 @@ from _report import run, seconds
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, ids_to_list, take_ids
-from ripplevec.graph.ids import Ids
+from ripplevec.graph.id_table import IdTable
 
 COMPARED = 1_000_000
 
@@ -52,10 +52,10 @@ def one_kind(names: IdColumn, others: IdColumn) -> dict[str, float]:
     check(ids, known, unknown, rows)
     few = take_ids(names, slice(0, COMPARED))
     return {
-        "look_ups_per_second": n / seconds(lambda: ids.find(known)),
-        "unknown_look_ups_per_second": n / seconds(lambda: ids.find(unknown)),
+        "look_ups_per_second": n / seconds(lambda: ids.find_rows(known)),
+        "unknown_look_ups_per_second": n / seconds(lambda: ids.find_rows(unknown)),
         "new_names_per_second": n / seconds(lambda: grown(*pairs)),
-        "rows_to_names_per_second": n / seconds(lambda: ids.column(rows)),
+        "rows_to_names_per_second": n / seconds(lambda: ids.to_column(rows)),
         "bytes_per_id": ids.nbytes / n,
         **beside_others(few, take_ids(few, rng.permutation(len(few)))),
     }
@@ -66,17 +66,17 @@ def in_pairs(names: IdColumn) -> tuple[IdColumn, IdColumn]:
     return take_ids(names, np.arange(0, len(names), 2)), take_ids(names, np.arange(1, len(names), 2))
 
 
-def grown(src: IdColumn, dst: IdColumn) -> Ids:
+def grown(src: IdColumn, dst: IdColumn) -> IdTable:
     """A table that began empty and has been given these names."""
-    ids = Ids()
+    ids = IdTable()
     ids.intern(src, dst)
     return ids
 
 
-def check(ids: Ids, known: IdColumn, unknown: IdColumn, rows: NDArray[np.int64]) -> None:
+def check(ids: IdTable, known: IdColumn, unknown: IdColumn, rows: NDArray[np.int64]) -> None:
     """Rates of wrong answers are worth nothing."""
-    found = np.array_equal(ids.find(known), rows) and (ids.find(unknown) == -1).all()
-    named = pa.array(ids.column(rows)).equals(pa.array(known))
+    found = np.array_equal(ids.find_rows(known), rows) and (ids.find_rows(unknown) == -1).all()
+    named = pa.array(ids.to_column(rows)).equals(pa.array(known))
     if not (found and named):
         raise RuntimeError("a name has another row, or a row another name, than it was given")
 
@@ -84,7 +84,7 @@ def check(ids: Ids, known: IdColumn, unknown: IdColumn, rows: NDArray[np.int64])
 def beside_others(names: IdColumn, queries: IdColumn) -> dict[str, float]:
     """How many times as long a dict and pandas take for the same look-ups."""
     ids = grown(*in_pairs(names))
-    ours = seconds(lambda: ids.find(queries))
+    ours = seconds(lambda: ids.find_rows(queries))
     plain, wanted = {name: row for row, name in enumerate(ids_to_list(names))}, ids_to_list(queries)
     ratios = {"over_dict": seconds(lambda: [plain.get(name, -1) for name in wanted]) / ours}
     try:

@@ -253,7 +253,7 @@ def use(model: Embedder) -> None:
     from ripplevec import Batch
     from ripplevec.batch import Op
 
-    time_now = engine.memory.time if engine.memory is not None else None
+    time_now = engine.aging.time if engine.aging is not None else None
     later = None if time_now is None else [time_now + 1.0] * 2
     for number in range(8):
         engine.apply(Batch.of(["new", f"newer{number}"], [ids[0] if ids else "old", "new"], time=later))

@@ -27,8 +27,8 @@ from ripplevec import Embedder
 from ripplevec.batch import Batch
 from ripplevec.engine.engine import Engine
 from ripplevec.rules import _kernels as kernels
-from ripplevec.util.numba_intrinsics import number, set_number
-from ripplevec.util.parallel import for_blocks
+from ripplevec.util.numba_intrinsics import as_float, store_float
+from ripplevec.util.parallel import for_each_block
 from ripplevec.views.operators import Operator
 
 DIM, DEGREE, START, AT_ONCE = 128, 5, 10_000, 10_000
@@ -78,11 +78,11 @@ def gather_average(vectors: Any, reads: Any, begin: int, end: int) -> None:
         for place in range(first, ends[i]):
             row = vectors[read[place]]
             for j in range(total.size):
-                total[j] += number(row[j])
+                total[j] += as_float(row[j])
         over = np.float32(1.0 / max(ends[i] - first, 1))
         target = vectors[written[i]]
         for j in range(total.size):
-            set_number(target, j, total[j] * over)
+            store_float(target, j, total[j] * over)
 
 
 def admitted(engine: Engine, new: Rows) -> Reads:
@@ -97,23 +97,23 @@ def refreshed(engine: Engine, rows: Rows) -> Reads:
     """What a refresh reads: all neighbors."""
     adjacency = engine.graph.adjacency
     read = adjacency.links.neighbor[adjacency.slots(rows)].astype(np.int64)
-    return Reads(read, adjacency.links.count[rows].astype(np.int64), rows)
+    return Reads(read, adjacency.links.degree[rows].astype(np.int64), rows)
 
 
 def reads_of(engine: Engine, moved: Rows, first_new: int) -> tuple[Reads, Reads]:
     """What a batch has read: to admit its newcomers, and to refresh them and whomever they influenced."""
     fresh = engine.graph.arrival[moved] >= first_new
     new, touched = moved[fresh], moved[~fresh]
-    world = engine.rule.world(engine.field)  # type: ignore[attr-defined]
-    again = kernels.outdated(world, new, engine.field.seen, 2 * engine.sequence, first_new)
+    state = engine.rule.kernel_state(engine.store)  # type: ignore[attr-defined]
+    again = kernels.find_second_refresh_rows(state, new, engine.store.seen, 2 * engine.sequence, first_new)
     return admitted(engine, new), refreshed(engine, np.concatenate([touched, again]))
 
 
 def touch(engine: Engine, vertices: int) -> None:
     """Have the memory for so many vertices."""
     engine.graph.adjacency.ensure_rows(vertices)
-    engine.field.grow()
-    engine.field.vectors[engine.graph.rows :] = 0
+    engine.store.grow()
+    engine.store.vectors[engine.graph.row_count :] = 0
 
 
 def bare_seconds(cells: NDArray[Any], reads: list[Reads], threads: int) -> float:
@@ -121,7 +121,7 @@ def bare_seconds(cells: NDArray[Any], reads: list[Reads], threads: int) -> float
     rows, counts, written = (np.concatenate(part) for part in zip(*reads, strict=True))
     work = partial(gather_average, cells, (rows, np.cumsum(counts), written))
     work(0, 1)  # compiles
-    return seconds(lambda: for_blocks(work, written.size, size=BLOCK, threads=threads))
+    return seconds(lambda: for_each_block(work, written.size, size=BLOCK, threads=threads))
 
 
 def stream(vertices: int, storage: str, threads: int) -> tuple[dict[str, float], Engine]:
@@ -142,9 +142,9 @@ def stream(vertices: int, storage: str, threads: int) -> tuple[dict[str, float],
             arrivals += len(batch) // DEGREE
             reads.append(reads_of(engine, outcome.moved, outcome.first_new))
     both = [each for pair in reads for each in pair]
-    row, vectors = engine.field.vectors[:1].nbytes, engine.field.vectors
+    row, vectors = engine.store.vectors[:1].nbytes, engine.store.vectors
     moved_bytes = row * sum(each.rows.size + each.counts.size for each in both)
-    half, bare = len(vectors) // 2, bare_seconds(engine.field.cells, both, threads)
+    half, bare = len(vectors) // 2, bare_seconds(engine.store.kernel_array, both, threads)
     copied = seconds(lambda: np.copyto(vectors[:half], vectors[half : 2 * half]))
     return {
         "edges_per_second": arrivals * DEGREE / spent,
@@ -162,11 +162,11 @@ def stream(vertices: int, storage: str, threads: int) -> tuple[dict[str, float],
 
 def anchor_step(engine: Engine, threads: int) -> dict[str, float]:
     """One product of an anchor's filter with all rows, over the bare loop on the same rows."""
-    rows = engine.graph.rows
-    block = engine.field.vectors[:rows].astype(np.float32)
+    rows = engine.graph.row_count
+    block = engine.store.vectors[:rows].astype(np.float32)
     operator = Operator(engine.graph.adjacency, rows, 0.25, threads)
-    spare = operator.spare(block)
-    parts = [(part, spare[:, : part.stop - part.start]) for part in operator.parts(block)]
+    spare = operator.allocate_workspace(block)
+    parts = [(part, spare[:, : part.stop - part.start]) for part in operator.column_chunks(block)]
     operator.combine(block[:, parts[0][0]], parts[0][1], (1.0, 0.0, 0.0))  # compiles
     spent = seconds(lambda: [operator.combine(block[:, part], into, (1.0, 0.0, 0.0)) for part, into in parts])
     around = refreshed(engine, np.arange(rows))

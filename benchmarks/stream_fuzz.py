@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, store
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Stream:
     structured: bool
     batches: int
     rng: np.random.Generator
-    edges: dict[tuple[int, int], float] = field(default_factory=dict)
+    edges: dict[tuple[int, int], float] = store(default_factory=dict)
     vertices: int = 0
     clock: float = 0.0
     favorite: str = "community"  # the shape of most batches
@@ -214,12 +214,12 @@ def run(stream: Stream, fresh_every: int = 5) -> dict[str, float]:
 def check_vectors(model: Embedder, where: str) -> None:
     """Rows are finite and bounded view by view; vectors are finite, and of length one or zero."""
     engine = model.engine
-    rows = engine.field.vectors[: engine.graph.rows].astype(np.float64)
+    rows = engine.store.vectors[: engine.graph.row_count].astype(np.float64)
     if not np.isfinite(rows).all():
         raise Fault(f"{where}: a row is not finite")
-    space = engine.rule.space
+    space = engine.rule.coordinates
     if space.ready:
-        for part, bound in zip(space.parts, space.bounds, strict=True):
+        for part, bound in zip(space.parts, space.length_bounds, strict=True):
             longest = float(np.linalg.norm(rows[:, part], axis=1).max(initial=0.0))
             if longest > bound * 1.01:  # half precision rounds
                 raise Fault(f"{where}: a row is {longest} long, expected at most {bound}")

@@ -63,7 +63,7 @@ def never_late(dataset: Dataset) -> dict[str, float]:
     drawn = PaperRule._influenced
 
     def only_newcomers(rule: PaperRule, field: Field, row: int) -> Rows | None:
-        return drawn(rule, field, row) if row == field.graph.rows - 1 else None
+        return drawn(rule, field, row) if row == field.graph.row_count - 1 else None
 
     with patch.object(PaperRule, "_influenced", only_newcomers):
         found = [stream(_model("neighbors", seed), dataset, START, seed) for seed in SEEDS]

@@ -123,7 +123,7 @@ def test_repeated_edges_are_treated_as_asked(duplicates: str, expected: float) -
     model = Embedder(dim=2, duplicates=duplicates).fit([("a", "b", 2.0), ("b", "c", 1.0)])
     model.add_edges([("b", "a", 3.0)])
     graph = model._engine.graph
-    assert graph.adjacency.to_csr()[graph.ids.find_one("a"), graph.ids.find_one("b")] == expected
+    assert graph.adjacency.to_csr()[graph.ids.find_row("a"), graph.ids.find_row("b")] == expected
     assert model.diagnostics()["edges"] == 2
 
 
@@ -367,7 +367,7 @@ import sys
 import numpy as np
 from ripplevec import Embedder
 from ripplevec.rules import ripple
-ripple.WORTH_SHARING = 1
+ripple.MIN_EDGES_FOR_THREADS = 1
 edges = np.random.default_rng(0).integers(0, 300, (1500, 2))
 edges = edges[edges[:, 0] != edges[:, 1]]
 model = Embedder(dim=8, rule=sys.argv[1], threads=int(sys.argv[2])).fit(edges[:700])
@@ -592,4 +592,4 @@ def test_graphs_with_nothing_to_say_can_grow(shape: str) -> None:
     for number in range(60):
         model.add_vertex(1000 + number, list(range(12)) if shape == "bipartite" else [0])
     assert np.isfinite(model.to_numpy()).all()
-    assert np.abs(model._engine.field.vectors).max() < 1e6
+    assert np.abs(model._engine.store.vectors).max() < 1e6

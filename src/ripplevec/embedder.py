@@ -97,8 +97,8 @@ class Embedder:
         self.half_life = half_life
         self.expire_after = expire_after
         self._lock = ReadWriteLock()
-        self._made_with = self._parameters()
-        self._engine = self._new_engine(self._made_with)
+        self._made_with = self._validated_parameters()
+        self._engine = self._create_engine(self._made_with)
         self._search = Searcher(search, threads)
 
     # ------------------------------------------------------------------ what goes in
@@ -106,8 +106,8 @@ class Embedder:
     def fit(self, edges: Any, *, progress: Progress | None = None) -> Embedder:
         """Begin anew with these edges as the initial graph; `progress(what, share done)` is called on long solves."""
         batch = Batch.from_any(edges, directed=self.directed)
-        parameters = self._parameters()
-        engine = self._new_engine(parameters)
+        parameters = self._validated_parameters()
+        engine = self._create_engine(parameters)
         engine.start(batch, progress)
         with self._lock.exclude_writers():
             self._put_in_place(_made_with=parameters, _engine=engine)
@@ -227,7 +227,7 @@ class Embedder:
         """What `nearest` answers, behind the sequence number of the state that it was found in."""
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InvalidValueError.of("k", "a whole number ≥ 1", k)
-        with self._search.asking() as ask, self._lock.reading():
+        with self._search.open_search() as ask, self._lock.reading():
             sequence = self._engine.sequence
             rows, cosines = self._engine.nearest(ask, self._asked(vertex), int(k))
             names = self._engine.ids_of(rows)
@@ -362,7 +362,7 @@ class Embedder:
             if name not in known:
                 raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
         parameters = Parameters(**(known | params))
-        engine = self._new_engine(parameters)
+        engine = self._create_engine(parameters)
         search = Searcher(parameters.search, parameters.threads)
         with self._lock.exclude_writers():
             self._put_in_place(**params, _made_with=parameters, _engine=engine, _search=search)
@@ -380,14 +380,14 @@ class Embedder:
 
     # ------------------------------------------------------------------ inside
 
-    def _parameters(self) -> Parameters:
+    def _validated_parameters(self) -> Parameters:
         return Parameters(**self.get_params())
 
-    def _new_engine(self, parameters: Parameters) -> Engine:
+    def _create_engine(self, parameters: Parameters) -> Engine:
         """An empty engine. A subclass may make one of another kind: all that is asked of it are its methods."""
         return Engine(
-            parameters.new_graph(),
-            parameters.new_rule(),
+            parameters.create_graph(),
+            parameters.create_rule(),
             parameters.dim,
             anchor_growth=parameters.resolved_anchor_growth,
             start_size=parameters.resolved_start_size,

@@ -127,7 +127,7 @@ class Parameters:
         """How many vertices with edges a model that began empty needs for its start."""
         return 2 * self.dim if self.start_size == "auto" else int(self.start_size)
 
-    def new_graph(self) -> Graph:
+    def create_graph(self) -> Graph:
         """An empty graph."""
         return Graph(directed=self.directed, duplicates=self.duplicates)
 
@@ -137,7 +137,7 @@ class Parameters:
             return None
         return EdgeAging(self.half_life, self.expire_after, directed=self.directed)
 
-    def new_rule(self) -> Rule:
+    def create_rule(self) -> Rule:
         """The rule, having learned nothing yet."""
         return RULES[self.rule](self)
 

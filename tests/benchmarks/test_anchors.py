@@ -21,12 +21,12 @@ def anchors(benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) ->
 def test_a_grown_graph_has_ten_edges_a_vertex_and_newcomers_from_their_neighbors(anchors: Any) -> None:
     grown = anchors.grow(VERTICES, 1)
     links, rows = grown.adjacency.links, grown.rows.astype(np.float64)
-    assert 0.9 * 10 * VERTICES < grown.adjacency.edges <= 10 * (VERTICES - 1)
+    assert 0.9 * 10 * VERTICES < grown.adjacency.edge_count <= 10 * (VERTICES - 1)
     placed = np.zeros_like(rows)
     few = VERTICES // 100
     placed[:few] = rows[:few]
     for row in range(few, VERTICES):
-        slots = slice(links.begin[row], links.begin[row] + links.count[row])
+        slots = slice(links.begin[row], links.begin[row] + links.degree[row])
         assert 5 < np.count_nonzero(links.neighbor[slots] < row) <= 10  # an edge may come twice
         placed[row] = links.weight[slots] @ placed[links.neighbor[slots]] / links.strength[row]
     np.testing.assert_allclose(rows, placed, atol=2e-3 * np.abs(placed).max())

@@ -29,14 +29,14 @@ def streamed(roofline: Any) -> tuple[Engine, np.ndarray, BatchOutcome]:
     edges, first = roofline.growing_edges(VERTICES), STARTED * roofline.DEGREE
     model = Embedder(dim=8, anchor_growth=0).fit(edges[:first])
     roofline.touch(model.engine, VERTICES)
-    before = model.engine.field.vectors.copy()
+    before = model.engine.store.vectors.copy()
     return model.engine, before, model.engine.apply(roofline.Batch.from_any(edges[first:]))
 
 
 def around(engine: Engine, row: int) -> list[int]:
     links = engine.graph.adjacency.links
     begin = int(links.begin[row])
-    return links.neighbor[begin : begin + int(links.count[row])].tolist()
+    return links.neighbor[begin : begin + int(links.degree[row])].tolist()
 
 
 def by_row(reads: Any) -> dict[int, list[int]]:
@@ -58,7 +58,7 @@ def test_to_have_memory_beforehand_changes_no_vector(roofline: Any) -> None:
     model = Embedder(dim=8, anchor_growth=0).fit(roofline.growing_edges(VERTICES)[: STARTED * roofline.DEGREE])
     digest, vectors = model.digest(), model.to_numpy()
     roofline.touch(model.engine, 5_000)
-    assert len(model.engine.field.vectors) >= 5_000
+    assert len(model.engine.store.vectors) >= 5_000
     assert np.array_equal(model.to_numpy(), vectors)
     assert model.digest() == digest
 
@@ -72,7 +72,7 @@ def test_a_refresh_reads_all_neighbors(roofline: Any, streamed: Any) -> None:
 def test_a_newcomer_is_placed_by_those_that_came_before_it(roofline: Any, streamed: Any) -> None:
     engine, _, outcome = streamed
     arrival = engine.graph.arrival
-    new = np.flatnonzero(arrival[: engine.graph.rows] >= outcome.first_new)
+    new = np.flatnonzero(arrival[: engine.graph.row_count] >= outcome.first_new)
     assert new.size == VERTICES - STARTED - 1
     assert by_row(roofline.admitted(engine, new)) == {
         row: [other for other in around(engine, row) if arrival[other] < arrival[row]] for row in new.tolist()
@@ -82,9 +82,9 @@ def test_a_newcomer_is_placed_by_those_that_came_before_it(roofline: Any, stream
 def test_a_batch_has_read_for_whomever_it_moved(roofline: Any, streamed: Any) -> None:
     engine, before, outcome = streamed
     admitted, refreshed = roofline.reads_of(engine, outcome.moved, outcome.first_new)
-    new = set(np.flatnonzero(engine.graph.arrival[: engine.graph.rows] >= outcome.first_new).tolist())
+    new = set(np.flatnonzero(engine.graph.arrival[: engine.graph.row_count] >= outcome.first_new).tolist())
     old = set(outcome.moved.tolist()) - new
-    changed = set(np.flatnonzero((engine.field.vectors != before).any(axis=1)).tolist())
+    changed = set(np.flatnonzero((engine.store.vectors != before).any(axis=1)).tolist())
     assert changed - new == old
     assert set(admitted.written.tolist()) == new
     again = {row for row in new if any(other in new or other in old for other in around(engine, row))}

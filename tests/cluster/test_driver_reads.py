@@ -117,13 +117,13 @@ def test_of_equals_the_first_to_arrive_comes_first(new: Any, shards: int) -> Non
 
 def test_who_is_near_by_the_indexes_of_shards(grown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("usearch")
-    monkeypatch.setattr(ann, "FRESH", 0)
+    monkeypatch.setattr(ann, "MAX_UNINDEXED", 0)
     one, other = grown(2, search="exact")[0], grown(2, search="ann")[1]
     for _ in range(3):
         for name in one.ids[:20]:
             assert same_up_to_equals(one.nearest(name, 5), other.nearest(name, 5))
     shards: list[ShardGraph] = other.engine.transport.shards
-    assert all(shard.search.index is not None and shard.search.index.taken_up > 0 for shard in shards)
+    assert all(shard.search.index is not None and shard.search.index.total_added > 0 for shard in shards)
     other.remove_vertex(one.ids[3])
     one.remove_vertex(one.ids[3])
     for name in one.ids[:20]:
@@ -178,7 +178,7 @@ def test_edges_row_by_row(grown: Any, shards: int, directed: bool) -> None:
     assert other.ids_of(other.read_edges(there, "code")) == one.ids_of(links.neighbor[slots].astype(np.int64))
     for what in ("weight", "outgoing", "incoming"):
         assert np.array_equal(other.read_edges(there, what), getattr(links, what)[slots])
-    for what in ("strength", "in_strength", "count"):
+    for what in ("strength", "in_strength", "degree"):
         assert np.array_equal(other.read_rows(there, what), getattr(links, what)[here])
     assert other.read_edges(there[:0], "weight").shape == (0,)
     assert other.read_rows(there[:0], "vectors").shape == (0, 4)

@@ -76,7 +76,7 @@ def test_threads_that_share_every_step(
 ) -> None:
     stream = stream_of("int", how["directed"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ripple, "BLOCK", 2)
+        patch.setattr(ripple, "MIN_ROWS_PER_TASK", 2)
         follow(new, stream, same, 3, stream.batch(first), then, **how | {"threads": 3})
 
 
@@ -88,7 +88,7 @@ def test_tables_that_move_whenever_they_grow(
     """A halo makes a table longer, and whoever had looked at it before would go on with an old one."""
     stream = stream_of("int", how["directed"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adjacency, "more", lambda rows, needed: needed)
+        patch.setattr(adjacency, "next_capacity", lambda rows, needed: needed)
         follow(new, stream, same, 3, None, [first[:8], first, *then], **how)
 
 

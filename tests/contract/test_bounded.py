@@ -37,9 +37,9 @@ def chain(length: int, back: int) -> list[list[tuple[str, Any]]]:
 
 def assert_bounded(model: Embedder) -> None:
     engine = model.engine
-    rows, space = engine.field.vectors[: engine.graph.rows].astype(np.float64), engine.rule.space
+    rows, space = engine.store.vectors[: engine.graph.row_count].astype(np.float64), engine.rule.coordinates
     assert np.isfinite(rows).all()
-    for part, bound in zip(space.parts, space.bounds, strict=True):
+    for part, bound in zip(space.parts, space.length_bounds, strict=True):
         assert np.linalg.norm(rows[:, part], axis=1).max() <= bound * 1.001
 
 
@@ -102,7 +102,7 @@ def stream(model: Embedder) -> Embedder:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1e30])
 def test_rows_that_are_not_finite_are_healed_by_a_correction(bad: float) -> None:
     good, model = (stream(Embedder(dim=8, anchor_growth=0).fit(attachment(600))) for _ in range(2))
-    model.engine.field.vectors[[3, 100, 400]] = bad
+    model.engine.store.vectors[[3, 100, 400]] = bad
     good.anchor()
     model.anchor()
     assert_bounded(model)
@@ -115,7 +115,7 @@ def test_rows_that_are_not_finite_are_healed_by_a_correction(bad: float) -> None
 def test_vectors_that_are_all_zero_are_healed_by_a_correction(lag: float) -> None:
     model = stream(Embedder(dim=8).fit(communities(600)))
     model.engine.anchor_lag = lag
-    model.engine.field.vectors[:] = 0
+    model.engine.store.vectors[:] = 0
     for number in range(60):
         model.add_vertex(f"m{number}", [number, number + 7])
     assert model.to_numpy().any(axis=1).mean() > 0.9

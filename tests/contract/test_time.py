@@ -205,8 +205,8 @@ def test_times_as_far_apart_as_can_be_are_still_times() -> None:
 def test_the_bits_do_not_depend_on_threads(
     forgetful: dict[str, Any], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ripple, "WORTH_SHARING", 1)
-    monkeypatch.setattr(ripple, "BLOCK", 2)
+    monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
+    monkeypatch.setattr(ripple, "MIN_ROWS_PER_TASK", 2)
     stream = a_stream()
     assert run(forgetful | {"threads": threads}, stream).digest() == run(forgetful | {"threads": 3}, stream).digest()
 

@@ -11,7 +11,7 @@ from ripplevec.durability.directory_lock import DirectoryLock, lock_holder
 from ripplevec.errors import StateError
 
 
-def test_one_at_a_time(tmp_path: Path) -> None:
+def test_directory_lock_second_holder_raises_state_error(tmp_path: Path) -> None:
     lock = DirectoryLock(tmp_path / "new" / "one")
     assert lock_holder(tmp_path / "new" / "one") == f"process {os.getpid()}"
     with pytest.raises(StateError, match=f"in use by process {os.getpid()}"):
@@ -22,28 +22,28 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     assert lock_holder(tmp_path / "nothing") is None
 
 
-def test_another_process_is_named_and_its_death_frees_the_lock(tmp_path: Path) -> None:
+def test_directory_lock_killed_process_frees_directory(tmp_path: Path) -> None:
     code = (
         "import pathlib, sys, time\nfrom ripplevec.durability.directory_lock import DirectoryLock\n"
         "lock = DirectoryLock(pathlib.Path(sys.argv[1]))\nprint('held', flush=True)\ntime.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        with pytest.raises(StateError, match=f"in use by process {other.pid}"):
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(StateError, match=f"in use by process {holder.pid}"):
             DirectoryLock(tmp_path)
-        other.kill()
+        holder.kill()
     DirectoryLock(tmp_path).release()
 
 
-def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+def test_directory_lock_unwritable_path_raises_state_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for place in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/1/ripplevec")):
-        with pytest.raises(StateError, match=r"cannot be written to .*ripplevec state inspect"):
-            DirectoryLock(place)
+    for path in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/1/ripplevec")):
+        with pytest.raises(StateError, match=r"expected a writable directory.*ripplevec state inspect"):
+            DirectoryLock(path)
 
 
-def test_lock_whose_file_cannot_be_shortened_is_held_and_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_lock_failing_ftruncate_still_locks_and_unlocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
@@ -56,22 +56,22 @@ def test_lock_whose_file_cannot_be_shortened_is_held_and_freed(tmp_path: Path, m
     DirectoryLock(tmp_path).release()
 
 
-def test_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("kept")
+def test_directory_lock_symlinked_lock_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other_file").write_text("content")
     (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(StateError, match="cannot be written to"):
+    (tmp_path / "state" / "lock").symlink_to(tmp_path / "other_file")
+    with pytest.raises(StateError, match="expected a writable directory"):
         DirectoryLock(tmp_path / "state")
-    assert (tmp_path / "precious").read_text() == "kept"
+    assert (tmp_path / "other_file").read_text() == "content"
 
 
-FORKS = """
+FORKING_HOLDER = """
 import os, pathlib, sys, time
 from ripplevec.durability.directory_lock import DirectoryLock
 lock = DirectoryLock(pathlib.Path(sys.argv[1]))
 child = os.fork()
 if child == 0:
-    lock.release()  # the parent's lock stays as it is
+    lock.release()  # must not unlock the parent's lock
     time.sleep(60)
 print(child, flush=True)
 sys.stdin.readline()
@@ -79,9 +79,9 @@ os._exit(0)
 """
 
 
-def test_lock_of_a_process_that_has_forked_ends_with_it(tmp_path: Path) -> None:
+def test_directory_lock_forked_child_does_not_keep_lock(tmp_path: Path) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", FORKS, str(tmp_path)], **pipes) as parent:  # type: ignore[call-overload]
+    with subprocess.Popen([sys.executable, "-c", FORKING_HOLDER, str(tmp_path)], **pipes) as parent:  # type: ignore[call-overload]
         assert parent.stdout is not None
         assert parent.stdin is not None
         child = int(parent.stdout.readline())
@@ -91,14 +91,14 @@ def test_lock_of_a_process_that_has_forked_ends_with_it(tmp_path: Path) -> None:
             parent.stdin.write(b"\n")
             parent.stdin.flush()
             parent.wait(20)
-            os.kill(child, 0)  # it lives, and does not hold the lock
+            os.kill(child, 0)  # the child is alive but does not hold the lock
             DirectoryLock(tmp_path).release()
         finally:
             os.kill(child, 9)
 
 
-def test_lock_makes_every_new_directory_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_lock_new_directories_are_fsynced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[Path] = []
-    monkeypatch.setattr("ripplevec.util.checked_directory.flush_directory", flushed.append)
+    monkeypatch.setattr("ripplevec.util.checked_directory.fsync_directory", flushed.append)
     DirectoryLock(tmp_path / "a" / "b").release()
     assert flushed == [tmp_path, tmp_path / "a"]

@@ -71,14 +71,14 @@ def test_a_snapshot_under_another_name_is_refused(tmp_path: Path) -> None:
 
 def test_what_was_interrupted_is_cleared_and_the_damaged_is_kept_aside(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
-    snapshots.tidy()
+    snapshots.remove_temporary_files()
     snapshots.write(engine(2).copy())
     (tmp_path / ".000000000003.ripplevec-new").mkdir()
     (tmp_path / ".000000000003.ripplevec-new" / "half.npy").touch()
-    snapshots.tidy()
+    snapshots.remove_temporary_files()
     assert [path.name for path in tmp_path.iterdir()] == ["000000000002"]
     for _ in range(2):
-        assert snapshots.set_aside(2).name == "000000000002.damaged"
+        assert snapshots.quarantine(2).name == "000000000002.damaged"
         assert snapshots.sequences == []
         snapshots.write(engine(2).copy())
 
@@ -95,7 +95,7 @@ def test_a_writer_works_in_the_background_and_tells(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(snapshot, "write_arrays", slow)
     writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: told.append(1))
     assert not writer.busy
-    done = writer.begin(engine(2).copy())
+    done = writer.submit(engine(2).copy())
     assert begun.wait(20)
     assert writer.busy
     assert not told
@@ -115,11 +115,11 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         patch.setattr(np, "save", full)
         with pytest.raises(OSError, match="No space"):
-            writer.begin(engine(2).copy()).result()
+            writer.submit(engine(2).copy()).result()
     assert isinstance(writer.failure, OSError)
     assert "no snapshot of batch 2" in caplog.text
     assert list(tmp_path.iterdir()) == []
-    writer.begin(engine(2).copy()).result()
+    writer.submit(engine(2).copy()).result()
     assert writer.failure is None
     writer.close()
 
@@ -134,7 +134,7 @@ def test_a_snapshot_stands_back_behind_other_threads(tmp_path: Path, monkeypatch
     monkeypatch.setattr(SnapshotStore, "write", noting)
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: None)
-    writer.begin(engine().copy()).result()
+    writer.submit(engine().copy()).result()
     writer.close()
     assert seen[0] > own
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
@@ -150,7 +150,7 @@ def test_odd_names_and_links_among_snapshots_are_left_alone(tmp_path: Path) -> N
     assert snapshots.sequences == []
     (tmp_path / "snapshots" / ".000000000003.ripplevec-new").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "snapshots" / ".000000000003.ripplevec-old").write_text("a file")
-    snapshots.tidy()
+    snapshots.remove_temporary_files()
     for batches in (1, 2, 3, 4):
         snapshots.write(engine(batches).copy())
     assert snapshots.sequences == [4, 3]
@@ -167,7 +167,7 @@ def test_snapshots_that_are_a_link_are_refused(tmp_path: Path) -> None:
 
 def test_write_of_a_snapshot_makes_its_folders_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[Path] = []
-    monkeypatch.setattr("ripplevec.util.checked_directory.flush_directory", flushed.append)
+    monkeypatch.setattr("ripplevec.util.checked_directory.fsync_directory", flushed.append)
     SnapshotStore(tmp_path / "snapshots").write(engine(1).copy())
     assert flushed[0] == tmp_path
     assert flushed[-1] == tmp_path / "snapshots"

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ripplevec.errors import FormatError, InvalidValueError, RipplevecError
 from ripplevec.graph import _block_kernels as blocks
-from ripplevec.graph import _kernels as kernels
-from ripplevec.graph.adjacency import MAX_ROWS, Adjacency, grown
-from ripplevec.util.numba_intrinsics import LINE
+from ripplevec.graph import _edge_kernels as kernels
+from ripplevec.graph.adjacency import MAX_ROWS, Adjacency, grow_array
+from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 
 ROWS = 7
 ADD, REMOVE, REMOVE_VERTEX = 0, 1, 2
@@ -106,7 +106,7 @@ def random_pairs(count: int, edges: int, seed: int = 0) -> NDArray[np.int64]:
 
 
 def same(one: Adjacency, other: Adjacency) -> bool:
-    first, second = one.packed(), other.packed()
+    first, second = one.to_packed(), other.to_packed()
     return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
 
 
@@ -124,9 +124,9 @@ def test_agrees_with_a_dict_per_row(directed: bool, duplicates: str, history: li
 
     adjacency.check()
     links = adjacency.links
-    assert adjacency.edges == plain.edges()
+    assert adjacency.edge_count == plain.edges()
     for u in range(ROWS):
-        slots = slice(links.begin[u], links.begin[u] + links.count[u])
+        slots = slice(links.begin[u], links.begin[u] + links.degree[u])
         assert adjacency.neighbors(u).tolist() == list(plain.away[u])
         assert links.outgoing[slots].tolist() == list(plain.away[u].values())
         assert links.weight[slots].tolist() == plain.weights(u)
@@ -144,10 +144,10 @@ def test_packed_and_unpacked_goes_on_as_if_nothing_had_been(
 ) -> None:
     adjacency = with_rows(ROWS, directed, duplicates)
     apply(adjacency, history)
-    again = Adjacency.from_packed(adjacency.packed(), directed=directed, duplicates=duplicates)
+    again = Adjacency.from_packed(adjacency.to_packed(), directed=directed, duplicates=duplicates)
     again.check()
     assert same(adjacency, again)
-    assert again.edges == adjacency.edges
+    assert again.edge_count == adjacency.edge_count
     apply(adjacency, later)
     apply(again, later)
     again.check()
@@ -159,18 +159,18 @@ def test_packed_and_unpacked_goes_on_as_if_nothing_had_been(
 def test_everything_in_and_out_again_leaves_nothing(directed: bool, by_vertex: bool) -> None:
     adjacency, pairs = with_rows(60, directed), random_pairs(60, 400)
     add(adjacency, pairs)
-    assert adjacency.edges == 400
+    assert adjacency.edge_count == 400
     if by_vertex:
         for row in range(60):
             adjacency.remove_vertex(row)
     else:
         add(adjacency, pairs[::-1], REMOVE)
     adjacency.check()
-    assert adjacency.edges == 0
-    assert adjacency.packed()["neighbor"].size == 0
+    assert adjacency.edge_count == 0
+    assert adjacency.to_packed()["neighbor"].size == 0
     assert not adjacency.links.strength.any()
     assert not adjacency.links.in_strength.any()
-    assert (adjacency.links.room == blocks.NO_ROOM).all()
+    assert (adjacency.links.size_class == blocks.NO_BLOCK).all()
 
 
 def _one_by_one(adjacency: Adjacency, pairs: NDArray[np.int64]) -> None:
@@ -197,9 +197,9 @@ def test_blocks_are_used_again(
     for _ in range(6):
         add(adjacency, pairs)
         take_out(adjacency, pairs)
-        tops.append(int(adjacency.links.heads[blocks.TOP]))
+        tops.append(int(adjacency.links.allocator[blocks.ARENA_TOP]))
     adjacency.check()
-    assert adjacency.edges == 0
+    assert adjacency.edge_count == 0
     assert len(set(tops[1:])) == 1
 
 
@@ -209,15 +209,15 @@ def test_a_changing_graph_of_constant_size_takes_bounded_memory() -> None:
         pairs = random_pairs(300, 2000, seed)
         add(adjacency, pairs)
         add(adjacency, np.random.default_rng(seed).permutation(pairs), REMOVE)
-        tops.append(int(adjacency.links.heads[blocks.TOP]))
+        tops.append(int(adjacency.links.allocator[blocks.ARENA_TOP]))
     assert tops[-1] < 1.25 * tops[4]
 
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_a_vertex_fills_one_line_of_memory(directed: bool) -> None:
     vertices = Adjacency(directed=directed)._vertices
-    assert vertices.grow(1 << 17).strides == (LINE,)
-    assert vertices.array.ctypes.data % LINE == 0, "where there are many of them, and waiting for lines is what costs"
+    assert vertices.grow(1 << 17).strides == (CACHE_LINE_BYTES,)
+    assert vertices.array.ctypes.data % CACHE_LINE_BYTES == 0, "where there are many of them, and waiting for lines is what costs"
 
 
 def test_memory_is_within_two_and_a_half_packed_matrices() -> None:
@@ -226,7 +226,7 @@ def test_memory_is_within_two_and_a_half_packed_matrices() -> None:
     packed = adjacency.to_csr()
     plain = packed.nnz * (4 + 4) + 20_001 * 4
     held = sum(table.array.nbytes for table in (adjacency._vertices, adjacency._slots))
-    not_edges = adjacency.rows * sum(
+    not_edges = adjacency.capacity * sum(
         column.itemsize for column in (adjacency.arrival, adjacency.seen, adjacency.placed)
     )
     assert 0.8 * held <= adjacency.nbytes <= held
@@ -238,7 +238,7 @@ def test_room_is_given_back() -> None:
     star = np.stack([np.zeros(1000, np.int64), np.arange(1, 1001)], axis=1)
     add(adjacency, star)
     add(adjacency, star[10:], REMOVE)
-    assert adjacency.links.room[0] <= 5
+    assert adjacency.links.size_class[0] <= 5
     assert adjacency.neighbors(0).tolist() == list(range(1, 11))
 
 
@@ -255,11 +255,11 @@ def test_matrix_over_rows_is_symmetric_and_holds_every_weight(directed: bool) ->
     adjacency = with_rows(4, directed)
     pairs = np.array([[0, 1], [1, 0], [2, 3]])
     adjacency.apply(np.zeros(3, np.int8), pairs, np.array([1, 2, 4], np.float32))
-    dense = np.zeros((adjacency.rows, adjacency.rows))
+    dense = np.zeros((adjacency.capacity, adjacency.capacity))
     dense[0, 1] = dense[1, 0] = 3
     dense[2, 3] = dense[3, 2] = 4
     assert np.array_equal(adjacency.to_csr().toarray(), dense)
-    assert adjacency.edges == (3 if directed else 2)
+    assert adjacency.edge_count == (3 if directed else 2)
 
 
 def test_rounding_never_lets_an_in_strength_fall_below_zero() -> None:
@@ -285,7 +285,7 @@ def _twice(adjacency: Adjacency) -> None:
     links = adjacency.links
     for row, other in ((3, 4), (4, 3)):
         links.neighbor[links.begin[row] + 1], links.weight[links.begin[row] + 1] = other, 1
-    links.count[3:5], links.strength[3:5] = 2, 2
+    links.degree[3:5], links.strength[3:5] = 2, 2
 
 
 def _set(field: str, index: int, value: float) -> Callable[[Adjacency], None]:
@@ -310,10 +310,10 @@ def _weight(value: float) -> Callable[[Adjacency], None]:
         (_one_sided, "one end only"),
         (_twice, "twice"),
         (_set("strength", 0, 5.0), "sums of weights"),
-        (_set("heads", blocks.EDGES, 7), "number of edges"),
-        (_set("heads", blocks.TOP, 7), "overlap"),
+        (_set("allocator", blocks.EDGE_COUNT, 7), "number of edges"),
+        (_set("allocator", blocks.ARENA_TOP, 7), "overlap"),
         (_set("begin", 3, 0), "overlap"),
-        (_set("room", 3, 2), "overlap"),
+        (_set("size_class", 3, 2), "overlap"),
         (_weight(-1.0), "not positive"),
     ],
 )
@@ -338,7 +338,7 @@ def test_damage_to_in_strengths_is_noticed() -> None:
 def test_a_packed_adjacency_that_contradicts_itself_is_refused() -> None:
     adjacency = with_rows(3)
     add(adjacency, np.array([[0, 1]]))
-    packed = adjacency.packed()
+    packed = adjacency.to_packed()
     packed["degree"][2] = 1
     with pytest.raises(FormatError, match="inconsistent"):
         Adjacency.from_packed(packed, directed=False, duplicates="add")
@@ -354,13 +354,13 @@ def test_bad_settings_are_refused() -> None:
 def test_an_empty_adjacency_is_whole() -> None:
     adjacency = Adjacency()
     adjacency.check()
-    again = Adjacency.from_packed(adjacency.packed(), directed=False, duplicates="add")
-    assert (again.rows, again.edges, again.nbytes) == (0, 0, 0)
+    again = Adjacency.from_packed(adjacency.to_packed(), directed=False, duplicates="add")
+    assert (again.capacity, again.edge_count, again.nbytes) == (0, 0, 0)
 
 
 def test_grown_keeps_what_was_and_fills_what_is_new() -> None:
     array = np.array([[1, 2], [3, 4]])
-    assert grown(array, 3, -1).tolist() == [[1, 2], [3, 4], [-1, -1]]
+    assert grow_array(array, 3, -1).tolist() == [[1, 2], [3, 4], [-1, -1]]
     assert array.shape == (2, 2)
 
 
@@ -374,7 +374,7 @@ def test_a_copy_goes_its_own_way(directed: bool) -> None:
     copy.apply(np.array([ADD, REMOVE], np.int8), np.array([[2, 3], [0, 1]]), np.ones(2, np.float32))
     one.check()
     copy.check()
-    assert (one.edges, copy.edges) == (2, 2)
+    assert (one.edge_count, copy.edge_count) == (2, 2)
     assert (one.has_edge(0, 1), one.has_edge(2, 3)) == (True, False)
     assert (copy.has_edge(0, 1), copy.has_edge(2, 3)) == (False, True)
 
@@ -391,15 +391,15 @@ def test_a_hub_is_looked_up_and_stays_what_a_plain_dict_says(directed: bool) -> 
         adjacency.apply(np.zeros(added.size, np.int8), pairs, weight)
         for leaf, more in zip(added.tolist(), weight.tolist(), strict=True):
             known[leaf] = known.get(leaf, 0.0) + more
-        assert adjacency.links.index_at[0] >= 0
+        assert adjacency.links.index_begin[0] >= 0
         adjacency.check()
         gone = rng.choice(list(known), 40, replace=False)
         add(adjacency, np.stack([np.zeros_like(gone), gone], axis=1), REMOVE)
         for leaf in gone.tolist():
             del known[leaf]
-        assert adjacency.links.index_at[0] == blocks.NO_INDEX, turn
+        assert adjacency.links.index_begin[0] == blocks.NO_INDEX, turn
         adjacency.check()
-    begin, count = int(adjacency.links.begin[0]), int(adjacency.links.count[0])
+    begin, count = int(adjacency.links.begin[0]), int(adjacency.links.degree[0])
     slots = slice(begin, begin + count)
     names, weights = adjacency.links.neighbor[slots].tolist(), adjacency.links.weight[slots].tolist()
     assert dict(zip(names, weights, strict=True)) == known
@@ -417,7 +417,7 @@ def test_the_indices_of_hubs_are_recycled() -> None:
     for _ in range(6):
         add(adjacency, np.stack([np.zeros_like(leaves), leaves], axis=1))
         adjacency.remove_vertex(0)
-        tops.append(int(adjacency.links.heads[blocks.INDEX_TOP]))
+        tops.append(int(adjacency.links.allocator[blocks.INDEX_ARENA_TOP]))
     assert tops[-1] == tops[0]
     adjacency.check()
 
@@ -427,7 +427,7 @@ def test_repeating_edges_to_a_hub_keeps_its_strengths() -> None:
     spokes = np.stack([np.arange(1, 5_000), np.zeros(4_999, np.int64)], axis=1)
     for _ in range(3):
         add(adjacency, spokes)
-    assert adjacency.links.room[0] >= blocks.HUB
+    assert adjacency.links.size_class[0] >= blocks.HUB_SIZE_CLASS
     adjacency.check()
     assert adjacency.links.in_strength[0] == 3 * 4_999
 
@@ -435,9 +435,9 @@ def test_repeating_edges_to_a_hub_keeps_its_strengths() -> None:
 def test_the_arena_knows_its_widest_list() -> None:
     adjacency = with_rows(100)
     add(adjacency, np.stack([np.zeros(99, np.int64), np.arange(1, 100)], axis=1))
-    again = Adjacency.from_packed(adjacency.packed(), directed=False, duplicates="add")
+    again = Adjacency.from_packed(adjacency.to_packed(), directed=False, duplicates="add")
     for each in (adjacency, adjacency.copy(), again):
-        assert each.links.heads[blocks.WIDEST] == each.links.room.max() == 7
+        assert each.links.allocator[blocks.MAX_SIZE_CLASS] == each.links.size_class.max() == 7
 
 
 @settings(max_examples=40)
@@ -448,13 +448,13 @@ def test_rows_in_another_order_have_the_same_edges_in_their_order(
     adjacency = with_rows(ROWS, *kind)
     apply(adjacency, history)
     order = np.random.default_rng(seed).permutation(ROWS)
-    other = adjacency.reordered(order)
+    other = adjacency.reorder(order)
     other.check()
     for row, before in enumerate(order.tolist()):
         assert order[other.neighbors(row)].tolist() == adjacency.neighbors(before).tolist()
         assert other.links.strength[row] == adjacency.links.strength[before]
     assert other.totals(ROWS) == pytest.approx(adjacency.totals(ROWS))
-    assert other.edges == adjacency.edges
+    assert other.edge_count == adjacency.edge_count
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -466,8 +466,8 @@ def test_a_hub_that_has_shrunk_goes_on_in_the_same_bits_wherever_it_lies(directe
     pairs = np.stack([np.zeros(1_500, np.int64), np.arange(1, 1_501)], axis=1)[:, ::-1].copy()
     one.apply(np.zeros(1_500, np.int8), pairs, (10 ** rng.uniform(-6, 6, 1_500)).astype(np.float32))
     one.apply(np.ones(700, np.int8), pairs[:700], np.ones(700, np.float32))
-    other = Adjacency.from_packed(one.packed(), directed=directed, duplicates="add")
-    assert one.links.room[0] > other.links.room[0]
+    other = Adjacency.from_packed(one.to_packed(), directed=directed, duplicates="add")
+    assert one.links.size_class[0] > other.links.size_class[0]
     for adjacency in (one, other):
         weight = (10 ** np.random.default_rng(1).uniform(-6, 6, 300)).astype(np.float32)
         adjacency.apply(np.zeros(300, np.int8), pairs[800:1_100], weight)

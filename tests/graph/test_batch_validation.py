@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ripplevec import Batch, Op, RipplevecError, UnknownEdgeError, UnknownVertexError
 from ripplevec.batch import Id, ids_to_list
-from ripplevec.graph.batch_validation import Admission, Rehearsal, check_batch
+from ripplevec.graph.batch_validation import BatchAdmission, BatchSimulation, check_batch
 from ripplevec.graph.graph import Graph
 
 NAMES = st.sampled_from([0, 1, 2, "a", 10**30])
@@ -33,7 +33,7 @@ def test_a_batch_is_admitted_if_it_can_be_applied_after_the_others(batches: Any,
     still, live = Graph(directed=directed), Graph(directed=directed)
     for graph in (still, live):
         list(graph.apply(Batch.of([0, "a"], [1, 2])))
-    admission = Admission(still)
+    admission = BatchAdmission(still)
     for rows in batches:
         try:
             admission.admit(batch(rows))
@@ -41,15 +41,15 @@ def test_a_batch_is_admitted_if_it_can_be_applied_after_the_others(batches: Any,
         except RipplevecError as error:
             refusal = error
         assert type(refusal) is type(apply(live, batch(rows)))
-    assert (len(still), still.adjacency.edges) == (4, 2)
+    assert (len(still), still.adjacency.edge_count) == (4, 2)
 
 
 @given(batches=st.lists(ROWS, max_size=6))
 def test_sifted_the_good_rows_are_those_that_can_be_applied_one_by_one(batches: Any) -> None:
     still, live = Graph(), Graph()
-    admission = Admission(still)
+    admission = BatchAdmission(still)
     for rows in batches:
-        good, refused = admission.sift(batch(rows))
+        good, refused = admission.admit_valid_rows(batch(rows))
         found = {}
         for number, row in enumerate(rows):
             if error := apply(live, batch([row])):
@@ -62,7 +62,7 @@ def test_sifted_the_good_rows_are_those_that_can_be_applied_one_by_one(batches: 
 
 
 def test_a_refused_batch_leaves_no_trace_in_the_rehearsal() -> None:
-    admission = Admission(Graph())
+    admission = BatchAdmission(Graph())
     admission.admit(Batch.of(["a"], ["b"]))
     with pytest.raises(UnknownVertexError):
         admission.admit(Batch.of(["c", "x"], ["b", "b"], op=[Op.ADD, Op.REMOVE]))
@@ -75,7 +75,7 @@ def test_a_refused_batch_leaves_no_trace_in_the_rehearsal() -> None:
 
 def test_columns_beside_the_ids_are_sifted_too() -> None:
     one = Batch.of([1, 2, 3], [4, 5, 6], [1.0, 2.0, 3.0], [Op.ADD, Op.REMOVE, Op.ADD], [7.0, 8.0, 9.0])
-    good, refused = Admission(Graph()).sift(one)
+    good, refused = BatchAdmission(Graph()).admit_valid_rows(one)
     assert list(refused) == [1]
     assert [column.tolist() for column in (good.src, good.dst, good.weight, good.op, good.time)] == [
         [1, 3],
@@ -89,11 +89,11 @@ def test_columns_beside_the_ids_are_sifted_too() -> None:
 def test_a_rehearsal_says_all_that_is_wrong() -> None:
     graph = Graph()
     list(graph.apply(Batch.of(["a", "b"], ["b", "c"])))
-    refused = Rehearsal(graph).play(batch([("a", "c", Op.REMOVE), ("x", "y", Op.REMOVE), ("z", "z", Op.REMOVE_VERTEX)]))
+    refused = BatchSimulation(graph).simulate(batch([("a", "c", Op.REMOVE), ("x", "y", Op.REMOVE), ("z", "z", Op.REMOVE_VERTEX)]))
     assert list(refused.rows) == [0, 1, 2]
     assert (refused.missing, refused.unknown) == ([("a", "c")], ["x", "y", "z"])
     assert isinstance(refused.error, UnknownVertexError)
-    assert Rehearsal(graph).play(Batch.of(["a"], ["z"])).error is None
+    assert BatchSimulation(graph).simulate(Batch.of(["a"], ["z"])).error is None
 
 
 class Elsewhere:
@@ -108,7 +108,7 @@ class Elsewhere:
     def directed(self) -> bool:
         return self.graph.directed
 
-    def look_up(self, batch: Batch) -> None:
+    def prefetch_batch(self, batch: Batch) -> None:
         self.batches.append(batch)
         self.names |= {*ids_to_list(batch.src), *ids_to_list(batch.dst)}
         self.pairs |= set(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
@@ -126,10 +126,10 @@ class Elsewhere:
 def test_a_graph_that_lies_elsewhere_is_told_beforehand_what_it_will_be_asked(batches: Any, directed: bool) -> None:
     graph = Graph(directed=directed)
     list(graph.apply(Batch.of([0, "a"], [1, 2])))
-    here, there = Admission(graph), Admission(Elsewhere(graph))
+    here, there = BatchAdmission(graph), BatchAdmission(Elsewhere(graph))
     for rows in batches:
-        good, refused = here.sift(batch(rows))
-        same, also = there.sift(batch(rows))
+        good, refused = here.admit_valid_rows(batch(rows))
+        same, also = there.admit_valid_rows(batch(rows))
         assert ids_to_list(same.src) == ids_to_list(good.src)
         assert [str(error) for error in also.values()] == [str(error) for error in refused.values()]
 
@@ -148,8 +148,8 @@ def test_a_batch_is_refused_in_the_same_words_wherever_the_graph_lies(rows: Any)
 
 
 def test_additions_alone_are_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rehearsal, "play", lambda *_: pytest.fail("slow"))
-    admission = Admission(Graph())
+    monkeypatch.setattr(BatchSimulation, "play", lambda *_: pytest.fail("slow"))
+    admission = BatchAdmission(Graph())
     for _ in range(3):
         admission.admit(Batch.of(np.arange(5), np.arange(5) + 1))
-        assert admission.sift(Batch.of([1], [2], op=[Op.VERTEX]))[1] == {}
+        assert admission.admit_valid_rows(Batch.of([1], [2], op=[Op.VERTEX]))[1] == {}

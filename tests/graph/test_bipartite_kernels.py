@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.graph._bipartite_kernels import two_sided
+from ripplevec.graph._query_kernels import is_bipartite
 from ripplevec.graph.adjacency import Adjacency
 
 EDGES = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda pair: pair[0] != pair[1]), max_size=18)
@@ -21,5 +21,5 @@ def test_as_networkx_says(edges: list[tuple[int, int]], across: bool) -> None:
     adjacency.ensure_rows(12)
     count = len(edges)
     adjacency.apply(np.zeros(count, np.int8), np.array(edges, np.int64).reshape(-1, 2), np.ones(count, np.float32))
-    assert two_sided(adjacency.links, 12) == nx.is_bipartite(nx.Graph(edges))
-    assert not across or two_sided(adjacency.links, 12)
+    assert is_bipartite(adjacency.links, 12) == nx.is_bipartite(nx.Graph(edges))
+    assert not across or is_bipartite(adjacency.links, 12)

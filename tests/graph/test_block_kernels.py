@@ -7,26 +7,26 @@ import pytest
 from numpy.typing import NDArray
 
 from ripplevec.graph import _block_kernels as blocks
-from ripplevec.graph._block_kernels import INDEX_TOP, INDICES, TOP
+from ripplevec.graph._block_kernels import ARENA_TOP, INDEX_ARENA_TOP, INDEX_FREE_LISTS
 from ripplevec.graph.adjacency import Adjacency
 
 Arena = tuple[NDArray[np.int64], int, int, NDArray[np.int32]]
 
 
-@pytest.fixture(params=[(0, TOP), (INDICES, INDEX_TOP)], ids=["slots", "indices"])
+@pytest.fixture(params=[(0, ARENA_TOP), (INDEX_FREE_LISTS, INDEX_ARENA_TOP)], ids=["slots", "indices"])
 def arena(request: pytest.FixtureRequest) -> Arena:
     lists, top = request.param
-    return blocks.no_blocks(), lists, top, np.zeros(64, np.int32)
+    return blocks.create_allocator(), lists, top, np.zeros(64, np.int32)
 
 
 def take(arena: Arena, room: int) -> int:
     heads, lists, top, cells = arena
-    return blocks.take_block(heads, lists, top, cells, room)
+    return blocks.allocate_block(heads, lists, top, cells, room)
 
 
 def give(arena: Arena, at: int, room: int) -> None:
     heads, lists, _, cells = arena
-    blocks.give_block(heads, lists, cells, at, room)
+    blocks.free_block(heads, lists, cells, at, room)
 
 
 def test_free_blocks_come_back_last_first_then_fresh_from_the_top(arena: Arena) -> None:
@@ -51,8 +51,8 @@ def test_there_is_a_block_where_one_is_free_or_fits_above() -> None:
     adjacency.ensure_rows(4)
     adjacency.apply(np.zeros(1, np.int8), np.array([[0, 1]]), np.ones(1, np.float32))
     links = adjacency.links
-    links.heads[TOP] = links.neighbor.size - 4
-    assert blocks.has_block(links, 2)
-    assert not blocks.has_block(links, 3)
-    links.heads[3] = 0
-    assert blocks.has_block(links, 3)
+    links.allocator[ARENA_TOP] = links.neighbor.size - 4
+    assert blocks.can_allocate(links, 2)
+    assert not blocks.can_allocate(links, 3)
+    links.allocator[3] = 0
+    assert blocks.can_allocate(links, 3)

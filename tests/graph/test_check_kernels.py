@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from ripplevec.graph import _check_kernels as kernels
-from ripplevec.graph._check_kernels import Part, SavedEdges
+from ripplevec.graph._check_kernels import GraphPart, SavedEdges
 from ripplevec.graph.adjacency import Adjacency
 
 KEY = np.uint64(0x1234_5678_9ABC_DEF0)
@@ -18,7 +18,7 @@ def saved(seed: int, rows: int = 12) -> SavedEdges:
     adjacency.ensure_rows(rows)
     pairs = random.integers(0, rows, (30, 2))
     adjacency.apply(np.zeros(30, np.int8), pairs, random.uniform(0.5, 2, 30).astype(np.float32))
-    packed = adjacency.packed(np.arange(rows))
+    packed = adjacency.to_packed(np.arange(rows))
     weight, strength = packed["weight"], packed["strength"]
     return SavedEdges(packed["degree"], strength, strength, packed["neighbor"], weight, weight, weight)
 
@@ -26,7 +26,7 @@ def saved(seed: int, rows: int = 12) -> SavedEdges:
 def check(edges: SavedEdges) -> tuple[int, int]:
     rows = len(edges.degree)
     seen = np.full(rows, -1, np.int64)
-    fault, _, balance = kernels.check_edges(edges, Part(np.array([rows]), 0), seen, 1024, 1e-6, KEY, False)
+    fault, _, balance = kernels.check_edges(edges, GraphPart(np.array([rows]), 0), seen, 1024, 1e-6, KEY, False)
     return int(fault), int(balance)
 
 
@@ -46,7 +46,7 @@ def is_sound(edges: SavedEdges) -> bool:
 @pytest.mark.parametrize("seed", range(40))
 def test_check_agrees_with_a_matrix(seed: int) -> None:
     edges, random = saved(seed), np.random.default_rng(seed)
-    assert check(edges) == (kernels.GOOD, 0)
+    assert check(edges) == (kernels.OK, 0)
     assert is_sound(edges)
     changed: dict[str, Any] = {"neighbor": edges.neighbor.copy(), "weight": edges.weight.copy()}
     changed["neighbor"][random.integers(edges.neighbor.size)] = random.integers(-1, 13)
@@ -57,4 +57,4 @@ def test_check_agrees_with_a_matrix(seed: int) -> None:
         rows = np.repeat(np.arange(12), edges.degree)
         strength = np.bincount(rows, changed["weight"].astype(np.float64), 12)
     tampered = SavedEdges(edges.degree, strength, strength, *changed.values(), changed["weight"], changed["weight"])
-    assert (check(tampered) == (kernels.GOOD, 0)) == is_sound(tampered)
+    assert (check(tampered) == (kernels.OK, 0)) == is_sound(tampered)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.graph.weight_scale import FAINTEST
+from ripplevec.graph._edge_kernels import MIN_WEIGHT
 
 ROWS = 7
 edges = st.lists(
@@ -33,10 +33,10 @@ def test_weights_fade_by_a_power_of_two_and_no_further_than_the_faintest(
 ) -> None:
     adjacency = made_of(history, directed)
     slots, before = adjacency.slots(), adjacency.copy()
-    adjacency.fade(0.5**halvings)
+    adjacency.scale_weights(0.5**halvings)
     for name in ("outgoing", "incoming") if directed else ("weight",):
         old, new = getattr(before.links, name)[slots], getattr(adjacency.links, name)[slots]
-        expected = np.where(old > 0, np.maximum(old.astype(np.float64) * 0.5**halvings, FAINTEST), 0.0)
+        expected = np.where(old > 0, np.maximum(old.astype(np.float64) * 0.5**halvings, MIN_WEIGHT), 0.0)
         assert np.array_equal(new, expected.astype(np.float32))
     adjacency.check()
 
@@ -45,7 +45,7 @@ def test_weights_fade_by_a_power_of_two_and_no_further_than_the_faintest(
 def test_nothing_is_rounded_while_nothing_is_too_faint(directed: bool) -> None:
     adjacency = made_of([(u, (u + k) % ROWS, 1 / (u + k)) for u in range(ROWS) for k in (1, 2)], directed)
     strength = adjacency.links.strength.copy(), adjacency.links.in_strength.copy()
-    adjacency.fade(2.0**-20)
+    adjacency.scale_weights(2.0**-20)
     assert np.array_equal(adjacency.links.strength * 2.0**20, strength[0])
     assert np.array_equal(adjacency.links.in_strength * 2.0**20, strength[1])
     adjacency.check()

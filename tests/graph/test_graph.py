@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
-from ripplevec.graph.graph import Delta, Graph, joined
+from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas
 
 pytestmark = pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 
@@ -76,7 +76,7 @@ def edges(*pairs: tuple[Id, ...]) -> Batch:
     return Batch.from_any(list(pairs))
 
 
-def apply(graph: Graph, batch: Batch, one_by_one: bool = False) -> list[Delta]:
+def apply(graph: Graph, batch: Batch, one_by_one: bool = False) -> list[GraphDelta]:
     return list(graph.apply(batch, one_by_one=one_by_one))
 
 
@@ -90,15 +90,15 @@ def grown_by(*batches: Batch, directed: bool = False, one_by_one: bool = False) 
 
 def numbers_of(graph: Graph) -> dict[Id, int]:
     rows = graph.rows_by_arrival()
-    return dict(zip(graph.ids.names(rows), graph.arrival[rows].tolist(), strict=True))
+    return dict(zip(graph.ids.to_list(rows), graph.arrival[rows].tolist(), strict=True))
 
 
 def weights_of(graph: Graph) -> dict[Any, float]:
     """Weights by pair of names, as the plain graph has them."""
     links, found = graph.adjacency.links, {}
     for row in graph.rows_by_arrival():
-        for slot in range(links.begin[row], links.begin[row] + links.count[row]):
-            ends = graph.ids.names(np.array([row, links.neighbor[slot]]))
+        for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
+            ends = graph.ids.to_list(np.array([row, links.neighbor[slot]]))
             if links.outgoing[slot] > 0:
                 found[tuple(ends) if graph.adjacency.directed else frozenset(ends)] = float(links.outgoing[slot])
     return found
@@ -157,7 +157,7 @@ def test_vertices_arrive_in_order_of_first_mention_source_before_target(one_by_o
 def test_unknown_neighbors_are_created_and_known_vertices_get_more_edges() -> None:
     graph = grown_by(Batch.arrival("a", ["b", "c"]), Batch.arrival("b", ["c", "d"]))
     assert list(numbers_of(graph)) == ["a", "b", "c", "d"]
-    assert graph.adjacency.edges == 4
+    assert graph.adjacency.edge_count == 4
 
 
 def test_an_int_and_its_text_are_different_vertices() -> None:
@@ -176,11 +176,11 @@ def test_repeated_edges(duplicates: str, weight: float) -> None:
 def test_rows_are_used_again_but_arrival_numbers_never() -> None:
     graph = grown_by(edges(("a", "b"), ("b", "c")))
     for number in range(3, 20):
-        [delta] = apply(graph, Batch.vertices([graph.ids.names(graph.rows_by_arrival()[:1])[0]], Op.REMOVE_VERTEX))
+        [delta] = apply(graph, Batch.vertices([graph.ids.to_list(graph.rows_by_arrival()[:1])[0]], Op.REMOVE_VERTEX))
         [arrival] = apply(graph, edges(("x" * number, "y")) if number == 3 else Batch.vertices(["x" * number]))
-        assert delta.vacated[0] in arrival.arrived
+        assert delta.vacated_rows[0] in arrival.arrived
         graph.check()
-    assert graph.rows == 4
+    assert graph.row_count == 4
     assert sorted(numbers_of(graph).values()) == list(range(graph.next_arrival - len(graph), graph.next_arrival))
 
 
@@ -200,7 +200,7 @@ def test_operations_are_done_in_the_order_given() -> None:
     graph.check()
     assert numbers_of(graph) == {"c": 2, "a": 3, "d": 4, "e": 5}
     assert weights_of(graph) == {frozenset("ac"): 2.0}
-    assert joined(deltas).removed == ["a", "b"]
+    assert merge_deltas(deltas).removed == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_self_loops_are_left_out_with_one_warning() -> None:
         warnings.simplefilter("error")
         apply_and_mention(edges(("a", "a")))
     assert numbers_of(graph) == {"a": 0, "b": 1}
-    assert graph.adjacency.edges == 1
+    assert graph.adjacency.edge_count == 1
 
 
 def test_a_vertex_alone_is_no_self_loop() -> None:
@@ -282,13 +282,13 @@ def test_one_step_per_arrival_and_together_the_whole_batch(known: list[tuple[Id,
     steps = apply(single, batch, one_by_one=True)
     arrivals = [step for step in steps if step.arrived.size]
     for step in steps:  # a step without a newcomer is between known vertices alone
-        assert step.arrived.size == 1 or (not step.arrived.size and (step.numbers < first_new).all())
+        assert step.arrived.size == 1 or (not step.arrived.size and (step.arrival_numbers < first_new).all())
     assert [single.arrival[step.arrived].tolist() for step in arrivals] == [
         [first_new + i] for i in range(delta.arrived.size)
     ]
     for step in arrivals:  # each comes with its edges to those before it
-        assert (step.numbers.max(axis=1, initial=-1) == single.arrival[step.arrived[0]]).all()
-    together = joined(steps)
+        assert (step.arrival_numbers.max(axis=1, initial=-1) == single.arrival[step.arrived[0]]).all()
+    together = merge_deltas(steps)
     assert sorted(map(tuple, together.pairs.tolist())) == sorted(map(tuple, delta.pairs.tolist()))
     assert weights_of(single) == weights_of(whole)
 
@@ -297,23 +297,23 @@ def test_arrival_by_arrival_an_edge_that_goes_keeps_its_place() -> None:
     graph = grown_by(edges(("a", "b")))
     rows: list[Operation] = [(Op.ADD, "x", "a", 1.0), (Op.REMOVE, "a", "b", 1.0), (Op.ADD, "y", "a", 1.0)]
     steps = apply(graph, batch_of(rows), one_by_one=True)
-    assert [step.numbers.tolist() for step in steps] == [[[2, 0]], [[0, 1]], [[3, 0]]]
+    assert [step.arrival_numbers.tolist() for step in steps] == [[[2, 0]], [[0, 1]], [[3, 0]]]
 
 
 def test_a_step_says_what_it_did() -> None:
     graph = grown_by(edges(("a", "b", 1.0), ("b", "c", 3.0)))
     [delta] = apply(graph, edges(("a", "b", 1.0), ("d", "b", 5.0)))
-    assert delta.arrived.tolist() == graph.ids.find(["d"]).tolist()
-    assert graph.ids.names(delta.pairs.ravel()) == ["a", "b", "d", "b"]
-    assert delta.numbers.tolist() == [[0, 1], [3, 1]]
-    assert delta.chance.tolist() == [[1 / 2, 1 / 5], [1.0, 5 / 10]]
-    assert (delta.vacated.size, delta.removed) == (0, [])
-    row = graph.ids.find_one("b")
+    assert delta.arrived.tolist() == graph.ids.find_rows(["d"]).tolist()
+    assert graph.ids.to_list(delta.pairs.ravel()) == ["a", "b", "d", "b"]
+    assert delta.arrival_numbers.tolist() == [[0, 1], [3, 1]]
+    assert delta.changed_share.tolist() == [[1 / 2, 1 / 5], [1.0, 5 / 10]]
+    assert (delta.vacated_rows.size, delta.removed_ids) == (0, [])
+    row = graph.ids.find_row("b")
     [delta] = apply(graph, Batch.vertices(["b"], Op.REMOVE_VERTEX))
-    assert graph.ids.names(delta.pairs[:, 0]) == ["a", "c", "d"]
-    assert delta.numbers.tolist() == [[0, 1], [2, 1], [3, 1]]
-    assert delta.chance.tolist() == [[1.0, 0.0]] * 3
-    assert (delta.vacated.tolist(), delta.removed) == ([row], ["b"])
+    assert graph.ids.to_list(delta.pairs[:, 0]) == ["a", "c", "d"]
+    assert delta.arrival_numbers.tolist() == [[0, 1], [2, 1], [3, 1]]
+    assert delta.changed_share.tolist() == [[1.0, 0.0]] * 3
+    assert (delta.vacated_rows.tolist(), delta.removed_ids) == ([row], ["b"])
 
 
 def test_steps_joined() -> None:
@@ -321,12 +321,12 @@ def test_steps_joined() -> None:
     steps = apply(
         graph, batch_of([(Op.ADD, "c", "a", 1.0), (Op.REMOVE_VERTEX, "a", "a", 1.0), (Op.ADD, "d", "b", 1.0)])
     )
-    delta = joined(steps)
+    delta = merge_deltas(steps)
     assert len(steps) == 3
-    assert delta.numbers.tolist() == [[2, 0], [1, 0], [2, 0], [3, 1]]
-    assert delta.chance.shape == (4, 2)
-    assert (delta.vacated.size, delta.removed) == (1, ["a"])
-    nothing = joined([])
+    assert delta.arrival_numbers.tolist() == [[2, 0], [1, 0], [2, 0], [3, 1]]
+    assert delta.changed_share.shape == (4, 2)
+    assert (delta.vacated_rows.size, delta.removed_ids) == (1, ["a"])
+    nothing = merge_deltas([])
     assert (nothing.arrived.size, nothing.pairs.shape, nothing.chance.shape, nothing.removed) == (0, (0, 2), (0, 2), [])
 
 
@@ -344,7 +344,7 @@ def test_the_same_operations_on_all_kinds_of_columns() -> None:
     texts = grown_by(Batch.from_any([(f"v{u}", f"v{v}") for u, v in pairs.tolist()]))
     both = grown_by(Batch.from_any([tuple(x if x % 2 else f"v{x}" for x in pair) for pair in pairs.tolist()]))
     for other in (texts, both):
-        assert same(numbers.adjacency.packed(), other.adjacency.packed())
+        assert same(numbers.adjacency.to_packed(), other.adjacency.to_packed())
         assert np.array_equal(numbers.arrival, other.arrival)
 
 
@@ -357,9 +357,9 @@ def test_a_large_batch_is_the_same_as_its_parts() -> None:
 
 def test_names_that_do_not_match_rows_are_noticed() -> None:
     graph = grown_by(edges(("a", "b"), ("b", "c")))
-    graph.arrival[graph.ids.find_one("c")] = -1
+    graph.arrival[graph.ids.find_row("c")] = -1
     with pytest.raises(RipplevecError, match="do not match"):
         graph.check()
-    graph.ids.remove(graph.ids.find(["c"]))
+    graph.ids.remove(graph.ids.find_rows(["c"]))
     with pytest.raises(RipplevecError, match="free row has edges"):
         graph.check()

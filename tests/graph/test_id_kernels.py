@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ripplevec.graph import _id_kernels as kernels
-from ripplevec.graph._id_kernels import EMPTY, FREE, HEAD, INTEGER, LIVE, ROWS, USED, Names, Table
+from ripplevec.graph._id_kernels import (
+    ARENA_USED,
+    EMPTY,
+    FREE,
+    FREE_HEAD,
+    INTEGER,
+    LIVE_COUNT,
+    ROW_COUNT,
+    EncodedIds,
+    Table,
+)
 
 MASK = 2**64 - 1
 NO_BYTES = np.frombuffer(b"", np.uint8)
@@ -34,15 +44,15 @@ def plain_home(tag: int, mask: int) -> int:
 
 def empty_table(slots: int = 16, rows: int = 10, arena: int = 64) -> Table:
     meta = np.zeros(5, np.int64)
-    meta[HEAD] = -1
+    meta[FREE_HEAD] = -1
     lines = np.full((slots, 2), EMPTY, np.int64)
     return lines, np.zeros((rows, 2), np.int64), np.zeros(arena, np.uint8), meta
 
 
-def intern(table: Table, names: Names) -> tuple[list[int], int]:
+def intern(table: Table, names: EncodedIds) -> tuple[list[int], int]:
     n = len(names[0])
     src_rows, dst_rows, fresh = np.full(n, -7), np.full(n, -7), np.empty(2 * n, np.int64)
-    pairs, _ = kernels.intern_names(table, names, names, src_rows, dst_rows, fresh, (0, 0))
+    pairs, _ = kernels.intern_ids(table, names, names, src_rows, dst_rows, fresh, (0, 0))
     return src_rows.tolist(), pairs
 
 
@@ -51,32 +61,32 @@ def fixed(*values: int) -> NDArray[np.int64]:
     return np.frombuffer(np.array(values, np.int64).tobytes(), np.int64)
 
 
-def integers(*keys: int) -> Names:
+def integers(*keys: int) -> EncodedIds:
     return fixed(*keys), fixed(), NO_BYTES
 
 
-def texts(*parts: bytes) -> Names:
+def texts(*parts: bytes) -> EncodedIds:
     bounds = fixed(*np.cumsum([0, *map(len, parts)]))
     return bounds[:-1], bounds[1:], np.frombuffer(b"".join(parts), np.uint8)
 
 
 @given(st.binary(max_size=40))
 def test_tag_of_bytes_is_fnv1a(data: bytes) -> None:
-    assert kernels.tag_of(0, len(data), np.frombuffer(data, np.uint8)) == plain_hash(data)
+    assert kernels.compute_tag(0, len(data), np.frombuffer(data, np.uint8)) == plain_hash(data)
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 40))
 def test_home_of_is_splitmix64(tag: int, bits: int) -> None:
-    assert kernels.tag_of(tag, INTEGER, NO_BYTES) == tag
-    assert kernels.home_of(tag, 2**bits - 1) == plain_home(tag, 2**bits - 1)
+    assert kernels.compute_tag(tag, INTEGER, NO_BYTES) == tag
+    assert kernels.home_slot(tag, 2**bits - 1) == plain_home(tag, 2**bits - 1)
 
 
 def test_an_integer_and_bytes_with_the_same_tag_are_different() -> None:
     table = empty_table()
     assert intern(table, integers(plain_hash(b"a"))) == ([0], 1)
     assert intern(table, texts(b"a")) == ([1], 1)
-    assert kernels.find_name(table, 0, 1, np.frombuffer(b"a", np.uint8)) == 1
-    assert kernels.find_name(table, plain_hash(b"a"), INTEGER, NO_BYTES) == 0
+    assert kernels.find_id(table, 0, 1, np.frombuffer(b"a", np.uint8)) == 1
+    assert kernels.find_id(table, plain_hash(b"a"), INTEGER, NO_BYTES) == 0
 
 
 def test_bytes_with_the_same_tag_are_told_apart_by_their_bytes() -> None:
@@ -87,7 +97,7 @@ def test_bytes_with_the_same_tag_are_told_apart_by_their_bytes() -> None:
         table[0][:] = EMPTY
         table[0][plain_home(forged, 15)] = forged, 1  # the row of b"abc" under the tag of another name
         rows = np.empty(1, np.int64)
-        kernels.find_names(table, texts(other), 0, 1, rows)
+        kernels.find_ids(table, texts(other), 0, 1, rows)
         assert rows[0] == -1
 
 
@@ -103,7 +113,7 @@ def test_rows_never_used_are_never_read() -> None:
     table = empty_table()
     table[1][:] = 2**60, 2**61  # as memory may be before its first use; to follow it would crash
     rows = np.empty(2, np.int64)
-    kernels.find_names(table, texts(b"a", b"b"), 0, 2, rows)
+    kernels.find_ids(table, texts(b"a", b"b"), 0, 2, rows)
     assert rows.tolist() == [-1, -1]
 
 
@@ -116,7 +126,7 @@ def test_removal_leaves_the_slots_of_a_table_without_the_name(keys: list[int], d
     kernels.remove_rows(table, fixed(*gone))
     slots, spans, _, meta = table
     assert kernels.free_rows(table).tolist() == gone[::-1]
-    assert meta[LIVE] == np.count_nonzero(slots[:, 1] != EMPTY) == len(keys) - len(gone)
+    assert meta[LIVE_COUNT] == np.count_nonzero(slots[:, 1] != EMPTY) == len(keys) - len(gone)
     for row, key in enumerate(keys):
         path = [(plain_home(key, 15) + step) % 16 for step in range(16)]
         if row in gone:
@@ -132,7 +142,7 @@ def test_names_of_packs_the_bytes_in_the_order_asked_for(parts: list[bytes], row
     table = empty_table()
     intern(table, texts(*parts))
     intern(table, integers(77))
-    keys, ends, data = kernels.names_of(table, fixed(*rows))
+    keys, ends, data = kernels.gather_ids(table, fixed(*rows))
     stored: dict[int, bytes | int] = {**dict(enumerate(parts)), len(parts): 77}
     for row, key, end in zip(rows, keys.tolist(), ends.tolist(), strict=True):
         name = stored.get(row)
@@ -147,13 +157,13 @@ def test_fill_slots_makes_every_name_findable() -> None:
     intern(table, integers(-5, 2**62))
     kernels.remove_rows(table, fixed(1))
     refilled = (np.full((32, 2), EMPTY, np.int64), *table[1:])
-    kernels.fill_slots(refilled)
+    kernels.rebuild_slots(refilled)
     rows = np.empty(3, np.int64)
-    kernels.find_names(refilled, texts(b"", b"a", b"bc"), 0, 3, rows)
+    kernels.find_ids(refilled, texts(b"", b"a", b"bc"), 0, 3, rows)
     assert rows.tolist() == [0, -1, 2]
-    kernels.find_names(refilled, integers(-5, 2**62, 9), 0, 3, rows)
+    kernels.find_ids(refilled, integers(-5, 2**62, 9), 0, 3, rows)
     assert rows.tolist() == [3, 4, -1]
-    assert (refilled[3][ROWS], refilled[3][USED]) == (5, 3)
+    assert (refilled[3][ROW_COUNT], refilled[3][ARENA_USED]) == (5, 3)
 
 
 @given(keys=st.lists(st.integers(-50, 50), unique=True, max_size=10), times=st.sampled_from([1, 2, 8]))
@@ -161,7 +171,7 @@ def test_moved_slots_find_the_same_rows(keys: list[int], times: int) -> None:
     table = empty_table()
     intern(table, integers(*keys))
     slots = np.full((16 * times, 2), EMPTY, np.int64)
-    kernels.move_slots(table[0], slots)
+    kernels.rehash_slots(table[0], slots)
     rows = np.full(len(keys) + 1, -7)
-    kernels.find_names((slots, *table[1:]), integers(*keys, 99), 0, len(rows), rows)
+    kernels.find_ids((slots, *table[1:]), integers(*keys, 99), 0, len(rows), rows)
     assert rows.tolist() == [*range(len(keys)), -1]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ripplevec.batch import Batch, Op
 from ripplevec.errors import InvalidValueError
 from ripplevec.graph.graph import Graph
-from ripplevec.influence.cached_cascade import ReusedCascade
+from ripplevec.influence.cached_cascade import CachedCascade
 from ripplevec.influence.cascade import Cascade
 
 SEED = 3
@@ -44,7 +44,7 @@ class Plain:
 
 
 def drawn(graph: Graph, number: int, depth: int) -> list[list[int]]:
-    rows, ends = Cascade(depth, SEED).rounds(graph, row_of(graph, number), depth)
+    rows, ends = Cascade(depth, SEED).sample_rounds(graph, row_of(graph, number), depth)
     return [graph.arrival[rows[a:b]].tolist() for a, b in pairwise(ends)]
 
 
@@ -74,11 +74,11 @@ def stream(seed: int, steps: int) -> list[Batch]:
 @settings(max_examples=8)
 @given(seed=st.integers(0, 1000))
 def test_agrees_with_a_plain_reference_while_vertices_come_and_go(depth: int, seed: int) -> None:
-    graph, reused, plain = Graph(), ReusedCascade(depth, SEED), Plain(depth)
+    graph, reused, plain = Graph(), CachedCascade(depth, SEED), Plain(depth)
     for batch in stream(seed, 60):
         for delta in graph.apply(batch):
             for row in delta.arrived.tolist():
-                found = reused.influenced(graph, row)
+                found = reused.sample_influenced(graph, row)
                 assert numbers(graph, found) == plain.influenced(graph, int(graph.arrival[row]))
                 assert (graph.arrival[found] >= 0).all()
                 assert row not in found
@@ -88,44 +88,44 @@ def test_agrees_with_a_plain_reference_while_vertices_come_and_go(depth: int, se
 
 def test_later_rounds_are_as_old_as_the_cascade_that_made_them() -> None:
     """1 passes on what it reached when it was asked first, though its neighbors have changed since."""
-    graph, reused = Graph(), ReusedCascade(2, SEED)
+    graph, reused = Graph(), CachedCascade(2, SEED)
     list(graph.apply(Batch.from_any([(1, 2, 1.0)])))
-    reused.influenced(graph, 0)
+    reused.sample_influenced(graph, 0)
     list(graph.apply(Batch.from_any([(3, 1, 1e6)])))
-    row = graph.ids.find_one(3)
-    assert numbers(graph, reused.influenced(graph, row)) == [0, 1]
+    row = graph.ids.find_row(3)
+    assert numbers(graph, reused.sample_influenced(graph, row)) == [0, 1]
     list(graph.apply(Batch.from_any([(1, 2)], op=Op.REMOVE)))
     list(graph.apply(Batch.from_any([(4, 1, 1e12)])))
-    assert numbers(graph, reused.influenced(graph, graph.ids.find_one(4))) == [0, 1]
+    assert numbers(graph, reused.sample_influenced(graph, graph.ids.find_row(4))) == [0, 1]
 
 
 def test_sets_do_not_pass_from_a_removed_vertex_to_the_next_in_its_row() -> None:
-    graph, reused = Graph(), ReusedCascade(2, SEED)
+    graph, reused = Graph(), CachedCascade(2, SEED)
     list(graph.apply(Batch.from_any([(1, 2)])))
-    assert numbers(graph, reused.influenced(graph, 0)) == [1]
+    assert numbers(graph, reused.sample_influenced(graph, 0)) == [1]
     list(graph.apply(Batch.vertices([2], Op.REMOVE_VERTEX)))
     list(graph.apply(Batch.from_any([(3, 4)])))  # one of them has the row of 2
-    assert graph.ids.find_one(3) == 1
+    assert graph.ids.find_row(3) == 1
     list(graph.apply(Batch.from_any([(5, 1)])))
-    assert numbers(graph, reused.influenced(graph, graph.ids.find_one(5))) == [0]
+    assert numbers(graph, reused.sample_influenced(graph, graph.ids.find_row(5))) == [0]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_saved_and_restored_goes_on_as_if_nothing_had_been(depth: int) -> None:
-    graph, reused = Graph(), ReusedCascade(depth, SEED)
+    graph, reused = Graph(), CachedCascade(depth, SEED)
     batches = stream(5, 80)
     for number, batch in enumerate(batches):
         if number == len(batches) // 2:
             state = reused.state()
-            again = ReusedCascade(depth, SEED)
+            again = CachedCascade(depth, SEED)
             again.restore(state)
             for array in state.values():
                 array[...] = -7
         for delta in graph.apply(batch):
             for row in delta.arrived.tolist():
-                found = reused.influenced(graph, row)
+                found = reused.sample_influenced(graph, row)
                 if number >= len(batches) // 2:
-                    assert np.array_equal(again.influenced(graph, row), found)
+                    assert np.array_equal(again.sample_influenced(graph, row), found)
     first, second = reused.state(), again.state()
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[name], second[name]) for name in first)
@@ -135,4 +135,4 @@ def test_depth_must_be_a_number() -> None:
     with pytest.raises(
         InvalidValueError, match="depth: expected a number of rounds when reuse_influence is on, got None"
     ):
-        ReusedCascade(None, SEED)
+        CachedCascade(None, SEED)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ripplevec.batch import Batch, Op
 from ripplevec.graph.graph import Graph
 from ripplevec.influence import _kernels as kernels
-from ripplevec.influence.cascade import UNTIL_NOBODY_NEW, Cascade
+from ripplevec.influence.cascade import UNLIMITED_DEPTH, Cascade
 
 Edges = list[tuple[int, int, float]]
 
@@ -48,14 +48,14 @@ class Plain:
                     self.away[ends[0]][ends[1]] = known + part
 
     def rounds(self, source: int, depth: int | None, seed: int, attempt: int = 0) -> list[list[int]]:
-        key = np.uint64(kernels.key_of(seed, source, attempt))
+        key = np.uint64(kernels.derive_key(seed, source, attempt))
         seen, front, found = {source}, [source], []
         while front and len(found) != depth:
             reached: dict[int, None] = {}
             for v in front:
                 for u, weight in self.away[v].items():
                     coming = sum(row.get(u, 0.0) for row in self.away.values())
-                    if u not in seen and weight and kernels.draw(key, u, v) < weight / coming:
+                    if u not in seen and weight and kernels.draw_uniform(key, u, v) < weight / coming:
                         reached[u] = None
             front = list(reached)
             seen |= set(front)
@@ -73,10 +73,10 @@ def test_agrees_with_a_plain_cascade_on_the_same_draws(directed: bool, depth: in
         cascade = Cascade(depth, seed)
         for row in graph.rows_by_arrival()[::3].tolist():
             number = int(graph.arrival[row])
-            rows, ends = cascade.rounds(graph, row, cascade.depth)
+            rows, ends = cascade.sample_rounds(graph, row, cascade.depth)
             found = [graph.arrival[rows[a:b]].tolist() for a, b in pairwise(ends)]
             assert found == plain.rounds(number, depth, seed)
-            assert np.array_equal(cascade.influenced(graph, row), rows)
+            assert np.array_equal(cascade.sample_influenced(graph, row), rows)
             longest = max(longest, len(found))
     assert longest == depth if depth is not None else longest > 2
 
@@ -97,7 +97,7 @@ def test_rounds_are_disjoint_and_lie_next_to_the_round_before(edges: Edges, seed
     graph = graph_of(edges)
     cascade = Cascade(depth, seed)
     for source in graph.rows_by_arrival().tolist():
-        rows, ends = cascade.rounds(graph, source, cascade.depth)
+        rows, ends = cascade.sample_rounds(graph, source, cascade.depth)
         assert source not in rows
         assert np.unique(rows).size == rows.size
         before = {source}
@@ -110,10 +110,10 @@ def test_rounds_are_disjoint_and_lie_next_to_the_round_before(edges: Edges, seed
 
 
 def frequencies(graph: Graph, source: int, depth: int, times: int) -> dict[int, float]:
-    counts = np.zeros(graph.rows)
+    counts = np.zeros(graph.row_count)
     for seed in range(times):
-        counts[Cascade(depth, seed).influenced(graph, source)] += 1
-    return dict(zip(graph.ids.names(np.arange(graph.rows)), counts / times, strict=True))  # type: ignore[arg-type]
+        counts[Cascade(depth, seed).sample_influenced(graph, source)] += 1
+    return dict(zip(graph.ids.to_list(np.arange(graph.row_count)), counts / times, strict=True))  # type: ignore[arg-type]
 
 
 def agree(found: float, chance: float, times: int) -> bool:
@@ -155,7 +155,7 @@ def test_another_attempt_or_seed_is_another_draw_and_the_same_is_the_same() -> N
 
     def all_of(seed: int, attempt: int = 0) -> list[list[int]]:
         cascade = Cascade(1, seed)
-        return [cascade.influenced(graph, source, attempt).tolist() for source in sources]
+        return [cascade.sample_influenced(graph, source, attempt).tolist() for source in sources]
 
     assert all_of(0) == all_of(0)
     assert all_of(0) != all_of(0, attempt=1)
@@ -166,8 +166,8 @@ def test_draws_do_not_depend_on_rows() -> None:
     """The same vertices with the same arrival numbers in other rows: the same draws."""
     edges = random_edges(2)
     graph, turned = graph_of(edges), graph_of(edges)
-    order = np.random.default_rng(0).permutation(graph.rows)
-    packed = graph.adjacency.packed()
+    order = np.random.default_rng(0).permutation(graph.row_count)
+    packed = graph.adjacency.to_packed()
     starts = np.cumsum(packed["degree"]) - packed["degree"]
     back = np.argsort(order)
     parts = [np.arange(starts[row], starts[row] + packed["degree"][row]) for row in order]
@@ -181,26 +181,26 @@ def test_draws_do_not_depend_on_rows() -> None:
         directed=False,
         duplicates="add",
     )
-    turned.arrival[: graph.rows] = graph.arrival[order]
-    for row in range(graph.rows):
-        there = Cascade(3, 0).influenced(turned, row)
-        here = Cascade(3, 0).influenced(graph, int(order[row]))
+    turned.arrival[: graph.row_count] = graph.arrival[order]
+    for row in range(graph.row_count):
+        there = Cascade(3, 0).sample_influenced(turned, row)
+        here = Cascade(3, 0).sample_influenced(graph, int(order[row]))
         assert turned.arrival[there].tolist() == graph.arrival[here].tolist()
 
 
 def test_the_graph_may_grow_between_cascades() -> None:
     graph = graph_of([(0, 1, 1.0)])
     cascade = Cascade(1, 0)
-    assert cascade.influenced(graph, 0).tolist() == [1]
+    assert cascade.sample_influenced(graph, 0).tolist() == [1]
     list(graph.apply(Batch.from_any([(9, vertex) for vertex in range(100, 200)])))
-    row = graph.ids.find_one(9)
-    assert sorted(cascade.influenced(graph, row)) == sorted(graph.adjacency.neighbors(row))
+    row = graph.ids.find_row(9)
+    assert sorted(cascade.sample_influenced(graph, row)) == sorted(graph.adjacency.neighbors(row))
 
 
 def test_no_depth_means_until_nobody_is_new() -> None:
     """On a path whose weights fall by 1000 each step the first vertex reaches far, the last hardly its neighbor."""
     graph = graph_of([(i, i + 1, 1000.0 ** (5 - i)) for i in range(10)])
-    assert Cascade(None, 0).depth == UNTIL_NOBODY_NEW
-    assert Cascade(None, 0).influenced(graph, 0).tolist() == list(range(1, 11))
-    assert Cascade(4, 0).influenced(graph, 0).tolist() == [1, 2, 3, 4]
-    assert Cascade(None, 0).influenced(graph, 10).tolist() == []
+    assert Cascade(None, 0).depth == UNLIMITED_DEPTH
+    assert Cascade(None, 0).sample_influenced(graph, 0).tolist() == list(range(1, 11))
+    assert Cascade(4, 0).sample_influenced(graph, 0).tolist() == [1, 2, 3, 4]
+    assert Cascade(None, 0).sample_influenced(graph, 10).tolist() == []

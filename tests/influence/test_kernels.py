@@ -27,7 +27,7 @@ def plain_mix(word: int) -> int:
 
 
 def key(seed: int, sequence: int = 0, turn: int = 0) -> np.uint64:
-    return np.uint64(kernels.key_of(seed, sequence, turn))
+    return np.uint64(kernels.derive_key(seed, sequence, turn))
 
 
 @njit
@@ -35,7 +35,7 @@ def all_draws(key: int, us: int, vs: int) -> NDArray[np.float64]:
     drawn = np.empty((us, vs))
     for u in range(us):
         for v in range(vs):
-            drawn[u, v] = kernels.draw(key, u, v)
+            drawn[u, v] = kernels.draw_uniform(key, u, v)
     return drawn
 
 
@@ -58,10 +58,10 @@ def test_mix_is_the_published_splitmix64() -> None:
 def test_draws_are_a_hash_of_who_asks_whom_and_when(seed: int, sequence: int, turn: int, u: int, v: int) -> None:
     shared = plain_mix(plain_mix(plain_mix(seed) ^ sequence) ^ turn)
     word = plain_mix(plain_mix(shared ^ u) ^ v)
-    assert kernels.key_of(np.uint64(seed), sequence, turn) == shared
-    assert kernels.word_of(np.uint64(shared), u, v) == word
-    assert kernels.draw(np.uint64(shared), u, v) == (word >> 11) / 2**53
-    assert kernels.sampled_slot(np.uint64(shared), u, v, 17) == word % 17
+    assert kernels.derive_key(np.uint64(seed), sequence, turn) == shared
+    assert kernels.random_word(np.uint64(shared), u, v) == word
+    assert kernels.draw_uniform(np.uint64(shared), u, v) == (word >> 11) / 2**53
+    assert kernels.sample_slot(np.uint64(shared), u, v, 17) == word % 17
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**62])
@@ -87,7 +87,7 @@ def test_draws_are_uniform_and_look_independent(seed: int) -> None:
 
 def test_sampled_slots_are_even() -> None:
     shared = key(3)
-    slots = [kernels.sampled_slot(shared, 5, i, 7) for i in range(7000)]
+    slots = [kernels.sample_slot(shared, 5, i, 7) for i in range(7000)]
     counts = np.bincount(slots, minlength=7)
     assert counts.size == 7
     assert abs(counts - 1000).max() < 5 * np.sqrt(1000)
@@ -99,15 +99,15 @@ def test_a_round_gives_each_neighbor_not_seen_one_chance(directed: bool, limit: 
     rows = 60
     adjacency = random_adjacency(rows, 300, directed=directed)
     away = np.zeros((rows, rows))
-    packed = adjacency.packed()
-    ends = np.repeat(np.arange(adjacency.rows), packed["degree"])
+    packed = adjacency.to_packed()
+    ends = np.repeat(np.arange(adjacency.capacity), packed["degree"])
     away[ends, packed["neighbor"]] = packed["outgoing" if directed else "weight"]
     coming = away.sum(axis=0)
-    arrival = np.random.default_rng(1).permutation(adjacency.rows) + 1000
+    arrival = np.random.default_rng(1).permutation(adjacency.capacity) + 1000
     reached_at_all = 0
     for number in range(20):
         shared = key(7, number)
-        seen = np.zeros(adjacency.rows, np.int64)
+        seen = np.zeros(adjacency.capacity, np.int64)
         seen[number::5] = 4
         sources = np.array([number, number + 20, number + 40])
         expected = []
@@ -115,12 +115,12 @@ def test_a_round_gives_each_neighbor_not_seen_one_chance(directed: bool, limit: 
             around = adjacency.neighbors(v)
             if len(around) > limit:
                 own = int(arrival[v])
-                around = [around[kernels.sampled_slot(shared, own, i, len(around))] for i in range(limit)]
+                around = [around[kernels.sample_slot(shared, own, i, len(around))] for i in range(limit)]
             for u in around:
-                if seen[u] != 4 and kernels.draw(shared, arrival[u], arrival[v]) * coming[u] < away[v, u]:
+                if seen[u] != 4 and kernels.draw_uniform(shared, arrival[u], arrival[v]) * coming[u] < away[v, u]:
                     expected.append(u)
         before, reached = seen.copy(), np.full(300, -1, np.int64)
-        count = kernels.spread(adjacency.links, arrival, sources, seen, 4, shared, limit, reached)
+        count = kernels.spread_round(adjacency.links, arrival, sources, seen, 4, shared, limit, reached)
         assert reached[:count].tolist() == expected
         assert np.array_equal(seen, before)
         reached_at_all += count
@@ -131,7 +131,7 @@ def test_a_round_gives_each_neighbor_not_seen_one_chance(directed: bool, limit: 
 def test_first_mentions_are_kept_and_marked(reached: list[int], seen: set[int]) -> None:
     stamps = np.array([7 if row in seen else 3 for row in range(10)])
     rows = np.array(reached, np.int64)
-    kept = kernels.mark_new(rows, stamps, 7)
+    kept = kernels.mark_seen(rows, stamps, 7)
     assert rows[:kept].tolist() == [row for row in dict.fromkeys(reached) if row not in seen]
     assert set(np.flatnonzero(stamps == 7).tolist()) == seen | set(reached)
 
@@ -139,18 +139,18 @@ def test_first_mentions_are_kept_and_marked(reached: list[int], seen: set[int]) 
 @pytest.mark.parametrize("depth", [0, 1, 3, -1])
 def test_a_cascade_is_round_after_round(depth: int) -> None:
     adjacency = random_adjacency(80, 90, directed=False)
-    arrival = np.arange(adjacency.rows) * 3
+    arrival = np.arange(adjacency.capacity) * 3
     sizes = set()
     for source in range(80):
         shared, stamp = key(1, source), 9
-        seen, marks = np.zeros(adjacency.rows, np.int64), np.zeros(adjacency.rows, np.int64)
-        influenced, ends = kernels.cascade(adjacency.links, arrival, source, depth, seen, stamp, shared)
+        seen, marks = np.zeros(adjacency.capacity, np.int64), np.zeros(adjacency.capacity, np.int64)
+        influenced, ends = kernels.run_cascade(adjacency.links, arrival, source, depth, seen, stamp, shared)
         marks[source] = stamp
         front, expected = np.array([source]), []
         while front.size and len(expected) != depth:
             reached = np.empty(1000, np.int64)
-            count = kernels.spread(adjacency.links, arrival, front, marks, stamp, shared, 2**62, reached)
-            front = reached[: kernels.mark_new(reached[:count], marks, stamp)].copy()
+            count = kernels.spread_round(adjacency.links, arrival, front, marks, stamp, shared, 2**62, reached)
+            front = reached[: kernels.mark_seen(reached[:count], marks, stamp)].copy()
             expected.append(front.tolist())
         assert [influenced[a:b].tolist() for a, b in pairwise(ends)] == expected
         assert np.array_equal(seen, marks)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
-from ripplevec.influence._kernels import draw, key_of, sampled_slot
-from ripplevec.rules._gather_kernels import World
-from ripplevec.rules._kernels import RESAMPLE, Turn
+from ripplevec.influence._kernels import derive_key, draw_uniform, sample_slot
+from ripplevec.rules._gather_kernels import KernelState
+from ripplevec.rules._kernels import RESAMPLE, BatchContext
 
 EVERYTHING = 1 << 60
 
@@ -21,14 +21,14 @@ EVERYTHING = 1 << 60
 class Reference:
     """The rule one row at a time, in double precision; counts what it reads beyond the edges of newcomers."""
 
-    def __init__(self, world: World, turn: Turn) -> None:
-        self.links, self.arrival, self.frame, self.turn = world.links, world.arrival, world.frame, turn
-        self.x, self.placed = world.vectors.astype(np.float64), world.placed.astype(bool)
+    def __init__(self, state: KernelState, context: BatchContext) -> None:
+        self.links, self.arrival, self.coefficients, self.context = state.links, state.arrival, state.coefficients, context
+        self.x, self.placed = state.vectors.astype(np.float64), state.placed.astype(bool)
         self.reads = 0
 
     def around(self, row: int) -> list[int]:
         begin = int(self.links.begin[row])
-        return list(range(begin, begin + int(self.links.count[row])))
+        return list(range(begin, begin + int(self.links.degree[row])))
 
     def neighbors(self, row: int) -> list[int]:
         return [int(self.links.neighbor[slot]) for slot in self.around(row)]
@@ -38,10 +38,10 @@ class Reference:
         weights = np.array([a for a, _ in terms], np.float64)
         total, d = scale * sum(a * x for a, x in terms), scale * weights.sum()
         b = weights.sum() ** 2 / (weights**2).sum()
-        mu, center = self.frame.columns.astype(np.float64)
+        mu, center = self.coefficients.columns.astype(np.float64)
         row = np.empty_like(total)
         for (tau, top, ridge, longest, _), first, last in zip(
-            self.frame.views, self.frame.bounds, self.frame.bounds[1:], strict=False
+            self.coefficients.views, self.coefficients.bounds, self.coefficients.bounds[1:], strict=False
         ):
             part = slice(first, last)
             z = (total[part] - center[part]) / ((d + tau) * top)
@@ -54,7 +54,7 @@ class Reference:
         scale = 1.0
         if len(slots) > limit:
             first, count = slots[0], len(slots)
-            slots = [first + sampled_slot(np.uint64(key), int(self.arrival[row]), i, count) for i in range(limit)]
+            slots = [first + sample_slot(np.uint64(key), int(self.arrival[row]), i, count) for i in range(limit)]
             scale = self.links.strength[row] / sum(float(self.links.weight[slot]) for slot in slots)
         if limit < EVERYTHING:
             self.reads += len(slots)
@@ -89,47 +89,47 @@ class Reference:
         return newcomers
 
     def spread(self, sources: list[int], seen: set[int], limit: int, depth: int) -> list[int]:
-        key, reached = key_of(self.turn.seed, self.turn.sequence, depth), []
+        key, reached = derive_key(self.context.seed, self.context.sequence, depth), []
         for source in sources:
             slots, own = self.around(source), int(self.arrival[source])
             if len(slots) > limit:
-                slots = [slots[0] + sampled_slot(np.uint64(key), own, i, len(slots)) for i in range(limit)]
+                slots = [slots[0] + sample_slot(np.uint64(key), own, i, len(slots)) for i in range(limit)]
             if limit < EVERYTHING:
                 self.reads += len(slots)
             for slot in slots:
                 u = int(self.links.neighbor[slot])
-                chance = draw(np.uint64(key), int(self.arrival[u]), own) * self.links.in_strength[u]
+                chance = draw_uniform(np.uint64(key), int(self.arrival[u]), own) * self.links.in_strength[u]
                 if u not in seen and chance < self.links.outgoing[slot]:
                     reached.append(u)
         return reached
 
     def apply(self, delta: Any) -> set[int]:
-        turn, touched = self.turn, delta.pairs.ravel().tolist()
+        context, touched = self.context, delta.pairs.ravel().tolist()
         newcomers = self.place(delta.arrived.tolist(), touched)
-        lost = {row for row in touched if self.placed[row] and not self.links.count[row]}
+        lost = {row for row in touched if self.placed[row] and not self.links.degree[row]}
         self.x[list(lost)], self.placed[list(lost)] = 0, False
-        front = dict.fromkeys(self.shaken(delta))
+        front = dict.fromkeys(self.sample_changed_endpoints(delta))
         seen = set(newcomers) | set(front)
         front = [row for row in front if row not in set(newcomers)]
         moved = set(newcomers) | lost | {row for row in delta.arrived.tolist() if not self.placed[row]}
-        known = sum(max(pair) < turn.first_new for pair in delta.numbers.tolist())
-        left = turn.max_reads * max(1, len(delta.arrived) + known)
+        known = sum(max(pair) < context.first_new for pair in delta.arrival_numbers.tolist())
+        left = context.max_reads * max(1, len(delta.arrived) + known)
         sources, depth = newcomers, 0
         while True:
             limit = left // (2 * max(1, len(front)))
             if limit == 0:
                 break
             if front:
-                key = key_of(turn.seed, turn.sequence, depth + RESAMPLE)
+                key = derive_key(context.seed, context.sequence, depth + RESAMPLE)
                 self.store(front, [self.refreshed(row, limit, key) for row in front])
-                left -= sum(min(int(self.links.count[row]), limit) for row in front)
+                left -= sum(min(int(self.links.degree[row]), limit) for row in front)
                 moved |= set(front)
-            if depth == turn.depth:
+            if depth == context.depth:
                 break
             depth += 1
             limit = max(1, left // (2 * max(1, len(front))))
             reached = self.spread(sources, seen, EVERYTHING, depth) + self.spread(front, seen, limit, depth)
-            left -= sum(min(int(self.links.count[row]), limit) for row in front)
+            left -= sum(min(int(self.links.degree[row]), limit) for row in front)
             front, sources = list(dict.fromkeys(reached)), []
             seen |= set(front)
             if not front:
@@ -137,15 +137,17 @@ class Reference:
         self.store(newcomers, [self.refreshed(row, EVERYTHING, 0) for row in newcomers])
         return moved
 
-    def shaken(self, delta: Any) -> list[int]:
-        key, found = key_of(self.turn.seed, self.turn.sequence, 0), []
-        for (rows, numbers), chance in zip(zip(delta.pairs, delta.numbers, strict=True), delta.chance, strict=True):
-            if numbers.max() >= self.turn.first_new:
+    def sample_changed_endpoints(self, delta: Any) -> list[int]:
+        key, found = derive_key(self.context.seed, self.context.sequence, 0), []
+        for (rows, numbers), chance in zip(
+            zip(delta.pairs, delta.arrival_numbers, strict=True), delta.changed_share, strict=True
+        ):
+            if numbers.max() >= self.context.first_new:
                 continue
             for end in range(2):
                 row, own, other = int(rows[end]), int(numbers[end]), int(numbers[1 - end])
                 alive = self.arrival[row] == own and self.placed[row]
-                if alive and draw(np.uint64(key), own, other) < chance[end]:
+                if alive and draw_uniform(np.uint64(key), own, other) < chance[end]:
                     found.append(row)
         return found
 

@@ -9,10 +9,17 @@ from ripplevec.batch import Batch, Op
 from ripplevec.embedder import Embedder
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.rules import anchor
-from ripplevec.rules.anchor import carried, corrected, from_nothing, orthogonality_error, turn, write
+from ripplevec.rules.anchor import (
+    align_coordinates,
+    bases_from_scratch,
+    correct_bases,
+    drop_stale_rows,
+    orthogonality_error,
+    write_bases,
+)
 from ripplevec.views import operators
 from ripplevec.views.base import Basis
-from ripplevec.views.coordinates import Space
+from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.spectral import SpectralView
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
@@ -28,19 +35,19 @@ def grown(**parameters: Any) -> Embedder:
 @pytest.mark.parametrize("normalize", [True, False])
 def test_a_turn_undoes_a_known_rotation(engine_of: Any, edges_of: Any, normalize: bool) -> None:
     """New coordinates that are the old ones turned: what is served stays where it was."""
-    field = engine_of(edges_of(0, edges=200)).field
-    old = Space([SpectralView(tau=1.0)], 4, normalize)
-    rows, rng = field.graph.rows, np.random.default_rng(0)
-    old.turn_by(np.linalg.qr(rng.standard_normal((4, 4)))[0])
+    store = engine_of(edges_of(0, edges=200)).store
+    old = Coordinates([SpectralView(tau=1.0)], 4, normalize)
+    rows, rng = store.graph.row_count, np.random.default_rng(0)
+    old.set_rotation(np.linalg.qr(rng.standard_normal((4, 4)))[0])
     rotation = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    before = old.serve(field.vectors[:rows])
-    basis = Basis(field.vectors[:rows] @ rotation.astype(np.float32), np.full(4, 0.5), 1.0, np.zeros(4), 8.0)
-    new = old.successor()
-    turn(old, new, [basis], field.vectors[:rows], threads=1)
-    write(field, new, [basis])
-    np.testing.assert_allclose(new.turn @ new.turn.T, np.eye(4), atol=1e-12)
-    np.testing.assert_allclose(new.serve(field.vectors[:rows]), before, atol=1e-5)
-    np.testing.assert_allclose(field.vectors[:rows], basis.rows)
+    before = old.to_served(store.vectors[:rows])
+    basis = Basis(store.vectors[:rows] @ rotation.astype(np.float32), np.full(4, 0.5), 1.0, np.zeros(4), 8.0)
+    new = old.new_like()
+    align_coordinates(old, new, [basis], store.vectors[:rows], threads=1)
+    write_bases(store, new, [basis])
+    np.testing.assert_allclose(new.rotation @ new.rotation.T, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(new.to_served(store.vectors[:rows]), before, atol=1e-5)
+    np.testing.assert_allclose(store.vectors[:rows], basis.rows)
     assert new.ready
 
 
@@ -60,11 +67,11 @@ def test_those_that_moved_more_than_the_threshold_are_named(threshold: float) ->
 def test_an_anchor_leads_to_the_exact_embedding() -> None:
     model = grown()
     exact = Embedder(dim=6).fit(DATA.edges)
-    mu = exact._engine.rule.space.mu
-    errors = [np.abs(model._engine.rule.space.mu - mu).max()]
+    mu = exact._engine.rule.coordinates.mu
+    errors = [np.abs(model._engine.rule.coordinates.mu - mu).max()]
     for _ in range(6):
         model.anchor()
-        errors.append(np.abs(model._engine.rule.space.mu - mu).max())
+        errors.append(np.abs(model._engine.rule.coordinates.mu - mu).max())
     assert errors[1] < 0.5 * errors[0]
     assert errors[-1] < 2e-3
 
@@ -84,8 +91,8 @@ def test_coordinates_stay_while_the_graph_grows() -> None:
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "BLOCK", 16)
-    monkeypatch.setattr(anchor, "AT_ONCE", 16)
+    monkeypatch.setattr(operators, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(anchor, "SUB_BLOCK_ROWS", 16)
     digests = set()
     for threads in (1, 2, 3):
         model = grown(threads=threads)
@@ -96,15 +103,17 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch
 
 def test_start_and_correction_put_the_columns_at_right_angles() -> None:
     engine = grown()._engine
-    space, field = engine.rule.space, engine.field
-    drifted = orthogonality_error(space, field, 1)
-    bases = corrected(space, field.graph.adjacency, field.vectors[: field.graph.rows], 0, 1)
-    assert [basis.rows.shape for basis in bases] == [(field.graph.rows, part.stop - part.start) for part in space.parts]
-    fresh = space.successor()
-    bases = from_nothing(fresh, field.graph.adjacency, field.graph.rows, 1)
-    fresh.settle(bases)
-    write(field, fresh, bases)
-    assert orthogonality_error(fresh, field, 1) < 1e-5 < drifted
+    space, store = engine.rule.coordinates, engine.store
+    drifted = orthogonality_error(space, store, 1)
+    bases = correct_bases(space, store.graph.adjacency, store.vectors[: store.graph.row_count], 0, 1)
+    assert [basis.rows.shape for basis in bases] == [
+        (store.graph.row_count, part.stop - part.start) for part in space.parts
+    ]
+    fresh = space.new_like()
+    bases = bases_from_scratch(fresh, store.graph.adjacency, store.graph.row_count, 1)
+    fresh.adopt_bases(bases)
+    write_bases(store, fresh, bases)
+    assert orthogonality_error(fresh, store, 1) < 1e-5 < drifted
     assert fresh.ready
 
 
@@ -112,19 +121,19 @@ def test_rows_of_others_and_rows_without_edges_then_are_left_empty() -> None:
     model = Embedder(dim=6, anchor_growth=0).fit(DATA.edges)
     model.partial_fit(Batch.vertices(["alone"]))
     engine = model._engine
-    field, ids = engine.field, engine.graph.ids
-    correction = engine.rule.correction(field, 1)()
-    row = ids.find_one(3)
+    store, ids = engine.store, engine.graph.ids
+    correction = engine.rule.correction(store, 1)()
+    row = ids.find_row(3)
     model.partial_fit(Batch.of([3, "heir", "alone"], [3, 5, 6], op=[Op.REMOVE_VERTEX, Op.ADD, Op.ADD]))
     model.partial_fit(Batch.of(["newcomer"], [7]))
     model.partial_fit(Batch.vertices([9], Op.REMOVE_VERTEX))
-    gone = np.flatnonzero(engine.graph.arrival[: engine.graph.rows] < 0)
-    assert ids.find_one("heir") == row
-    placed, waiting = carried(field, correction)
+    gone = np.flatnonzero(engine.graph.arrival[: engine.graph.row_count] < 0)
+    assert ids.find_row("heir") == row
+    placed, waiting = drop_stale_rows(store, correction)
     rows = correction.rows.array
-    assert {"heir", "alone", "newcomer"} == set(ids.names(waiting))
+    assert {"heir", "alone", "newcomer"} == set(ids.to_list(waiting))
     assert not rows[[*waiting, *gone]].any()
     assert not placed[[*waiting, *gone]].any()
-    same = ids.find_one(5)
+    same = ids.find_row(5)
     assert rows[same].any()
     assert placed[same] == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ripplevec.batch import Batch, Op
 from ripplevec.embedder import Embedder
-from ripplevec.graph._block_kernels import TOP
+from ripplevec.graph._block_kernels import ARENA_TOP
 
 
 @settings(max_examples=40)
@@ -55,11 +55,13 @@ def test_the_quick_way_is_taken_wherever_there_is_room(edges_of: Any, monkeypatc
 def test_without_room_nothing_happens(edges_of: Any, full: str) -> None:
     engine = Embedder(dim=4).fit(edges_of(0))._engine
     links = engine.graph.adjacency.links
-    column = np.array([1000, *range(5)]) if full == "edges" else np.arange(1000, 1000 + 2 * engine.graph.adjacency.rows)
+    column = (
+        np.array([1000, *range(5)]) if full == "edges" else np.arange(1000, 1000 + 2 * engine.graph.adjacency.capacity)
+    )
     if full == "edges":
-        links.heads[TOP] = links.neighbor.size
+        links.allocator[ARENA_TOP] = links.neighbor.size
     before = engine.digest()
-    assert engine.rule.arrive(engine.field, column, None, 1) == (-1, 0, 0)
+    assert engine.rule.apply_arrival(engine.store, column, None, 1) == (-1, 0, 0)
     assert engine.digest() == before
     assert 1000 not in engine.graph.ids
 
@@ -70,13 +72,13 @@ def test_rows_of_removed_vertices_are_reused_the_quick_way(edges_of: Any, monkey
         model.add_vertex(f"first {number}", [0, 1])
     going = [f"first {number}" for number in range(5)]
     model.partial_fit(Batch.vertices(going, Op.REMOVE_VERTEX))
-    rows, slow = model._engine.graph.rows, []
+    rows, slow = model._engine.graph.row_count, []
     apply = model._engine.apply
     monkeypatch.setattr(model._engine, "apply", lambda batch: slow.append(batch) or apply(batch))
     for number in range(5):
         model.add_vertex(f"new {number}", [0, 1])
     assert not slow
-    assert model._engine.graph.rows == rows
+    assert model._engine.graph.row_count == rows
     model.check()
 
 
@@ -90,6 +92,6 @@ def test_arrivals_on_a_hub_are_those_of_a_batch() -> None:
         long.partial_fit(Batch.arrival(name, others))
     quick.add_vertex("name 7", [0, 0, 5])
     long.partial_fit(Batch.arrival("name 7", [0, 0, 5]))
-    assert quick._engine.graph.adjacency.links.index_at[0] >= 0
+    assert quick._engine.graph.adjacency.links.index_begin[0] >= 0
     assert quick.digest() == long.digest()
     quick.check()

@@ -95,13 +95,13 @@ def test_it_does_not_matter_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -
 
 def test_nothing_else_changes_the_copy_it_works_on() -> None:
     made = model(0)
-    rule, field = made._engine.rule, made._engine.field
-    work = rule.correction(field, 7)
-    expected = rule.correction(field, 7)()
+    rule, store = made._engine.rule, made._engine.store
+    work = rule.correction(store, 7)
+    expected = rule.correction(store, 7)()
     made.partial_fit(DATA.edges[START : START + 200])
     found = work()
     np.testing.assert_array_equal(found.rows.array, expected.rows.array)
-    np.testing.assert_array_equal(found.space.turn, expected.space.turn)
+    np.testing.assert_array_equal(found.coordinates.rotation, expected.coordinates.rotation)
 
 
 def test_taken_over_at_once_it_is_an_anchor() -> None:
@@ -110,13 +110,13 @@ def test_taken_over_at_once_it_is_an_anchor() -> None:
     for made in (one, other):
         made.partial_fit(DATA.edges[START : START + 10])
     moved = one.anchor()
-    rule, field, sequence = other._engine.rule, other._engine.field, other._engine.sequence
-    prepared = rule.prepare(field, rule.correction(field, sequence)(), [], sequence, other.change_threshold)
-    rule.adopt(field, prepared)
+    rule, store, sequence = other._engine.rule, other._engine.store, other._engine.sequence
+    prepared = rule.prepare(store, rule.correction(store, sequence)(), [], sequence, other.change_threshold)
+    rule.adopt(store, prepared)
     rows = prepared.moved
     np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
-    np.testing.assert_array_equal(field.placed, one._engine.field.placed)
-    assert set(other._engine.graph.ids.names(rows)) == set(moved.ids)
+    np.testing.assert_array_equal(store.placed, one._engine.store.placed)
+    assert set(other._engine.graph.ids.to_list(rows)) == set(moved.ids)
 
 
 def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
@@ -134,9 +134,9 @@ def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
     for name in ("far", "away", "lonely"):
         assert not made[name].any()
     engine = made._engine
-    free = engine.graph.arrival[: engine.graph.rows] < 0
-    assert not engine.field.vectors[: engine.graph.rows][free].any()
-    assert not engine.field.placed[: engine.graph.rows][free].any()
+    free = engine.graph.arrival[: engine.graph.row_count] < 0
+    assert not engine.store.vectors[: engine.graph.row_count][free].any()
+    assert not engine.store.placed[: engine.graph.row_count][free].any()
     assert {"late", "heir", "last"} <= set(changes.ids)
     made.check()
 
@@ -156,12 +156,12 @@ def test_what_was_touched_in_between_is_where_its_neighbors_are() -> None:
 
 
 def test_quality_is_that_of_an_anchor_at_once() -> None:
-    exact = Embedder(dim=6).fit(DATA.edges[: len(DATA.edges) - SIZE])._engine.rule.space.mu
+    exact = Embedder(dim=6).fit(DATA.edges[: len(DATA.edges) - SIZE])._engine.rule.coordinates.mu
     one, other = model(0), model()
     errors = []
     for made in (one, other):
         run(made, batches())
-        errors.append(np.abs(made._engine.rule.space.mu - exact).max())
+        errors.append(np.abs(made._engine.rule.coordinates.mu - exact).max())
     assert errors[1] < errors[0] + 0.05
 
 
@@ -237,7 +237,7 @@ def test_every_batch_in_between_is_noted() -> None:
         changes = made.partial_fit(stream.pop(0))
         noted = made._engine.pending.touched
         assert len(noted) == number
-        assert set(made._engine.graph.ids.names(noted[-1].rows)) == set(changes.ids)
+        assert set(made._engine.graph.ids.to_list(noted[-1].rows)) == set(changes.ids)
         np.testing.assert_array_equal(noted[-1].arrival, made._engine.graph.arrival[noted[-1].rows])
 
 
@@ -246,17 +246,17 @@ def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
     results = []
     for touched in ([], [[3, 7], [7, 9], [11]]):
         made = model(0)
-        rule, field = made._engine.rule, made._engine.field
-        whose = [TouchedRows(np.array(rows), field.graph.arrival[rows] + (rows == [11])) for rows in touched]
-        rule.adopt(field, rule.prepare(field, rule.correction(field, 5)(), whose, 5, 0.0))
-        results.append((made, field.vectors[: field.graph.rows].copy()))
+        rule, store = made._engine.rule, made._engine.store
+        whose = [TouchedRows(np.array(rows), store.graph.arrival[rows] + (rows == [11])) for rows in touched]
+        rule.adopt(store, rule.prepare(store, rule.correction(store, 5)(), whose, 5, 0.0))
+        results.append((made, store.vectors[: store.graph.row_count].copy()))
     (plain, before), (_, after) = results
-    rule, field = plain._engine.rule, plain._engine.field
-    world, value = rule.world(field), np.empty((2, 6), np.float32)
+    rule, store = plain._engine.rule, plain._engine.store
+    state, value = rule.kernel_state(store), np.empty((2, 6), np.float32)
     for rows in ([3, 7], [7, 9]):
-        kernels.refresh(world, np.array(rows), 1 << 40, np.uint64(0), value)
-        field.vectors[rows] = value
-    np.testing.assert_array_equal(after, field.vectors[: field.graph.rows])
+        kernels.compute_refresh(state, np.array(rows), 1 << 40, np.uint64(0), value)
+        store.vectors[rows] = value
+    np.testing.assert_array_equal(after, store.vectors[: store.graph.row_count])
     assert sorted(np.flatnonzero((after != before).any(axis=1))) == [3, 7, 9]
 
 

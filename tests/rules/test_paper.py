@@ -22,7 +22,7 @@ def paper(**parameters: Any) -> Embedder:
 
 def vectors(model: Embedder) -> NDArray[np.float64]:
     """As they are inside, in double precision."""
-    return model._engine.field.vectors[: model._engine.graph.rows]
+    return model._engine.store.vectors[: model._engine.graph.row_count]
 
 
 def gram(model: Embedder) -> NDArray[np.float64]:
@@ -83,7 +83,11 @@ def test_lemma_1_after_ten_thousand_arrivals() -> None:
 def test_the_start_is_feasible(edges_of: Any, normalization: str) -> None:
     model = paper(normalization=normalization).fit(edges_of(1))
     graph = model._engine.graph
-    weight = graph.adjacency.links.strength[: graph.rows] if normalization == "random-walk" else np.ones(graph.rows)
+    weight = (
+        graph.adjacency.links.strength[: graph.row_count]
+        if normalization == "random-walk"
+        else np.ones(graph.row_count)
+    )
     np.testing.assert_allclose(vectors(model).T @ (weight[:, None] * vectors(model)), np.eye(4), atol=1e-9)
 
 

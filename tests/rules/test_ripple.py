@@ -21,8 +21,8 @@ from ripplevec.views.spectral import SpectralView
 def test_threads_share_the_work_without_changing_a_bit(
     edges_of: Any, monkeypatch: pytest.MonkeyPatch, depth: int | None, max_reads: int
 ) -> None:
-    monkeypatch.setattr(ripple, "WORTH_SHARING", 1)
-    monkeypatch.setattr(ripple, "BLOCK", 3)
+    monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
+    monkeypatch.setattr(ripple, "MIN_ROWS_PER_TASK", 3)
 
     def digest(threads: int) -> str:
         model = Embedder(dim=5, depth=depth, max_reads=max_reads, threads=threads, anchor_growth=1.0)
@@ -45,13 +45,13 @@ def test_newcomers_that_go_again_leave_the_waves_of_the_others_alone(engine_of: 
     """The numbers of those who have gone are missing; the others are newcomers all the same."""
     seen: list[int] = []
     engine = engine_of(edges_of(0))
-    turn = engine.rule._turn
-    engine.rule._turn = lambda sequence, first_new: seen.append(first_new) or turn(sequence, first_new)
+    make_context = engine.rule._batch_context
+    engine.rule._batch_context = lambda sequence, first_new: seen.append(first_new) or make_context(sequence, first_new)
     first = engine.graph.next_arrival
     batch = Batch.of(["a", "b", "c", "c"], [0, "a", "b", "c"], op=[Op.ADD] * 3 + [Op.REMOVE_VERTEX])
     outcome = engine.apply(batch)
     assert seen == [first]
-    names = engine.graph.ids.names(outcome.moved)
+    names = engine.graph.ids.to_list(outcome.moved)
     assert {"a", "b"} <= set(names)
     assert "c" not in engine.graph.ids
     assert outcome.first_new == first
@@ -67,9 +67,14 @@ def test_arrivals_are_worth_as_much_in_batches(batch: int) -> None:
 
 def test_ends_of_changed_edges_are_refreshed_as_often_as_their_share(engine_of: Any) -> None:
     engine = engine_of([("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")])
-    (delta,) = [engine.field.follow(step) for step in engine.graph.apply(Batch.from_any([("a", "b", 2.0)]))]
-    world, (a, b) = engine.rule.world(engine.field), delta.pairs[0].tolist()
-    drawn = [kernels.sample_changed_endpoints(world, delta.pairs, delta.numbers, delta.chance, BatchContext(0, s, 1, 9, 4)) for s in range(4000)]
+    (delta,) = [engine.store.apply_delta(step) for step in engine.graph.apply(Batch.from_any([("a", "b", 2.0)]))]
+    state, (a, b) = engine.rule.kernel_state(engine.store), delta.pairs[0].tolist()
+    drawn = [
+        kernels.sample_changed_endpoints(
+            state, delta.pairs, delta.arrival_numbers, delta.changed_share, BatchContext(0, s, 1, 9, 4)
+        )
+        for s in range(4000)
+    ]
     counts = np.bincount(np.concatenate(drawn), minlength=4) / 4000
     np.testing.assert_allclose(counts[[a, b]], [2 / 5, 2 / 4], atol=0.04)  # |Δa| / max(d before, d after)
     assert counts.sum() == counts[[a, b]].sum()
@@ -164,14 +169,14 @@ def test_a_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch
 
     model = Embedder(dim=dim, anchor_growth=0.2).fit(edges(300))
     rule, before = model._engine.rule, model.to_numpy()
-    assert len(rule.space.views) == 1
+    assert len(rule.coordinates.views) == 1
     assert not calls
     anchors = 0
     for _ in range(12):
         anchors += model.partial_fit(edges(100)).anchored
     rule = model._engine.rule
-    assert rule.traits.mean_degree >= DENSE_GRAPH
-    assert len(rule.space.views) == min(dim, 2)
+    assert rule.graph_stats.mean_degree >= DENSE_GRAPH
+    assert len(rule.coordinates.views) == min(dim, 2)
     assert len(calls) == 1 < anchors
     known = before.any(axis=1)
     cosines = (before * model.to_numpy()[: len(before)]).sum(axis=1)
@@ -183,7 +188,7 @@ def test_views_given_are_kept() -> None:
     views = [SpectralView(tau=0.5), SpectralView(tau_per_degree=8.0, weight=2.0)]
     model = Embedder(dim=6, views=views).fit(planted_partition(2, 40, 12, 2).edges)
     model.anchor()
-    assert model._engine.rule.space.views == views
+    assert model._engine.rule.coordinates.views == views
     np.testing.assert_allclose(np.linalg.norm(model.to_numpy(), axis=1), 1, atol=1e-5)
 
 

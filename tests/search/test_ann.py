@@ -15,7 +15,7 @@ from ripplevec import Embedder
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search import ann
 from ripplevec.search.ann import AnnIndex
-from ripplevec.search.query import Present
+from ripplevec.search.query import SearchTarget
 
 EDGES = growing_communities(400, 8, 4, seed=2).edges
 
@@ -24,7 +24,13 @@ EDGES = growing_communities(400, 8, 4, seed=2).edges
 def small_steps() -> Iterator[None]:
     """Sizes at which a small graph takes every path that a large one takes."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"CANDIDATES": 80, "FRESH": 8, "AT_ONCE": 16, "BLOCK": 64, "EXAMINED": 64}.items():
+        for name, value in {
+            "MIN_CANDIDATES": 80,
+            "MAX_UNINDEXED": 8,
+            "MIN_INDEXED_PER_QUERY": 16,
+            "BLOCK_ROWS": 64,
+            "MAX_ROWS_COMPARED": 64,
+        }.items():
             patch.setattr(ann, name, value)
         yield
 
@@ -43,7 +49,7 @@ def caught_up(model: Embedder) -> AnnIndex:
     for _ in range(2_000):
         model.nearest(np.ones(model.dim))
         engine, index = model._engine, index_of(model)
-        if index.settled(Present(engine.field, engine.rule, engine.sequence, engine.anchors)):
+        if index.is_current(SearchTarget(engine.store, engine.rule, engine.sequence, engine.anchors)):
             return index
     raise AssertionError("the index does not catch up")
 
@@ -89,7 +95,7 @@ def take_step(model: Embedder, step: str, seed: int) -> None:
     else:
         source = ids[int(random.integers(len(ids)))]
         row = model._row(source)
-        around = model._engine.graph.ids.names(np.unique(model._engine.graph.adjacency.neighbors(row)))
+        around = model._engine.graph.ids.to_list(np.unique(model._engine.graph.adjacency.neighbors(row)))
         model.remove_edges([(source, other) for other in around])
 
 
@@ -97,7 +103,7 @@ def take_step(model: Embedder, step: str, seed: int) -> None:
 @given(steps=STEPS, rule=st.sampled_from(["ripple", "ripple", "paper"]), moved=st.sampled_from([0.0, 0.4]))
 def test_any_stream_is_followed(steps: list[tuple[str, int]], rule: str, moved: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ann, "MOVED", moved)
+        patch.setattr(ann, "REINDEX_DISTANCE", moved)
         model = streamed(rule=rule)
         caught_up(model)
         hits, asked = np.zeros(2, int), model.ids[0]
@@ -115,33 +121,33 @@ def test_any_stream_is_followed(steps: list[tuple[str, int]], rule: str, moved: 
 
 def test_a_new_index_is_exact_until_it_is_filled_step_by_step() -> None:
     model, filled = streamed(), [0]
-    while filled[-1] < 400 - ann.FRESH:
+    while filled[-1] < 400 - ann.MAX_UNINDEXED:
         assert model.nearest(7) == exact_answers(model, 7, 10)
-        filled.append(index_of(model).filled)
-        assert 0 < filled[-1] - filled[-2] <= ann.AT_ONCE + 400 // ann.SHARE
+        filled.append(index_of(model).indexed_rows)
+        assert 0 < filled[-1] - filled[-2] <= ann.MIN_INDEXED_PER_QUERY + 400 // ann.BACKLOG_DIVISOR
 
 
 def test_writers_leave_the_index_alone() -> None:
     model = streamed(anchor_growth=0)
     index = caught_up(model)
-    before = index.taken_up, index.queue.size, index.covered
+    before = index.total_added, index.queue.size, index.covered_rows
     for vertex in range(1_000, 1_100):
         model.add_vertex(vertex, [1, 2, 3])
     model.anchor()
-    assert (index.taken_up, index.queue.size, index.covered) == before
+    assert (index.total_added, index.queue.size, index.covered_rows) == before
 
 
 @pytest.mark.parametrize(("moved", "again"), [(2.1, False), (0.0, True)])
 def test_who_moved_less_than_the_threshold_is_not_indexed_again(
     moved: float, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ann, "MOVED", moved)
-    monkeypatch.setattr(ann, "WORN", 9.0)
+    monkeypatch.setattr(ann, "REINDEX_DISTANCE", moved)
+    monkeypatch.setattr(ann, "REBUILD_SHARE", 9.0)
     model = streamed()
-    before = caught_up(model).taken_up
+    before = caught_up(model).total_added
     model.add_edges([(vertex, (vertex * 7) % 400) for vertex in range(1, 100)])
     model.anchor()
-    assert (caught_up(model).taken_up > before) == again
+    assert (caught_up(model).total_added > before) == again
 
 
 @settings(deadline=None, max_examples=25)
@@ -150,30 +156,30 @@ def test_every_row_that_moves_between_anchors_is_stamped(steps: list[tuple[str, 
     """What the index goes by; removed and unplaced rows it sees by their flags."""
     model = streamed(anchor_growth=0)
     for step, seed in steps:
-        field, sequence, anchors = model._engine.field, model.sequence, model._engine.anchors
-        before = field.vectors.copy()
+        store, sequence, anchors = model._engine.store, model.sequence, model._engine.anchors
+        before = store.vectors.copy()
         take_step(model, step, seed)
         if model._engine.anchors != anchors:
             continue
-        before = np.pad(before, ((0, len(field.vectors) - len(before)), (0, 0)))
-        moved = (field.vectors != before).any(axis=1) & (field.placed == 1)
-        assert (field.seen[moved] > 2 * sequence).all()
+        before = np.pad(before, ((0, len(store.vectors) - len(before)), (0, 0)))
+        moved = (store.vectors != before).any(axis=1) & (store.placed == 1)
+        assert (store.seen[moved] > 2 * sequence).all()
 
 
 def test_the_dead_do_not_pile_up() -> None:
     model = streamed(anchor_growth=0)
     caught_up(model)
-    rows = model._engine.graph.rows
+    rows = model._engine.graph.row_count
     for generation in range(12):  # three times as many as there are rows come and go
         for vertex in range(100):
             model.remove_vertex(vertex if not generation else f"{generation - 1} {vertex}")
             model.add_vertex(f"{generation} {vertex}", [200 + (vertex + 37 * generation) % 200, 300 + vertex // 2])
         index = caught_up(model)
-        assert len(index.entries) <= index.live / (1 - ann.WORN)
-        assert index.live == np.count_nonzero(index.held)
-        assert (model._engine.field.placed >= index.held[: len(model._engine.field.placed)]).all()
-    assert model._engine.graph.rows == rows
-    assert index.taken_up > 2 * rows
+        assert len(index.entries) <= index.live_entries / (1 - ann.REBUILD_SHARE)
+        assert index.live_entries == np.count_nonzero(index.indexed)
+        assert (model._engine.store.placed >= index.indexed[: len(model._engine.store.placed)]).all()
+    assert model._engine.graph.row_count == rows
+    assert index.total_added > 2 * rows
 
 
 def test_an_index_that_is_mostly_dead_is_made_anew() -> None:
@@ -183,7 +189,7 @@ def test_an_index_that_is_mostly_dead_is_made_anew() -> None:
         model.remove_vertex(vertex)
     caught_up(model)
     assert index_of(model).entries is not entries
-    assert len(index_of(model).entries) == np.count_nonzero(model._engine.field.placed)
+    assert len(index_of(model).entries) == np.count_nonzero(model._engine.store.placed)
     assert sum(found(model, vertex)[0] for vertex in range(50)) >= 0.95 * 250
 
 

@@ -12,8 +12,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.search import _kernels as kernels
-from ripplevec.util.growable_array import numbers
-from ripplevec.views._kernels import Serving
+from ripplevec.util.growable_array import widen_half
+from ripplevec.views._kernels import ViewScaling
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -43,7 +43,7 @@ def test_a_heap_keeps_the_best_and_of_equals_the_lower_rows(count: int, cosines:
     heap, found = np.full(count, -np.inf, np.float32), np.full(count, -1)
     for row, cosine in enumerate(cosines):
         if cosine > heap[0]:
-            kernels.replace_worst(heap, found, np.float32(cosine), row)
+            kernels.replace_heap_root(heap, found, np.float32(cosine), row)
         seen = np.array(cosines[: row + 1])
         best = np.lexsort((np.arange(row + 1), -seen))[:count]
         assert sorted(found[found >= 0]) == sorted(best)
@@ -53,14 +53,14 @@ def test_a_heap_keeps_the_best_and_of_equals_the_lower_rows(count: int, cosines:
             assert (heap[above], -found[above]) <= (heap[place], -found[place]) or found[above] == -1
 
 
-def served_as(rows: NDArray[Any], serving: Serving) -> NDArray[np.float64]:
+def served_as(rows: NDArray[Any], scaling: ViewScaling) -> NDArray[np.float64]:
     """Rows of length one, their views weighed and flattened."""
     out = np.zeros(rows.shape)
-    for view, (first, last) in enumerate(zip(serving.bounds, serving.bounds[1:], strict=False)):
+    for view, (first, last) in enumerate(zip(scaling.bounds, scaling.bounds[1:], strict=False)):
         part = rows[:, first:last].astype(np.float64)
         length = np.linalg.norm(part, axis=1, keepdims=True)
-        shrunk = np.divide(part, length ** serving.flatten[view], out=np.zeros_like(part), where=length > 0)
-        out[:, first:last] = serving.weights[view] * shrunk
+        shrunk = np.divide(part, length ** scaling.flatten[view], out=np.zeros_like(part), where=length > 0)
+        out[:, first:last] = scaling.weights[view] * shrunk
     length = np.linalg.norm(out, axis=1, keepdims=True)
     return np.divide(out, length, out=np.zeros_like(out), where=length > 0)
 
@@ -74,17 +74,17 @@ def test_the_best_of_a_block_are_those_of_highest_cosine(
     drawn = random.standard_normal((length, dim))
     drawn[random.random(length) < 0.2] = 0
     stored = drawn.astype(np.float16).view(np.uint16) if kind == np.uint16 else drawn.astype(kind)
-    rows = numbers(stored.view(np.float16)) if kind == np.uint16 else stored
-    serving = Serving(
+    rows = widen_half(stored.view(np.float16)) if kind == np.uint16 else stored
+    scaling = ViewScaling(
         np.cumsum([0, *widths]), random.uniform(0.2, 3, len(widths)), random.choice([0.0, 0.3, 0.5, 1.0], len(widths))
     )
     queries = random.standard_normal((3, dim))
     queries = (queries / np.linalg.norm(queries, axis=1, keepdims=True)).astype(rows.dtype)
     alive, exclude = random.random(length) < 0.8, np.array([-1, 0, length - 1])
     cosines, found = np.full((3, count), 9, np.float32), np.full((3, count), 9)
-    kernels.best_of_block(rows, alive, queries, exclude, serving, cosines, found)
+    kernels.collect_best(rows, alive, queries, exclude, scaling, cosines, found)
 
-    exact = queries.astype(np.float64) @ served_as(rows, serving).T
+    exact = queries.astype(np.float64) @ served_as(rows, scaling).T
     for query in range(3):
         possible = np.flatnonzero(alive & rows.any(axis=1) & (np.arange(length) != exclude[query]))
         kept = found[query] >= 0
@@ -99,11 +99,11 @@ def test_the_best_of_a_block_are_those_of_highest_cosine(
 
 def test_cosines_never_leave_their_range() -> None:
     rows = np.random.default_rng(0).standard_normal((500, 7)).astype(np.float32)
-    serving = Serving(np.array([0, 7]), np.ones(1), np.ones(1))
-    queries = served_as(rows, serving).astype(np.float32) * np.float32(1 + 1e-6)
+    scaling = ViewScaling(np.array([0, 7]), np.ones(1), np.ones(1))
+    queries = served_as(rows, scaling).astype(np.float32) * np.float32(1 + 1e-6)
     cosines, found = np.empty((1_000, 1), np.float32), np.empty((1_000, 1), np.int64)
     exclude = np.full(1_000, -1)
-    kernels.best_of_block(rows, np.ones(500, bool), np.vstack([queries, -queries]), exclude, serving, cosines, found)
+    kernels.collect_best(rows, np.ones(500, bool), np.vstack([queries, -queries]), exclude, scaling, cosines, found)
     assert np.array_equal(found[:500, 0], np.arange(500))
     assert cosines.max() == 1
 
@@ -114,4 +114,4 @@ def test_suspects_are_the_touched_and_the_gone(seed: int, since: int) -> None:
     placed, held, waiting = random.integers(0, 2, (3, 40)).astype(np.uint8)
     seen = random.integers(0, 5, 40)
     expected = np.where(placed == 1, seen > since, (held == 1) | (waiting == 1))
-    assert np.array_equal(kernels.suspects(seen, placed, held, waiting, since), np.flatnonzero(expected))
+    assert np.array_equal(kernels.find_stale_rows(seen, placed, held, waiting, since), np.flatnonzero(expected))

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec.util import growable_array
-from ripplevec.util.growable_array import LARGE, Growing, more
+from ripplevec.util.growable_array import LARGE_BYTES, GrowableArray, next_capacity
 
 
-@given(sizes=st.lists(st.integers(0, 3000), max_size=8), large=st.sampled_from([1, 1000, LARGE]))
+@given(sizes=st.lists(st.integers(0, 3000), max_size=8), large=st.sampled_from([1, 1000, LARGE_BYTES]))
 def test_what_was_written_stays_and_what_is_new_is_empty(sizes: list[int], large: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(growable_array, "LARGE", large)
-        rows, length = Growing(np.float32, (3,)), 0
+        patched.setattr(growable_array, "LARGE_BYTES", large)
+        rows, length = GrowableArray(np.float32, (3,)), 0
         for size in sizes:
             array = rows.grow(size)
             assert array is rows.array
@@ -28,9 +28,9 @@ def test_what_was_written_stays_and_what_is_new_is_empty(sizes: list[int], large
 
 
 def test_a_large_array_grows_in_place() -> None:
-    rows = Growing(np.float32, (128,))
-    before = rows.grow(LARGE // 512)
-    after = rows.grow(50 * LARGE // 512)
+    rows = GrowableArray(np.float32, (128,))
+    before = rows.grow(LARGE_BYTES // 512)
+    after = rows.grow(50 * LARGE_BYTES // 512)
     assert np.shares_memory(before, after)
     before[0] = 7
     assert after[0, 0] == 7
@@ -41,7 +41,7 @@ def test_a_large_array_grows_in_place() -> None:
 def test_new_rows_hold_the_fill_value() -> None:
     kind = np.dtype([("number", np.int64), ("flag", np.int8)])
     fill = np.array((5, -1), kind)
-    rows = Growing(kind, fill=fill)
+    rows = GrowableArray(kind, fill=fill)
     rows.grow(2)["number"] = 9
     assert rows.grow(200_000)["flag"].max() == -1
     assert rows.array["number"][:3].tolist() == [9, 9, 5]
@@ -52,21 +52,21 @@ def test_where_the_system_refuses_address_space_it_is_an_ordinary_array(monkeypa
         raise OSError("no")
 
     monkeypatch.setattr(mmap, "mmap", refuse)
-    rows = Growing(np.float32, (2,))
-    rows.grow(LARGE)[5] = 3
-    assert rows.grow(2 * LARGE)[5, 1] == 3
+    rows = GrowableArray(np.float32, (2,))
+    rows.grow(LARGE_BYTES)[5] = 3
+    assert rows.grow(2 * LARGE_BYTES)[5, 1] == 3
 
 
 def test_one_that_outgrows_its_space_moves_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growable_array, "RESERVED", 4 * LARGE)
-    rows = Growing(np.uint8)
-    rows.grow(2 * LARGE)[-1] = 1
-    assert rows.grow(40 * LARGE)[2 * LARGE - 1] == 1
+    monkeypatch.setattr(growable_array, "RESERVED_BYTES", 4 * LARGE_BYTES)
+    rows = GrowableArray(np.uint8)
+    rows.grow(2 * LARGE_BYTES)[-1] = 1
+    assert rows.grow(40 * LARGE_BYTES)[2 * LARGE_BYTES - 1] == 1
     assert rows.array.sum() == 1
 
 
 def test_in_a_directory_it_is_a_file_that_leaves_nothing_behind(tmp_path: Path) -> None:
-    rows = Growing(np.float16, (4,), directory=tmp_path)
+    rows = GrowableArray(np.float16, (4,), directory=tmp_path)
     rows.grow(3)[:] = 2
     assert rows.grow(100_000)[:3].sum() == 24
     assert not rows.array[3:].any()
@@ -75,7 +75,7 @@ def test_in_a_directory_it_is_a_file_that_leaves_nothing_behind(tmp_path: Path) 
 
 
 def test_few_rows_are_doubled_and_many_grow_by_a_sixteenth_or_by_what_is_needed() -> None:
-    assert more(0, 1) == 16
-    assert more(800, 801) == 1_616
-    assert more(800, 5_000) == 5_000
-    assert more(1_000_000, 1_000_001) == 1_062_516
+    assert next_capacity(0, 1) == 16
+    assert next_capacity(800, 801) == 1_616
+    assert next_capacity(800, 5_000) == 5_000
+    assert next_capacity(1_000_000, 1_000_001) == 1_062_516

@@ -23,7 +23,7 @@ LATE = 10.0  # nobody waits this long unless the lock is broken
 
 
 def write(lock: ReadWriteLock, work: Callable[[], Any] = lambda: None) -> Any:
-    with lock.still():
+    with lock.exclude_writers():
         return lock.run_exclusively(work)
 
 
@@ -203,7 +203,7 @@ def test_reading_within_reading_does_not_wait_for_a_writer_that_waits() -> None:
 
 def test_still_keeps_writers_out_and_lets_readers_in() -> None:
     lock, wrote = ReadWriteLock(), threading.Event()
-    with running(lambda: write(lock, wrote.set) if lock.still() else None) as (writer,), lock.still():
+    with running(lambda: write(lock, wrote.set) if lock.exclude_writers() else None) as (writer,), lock.exclude_writers():
         writer.join(SOON)
         with lock.reading():
             pass
@@ -331,7 +331,7 @@ def use(lock):
     for _ in range(50):
         with lock.reading():
             pass
-        with lock.still():
+        with lock.exclude_writers():
             lock.run_exclusively(lambda: None)
 
 def beside(lock, stop):

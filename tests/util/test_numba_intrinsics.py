@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from ripplevec.util.numba_intrinsics import LARGEST, number, prefetch, set_number
+from ripplevec.util.numba_intrinsics import MAX_HALF, as_float, prefetch, store_float
 
 floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40)
 
@@ -16,13 +16,13 @@ floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40)
 @njit
 def read(cells: Any, out: Any) -> None:
     for j in range(out.size):
-        out[j] = number(cells[j])
+        out[j] = as_float(cells[j])
 
 
 @njit
 def write(values: Any, cells: Any) -> None:
     for j in range(values.size):
-        set_number(cells, j, values[j])
+        store_float(cells, j, values[j])
 
 
 @njit
@@ -34,7 +34,7 @@ def ask(array: Any, rows: Any) -> None:
 
 def halves(values: list[float]) -> np.ndarray:
     with np.errstate(over="ignore"):
-        return np.clip(np.array(values, np.float32), -LARGEST, LARGEST).astype(np.float16)
+        return np.clip(np.array(values, np.float32), -MAX_HALF, MAX_HALF).astype(np.float16)
 
 
 @given(values=floats)
@@ -51,9 +51,9 @@ def test_half_precision_is_that_of_numpy(values: list[float]) -> None:
 def test_outside_kernels_they_say_the_same(values: list[float]) -> None:
     cells = np.zeros(len(values), np.uint16)
     for place, value in enumerate(values):
-        set_number(cells, place, np.float32(value))
+        store_float(cells, place, np.float32(value))
     assert np.array_equal(cells.view(np.float16), halves(values))
-    assert [number(cell) for cell in cells] == halves(values).astype(np.float32).tolist()
+    assert [as_float(cell) for cell in cells] == halves(values).astype(np.float32).tolist()
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -63,7 +63,7 @@ def test_other_numbers_are_what_they_are(kind: type) -> None:
     write(values, cells)
     read(cells, out)
     assert np.array_equal(out, values)
-    assert number(values[0]) == values[0]
+    assert as_float(values[0]) == values[0]
 
 
 def test_to_ask_for_memory_changes_nothing_wherever_it_is() -> None:

@@ -13,14 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ripplevec.util.parallel import blocks, for_blocks, in_background, one_blas_thread, resolve_threads
+from ripplevec.util.parallel import (
+    block_ranges,
+    for_each_block,
+    limit_blas_to_one_thread,
+    resolve_threads,
+    run_in_background,
+)
 
 
 @given(length=st.integers(0, 500), size=st.integers(1, 60))
 def test_blocks_cover_the_range_once_in_order(length: int, size: int) -> None:
-    covered = [i for first, last in blocks(length, size) for i in range(first, last)]
+    covered = [i for first, last in block_ranges(length, size) for i in range(first, last)]
     assert covered == list(range(length))
-    assert all(0 < last - first <= size for first, last in blocks(length, size))
+    assert all(0 < last - first <= size for first, last in block_ranges(length, size))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -30,13 +36,13 @@ def test_every_block_is_worked_on_once_for_any_number_of_threads(threads: int) -
     def work(first: int, last: int) -> None:
         times[first:last] += 1
 
-    for_blocks(work, 1000, size=7, threads=threads)
+    for_each_block(work, 1000, size=7, threads=threads)
     assert (times == 1).all()
 
 
 def test_two_blocks_run_side_by_side() -> None:
     together = threading.Barrier(2)
-    for_blocks(lambda first, last: together.wait(60) and None, 2, size=1, threads=2)
+    for_each_block(lambda first, last: together.wait(60) and None, 2, size=1, threads=2)
     assert not together.broken  # both got there
 
 
@@ -53,13 +59,13 @@ def test_an_error_is_raised_when_all_the_others_are_done(threads: int) -> None:
         done.append(first)
 
     with pytest.raises(ZeroDivisionError):
-        for_blocks(work, 20, size=1, threads=threads)
+        for_each_block(work, 20, size=1, threads=threads)
     assert sorted(done) == list(range(1, 20))
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
     def run() -> None:
-        for_blocks(lambda first, last: None, 8, size=1, threads=2)
+        for_each_block(lambda first, last: None, 8, size=1, threads=2)
 
     run()
     child = multiprocessing.get_context("fork").Process(target=run)
@@ -77,7 +83,7 @@ def test_algebra_has_one_thread_inside_and_as_many_as_before_after() -> None:
 
     with threadpool_limits(limits=2, user_api="blas"):
         for _ in range(2):
-            with one_blas_thread():
+            with limit_blas_to_one_thread():
                 assert threads() == {1}
             assert threads() == {2}
 
@@ -96,7 +102,7 @@ def test_algebra_keeps_one_thread_until_the_last_one_is_done() -> None:
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
     with threadpool_limits(limits=2, user_api="blas"):
-        first, second = one_blas_thread(), one_blas_thread()
+        first, second = limit_blas_to_one_thread(), limit_blas_to_one_thread()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -114,16 +120,16 @@ def test_work_in_the_background_stands_back_with_all_its_threads(threads: int) -
     own, seen = priority(), []
 
     def work() -> str:
-        for_blocks(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
+        for_each_block(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
         return "done"
 
     answers: list[str] = []
-    thread = threading.Thread(target=lambda: answers.append(in_background(work)))
+    thread = threading.Thread(target=lambda: answers.append(run_in_background(work)))
     thread.start()
     thread.join()
     assert answers == ["done"]
     assert len(seen) == 8
     assert min(seen) > own
     seen.clear()
-    for_blocks(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
+    for_each_block(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
     assert set(seen) == {own}

@@ -9,7 +9,7 @@ import pytest
 
 from ripplevec.errors import RipplevecError
 from ripplevec.views import gpu, operators
-from ripplevec.views.graph_stats import Traits
+from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operators import Operator
 from ripplevec.views.spectral import SpectralView, auto_views
 
@@ -23,10 +23,10 @@ from ripplevec.views.gpu import GpuOperator
 
 @pytest.fixture
 def both(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Operator, GpuOperator]:
-    monkeypatch.setattr(gpu, "MANY", 6)  # some rows are hubs
-    monkeypatch.setattr(gpu, "AT_ONCE", 300)
+    monkeypatch.setattr(gpu, "HUB_DEGREE", 6)  # some rows are hubs
+    monkeypatch.setattr(gpu, "CHUNK_ROWS", 300)
     sample = randomly(3, vertices=1000, edges=3000)
-    assert (sample.adjacency.links.count[:1000] > 6).any()
+    assert (sample.adjacency.links.degree[:1000] > 6).any()
     assert not sample.active.all()
     return tuple(kind(sample.adjacency, 1000, 0.5) for kind in (Operator, GpuOperator))  # type: ignore[return-value]
 
@@ -39,28 +39,37 @@ def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int
     source[5], source[700] = np.nan, 1e30  # cleared
 
     def everything(operator: Operator) -> list[Any]:
-        left, right = operator.take(source.copy()), operator.take(target.copy())
-        operator.clear(left)
+        left, right = operator.to_device(source.copy()), operator.to_device(target.copy())
+        operator.clear_unusable_rows(left)
         operator.deflate(left)
         operator.combine(left, right, factors)
-        numbers = operator.center(left), operator.gram(left, right), operator.lengths(left), operator.squares(right)
-        operator.turn(left, turn)
-        operator.scale(left, scale)
-        operator.scale(right, scale, np.divide)
-        blocks = left, right, operator.step(right), operator.noise(3, columns, np.float32)
-        return [*numbers, np.array([*operator.ends(), operator.longest(left)]), *map(operator.give, blocks)]
+        numbers = (
+            operator.center(left),
+            operator.gram(left, right),
+            operator.column_norms(left),
+            operator.column_square_sums(right),
+        )
+        operator.transform_columns(left, turn)
+        operator.scale_columns(left, scale)
+        operator.scale_columns(right, scale, np.divide)
+        blocks = left, right, operator.apply(right), operator.make_noise(3, columns, np.float32)
+        return [
+            *numbers,
+            np.array([*operator.spectrum_bounds(), operator.max_row_length(left)]),
+            *map(operator.to_host, blocks),
+        ]
 
     for here, there in zip(*map(everything, both), strict=True):
         assert isinstance(there, np.ndarray)
         np.testing.assert_allclose(there, here, atol=1e-5 * np.abs(here).max())
 
 
-@pytest.mark.parametrize("view", auto_views(Traits(20)))
-@pytest.mark.parametrize("spare", [0, operators.SPARE])
+@pytest.mark.parametrize("view", auto_views(GraphStats(20)))
+@pytest.mark.parametrize("spare", [0, operators.WORKSPACE_BYTES])
 def test_an_anchor_agrees(planted: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView, spare: int) -> None:
-    monkeypatch.setattr(operators, "SPARE", spare)
+    monkeypatch.setattr(operators, "WORKSPACE_BYTES", spare)
     sample = planted(groups=8, size=100)
-    rows = Operator(sample.adjacency, sample.rows, 1.0).noise(5, 20, np.float32)
+    rows = Operator(sample.adjacency, sample.rows, 1.0).make_noise(5, 20, np.float32)
     rows[:, 4] = 0
 
     def anchored(device: str) -> Any:

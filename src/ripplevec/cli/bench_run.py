@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.embedder import Embedder
-from ripplevec.graph._block_kernels import TOP
+from ripplevec.graph._block_kernels import ARENA_TOP
 from ripplevec.lab.datasets.synthetic import preferential_attachment
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _watched(bars: Progress, name: str, calls: list[Any]) -> Iterator[Any]:
 def _memory(model: Embedder) -> dict[str, float]:
     """Bytes of the arrays of a model: what its edges take, and all the rest."""
     links, sizes = model.engine.graph.adjacency.links, model.diagnostics()
-    slots = int(links.heads[TOP]) * links.neighbor.strides[0]
+    slots = int(links.allocator[ARENA_TOP]) * links.neighbor.strides[0]
     return {
         "bytes_per_vertex": (sizes["bytes"] - slots) / sizes["vertices"],
         "bytes_per_edge": slots / sizes["edges"],

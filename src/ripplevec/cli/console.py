@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def progress() -> Progress:
     """Bars, for as long as a command works."""
-    from ripplevec.util.progress import progress as bars
+    from ripplevec.util.progress import create_progress as bars
 
     return bars()
 

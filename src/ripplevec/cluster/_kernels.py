@@ -1,6 +1,7 @@
-"""Kernels of a shard: who has a name, what its rows read of other shards, and whom they reach there.
+"""Compiled kernels of a shard: id hashing, endpoint routing, wave scheduling, halo rows and influence draws.
 
-Of a neighbor on another shard a slot holds −1 − its code, and a code is (its row there) · shards + (its shard).
+A *row code* identifies a vertex outside its shard: (row on its shard) · shards + (shard). A slot of the adjacency whose
+neighbor is on another shard holds −1 − code.
 """
 
 from __future__ import annotations
@@ -10,53 +11,55 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.graph._id_kernels import INTEGER, Names, home_of, tag_of
-from ripplevec.graph._kernels import drop_neighbor, find_slot
-from ripplevec.influence._kernels import draw, mix, sampled_slot
+from ripplevec.graph._id_kernels import INTEGER, EncodedIds, compute_tag, home_slot
+from ripplevec.graph._edge_kernels import remove_neighbor
+from ripplevec.graph._query_kernels import find_slot
+from ripplevec.influence._kernels import draw_uniform, mix, sample_slot
 from ripplevec.util.numba_intrinsics import prefetch
 
 _ALL_BITS = (1 << 62) - 1
-_HIGH = 32  # the table of names goes by the low bits: names of one shard must not have these in common
+_HIGH = 32  # the id table of a shard uses the low bits of the hash, so the shard is chosen by the high bits
 
 
 @njit(cache=True, nogil=True)
-def owners_of(names: Names, shards: int, owners: NDArray[np.int64]) -> None:
-    """The shard of every name: a hash, the same on every machine."""
+def hash_to_shards(names: EncodedIds, shards: int, owners: NDArray[np.int64]) -> None:
+    """Write the shard of every id to `owners`: a hash that is the same on every machine."""
     keys, ends, data = names
     for i in range(owners.size):
-        tag = tag_of(keys[i], ends[i] if ends.size else INTEGER, data)
-        owners[i] = (home_of(tag, _ALL_BITS) >> _HIGH) % shards
+        tag = compute_tag(keys[i], ends[i] if ends.size else INTEGER, data)
+        owners[i] = (home_slot(tag, _ALL_BITS) >> _HIGH) % shards
 
 
 @njit(cache=True, nogil=True)
-def slots_of(
+def collect_slots(
     links: Links,
     arrival: NDArray[np.int64],
     rows: NDArray[np.int64],
     limit: int,
     key: int,
-    elsewhere: bool,
+    remote_only: bool,
     slots: NDArray[np.int64],
     owners: NDArray[np.int64],
 ) -> int:
-    """The slots that rows look at, `limit` at the most each, and whose slots these are; how many.
+    """Collect the slots that `rows` read, at most `limit` per row, and the row of each slot; return their number.
 
-    All of them, as a round of influence goes; or, of what a refresh reads, those whose neighbors are elsewhere.
+    A round of influence needs all of these slots. A refresh needs to request only the rows of remote neighbors:
+    `remote_only` keeps the slots whose neighbors are on other shards.
     """
     found = 0
     for row in rows:
-        begin, count = links.begin[row], links.count[row]
+        begin, count = links.begin[row], links.degree[row]
         for i in range(min(count, limit)):
-            slot = begin + (i if count <= limit else sampled_slot(key, arrival[row], i, count))
-            if not elsewhere or links.neighbor[slot] < 0:
+            slot = begin + (i if count <= limit else sample_slot(key, arrival[row], i, count))
+            if not remote_only or links.neighbor[slot] < 0:
                 slots[found], owners[found] = slot, row
                 found += 1
     return found
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _spot(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> int:
-    """Where a code stands in a table, or would."""
+def _probe(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> int:
+    """Return the position of a code in a hash table, or the free position where it belongs."""
     last = table.size - 1
     at: int = np.int64(mix(np.uint64(code)) & np.uint64(last))  # type: ignore[assignment]
     while table[at] >= 0 and distinct[table[at]] != code:
@@ -65,85 +68,86 @@ def _spot(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> i
 
 
 @njit(cache=True, nogil=True)
-def numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Number codes in the order of their first mention: the number of each, the distinct ones, and a table.
+def index_distinct(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Number distinct codes in order of first occurrence.
 
-    The table leads from a code to its number: see `places_of`.
+    Returns the index of each code, the distinct codes, and a hash table from codes to indices for `lookup_indices`.
     """
     size = 16
     while size < 2 * codes.size:
         size *= 2
     table = np.full(size, -1, np.int64)
-    place, distinct = np.empty(codes.size, np.int64), np.empty(codes.size, np.int64)
-    known = 0
+    index, distinct = np.empty(codes.size, np.int64), np.empty(codes.size, np.int64)
+    count = 0
     for i in range(codes.size):
-        at = _spot(table, distinct, codes[i])
+        at = _probe(table, distinct, codes[i])
         if table[at] < 0:
-            table[at] = known
-            distinct[known] = codes[i]
-            known += 1
-        place[i] = table[at]
-    return place, distinct[:known], table
+            table[at] = count
+            distinct[count] = codes[i]
+            count += 1
+        index[i] = table[at]
+    return index, distinct[:count], table
 
 
 @njit(cache=True, nogil=True)
-def places_of(
-    codes: NDArray[np.int64], table: NDArray[np.int64], distinct: NDArray[np.int64], place: NDArray[np.int64]
+def lookup_indices(
+    codes: NDArray[np.int64], table: NDArray[np.int64], distinct: NDArray[np.int64], index: NDArray[np.int64]
 ) -> None:
-    """The numbers that `numbered` gave to codes, −1 where it gave none."""
+    """Write the indices that `index_distinct` gave to codes, −1 for codes that it did not see."""
     for i in range(codes.size):
-        place[i] = table[_spot(table, distinct, codes[i])]
+        index[i] = table[_probe(table, distinct, codes[i])]
 
 
 @njit(cache=True, nogil=True)
-def influenced(
+def sample_influenced(
     links: Links,
     placed: NDArray[np.uint8],
     seen: NDArray[np.int64],
     stamp: int,
-    ends: NDArray[np.int64],
+    endpoints: NDArray[np.int64],
     numbers: NDArray[np.int64],
     key: int,
     reached: NDArray[np.int64],
 ) -> int:
-    """The rows that newcomers influence in the first round, drawn where these rows are; how many, some more than once.
+    """Draw the rows that new vertices influence in the first round; return their number (rows may repeat).
 
-    `ends` are rows and the newcomers that came to them, `numbers` the arrival numbers of both. A newcomer with a
-    neighbor that has a place has one itself.
+    The draw is made on the shard of the influenced row, which knows the edge and the degree. `endpoints` are pairs of a
+    row and the new vertex connected to it; `numbers` are the arrival numbers of both. A new vertex with a placed
+    neighbor is itself placed.
     """
     found = 0
-    for i in range(len(ends)):
-        if i + 8 < len(ends):
-            prefetch(links.begin, ends[i + 8, 0], 0)
-        if i + 4 < len(ends):
-            row = ends[i + 4, 0]
-            prefetch(links.neighbor, links.begin[row] + links.count[row] - 1, 0)
-        row = ends[i, 0]
+    for i in range(len(endpoints)):
+        if i + 8 < len(endpoints):
+            prefetch(links.begin, endpoints[i + 8, 0], 0)
+        if i + 4 < len(endpoints):
+            row = endpoints[i + 4, 0]
+            prefetch(links.neighbor, links.begin[row] + links.degree[row] - 1, 0)
+        row = endpoints[i, 0]
         if seen[row] == stamp or not placed[row]:
             continue
-        slot = find_slot(links, row, ends[i, 1])
-        if slot >= 0 and draw(key, numbers[i, 0], numbers[i, 1]) * links.in_strength[row] < links.incoming[slot]:
+        slot = find_slot(links, row, endpoints[i, 1])
+        if slot >= 0 and draw_uniform(key, numbers[i, 0], numbers[i, 1]) * links.in_strength[row] < links.incoming[slot]:
             reached[found] = row
             found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def unpack(
-    part: NDArray[np.float32], place: NDArray[np.int64], cells: NDArray[np.float32], placed: NDArray[np.uint8]
+def scatter_rows(
+    part: NDArray[np.float32], target_rows: NDArray[np.int64], cells: NDArray[np.float32], placed: NDArray[np.uint8]
 ) -> None:
-    """Copy rows to their places, which are placed then; those without (−1) are passed over."""
-    for i in range(place.size):
-        if place[i] >= 0:
-            source, target = part[i], cells[place[i]]
+    """Copy the rows of `part` to `target_rows` and mark these as placed; skip rows whose target is −1."""
+    for i in range(target_rows.size):
+        if target_rows[i] >= 0:
+            source, target = part[i], cells[target_rows[i]]
             for j in range(target.size):
                 target[j] = source[j]
-            placed[place[i]] = 1
+            placed[target_rows[i]] = 1
 
 
 @njit(cache=True, nogil=True)
-def pack(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.float32]) -> None:
-    """Copy rows one behind the other."""
+def gather_rows(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+    """Copy `rows` of a matrix into consecutive rows of `out`."""
     for i in range(rows.size):
         if i + 8 < rows.size:
             prefetch(vectors, rows[i + 8], 0)
@@ -153,29 +157,36 @@ def pack(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.
 
 
 @njit(cache=True, nogil=True)
-def has_ends(
-    links: Links, rows: NDArray[np.int64], others: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
+def has_neighbors(
+    links: Links, rows: NDArray[np.int64], neighbors: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
 ) -> None:
-    """Whether rows have these neighbors (by edges away from them when directed)."""
+    """Test, pair by pair, whether a row has a neighbor (in a directed graph, by an outgoing edge)."""
     for i in range(rows.size):
-        at = find_slot(links, rows[i], others[i])
+        at = find_slot(links, rows[i], neighbors[i])
         found[i] = at >= 0 and (not directed or links.outgoing[at] > 0)
 
 
 @njit(cache=True, nogil=True)
-def drop_ends(links: Links, rows: NDArray[np.int64], other: int, chance: NDArray[np.float64], directed: bool) -> None:
-    """Take a vertex that goes out of the lists of `rows`; `chance` becomes what each lost of its strength."""
+def drop_neighbor_from(
+    links: Links, rows: NDArray[np.int64], neighbor: int, share: NDArray[np.float64], directed: bool
+) -> None:
+    """Remove one vertex from the adjacency of `rows`; write the share of its strength that each row lost."""
     for i in range(rows.size):
-        chance[i] = drop_neighbor(links, rows[i], other, directed)
+        share[i] = remove_neighbor(links, rows[i], neighbor, directed)
 
 
 @njit(cache=True, nogil=True)
-def routed(
-    codes: NDArray[np.int64], numbers: NDArray[np.int64], shards: int, end_of: NDArray[np.int64], out: NDArray[np.int64]
+def route_endpoints(
+    codes: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    shards: int,
+    origin: NDArray[np.int64],
+    out: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Both ends of all operations by shard, in order; where those of each shard begin, and where the last ones end.
+    """Group both endpoints of all operations by shard, in order; return where the group of each shard begins.
 
-    `end_of` becomes 2 · (the operation) + (which end), `out` the row, its neighbor, and the numbers of both.
+    The last entry of the result is the end of the last group. `origin` receives 2 · (operation) + (endpoint 0 or 1);
+    `out` receives the row, its neighbor, and the arrival numbers of both.
     """
     begin = np.zeros(shards + 1, np.int64)
     for code in codes.ravel():
@@ -188,51 +199,52 @@ def routed(
             shard = code % shards
             at = free[shard]
             free[shard] += 1
-            end_of[at] = 2 * i + end
+            origin[at] = 2 * i + end
             out[at, 0], out[at, 1] = code // shards, other // shards if other % shards == shard else -1 - other
             out[at, 2], out[at, 3] = numbers[i, end], numbers[i, 1 - end]
     return begin
 
 
 @njit(cache=True, nogil=True)
-def waves_of(
+def schedule_waves(
     codes: NDArray[np.int64], numbers: NDArray[np.int64], first_new: int, count: int, shards: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When each of `count` newcomers can be admitted: in which wave, and at which turn of its shard in that wave.
+    """Schedule the admission of `count` new vertices: the wave of each, and its step on its shard within that wave.
 
-    After everybody who came before it and whom it may have an edge to: a wave later if that is on another shard, a turn
-    later on its own. `codes` and `numbers` are those of both ends of edges.
+    A vertex is admitted after all earlier new vertices that it may have an edge to: one wave later if such a vertex is
+    on another shard, one step later if it is on the same shard. `codes` and `numbers` describe both endpoints of edges.
     """
     begin = np.zeros(count + 2, np.int64)
     for i in range(len(codes)):
         if min(numbers[i, 0], numbers[i, 1]) >= first_new:
             begin[max(numbers[i, 0], numbers[i, 1]) - first_new + 2] += 1
     begin = np.cumsum(begin)
-    earlier = np.empty(begin[-1], np.int64)  # by the later end: twice the earlier, and one where that is elsewhere
+    # Grouped by the later endpoint: 2 · (earlier endpoint) + (1 if the two are on different shards).
+    earlier = np.empty(begin[-1], np.int64)
     for i in range(len(codes)):
         first = min(numbers[i, 0], numbers[i, 1]) - first_new
         if first >= 0:
             later = max(numbers[i, 0], numbers[i, 1]) - first_new
             earlier[begin[later + 1]] = 2 * first + (codes[i, 0] % shards != codes[i, 1] % shards)
             begin[later + 1] += 1
-    wave, turn = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    wave, step = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for later in range(count):
-        for known in earlier[begin[later] : begin[later + 1]]:
-            first, elsewhere = known >> 1, known & 1
+        for entry in earlier[begin[later] : begin[later + 1]]:
+            first, remote = entry >> 1, entry & 1
             if first == later:
                 continue
-            after = (wave[first] + 1, 0) if elsewhere else (wave[first], turn[first] + 1)
-            if after > (wave[later], turn[later]):
-                wave[later], turn[later] = after
-    return wave, turn
+            after = (wave[first] + 1, 0) if remote else (wave[first], step[first] + 1)
+            if after > (wave[later], step[later]):
+                wave[later], step[later] = after
+    return wave, step
 
 
 @njit(cache=True, nogil=True)
-def codes_elsewhere(links: Links, rows: int, codes: NDArray[np.int64]) -> int:
-    """The codes of the neighbors on other shards that the first rows have, slot by slot; how many."""
+def collect_remote_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> int:
+    """Collect, slot by slot, the codes of the remote neighbors of the first `rows` rows; return their number."""
     found = 0
     for row in range(rows):
-        for slot in range(links.begin[row], links.begin[row] + links.count[row]):
+        for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
             if links.neighbor[slot] < 0:
                 codes[found] = -1 - np.int64(links.neighbor[slot])
                 found += 1
@@ -240,20 +252,20 @@ def codes_elsewhere(links: Links, rows: int, codes: NDArray[np.int64]) -> int:
 
 
 @njit(cache=True, nogil=True)
-def point_to(links: Links, rows: int, place: NDArray[np.int64]) -> None:
-    """Have the slots that `codes_elsewhere` found, in the same order, point to places behind the first rows."""
+def map_to_halo(links: Links, rows: int, halo_index: NDArray[np.int64]) -> None:
+    """Point the slots of remote neighbors, in the order of `collect_remote_codes`, to halo rows after the first rows."""
     found = 0
     for row in range(rows):
-        for slot in range(links.begin[row], links.begin[row] + links.count[row]):
+        for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
             if links.neighbor[slot] < 0:
-                links.neighbor[slot] = rows + place[found]
+                links.neighbor[slot] = rows + halo_index[found]
                 found += 1
 
 
 @njit(cache=True, nogil=True)
-def point_back(links: Links, rows: int, codes: NDArray[np.int64]) -> None:
-    """Have the slots that point behind the first rows hold again what they held: these codes are there."""
+def restore_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> None:
+    """Undo `map_to_halo`: replace halo rows in slots by −1 − code; `codes` are the codes of the halo rows."""
     for row in range(rows):
-        for slot in range(links.begin[row], links.begin[row] + links.count[row]):
+        for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
             if links.neighbor[slot] >= rows:
                 links.neighbor[slot] = -1 - codes[links.neighbor[slot] - rows]

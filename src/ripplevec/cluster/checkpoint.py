@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ripplevec.engine.counters import COUNTERS
 from ripplevec.errors import FormatError
-from ripplevec.graph.graph import under
+from ripplevec.graph.graph import strip_prefix
 
 if TYPE_CHECKING:
     from ripplevec.cluster.engine import ClusterEngine
@@ -85,7 +85,7 @@ def split_state(state: Arrays, size: int) -> list[Arrays]:
     saved = saved_shard_count(state)
     if saved != size:
         raise FormatError(f"the saved model was on {saved:,} shards and this cluster has {size:,}: take as many shards")
-    return [under(f"shard{number}_", state) for number in range(size)]
+    return [strip_prefix(f"shard{number}_", state) for number in range(size)]
 
 
 def saved_shard_count(state: Arrays) -> int:

@@ -27,7 +27,7 @@ class DistributedOperator(Operator):
         totals = workspace.totals()
         self.workspace, self.tau, self.rows = workspace, tau, workspace.rows
         self.active_count, self.total_strength = totals.active, totals.strength
-        self.mean_degree = totals.ends / max(self.active_count, 1)
+        self.mean_degree = totals.endpoints / max(self.active_count, 1)
         workspace.submit_step("operate", tau=tau)
 
     def allocate_workspace(self, block: Block) -> Block:

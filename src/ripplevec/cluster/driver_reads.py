@@ -205,7 +205,7 @@ class DriverReads(ShardQueries, EngineCounters):
 
     def degrees(self, rows: Rows) -> NDArray[np.int64]:
         """How many edges rows have, in any direction."""
-        return self.read_rows(rows, "count").astype(np.int64)
+        return self.read_rows(rows, "degree").astype(np.int64)
 
     def placed(self, rows: Rows) -> NDArray[np.bool_]:
         """Which of the rows have a vector."""
@@ -214,7 +214,7 @@ class DriverReads(ShardQueries, EngineCounters):
     def vertex_info(self, row: int) -> VertexInfo:
         """All that is known of one row."""
         arrival, count, strength, placed = (
-            self.read_rows(np.array([row]), what)[0] for what in ("arrival", "count", "strength", "placed")
+            self.read_rows(np.array([row]), what)[0] for what in ("arrival", "degree", "strength", "placed")
         )
         return VertexInfo(int(arrival), int(count), float(strength), bool(placed))
 

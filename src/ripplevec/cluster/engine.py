@@ -50,7 +50,7 @@ class ClusterEngine(DriverReads):
         self.anchor_lag = 0
         self.update_incomplete = False  # a change that fails is undone by whoever outlives shards
         self._warned = False
-        self.rule = cast(RippleRule, self.parameters.new_rule())  # for its coordinates: the rows are elsewhere
+        self.rule = cast(RippleRule, self.parameters.create_rule())  # for its coordinates: the rows are elsewhere
         self.next_arrival = self.loops = self._vertices = self._edges = 0
         self.reset_counters()
 

@@ -179,7 +179,7 @@ class FaultTolerantEngine(ClusterEngine):
 
     def _recover_shards(self, seen: int) -> None:
         """Bring all shards back to where the model stands; once, for however many have noticed."""
-        with self._asking.still():
+        with self._asking.exclude_writers():
             self._asking.run_exclusively(partial(self._mend_alone, seen))
 
     def _mend_alone(self, seen: int) -> None:

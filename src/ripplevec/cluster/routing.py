@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, Op, ids_to_list, take_ids
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.graph.ids import names_for_kernels
+from ripplevec.graph.id_table import encode_ids
 
 if TYPE_CHECKING:
     from ripplevec.cluster.transport import Transport
@@ -58,7 +58,7 @@ class EdgeEndpoints(NamedTuple):
 def assign_shards(column: IdColumn, shards: int) -> Rows:
     """The shard that each name falls to."""
     found = np.empty(len(column), np.int64)
-    kernels.owners_of(names_for_kernels(column), shards, found)
+    kernels.hash_to_shards(encode_ids(column), shards, found)
     return found
 
 
@@ -74,7 +74,7 @@ def intern_endpoints(
             there = where[end][shard], end
             codes[there], numbers[there] = answer[2 * end] * shards + shard, answer[2 * end + 1]
     new = np.flatnonzero(numbers.ravel() < 0)
-    place, arrived, _ = kernels.numbered(codes.ravel()[new])
+    place, arrived, _ = kernels.index_distinct(codes.ravel()[new])
     numbers.ravel()[new] = next_arrival + place
     return EdgeEndpoints(op, codes, numbers, arrived, next_arrival + np.arange(arrived.size))
 
@@ -83,7 +83,7 @@ def send_operations(transport: Transport, ends: EdgeEndpoints, weight: NDArray[n
     """Have every shard number its newcomers and change the ends that are its own."""
     size = 2 * len(ends.codes)
     end_of, columns = np.empty(size, np.int64), np.empty((size, 4), np.int64)
-    begin = kernels.routed(ends.codes, ends.numbers, transport.size, end_of, columns)
+    begin = kernels.route_endpoints(ends.codes, ends.numbers, transport.size, end_of, columns)
     edge, way = end_of >> 1, (end_of & 1).astype(np.int8)
     op, weight = ends.op[edge], weight[edge]
     entries = []
@@ -98,7 +98,7 @@ def waves(ends: EdgeEndpoints, first_new: int, count: int, shards: int) -> tuple
     """When each newcomer can be admitted: the wave, and the turn within it on its own shard."""
     adds = ends.op == Op.ADD
     columns = (ends.codes, ends.numbers) if adds.all() else (ends.codes[adds], ends.numbers[adds])
-    found: tuple[Rows, Rows] = kernels.waves_of(*columns, first_new, count, shards)
+    found: tuple[Rows, Rows] = kernels.schedule_waves(*columns, first_new, count, shards)
     return found
 
 

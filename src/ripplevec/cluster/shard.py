@@ -25,13 +25,13 @@ from ripplevec.cluster.routing import split_positions, split_rows
 from ripplevec.cluster.shard_graph import NO_ROWS, ShardGraph
 from ripplevec.cluster.shard_matrices import ShardMatrices
 from ripplevec.influence import _kernels as influence
-from ripplevec.influence.draws import draw_key
+from ripplevec.influence._kernels import draw_key
 from ripplevec.parameters import Parameters
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules._gather_kernels import KernelState
 from ripplevec.rules._kernels import RESAMPLE, UNLIMITED, BatchContext
 from ripplevec.rules.ripple import ThreadedStep
-from ripplevec.util.parallel import one_blas_thread
+from ripplevec.util.parallel import limit_blas_to_one_thread
 
 Rows = NDArray[np.int64]
 SNAPSHOT_GONE = "not held"  # answered where a copy is asked for that has gone: to fail would be to give up the shard
@@ -77,11 +77,11 @@ class Shard(ShardGraph):
         """See whom newcomers here know elsewhere, and who is known here to newcomers elsewhere."""
         slots = [self._elsewhere(rows, UNLIMITED, 0)[0] for rows in self.by_wave]
         self.cuts = np.cumsum([0, *(part.size for part in slots)])
-        self.prefetched = PrefetchedHalo(self.field, np.concatenate([NO_ROWS, *slots]), self.shards, self.graph.rows)
+        self.prefetched = PrefetchedHalo(self.store, np.concatenate([NO_ROWS, *slots]), self.shards, self.graph.row_count)
         known = (self.all_numbers[:, 0] >= self.first_new) & (self.all_ends[:, 1] < 0)
         self.prefetched.know(-1 - self.all_ends[known, 1], self.all_numbers[known, 1])
         row, other = self.new_ends[self.new_ends[:, 1] < 0].T
-        _, looked_at, _ = own.numbered(row * self.shards + (-1 - other) % self.shards)
+        _, looked_at, _ = own.index_distinct(row * self.shards + (-1 - other) % self.shards)
         self.waiting = split_rows(looked_at, self.shards)  # to be shown as soon as they have a place
         self.shown: list[list[Rows]] = [[NO_ROWS] for _ in self.waiting]
 
@@ -102,10 +102,10 @@ class Shard(ShardGraph):
         """Whoever has come to have a place, to every shard whose newcomers look at it; and some others once more."""
         answer = []
         for shard, rows in enumerate(self.waiting):
-            there = self.field.placed[rows] == 1
+            there = self.store.placed[rows] == 1
             self.waiting[shard] = rows[~there]
             self.shown[shard].append(rows[there])
-            answer.append(show(self.field, np.concatenate([rows[there], again[shard]]) if again else rows[there]))
+            answer.append(show(self.store, np.concatenate([rows[there], again[shard]]) if again else rows[there]))
         self.sent += sum(column.nbytes for shown in answer for column in shown)
         self.needed += sum(vectors.nbytes for _, vectors in answer)
         return answer
@@ -116,21 +116,21 @@ class Shard(ShardGraph):
         return self._show([rows[self._known_and_moved(rows)] for rows in before])
 
     def _known_and_moved(self, rows: Rows) -> NDArray[np.bool_]:
-        return (self.field.seen[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
+        return (self.store.seen[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
 
     def pull_rows(self, *asked: Rows, kind: str) -> list[NDArray[Any]]:
         """What the shards want of rows here."""
-        given = [packed(self.field, rows, kind) for rows in asked]
+        given = [packed(self.store, rows, kind) for rows in asked]
         self.sent += sum(part.nbytes for part in given)
-        self.needed += sum(rows.size for rows in asked) * self.field.vectors[:1].nbytes
+        self.needed += sum(rows.size for rows in asked) * self.store.vectors[:1].nbytes
         return given
 
     def _settle(self) -> int:
         """All waves are admitted: see who else is to be placed; how many."""
-        world = self._world
-        self.unsettled = kernels.unsettled(world, self.all_ends[:, 0].copy())
-        self.newcomers = self.arrived[world.placed[self.arrived] == 1]
-        self.ring = self.unsettled[world.placed[self.unsettled] == 0]
+        state = self._kernel_state
+        self.unsettled = kernels.find_placement_candidates(state, self.all_ends[:, 0].copy())
+        self.newcomers = self.arrived[state.placed[self.arrived] == 1]
+        self.ring = self.unsettled[state.placed[self.unsettled] == 0]
         return int(self.ring.size)
 
     def request_frontier_rows(self) -> list[Rows]:
@@ -142,10 +142,10 @@ class Shard(ShardGraph):
         stamp, halo = self.stamp - 1, self._halo
         halo.receive(received)
         with halo.here():
-            world, seen = self._world, self.field.seen
-            ring = kernels.find_placeable(world, self.unsettled, seen, stamp) if first else self.ring
-            self.shortened += kernels.place_frontier(world, ring)
-            around = kernels.find_unplaced_neighbors(world, ring, seen, stamp)
+            state, seen = self._kernel_state, self.store.seen
+            ring = kernels.find_placeable(state, self.unsettled, seen, stamp) if first else self.ring
+            self.shortened += kernels.place_frontier(state, ring)
+            around = kernels.find_unplaced_neighbors(state, ring, seen, stamp)
         halo.close()
         self.newcomers = np.concatenate([self.newcomers, ring])
         parts = split_rows(halo.codes[around[around >= halo.first] - halo.first], self.shards)
@@ -154,11 +154,11 @@ class Shard(ShardGraph):
 
     def set_frontier(self, *candidates: Rows) -> int:
         """The next ring: those who have no place yet, each once; how many."""
-        seen, stamp = self.field.seen, self.stamp - 1
+        seen, stamp = self.store.seen, self.stamp - 1
         own_part = candidates[self.number]  # marked when they were found
         others = np.concatenate([part for shard, part in enumerate(candidates) if shard != self.number] or [NO_ROWS])
-        others = others[self.field.placed[others] == 0]
-        self.ring = np.concatenate([own_part, others[: influence.mark_new(others, seen, stamp)]])
+        others = others[self.store.placed[others] == 0]
+        self.ring = np.concatenate([own_part, others[: influence.mark_seen(others, seen, stamp)]])
         return int(self.ring.size)
 
     def begin_refresh(self, *shown: PushedRows) -> list[Any]:
@@ -168,13 +168,13 @@ class Shard(ShardGraph):
         from here.
         """
         self.prefetched.take_in(shown)
-        world, seen = self._world, self.field.seen
-        self.lost = kernels.release(world, self.unsettled)
+        state, seen = self._kernel_state, self.store.seen
+        self.lost = kernels.unplace_isolated(state, self.unsettled)
         chance = np.concatenate(self.chance)
         shares_here = np.stack([chance, np.zeros_like(chance)], axis=1)  # the other end is looked at where it is
         pairs = np.repeat(self.all_ends[:, :1], 2, axis=1)
-        front = kernels.shaken(world, pairs, self.all_numbers, shares_here, self.turn)
-        influence.mark_new(self.newcomers.copy(), seen, self.stamp)
+        front = kernels.sample_changed_endpoints(state, pairs, self.all_numbers, shares_here, self.turn)
+        influence.mark_seen(self.newcomers.copy(), seen, self.stamp)
         self.sources = self.newcomers[self.graph.arrival[self.newcomers] < self.first_new]
         if front.size or self.turn.depth == 0:
             return self._begin_front(front, 0)
@@ -185,9 +185,9 @@ class Shard(ShardGraph):
 
         Last come its depth, its size, and how many neighbors one in it has at the most.
         """
-        new = reached[: influence.mark_new(reached, self.field.seen, self.stamp)]
+        new = reached[: influence.mark_seen(reached, self.store.seen, self.stamp)]
         front = self.fronts[depth] = np.concatenate([self.fronts.get(depth, NO_ROWS), new])
-        most = int(self._links.count[front].max(initial=0))
+        most = int(self._links.degree[front].max(initial=0))
         bounded = most <= self.turn.max_reads
         wanted = self.request_refresh_rows(UNLIMITED, depth) if bounded else [NO_ROWS] * self.shards
         return [*wanted, (depth, front.size, most if bounded else UNLIMITED)]
@@ -207,7 +207,7 @@ class Shard(ShardGraph):
         self._halo.close()
         self.moved.append(front)
         shown = self.push_moved_rows() if last else [None] * self.shards
-        return [*shown, int(kernels.room_for(self._links, front, limit))]
+        return [*shown, int(kernels.count_neighbor_reads(self._links, front, limit))]
 
     def send_influence(self, limit: int, depth: int) -> list[Any]:
         """The chances that the front before gives in a round, by the shard that draws; last, how many these are.
@@ -223,7 +223,7 @@ class Shard(ShardGraph):
         sent = [chances[places] for places in split_positions(code % self.shards, self.shards)]
         self.sources = NO_ROWS
         self.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != self.number)
-        return [*sent, int(kernels.room_for(self._links, front, limit))]
+        return [*sent, int(kernels.count_neighbor_reads(self._links, front, limit))]
 
     def draw_influenced(self, *given: NDArray[Any], depth: int) -> list[Any]:
         """Draw the chances that vertices here are given: the next front."""
@@ -239,22 +239,22 @@ class Shard(ShardGraph):
         # Each chance is a source with one edge, to a copy of its target: so they are drawn as any others are.
         links = self._links._replace(
             begin=np.arange(count),
-            count=np.ones(count, np.int32),
+            degree=np.ones(count, np.int32),
             neighbor=np.arange(count, 2 * count, dtype=np.int32),
             outgoing=np.ascontiguousarray(chances["weight"]),
             in_strength=np.concatenate([np.zeros(count), self._links.in_strength[rows]]),
         )
-        seen = np.concatenate([np.zeros(count, np.int64), self.field.seen[rows]])
+        seen = np.concatenate([np.zeros(count, np.int64), self.store.seen[rows]])
         numbers = np.concatenate([chances["number"], self.graph.arrival[rows]])
         taken = np.empty(count, np.int64)
-        found = influence.spread(links, numbers, np.arange(count), seen, self.stamp, key, UNLIMITED, taken)
+        found = influence.spread_round(links, numbers, np.arange(count), seen, self.stamp, key, UNLIMITED, taken)
         return rows[taken[:found] - count]
 
     def _influenced(self) -> Rows:
         """Whom newcomers influence, in the first round: known from the edges that came with them."""
-        field, reached = self.field, np.empty(len(self.new_ends), np.int64)
-        marks = field.placed, field.seen, self.stamp
-        return reached[: own.influenced(self._links, *marks, self.new_ends, self.new_numbers, self._key(1), reached)]
+        store, reached = self.store, np.empty(len(self.new_ends), np.int64)
+        marks = store.placed, store.seen, self.stamp
+        return reached[: own.sample_influenced(self._links, *marks, self.new_ends, self.new_numbers, self._key(1), reached)]
 
     def _key(self, depth: int) -> Any:
         return draw_key(self.turn.seed, self.turn.sequence, depth)
@@ -278,12 +278,12 @@ class Shard(ShardGraph):
             self._halo.receive(given)
         with self.prefetched.here(), self._halo.here() if given else nullcontext():
             new = self.newcomers[~known]
-            outdated = kernels.outdated(self._world, new, self.field.seen, self.stamp, self.first_new)
+            outdated = kernels.find_second_refresh_rows(self._kernel_state, new, self.store.seen, self.stamp, self.first_new)
             self._shared.refresh(np.concatenate([outdated, self.newcomers[known]]), UNLIMITED, 0)
         if given:
             self._halo.close()
         self.prefetched.close()
-        unplaced = self.arrived[self.field.placed[self.arrived] == 0]
+        unplaced = self.arrived[self.store.placed[self.arrived] == 0]
         moved = np.concatenate([self.newcomers, *self.moved, self.lost, unplaced])
         self.begin()
         return moved, self.shortened
@@ -293,12 +293,12 @@ class Shard(ShardGraph):
     def open_matrices(self) -> list[Rows]:
         """An anchor begins; what it reads of each shard, whenever it does."""
         self.close_matrices()
-        self.matrices = ShardMatrices(self.field, self.rule, self.number, self.shards)
+        self.matrices = ShardMatrices(self.store, self.rule, self.number, self.shards)
         return self.matrices.wanted
 
     def run_matrix_step(self, *columns: Any, step: str, **constants: Any) -> Any:
         """Take a step of it."""
-        with one_blas_thread():
+        with limit_blas_to_one_thread():
             return getattr(self.matrices, step)(*columns, **constants)
 
     def close_matrices(self) -> None:
@@ -314,7 +314,7 @@ class Shard(ShardGraph):
         """Whether rows have edges (away from them when directed) to vertices with these codes."""
         if self.matrices is None:
             return super().has_edges(rows, codes)
-        count, slots = self._links.count[rows], self.graph.adjacency.slots(rows)  # slots cannot be looked up now
+        count, slots = self._links.degree[rows], self.graph.adjacency.slots(rows)  # slots cannot be looked up now
         there = (self._codes(slots) == np.repeat(codes, count)) & (self._links.outgoing[slots] > 0)
         return np.bincount(np.repeat(np.arange(rows.size), count), there, rows.size) > 0
 
@@ -327,7 +327,7 @@ class Shard(ShardGraph):
         """Keep a copy of what is here, under a number, for readers."""
         held = shallow_copy(self)
         held.graph, held.rule, held.held = self.graph.copy(), self.rule.copy(), {}
-        held.field = self.field.copy(held.graph)
+        held.store = self.store.copy(held.graph)
         self.held[copy] = held
 
     def query_read_snapshot(self, *columns: Any, copy: int, question: str, constants: dict[str, Any]) -> Any:
@@ -352,18 +352,18 @@ class Shard(ShardGraph):
 
     def set_vectors(self, rows: Rows, vectors: NDArray[Any]) -> None:
         """Have these vectors; whoever has edges is placed."""
-        self.field.vectors[rows] = vectors
-        self.field.placed[rows] = self._links.count[rows] > 0
+        self.store.vectors[rows] = vectors
+        self.store.placed[rows] = self._links.degree[rows] > 0
 
     # ------------------------------------------------------------------ inside
 
     @property
-    def _world(self) -> KernelState:
-        return self.rule.world(self.field)
+    def _kernel_state(self) -> KernelState:
+        return self.rule.kernel_state(self.store)
 
     @property
     def _shared(self) -> ThreadedStep:
-        return ThreadedStep(self._world, self.field.seen, self.turn, self.rule.threads)
+        return ThreadedStep(self._kernel_state, self.store.seen, self.turn, self.rule.threads)
 
     def _elsewhere(self, rows: Rows, limit: int, turn: int) -> tuple[Rows, Rows]:
         """The slots that rows read and whose neighbors are on other shards, and which rows these are."""
@@ -371,14 +371,14 @@ class Shard(ShardGraph):
 
     def _slots(self, rows: Rows, limit: int, turn: int, *, elsewhere: bool = False) -> tuple[Rows, Rows]:
         """The slots that rows look at in a turn, and which rows these are."""
-        slots, owners = np.empty((2, kernels.room_for(self._links, rows, limit)), np.int64)
-        found = own.slots_of(self._links, self.graph.arrival, rows, limit, self._key(turn), elsewhere, slots, owners)
+        slots, owners = np.empty((2, kernels.count_neighbor_reads(self._links, rows, limit)), np.int64)
+        found = own.collect_slots(self._links, self.graph.arrival, rows, limit, self._key(turn), elsewhere, slots, owners)
         return slots[:found], owners[:found]
 
     def _want(self, rows: Rows, limit: int, turn: int) -> list[Rows]:
         """What rows read of each shard."""
         slots, _ = self._elsewhere(rows, limit, turn)
-        self._halo = Halo(self.field, slots, self.shards, self.prefetched.end)
+        self._halo = Halo(self.store, slots, self.shards, self.prefetched.end)
         self.sent += sum(part.nbytes for part in self._halo.parts)
         return self._halo.parts
 

@@ -14,15 +14,15 @@ from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as own
 from ripplevec.cluster.routing import ShardOperations, split_rows
 from ripplevec.errors import RipplevecError
-from ripplevec.graph import _kernels as edges
+from ripplevec.graph import _edge_kernels as edges
 from ripplevec.graph.adjacency import MAX_ROWS
-from ripplevec.graph.graph import Graph, under
+from ripplevec.graph.graph import Graph, strip_prefix
 from ripplevec.parameters import Parameters
-from ripplevec.rules.anchor import grams
+from ripplevec.rules.anchor import view_grams
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.query import Query, SearchTarget
-from ripplevec.search.search import Search
+from ripplevec.search.searcher import Searcher
 
 Rows = NDArray[np.int64]
 NO_ROWS: Rows = np.empty(0, np.int64)
@@ -34,11 +34,11 @@ class ShardGraph:
 
     def __init__(self, number: int, shards: int, parameters: Parameters) -> None:
         self.number, self.shards = number, shards
-        self.graph, rule = parameters.new_graph(), parameters.new_rule()
+        self.graph, rule = parameters.create_graph(), parameters.create_rule()
         assert isinstance(rule, RippleRule)
         self.rule = rule
-        self.field = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
-        self.search = Search(parameters.search, parameters.threads)
+        self.store = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
+        self.search = Searcher(parameters.search, parameters.threads)
         self.begin()
 
     # ------------------------------------------------------------------ graph changes
@@ -54,10 +54,10 @@ class ShardGraph:
     def intern(self, columns: tuple[IdColumn, IdColumn]) -> tuple[Rows, Rows, Rows, Rows]:
         """The rows of names that fall to this shard, and their arrival numbers: −1 for newcomers."""
         rows = [self._intern(names) for names in columns]
-        if self.graph.rows > MAX_ROWS // self.shards:  # a code has to fit into a slot
+        if self.graph.row_count > MAX_ROWS // self.shards:  # a code has to fit into a slot
             raise RipplevecError(f"one of {self.shards:,} shards holds at most {MAX_ROWS // self.shards:,} vertices")
-        self.graph.adjacency.ensure_rows(self.graph.rows)
-        self.field.grow()
+        self.graph.adjacency.ensure_rows(self.graph.row_count)
+        self.store.grow()
         return rows[0], self.graph.arrival[rows[0]], rows[1], self.graph.arrival[rows[1]]
 
     def _intern(self, names: IdColumn) -> Rows:
@@ -70,11 +70,11 @@ class ShardGraph:
     def apply_operations(self, entry: ShardOperations) -> None:
         """Number newcomers, and change the ends of edges that are here, in order."""
         self.graph.arrival[entry.arrived] = entry.arrived_as
-        self.field.vectors[entry.arrived] = 0  # a halo may have been there
+        self.store.vectors[entry.arrived] = 0  # a halo may have been there
         ends, numbers = entry.ends[:, :2].copy(), entry.ends[:, 2:].copy()
         columns = map(np.array, (entry.op, entry.weight, entry.way))  # what comes from elsewhere is read-only
         op, weight, way = columns  # kernels would be compiled for that, too
-        self._note(ends, numbers, self.graph.adjacency.apply_ends(op, ends, weight, way), way == edges.AWAY)
+        self._note(ends, numbers, self.graph.adjacency.apply_endpoints(op, ends, weight, way), way == edges.OUT)
 
     def remove_vertex(self, row: int) -> list[Rows]:
         """Let a vertex of this shard go (none: −1); its neighbors by shard, as rows there."""
@@ -82,11 +82,11 @@ class ShardGraph:
             return [NO_ROWS] * self.shards
         adjacency, gone = self.graph.adjacency, np.array([row])
         code = self._codes(adjacency.slots(gone))
-        edges.drop_all(adjacency.links, row, adjacency.directed)
+        edges.clear_row(adjacency.links, row, adjacency.directed)
         self.graph.arrival[gone] = -1
         self.graph.ids.remove(gone)
-        self.field.vectors[gone] = 0
-        self.field.placed[gone] = 0
+        self.store.vectors[gone] = 0
+        self.store.placed[gone] = 0
         return split_rows(code, self.shards)
 
     def remove_neighbor(self, *rows: Rows, code: int, number: int) -> None:
@@ -94,7 +94,7 @@ class ShardGraph:
         here = np.concatenate(rows)
         row, shard = divmod(code, self.shards)
         chance, adjacency = np.empty(here.size), self.graph.adjacency
-        own.drop_ends(adjacency.links, here, row if shard == self.number else -1 - code, chance, adjacency.directed)
+        own.drop_neighbor_from(adjacency.links, here, row if shard == self.number else -1 - code, chance, adjacency.directed)
         numbers = np.stack([self.graph.arrival[here], np.full(here.size, number)], axis=1)
         self._note(np.stack([here, here], axis=1), numbers, chance, np.ones(here.size, bool))
 
@@ -118,30 +118,30 @@ class ShardGraph:
         """
         self.first_new = first_new
         known = np.count_nonzero(np.concatenate(self.latest) < first_new)
-        return self.graph.adjacency.edges, self.changed, int(known)
+        return self.graph.adjacency.edge_count, self.changed, int(known)
 
     # ------------------------------------------------------------------ of some
 
     def find(self, names: IdColumn) -> Rows:
         """The rows of names that fall to this shard, −1 where one is not known."""
-        return self.graph.ids.find(names)
+        return self.graph.ids.find_rows(names)
 
     def column(self, rows: Rows) -> IdColumn:
         """The names of rows."""
-        return self.graph.ids.column(rows)
+        return self.graph.ids.to_column(rows)
 
     def read_rows(self, rows: Rows, what: str) -> NDArray[Any]:
         """A number for each row, or its vector as it is kept."""
         if what == "vectors":
-            return self.field.vectors[rows]
-        columns: dict[str, NDArray[Any]] = {"arrival": self.graph.arrival, "placed": self.field.placed}
+            return self.store.vectors[rows]
+        columns: dict[str, NDArray[Any]] = {"arrival": self.graph.arrival, "placed": self.store.placed}
         return columns[what][rows] if what in columns else cast(NDArray[Any], getattr(self._links, what))[rows]
 
     def read_edges(self, rows: Rows, what: str) -> tuple[Rows, NDArray[Any]]:
         """Of rows their degrees, and of all their edges the `code` of the neighbor, or one of the weights."""
         slots = self.graph.adjacency.slots(rows)
         values = self._codes(slots) if what == "code" else getattr(self._links, what)[slots]
-        return self._links.count[rows].astype(np.int64), values
+        return self._links.degree[rows].astype(np.int64), values
 
     def neighbors(self, row: int, most: int | None) -> tuple[Rows, NDArray[np.float32]]:
         """The codes of the neighbors of a row and the weights of the edges, the latest first; of row −1 none."""
@@ -152,7 +152,7 @@ class ShardGraph:
         """Whether rows have edges (away from them when directed) to vertices with these codes."""
         found, directed = np.empty(rows.size, np.bool_), self.graph.adjacency.directed
         other = np.where(codes % self.shards == self.number, codes // self.shards, -1 - codes)
-        own.has_ends(self._links, rows, other, found, directed)
+        own.has_neighbors(self._links, rows, other, found, directed)
         return found
 
     def nearest(
@@ -163,11 +163,11 @@ class ShardGraph:
         Among equals those who came first are the best, and rows do not tell who did: so one more is asked for, and
         more yet while the last of them may have an equal that was left behind. An index misses some anyhow.
         """
-        present, most = SearchTarget(self.field, self.rule, sequence, anchors), max(len(self.graph), 1)
+        target, most = SearchTarget(self.store, self.rule, sequence, anchors), max(len(self.graph), 1)
         query, width = query._replace(exclude=left_out), min(count + 1, most)
         while True:
-            with self.search.asking() as ask:
-                (rows,), (cosines,) = ask(present, query, width)
+            with self.search.open_search() as ask:
+                (rows,), (cosines,) = ask(target, query, width)
             if width == most or rows[-1] < 0 or cosines[-1] < cosines[count - 1] or self.search.index is not None:
                 break
             width = min(2 * width, most)
@@ -183,20 +183,20 @@ class ShardGraph:
 
     def sizes(self) -> dict[str, int]:
         """How the shard stands, in numbers that add up."""
-        count = self._links.count[: self.graph.rows]
-        placed, alive = self.field.placed[: self.graph.rows], self.graph.arrival[: self.graph.rows] >= 0
+        count = self._links.degree[: self.graph.row_count]
+        placed, alive = self.store.placed[: self.graph.row_count], self.graph.arrival[: self.graph.row_count] >= 0
         return {
             "vertices": len(self.graph),
-            "edges": self.graph.adjacency.edges,
-            "ends": self.graph.adjacency.ends,
+            "edges": self.graph.adjacency.edge_count,
+            "ends": self.graph.adjacency.endpoint_count,
             "with_edges": int(np.count_nonzero(count)),
             "unplaced": int(np.count_nonzero(alive & (placed == 0))),
-            "bytes": self.graph.ids.nbytes + self.graph.adjacency.nbytes + self.field.vectors[: self.graph.rows].nbytes,
+            "bytes": self.graph.ids.nbytes + self.graph.adjacency.nbytes + self.store.vectors[: self.graph.row_count].nbytes,
         }
 
     def grams(self) -> list[NDArray[np.float64]]:
         """Per view, the inner products of its columns over the rows here."""
-        return grams(self.rule.space, self.field, self.rule.threads)
+        return view_grams(self.rule.coordinates, self.store, self.rule.threads)
 
     # ------------------------------------------------------------------ whether it is sound
 
@@ -210,9 +210,9 @@ class ShardGraph:
 
     def ends(self) -> list[NDArray[Any]]:
         """The ends of edges that are here, by the shard that has the other end, in order."""
-        rows = np.arange(self.graph.rows)
+        rows = np.arange(self.graph.row_count)
         slots, links = self.graph.adjacency.slots(rows), self._links
-        code, here = self._codes(slots), np.repeat(rows, links.count[rows])
+        code, here = self._codes(slots), np.repeat(rows, links.degree[rows])
         ends = np.empty(slots.size, END)
         ends["here"], ends["there"] = here, code // self.shards
         ends["away"], ends["back"] = links.outgoing[slots], links.incoming[slots]
@@ -228,24 +228,24 @@ class ShardGraph:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that is here as plain arrays."""
-        rows = self.graph.rows
+        rows = self.graph.row_count
         return {
             **{f"graph_{name}": array for name, array in self.graph.state().items()},
-            "edges": np.array(self.graph.adjacency.edges),
-            "vectors": self.field.vectors[:rows].copy(),
-            "placed": self.field.placed[:rows].copy(),
+            "edges": np.array(self.graph.adjacency.edge_count),
+            "vectors": self.store.vectors[:rows].copy(),
+            "placed": self.store.placed[:rows].copy(),
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         adjacency = self.graph.adjacency
         self.graph = Graph.from_state(
-            under("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
+            strip_prefix("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
         )
-        self.graph.adjacency.count_as(int(state["edges"]))
-        self.field = self.field.on(self.graph)
-        rows = self.graph.rows
-        self.field.vectors[:rows], self.field.placed[:rows] = state["vectors"], state["placed"]
+        self.graph.adjacency.set_edge_count(int(state["edges"]))
+        self.store = self.store.empty_for(self.graph)
+        rows = self.graph.row_count
+        self.store.vectors[:rows], self.store.placed[:rows] = state["vectors"], state["placed"]
 
     # ------------------------------------------------------------------ inside
 

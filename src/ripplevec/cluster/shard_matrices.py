@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.graph.adjacency import Totals
-from ripplevec.rules.anchor import agreement, apart, concatenate_views, fill
+from ripplevec.rules.anchor import alignment_products, concatenate_views, fill_rows, find_moved_rows
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.util.parallel import blocks
-from ripplevec.views.aligned_matrix import zeros
+from ripplevec.util.parallel import block_ranges
+from ripplevec.views.aligned_matrix import aligned_zeros
 from ripplevec.views.base import Basis
 from ripplevec.views.operators import Operator
 
@@ -40,33 +40,33 @@ class ColumnSlice(NamedTuple):
 class ShardMatrices:
     """What a shard has to do with an anchor, or a start, of all shards."""
 
-    def __init__(self, field: VectorStore, rule: RippleRule, number: int, shards: int) -> None:
-        self.field, self.rule, self.number = field, rule, number
-        self.rows = max(field.graph.rows, 1)  # where there is no vertex, a row without edges
+    def __init__(self, store: VectorStore, rule: RippleRule, number: int, shards: int) -> None:
+        self.store, self.rule, self.number = store, rule, number
+        self.rows = max(store.graph.row_count, 1)  # where there is no vertex, a row without edges
         self.sent = 0  # bytes of rows that other shards were given
         self._matrices: dict[int, Matrix] = {}
         self._lent: list[Rows] = []
-        field.graph.adjacency.ensure_rows(self.rows)
-        field.grow()
+        store.graph.adjacency.ensure_rows(self.rows)
+        store.grow()
         self._point(shards)
 
     def _point(self, shards: int) -> None:
         """Have all slots point to rows here or to places in the halo, which go by shard and row there."""
-        adjacency = self.field.graph.adjacency
-        codes = np.empty(int(adjacency.links.count[: self.rows].sum()), np.int64)
-        codes = codes[: kernels.codes_elsewhere(adjacency.links, self.rows, codes)]
-        place, distinct, _ = kernels.numbered(codes)
+        adjacency = self.store.graph.adjacency
+        codes = np.empty(int(adjacency.links.degree[: self.rows].sum()), np.int64)
+        codes = codes[: kernels.collect_remote_codes(adjacency.links, self.rows, codes)]
+        place, distinct, _ = kernels.index_distinct(codes)
         order = np.lexsort((distinct // shards, distinct % shards))
         where = np.empty_like(order)
         where[order] = np.arange(order.size)
         self.codes = distinct[order]
         ends = np.searchsorted(self.codes % shards, np.arange(1, shards))
         self.wanted: list[Rows] = np.split(self.codes // shards, ends)
-        kernels.point_to(adjacency.links, self.rows, where[place])
+        kernels.map_to_halo(adjacency.links, self.rows, where[place])
 
     def close(self) -> None:
         """Have the slots point where they did."""
-        kernels.point_back(self.field.graph.adjacency.links, self.rows, self.codes)
+        kernels.restore_codes(self.store.graph.adjacency.links, self.rows, self.codes)
         self._matrices.clear()
 
     def as_before(self, neighbor: Rows) -> Rows:
@@ -85,11 +85,11 @@ class ShardMatrices:
 
     def totals(self) -> Totals:
         """Sums over the graph here."""
-        return self.field.graph.adjacency.totals(self.rows)
+        return self.store.graph.adjacency.totals(self.rows)
 
     def operate(self, tau: float) -> None:
         """Have the operator of a view from now on."""
-        self.operator = Operator(self.field.graph.adjacency, self.rows, tau, self.rule.threads)
+        self.operator = Operator(self.store.graph.adjacency, self.rows, tau, self.rule.threads)
 
     # ------------------------------------------------------------------ matrices
 
@@ -98,7 +98,7 @@ class ShardMatrices:
         for old in gone:
             self._matrices.pop(old, None)
         directory = self.rule.directory if lasting else None
-        self._matrices[handle] = zeros(self.rows + self.codes.size, columns, kind, directory)
+        self._matrices[handle] = aligned_zeros(self.rows + self.codes.size, columns, kind, directory)
 
     def copy(self, target: ColumnSlice, source: ColumnSlice) -> None:
         """Write columns over others."""
@@ -110,10 +110,10 @@ class ShardMatrices:
 
     def noise(self, target: ColumnSlice, seed: int) -> None:
         """What `Operator.make_noise` has, a vertex having the word that goes with its number: for any number of shards."""
-        arrival = self.field.graph.arrival[: self.rows]
+        arrival = self.store.graph.arrival[: self.rows]
         words, draw = np.zeros(self.rows, np.uint64), np.random.Generator(np.random.Philox(seed))
         order = np.argsort(arrival, kind="stable")
-        for first, last in blocks(int(arrival.max(initial=-1)) + 1, WORDS):
+        for first, last in block_ranges(int(arrival.max(initial=-1)) + 1, WORDS):
             drawn = draw.integers(0, 2**64, last - first, np.uint64)
             here = order[slice(*np.searchsorted(arrival, (first, last), sorter=order))]
             words[here] = drawn[arrival[here] - first]
@@ -186,23 +186,23 @@ class ShardMatrices:
     def agreement(self, pieces: list[ColumnSlice], learned: Learned) -> NDArray[np.float64]:
         """The products of new rows and those served before, by which the new coordinates are turned."""
         new = self.rule.coordinates_from_state(learned)
-        return agreement(self.rule.space, new, self._bases(pieces), self._before(), self.rule.threads)
+        return alignment_products(self.rule.coordinates, new, self._bases(pieces), self._before(), self.rule.threads)
 
     def apart(self, pieces: list[ColumnSlice], learned: Learned, threshold: float) -> Rows:
         """The rows that will be served further than the threshold from where they were."""
         after = partial(concatenate_views, self._bases(pieces))
         new, before = self.rule.coordinates_from_state(learned), self._before()
-        return apart(self.rule.space, before, new, after, threshold, self.rule.threads)
+        return find_moved_rows(self.rule.coordinates, before, new, after, threshold, self.rule.threads)
 
     def keep(self, pieces: list[ColumnSlice], learned: Learned) -> None:
         """Have the new rows from now on, in the precision that rows are kept in."""
-        fill(self._before(), self.rule.coordinates_from_state(learned), self._bases(pieces))
-        self.field.placed[: self.rows] = self.field.graph.adjacency.links.count[: self.rows] > 0
+        fill_rows(self._before(), self.rule.coordinates_from_state(learned), self._bases(pieces))
+        self.store.placed[: self.rows] = self.store.graph.adjacency.links.degree[: self.rows] > 0
 
     # ------------------------------------------------------------------ inside
 
     def _before(self) -> Matrix:
-        return self.field.vectors[: self.rows]
+        return self.store.vectors[: self.rows]
 
     def _bases(self, pieces: list[ColumnSlice]) -> list[Basis]:
         """New rows as those functions know them that need nothing else of a basis."""

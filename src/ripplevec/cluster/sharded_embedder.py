@@ -14,7 +14,7 @@ from ripplevec.embedder import Embedder
 from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, InvalidValueError, MissingExtraError
 from ripplevec.parameters import Parameters
-from ripplevec.util.checked_directory import RESTORE, read_arrays
+from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays
 
 try:
     from ripplevec.cluster.ray_transport import RayTransport, ShardActors
@@ -65,7 +65,7 @@ class ShardedEmbedder(Embedder):
             model = cls(shards=shards, address=address, **parameters)
             model._engine.restore(arrays)
         except MALFORMED_STATE_ERRORS as error:
-            raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE}") from error
+            raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE_HINT}") from error
         return model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -82,11 +82,11 @@ class ShardedEmbedder(Embedder):
         """End the shards. What is not saved is gone."""
         self._actors.close()
 
-    def _parameters(self) -> Parameters:
+    def _validated_parameters(self) -> Parameters:
         own = {"shards", "address"}
         return Parameters(**{name: value for name, value in self.get_params().items() if name not in own})
 
-    def _new_engine(self, parameters: Parameters) -> Any:
+    def _create_engine(self, parameters: Parameters) -> Any:
         return FaultTolerantEngine(RayTransport(self._actors, parameters), parameters)
 
 

@@ -23,7 +23,7 @@ from ripplevec.durability.journal_database import transaction, translate_errors
 from ripplevec.durability.last_batch_marker import LastBatchMarker
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore
 from ripplevec.errors import FormatError, InvalidValueError, shorten
-from ripplevec.io.messages import check_key
+from ripplevec.io.messages import check_idempotency_key
 from ripplevec.util.checked_directory import fsync_directory
 
 JOURNAL_FILE = "journal.sqlite"
@@ -433,7 +433,7 @@ class Journal:
 def validate_entry(entry: JournalEntry) -> None:
     """Raise `InvalidValueError` for a key, a source or a position that cannot be stored."""
     key, source, position = entry.key, entry.source, entry.position
-    check_key(key)
+    check_idempotency_key(key)
     if source is None and position is not None:
         raise InvalidValueError.of("position", "a `source` given with it", position)
     if source is not None and not (isinstance(source, str) and source):

@@ -12,16 +12,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-MIN_ROOM = 1  # the smallest block has 2**1 slots: enough to hold a free-list address
-NO_ROOM = -1
-TOP = 40  # heads[TOP]: the first slot of the arena never used
-EDGES = 41  # heads[EDGES]: edges alive
-LOOPS = 42  # heads[LOOPS]: self-loops left out so far
-INDEX_TOP = 43  # heads[INDEX_TOP]: the first place of the arena of indices never used
-INDICES = 44  # heads[INDICES + room]: the free blocks of 2**room places there
-WIDEST = INDICES + 40  # heads[WIDEST]: the largest room a list has ever had
-HEADS = WIDEST + 1
-HUB = 11  # a list in a block of 2**11 slots or more has an index
+MIN_SIZE_CLASS = 1  # the smallest block has 2**1 slots: enough to hold a free-list address
+NO_BLOCK = -1
+ARENA_TOP = 40  # heads[TOP]: the first slot of the arena never used
+EDGE_COUNT = 41  # heads[EDGES]: edges alive
+LOOP_COUNT = 42  # heads[LOOPS]: self-loops left out so far
+INDEX_ARENA_TOP = 43  # heads[INDEX_TOP]: the first place of the arena of indices never used
+INDEX_FREE_LISTS = 44  # heads[INDICES + room]: the free blocks of 2**room places there
+MAX_SIZE_CLASS = INDEX_FREE_LISTS + 40  # heads[WIDEST]: the largest room a list has ever had
+ALLOCATOR_LENGTH = MAX_SIZE_CLASS + 1
+HUB_SIZE_CLASS = 11  # a list in a block of 2**11 slots or more has an index
 NO_INDEX = -1
 
 
@@ -29,29 +29,29 @@ class Links(NamedTuple):
     """The adjacency as kernels see it: per row, then per slot of the arena, then the allocator."""
 
     begin: NDArray[np.int64]
-    count: NDArray[np.int32]  # type: ignore[assignment]  # a tuple's own `count` is not missed
-    room: NDArray[np.int8]
+    degree: NDArray[np.int32]
+    size_class: NDArray[np.int8]
     strength: NDArray[np.float64]
     in_strength: NDArray[np.float64]  # the same array as `strength` when undirected
     neighbor: NDArray[np.int32]
     weight: NDArray[np.float32]
     outgoing: NDArray[np.float32]  # the part of `weight` that points away; the same array when undirected
     incoming: NDArray[np.float32]  # the part that points here; likewise
-    heads: NDArray[np.int64]
-    index_at: NDArray[np.int64]  # per row, where its index begins in `places`
-    places: NDArray[np.int32]  # 1 + the position of a neighbor in its list; 0 where a place is empty
+    allocator: NDArray[np.int64]
+    index_begin: NDArray[np.int64]  # per row, where its index begins in `places`
+    index_cells: NDArray[np.int32]  # 1 + the position of a neighbor in its list; 0 where a place is empty
 
 
-def no_blocks() -> NDArray[np.int64]:
+def create_allocator() -> NDArray[np.int64]:
     """An allocator that has given out nothing."""
-    heads = np.full(HEADS, -1, np.int64)
-    heads[TOP : INDEX_TOP + 1] = 0
-    heads[WIDEST] = 0
+    heads = np.full(ALLOCATOR_LENGTH, -1, np.int64)
+    heads[ARENA_TOP : INDEX_ARENA_TOP + 1] = 0
+    heads[MAX_SIZE_CLASS] = 0
     return heads
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def take_block(heads: NDArray[np.int64], lists: int, top: int, cells: NDArray[np.int32], room: int) -> int:
+def allocate_block(heads: NDArray[np.int64], lists: int, top: int, cells: NDArray[np.int32], room: int) -> int:
     """The first cell of a block of 2**room of them: a recycled one, else fresh from the top."""
     at = heads[lists + room]
     if at >= 0:
@@ -63,13 +63,13 @@ def take_block(heads: NDArray[np.int64], lists: int, top: int, cells: NDArray[np
 
 
 @njit(cache=True, nogil=True)
-def has_block(links: Links, room: int) -> bool:
+def can_allocate(links: Links, room: int) -> bool:
     """Whether there is a block of 2**room slots."""
-    return links.heads[room] >= 0 or links.heads[TOP] + (1 << room) <= links.neighbor.size
+    return links.allocator[room] >= 0 or links.allocator[ARENA_TOP] + (1 << room) <= links.neighbor.size
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def give_block(heads: NDArray[np.int64], lists: int, cells: NDArray[np.int32], at: int, room: int) -> None:
+def free_block(heads: NDArray[np.int64], lists: int, cells: NDArray[np.int32], at: int, room: int) -> None:
     following = heads[lists + room] + 1
     cells[at] = following >> 31
     cells[at + 1] = following & 0x7FFFFFFF

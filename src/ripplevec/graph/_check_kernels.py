@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-GOOD, RANGE, LOOP, TWICE, WEIGHT, WAYS, STRENGTH, IN_STRENGTH = range(8)
+OK, BAD_NEIGHBOR, SELF_LOOP, DUPLICATE_NEIGHBOR, BAD_WEIGHT, BAD_DIRECTIONS, BAD_STRENGTH, BAD_IN_STRENGTH = range(8)
 """What can be wrong with a row."""
 
 
@@ -24,10 +24,10 @@ class SavedEdges(NamedTuple):
     incoming: NDArray[np.float32]  # likewise
 
 
-class Part(NamedTuple):
+class GraphPart(NamedTuple):
     """Which rows of a graph are looked at: row r of part p of n has the code r·n + p; one part has them all."""
 
-    rows: NDArray[np.int64]  # of each part
+    row_counts: NDArray[np.int64]  # of each part
     number: int
 
 
@@ -40,25 +40,25 @@ def _mix(value: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _word(key: Any, low: int, high: int, upward: Any, downward: Any) -> Any:
+def _hash_edge(key: Any, low: int, high: int, upward: Any, downward: Any) -> Any:
     """A hash of an edge that is the same at both of its ends, and that nobody without the key can predict."""
     ends = _mix(key ^ ((np.uint64(low) << np.uint64(32)) | np.uint64(high)))
     return _mix(ends ^ ((np.uint64(upward) << np.uint64(32)) | np.uint64(downward)))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _code_of(neighbor: int, part: Part) -> Any:
+def _neighbor_code(neighbor: int, part: GraphPart) -> Any:
     """The code of a neighbor, -1 where there is none: rows of other parts are saved as -1 - code."""
-    parts = len(part.rows)
+    parts = len(part.row_counts)
     if neighbor >= 0:
-        return np.int64(neighbor) * parts + part.number if neighbor < part.rows[part.number] else np.int64(-1)
+        return np.int64(neighbor) * parts + part.number if neighbor < part.row_counts[part.number] else np.int64(-1)
     code = -1 - np.int64(neighbor)
     elsewhere = code % parts
-    return code if elsewhere != part.number and code // parts < part.rows[elsewhere] else np.int64(-1)
+    return code if elsewhere != part.number and code // parts < part.row_counts[elsewhere] else np.int64(-1)
 
 
 @njit(cache=True, nogil=True)
-def _sum_fault(
+def _check_strength(
     edges: SavedEdges, row: int, total: float, incoming: float, many: int, rounding: float, directed: bool
 ) -> int:
     """Whether the strengths of a row are the sums over its edges: to the bit, or nearly so where there are many.
@@ -67,54 +67,54 @@ def _sum_fault(
     """
     strength, in_strength = edges.strength[row], edges.in_strength[row]
     if not (np.isfinite(strength) and np.isfinite(in_strength)):
-        return STRENGTH
+        return BAD_STRENGTH
     if edges.degree[row] > many:
-        return GOOD if strength > 0 and in_strength >= 0 else STRENGTH
+        return OK if strength > 0 and in_strength >= 0 else BAD_STRENGTH
     if strength != total:
-        return STRENGTH
+        return BAD_STRENGTH
     if directed and not abs(in_strength - incoming) <= rounding * strength:
-        return IN_STRENGTH
-    return GOOD
+        return BAD_IN_STRENGTH
+    return OK
 
 
 @njit(cache=True, nogil=True)
 def check_edges(
-    edges: SavedEdges, part: Part, seen: NDArray[np.int64], many: int, rounding: float, key: Any, directed: bool
+    edges: SavedEdges, part: GraphPart, seen: NDArray[np.int64], many: int, rounding: float, key: Any, directed: bool
 ) -> Any:
     """(fault, row, balance): the first row that is wrong, and a sum that is zero where every edge has two equal ends.
 
     The degrees are not negative and add up to the number of ends. `seen` has a cell for every code and holds -1.
     An edge adds its hash at its lower end and subtracts it at its upper end, so that over all parts nothing is left.
     """
-    balance, at, parts = np.uint64(0), 0, len(part.rows)
+    balance, at, parts = np.uint64(0), 0, len(part.row_counts)
     upward, downward = edges.outgoing.view(np.uint32), edges.incoming.view(np.uint32)
     for row in range(len(edges.degree)):
         own = np.int64(row) * parts + part.number
         total, arriving = 0.0, 0.0
         for slot in range(at, at + edges.degree[row]):
-            other = _code_of(edges.neighbor[slot], part)
+            other = _neighbor_code(edges.neighbor[slot], part)
             if other < 0:
-                return RANGE, row, balance
+                return BAD_NEIGHBOR, row, balance
             if other == own:
-                return LOOP, row, balance
+                return SELF_LOOP, row, balance
             if seen[other] == own:
-                return TWICE, row, balance
+                return DUPLICATE_NEIGHBOR, row, balance
             seen[other] = own
             weight = edges.weight[slot]
             if not (weight > 0 and np.isfinite(weight)):
-                return WEIGHT, row, balance
+                return BAD_WEIGHT, row, balance
             if directed:
                 out, back = edges.outgoing[slot], edges.incoming[slot]
                 if not (out >= 0 and back >= 0) or np.float32(out + back) != weight:
-                    return WAYS, row, balance
+                    return BAD_DIRECTIONS, row, balance
             total += weight
             arriving += edges.incoming[slot]
             if own < other:
-                balance += _word(key, own, other, upward[slot], downward[slot])
+                balance += _hash_edge(key, own, other, upward[slot], downward[slot])
             else:
-                balance -= _word(key, other, own, downward[slot], upward[slot])
+                balance -= _hash_edge(key, other, own, downward[slot], upward[slot])
         at += edges.degree[row]
-        fault = _sum_fault(edges, row, total, arriving, many, rounding, directed)
-        if fault != GOOD:
+        fault = _check_strength(edges, row, total, arriving, many, rounding, directed)
+        if fault != OK:
             return fault, row, balance
-    return GOOD, 0, balance
+    return OK, 0, balance

@@ -26,18 +26,18 @@ from ripplevec.util.numba_intrinsics import prefetch
 
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
-Names: TypeAlias = tuple[Ints, Ints, Bytes]
+EncodedIds: TypeAlias = tuple[Ints, Ints, Bytes]
 Table: TypeAlias = tuple[Ints, Ints, Bytes, Ints]
 
 INTEGER, FREE = -1, -2
 EMPTY = -1
-BLOCK = 64
-LIVE, ROWS, HEAD, USED, GARBAGE = range(5)
+SEARCH_BLOCK = 64
+LIVE_COUNT, ROW_COUNT, FREE_HEAD, ARENA_USED, ARENA_GARBAGE = range(5)
 """Live names, rows ever used, the first free row (or -1), bytes written to the arena, bytes of removed names in it."""
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def tag_of(key: int, end: int, data: Bytes) -> Any:
+def compute_tag(key: int, end: int, data: Bytes) -> Any:
     """What tells names apart at a glance: the integer itself, or the FNV-1a hash of the bytes."""
     if end == INTEGER:
         return key
@@ -48,7 +48,7 @@ def tag_of(key: int, end: int, data: Bytes) -> Any:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def home_of(tag: int, mask: int) -> Any:
+def home_slot(tag: int, mask: int) -> Any:
     """The place where the search for a tag begins (splitmix64, so that regular ids spread evenly)."""
     value = np.uint64(tag) + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -65,12 +65,12 @@ def _same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> b
 
 
 @njit(cache=True, nogil=True)
-def _read_ahead(table: Table, tags: Ints, rows: Ints) -> None:
+def _preload_block(table: Table, tags: Ints, rows: Ints) -> None:
     """Read what a block of searches for bytes will read, so that they do not wait for memory one after the other."""
     slots, spans, arena, _ = table
     mask = len(slots) - 1
     for i in range(len(rows)):
-        rows[i] = slots[home_of(tags[i], mask), 1] >> 1
+        rows[i] = slots[home_slot(tags[i], mask), 1] >> 1
     for i in range(len(rows)):
         row = rows[i]
         rows[i] = spans[row, 0] if row >= 0 and 0 <= spans[row, 0] < spans[row, 1] else 0
@@ -82,10 +82,10 @@ def _read_ahead(table: Table, tags: Ints, rows: Ints) -> None:
 def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
     """Fill in the rows of integers; a block of them is asked for before it is read, so that they come together."""
     mask = len(slots) - 1
-    for first in range(0, len(keys), BLOCK):
-        last = min(first + BLOCK, len(keys))
+    for first in range(0, len(keys), SEARCH_BLOCK):
+        last = min(first + SEARCH_BLOCK, len(keys))
         for i in range(first, last):
-            rows[i] = home_of(keys[i], mask)
+            rows[i] = home_slot(keys[i], mask)
             prefetch(slots, rows[i], 0)
         for i in range(first, last):
             slot = rows[i]
@@ -97,7 +97,7 @@ def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _search(table: Table, names: Names, tags: Ints, first: int, last: int, rows: Ints) -> None:
+def _search(table: Table, names: EncodedIds, tags: Ints, first: int, last: int, rows: Ints) -> None:
     """Fill in the rows of a block of names whose tags are known."""
     slots, spans, arena, _ = table
     keys, ends, data = names
@@ -105,7 +105,7 @@ def _search(table: Table, names: Names, tags: Ints, first: int, last: int, rows:
     for i in range(first, last):
         key, end, tag = keys[i], ends[i], tags[i - first]
         kind = 0 if end == INTEGER else 1
-        slot = home_of(tag, mask)
+        slot = home_slot(tag, mask)
         ref = slots[slot, 1]
         while ref != EMPTY:
             if slots[slot, 0] == tag and ref & 1 == kind:
@@ -120,36 +120,36 @@ def _search(table: Table, names: Names, tags: Ints, first: int, last: int, rows:
 
 
 @njit(cache=True, nogil=True)
-def find_names(table: Table, names: Names, first: int, last: int, rows: Ints) -> None:
+def find_ids(table: Table, names: EncodedIds, first: int, last: int, rows: Ints) -> None:
     """Fill in the rows of names `first` to `last`, -1 where one is unknown."""
     keys, ends, data = names
     if len(ends) == 0:
         _search_integers(table[0], keys[first:last], rows[first:last])
         return
-    tags = np.empty(BLOCK, np.int64)
-    for start in range(first, last, BLOCK):
-        stop = min(start + BLOCK, last)
+    tags = np.empty(SEARCH_BLOCK, np.int64)
+    for start in range(first, last, SEARCH_BLOCK):
+        stop = min(start + SEARCH_BLOCK, last)
         for i in range(start, stop):
-            tags[i - start] = tag_of(keys[i], ends[i], data)
+            tags[i - start] = compute_tag(keys[i], ends[i], data)
         if stop - start > 1:
-            _read_ahead(table, tags, rows[start:stop])
+            _preload_block(table, tags, rows[start:stop])
         _search(table, names, tags, start, stop, rows)
 
 
 @njit(cache=True, nogil=True)
-def find_name(table: Table, key: int, end: int, data: Bytes) -> Any:
+def find_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     """The row of one name, -1 where it is unknown."""
     rows = np.empty(1, np.int64)
-    find_names(table, (np.array([key]), np.array([end]), data), 0, 1, rows)
+    find_ids(table, (np.array([key]), np.array([end]), data), 0, 1, rows)
     return rows[0]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _enter(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
+def _insert_slot(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
     """Write a row into the first empty place for its name."""
     mask = len(slots) - 1
-    tag = tag_of(key, end, data)
-    slot = home_of(tag, mask)
+    tag = compute_tag(key, end, data)
+    slot = home_slot(tag, mask)
     while slots[slot, 1] != EMPTY:
         slot = (slot + 1) & mask
     slots[slot, 0] = tag
@@ -157,34 +157,34 @@ def _enter(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _add_name(table: Table, key: int, end: int, data: Bytes) -> Any:
+def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     """The row now given to an unknown name, -1 where there is no room for it."""
     slots, spans, arena, meta = table
-    row, used = meta[HEAD], meta[USED]
+    row, used = meta[FREE_HEAD], meta[ARENA_USED]
     size = 0 if end == INTEGER else end - key
-    if (row < 0 and meta[ROWS] == len(spans)) or used + size > len(arena):
+    if (row < 0 and meta[ROW_COUNT] == len(spans)) or used + size > len(arena):
         return np.int64(-1)
     if row >= 0:
-        meta[HEAD] = spans[row, 0]
+        meta[FREE_HEAD] = spans[row, 0]
     else:
-        row = meta[ROWS]
-        meta[ROWS] += 1
+        row = meta[ROW_COUNT]
+        meta[ROW_COUNT] += 1
     spans[row, 0] = key if end == INTEGER else used
     spans[row, 1] = INTEGER if end == INTEGER else used + size
     arena[used : used + size] = data[key : key + size]
-    _enter(slots, row, key, end, data)
-    meta[USED] += size
-    meta[LIVE] += 1
+    _insert_slot(slots, row, key, end, data)
+    meta[ARENA_USED] += size
+    meta[LIVE_COUNT] += 1
     return row
 
 
 @njit(cache=True, nogil=True)
-def resolve(table: Table, names: Names, i: int, rows: Ints, fresh: Ints, new: int) -> int:
+def intern_id(table: Table, names: EncodedIds, i: int, rows: Ints, fresh: Ints, new: int) -> int:
     """Give a row to a name that was unknown when its block was read; the answer counts the new names."""
     keys, ends, data = names
-    find_names(table, names, i, i + 1, rows)
+    find_ids(table, names, i, i + 1, rows)
     if rows[i] < 0:
-        rows[i] = _add_name(table, keys[i], ends[i] if len(ends) else INTEGER, data)
+        rows[i] = _add_id(table, keys[i], ends[i] if len(ends) else INTEGER, data)
         if rows[i] >= 0:
             fresh[new] = rows[i]
             new += 1
@@ -192,7 +192,7 @@ def resolve(table: Table, names: Names, i: int, rows: Ints, fresh: Ints, new: in
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _repeated(names: Names, i: int) -> bool:
+def _equals_previous(names: EncodedIds, i: int) -> bool:
     """Whether a name is the one before it."""
     keys, ends, data = names
     if len(ends) == 0:
@@ -204,8 +204,8 @@ def _repeated(names: Names, i: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def intern_names(
-    table: Table, src: Names, dst: Names, src_rows: Ints, dst_rows: Ints, fresh: Ints, done: tuple[int, int]
+def intern_ids(
+    table: Table, src: EncodedIds, dst: EncodedIds, src_rows: Ints, dst_rows: Ints, fresh: Ints, done: tuple[int, int]
 ) -> Any:
     """Give rows to src[0], dst[0], src[1], …, and list the new ones in `fresh`, as far as there is room.
 
@@ -215,16 +215,16 @@ def intern_names(
     pairs, new = done
     while pairs < len(src_rows):
         last = min(pairs + 256, len(src_rows))
-        find_names(table, src, pairs, last, src_rows)
-        find_names(table, dst, pairs, last, dst_rows)
+        find_ids(table, src, pairs, last, src_rows)
+        find_ids(table, dst, pairs, last, dst_rows)
         for i in range(pairs, last):
             if src_rows[i] < 0:
-                if i and _repeated(src, i):  # a newcomer mostly comes with several edges in a row
+                if i and _equals_previous(src, i):  # a newcomer mostly comes with several edges in a row
                     src_rows[i] = src_rows[i - 1]
                 else:
-                    new = resolve(table, src, i, src_rows, fresh, new)
+                    new = intern_id(table, src, i, src_rows, fresh, new)
             if src_rows[i] >= 0 and dst_rows[i] < 0:
-                new = resolve(table, dst, i, dst_rows, fresh, new)
+                new = intern_id(table, dst, i, dst_rows, fresh, new)
             if src_rows[i] < 0 or dst_rows[i] < 0:
                 return i, new
         pairs = last
@@ -237,7 +237,7 @@ def _close_gap(slots: Ints, gap: int) -> None:
     mask = len(slots) - 1
     slot = (gap + 1) & mask
     while slots[slot, 1] != EMPTY:
-        if (slot - home_of(slots[slot, 0], mask)) & mask >= (slot - gap) & mask:
+        if (slot - home_slot(slots[slot, 0], mask)) & mask >= (slot - gap) & mask:
             slots[gap] = slots[slot]
             gap = slot
         slot = (slot + 1) & mask
@@ -250,33 +250,33 @@ def remove_rows(table: Table, rows: Ints) -> None:
     slots, spans, arena, meta = table
     mask = len(slots) - 1
     for row in rows:
-        if row < 0 or row >= meta[ROWS] or spans[row, 1] == FREE:
+        if row < 0 or row >= meta[ROW_COUNT] or spans[row, 1] == FREE:
             continue
         key, end = spans[row]
-        slot = home_of(tag_of(key, end, arena), mask)
+        slot = home_slot(compute_tag(key, end, arena), mask)
         while slots[slot, 1] >> 1 != row:
             slot = (slot + 1) & mask
         _close_gap(slots, slot)
         if end != INTEGER:
-            meta[GARBAGE] += end - key
-        spans[row, 0] = meta[HEAD]
+            meta[ARENA_GARBAGE] += end - key
+        spans[row, 0] = meta[FREE_HEAD]
         spans[row, 1] = FREE
-        meta[HEAD] = row
-        meta[LIVE] -= 1
+        meta[FREE_HEAD] = row
+        meta[LIVE_COUNT] -= 1
 
 
 @njit(cache=True, nogil=True)
-def fill_slots(table: Table) -> None:
+def rebuild_slots(table: Table) -> None:
     """Enter every row that has a name into empty slots."""
     slots, spans, arena, meta = table
-    for row in range(meta[ROWS]):
+    for row in range(meta[ROW_COUNT]):
         key, end = spans[row]
         if end != FREE:
-            _enter(slots, row, key, end, arena)
+            _insert_slot(slots, row, key, end, arena)
 
 
 @njit(cache=True, nogil=True)
-def move_slots(old: Ints, slots: Ints) -> None:
+def rehash_slots(old: Ints, slots: Ints) -> None:
     """Enter what one table of slots holds into another, empty one.
 
     No name has to be looked at; and a table twice as large has the same order twice over, so that memory is written
@@ -285,7 +285,7 @@ def move_slots(old: Ints, slots: Ints) -> None:
     mask = len(slots) - 1
     for i in range(len(old)):
         if old[i, 1] != EMPTY:
-            slot = home_of(old[i, 0], mask)
+            slot = home_slot(old[i, 0], mask)
             while slots[slot, 1] != EMPTY:
                 slot = (slot + 1) & mask
             slots[slot, 0] = old[i, 0]
@@ -293,13 +293,13 @@ def move_slots(old: Ints, slots: Ints) -> None:
 
 
 @njit(cache=True, nogil=True)
-def names_of(table: Table, rows: Ints) -> Any:
+def gather_ids(table: Table, rows: Ints) -> Any:
     """The names of rows, their bytes packed in this order; end is FREE where a row has none."""
     _, spans, arena, meta = table
     keys, ends = np.full(len(rows), -1, np.int64), np.full(len(rows), FREE, np.int64)
     size = 0
     for i, row in enumerate(rows):
-        if 0 <= row < meta[ROWS]:
+        if 0 <= row < meta[ROW_COUNT]:
             keys[i], ends[i] = spans[row]
             size += ends[i] - keys[i] if ends[i] >= 0 else 0
     data = np.empty(size, np.uint8)
@@ -316,8 +316,8 @@ def names_of(table: Table, rows: Ints) -> Any:
 def free_rows(table: Table) -> Any:
     """The rows to be reused, the next one first."""
     _, spans, _, meta = table
-    rows = np.empty(meta[ROWS] - meta[LIVE], np.int64)
-    row = meta[HEAD]
+    rows = np.empty(meta[ROW_COUNT] - meta[LIVE_COUNT], np.int64)
+    row = meta[FREE_HEAD]
     for i in range(len(rows)):
         rows[i] = row
         row = spans[row, 0]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ripplevec.graph._block_kernels import Links
 from ripplevec.util.numba_intrinsics import prefetch
 
-AHEAD = 16  # neighbors of a row to come whose lines are asked for; in a longer list they overlap by themselves
+PREFETCHED_NEIGHBORS = 16  # neighbors of a row to come whose lines are asked for; in a longer list they overlap by themselves
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -22,42 +22,47 @@ def mix(word: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def key_of(seed: int, sequence: int, turn: int) -> int:
+def derive_key(seed: int, sequence: int, turn: int) -> int:
     """The key that all draws of one round of one batch share."""
     return mix(mix(mix(uint64(seed)) ^ uint64(sequence)) ^ uint64(turn))
 
 
+def draw_key(seed: int, sequence: int, turn: int) -> np.uint64:
+    """`derive_key` in the one type that kernels are compiled for: a Python int would be signed or not, as it happens."""
+    return np.uint64(derive_key(seed, sequence, turn))
+
+
 @njit(cache=True, nogil=True, forceinline=True)
-def word_of(key: int, u: int, v: int) -> int:
+def random_word(key: int, u: int, v: int) -> int:
     """64 random bits for the pair (u, v) under a key; u and v are arrival numbers."""
     return mix(mix(key ^ uint64(u)) ^ uint64(v))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def draw(key: int, u: int, v: int) -> float:
+def draw_uniform(key: int, u: int, v: int) -> float:
     """A number in [0, 1) for the pair (u, v) under a key."""
-    return (word_of(key, u, v) >> uint64(11)) * (1.0 / 9007199254740992.0)
+    return (random_word(key, u, v) >> uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def sampled_slot(key: int, u: int, i: int, count: int) -> int:
+def sample_slot(key: int, u: int, i: int, count: int) -> int:
     """The i-th of a sample (with repetition) of the slots 0 … count−1 of vertex u."""
-    return int64(word_of(key, u, i) % uint64(count))
+    return int64(random_word(key, u, i) % uint64(count))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def look_around(links: Links, rows: NDArray[np.int64], i: int) -> None:
+def prefetch_neighbors(links: Links, rows: NDArray[np.int64], i: int) -> None:
     """Ask memory for what will be asked of the neighbors of the rows after the i-th: first who they are."""
     if i + 8 < rows.size:
         prefetch(links.neighbor, links.begin[rows[i + 8]], 0)
     if i + 4 < rows.size:
         begin = links.begin[rows[i + 4]]
-        for slot in range(begin, begin + min(links.count[rows[i + 4]], AHEAD)):
+        for slot in range(begin, begin + min(links.degree[rows[i + 4]], PREFETCHED_NEIGHBORS)):
             prefetch(links.begin, links.neighbor[slot], 0)
 
 
 @njit(cache=True, nogil=True)
-def spread(
+def spread_round(
     links: Links,
     arrival: NDArray[np.int64],
     sources: NDArray[np.int64],
@@ -74,23 +79,23 @@ def spread(
     """
     found = 0
     for place in range(sources.size):
-        look_around(links, sources, place)
+        prefetch_neighbors(links, sources, place)
         source = sources[place]
-        begin, count = links.begin[source], links.count[source]
+        begin, count = links.begin[source], links.degree[source]
         own = arrival[source]
         for i in range(min(count, limit)):
-            slot = begin + (i if count <= limit else sampled_slot(key, own, i, count))
+            slot = begin + (i if count <= limit else sample_slot(key, own, i, count))
             other = links.neighbor[slot]
             if seen[other] == stamp:
                 continue
-            if draw(key, arrival[other], own) * links.in_strength[other] < links.outgoing[slot]:
+            if draw_uniform(key, arrival[other], own) * links.in_strength[other] < links.outgoing[slot]:
                 reached[found] = other
                 found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def mark_new(reached: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> int:
+def mark_seen(reached: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> int:
     """Mark rows as seen and keep the first mention of each, at the front of `reached`; returns how many there are."""
     kept = 0
     for row in reached:
@@ -102,7 +107,7 @@ def mark_new(reached: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) ->
 
 
 @njit(cache=True, nogil=True)
-def cascade(
+def run_cascade(
     links: Links,
     arrival: NDArray[np.int64],
     source: int,
@@ -115,7 +120,7 @@ def cascade(
 
     The draw for (u, v) does not depend on the round: v asks u once at most, in the round after v was reached.
     """
-    influenced = np.empty(max(links.count[source], 1), np.int64)
+    influenced = np.empty(max(links.degree[source], 1), np.int64)
     ends = [np.int64(0)]
     seen[source] = stamp
     front = np.full(1, source, np.int64)
@@ -123,10 +128,10 @@ def cascade(
     while front.size and turn != depth:
         room = 0
         for row in front:
-            room += links.count[row]
+            room += links.degree[row]
         reached = np.empty(room, np.int64)
-        count = spread(links, arrival, front, seen, stamp, key, np.int64(1) << 62, reached)
-        count = mark_new(reached[:count], seen, stamp)
+        count = spread_round(links, arrival, front, seen, stamp, key, np.int64(1) << 62, reached)
+        count = mark_seen(reached[:count], seen, stamp)
         front = reached[:count]
         if total + count > influenced.size:
             longer = np.empty(2 * (total + count), np.int64)

@@ -11,66 +11,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.graph.adjacency import grown
+from ripplevec.graph.adjacency import grow_array
 from ripplevec.graph.graph import Graph
 from ripplevec.influence.cascade import Cascade, Rows
 
-_TABLES = ("owner", "made", "begin", "members")
+_SAVED_ARRAYS = ("owner", "made", "begin", "members")
 
 
-class ReusedCascade(Cascade):
+class CachedCascade(Cascade):
     """A cascade whose rounds 2 … D are the stored rounds 1 … D−1 of the vertices reached in round 1."""
 
     def __init__(self, depth: int | None, seed: int) -> None:
         if depth is None:
             raise InvalidValueError.of("depth", "a number of rounds when reuse_influence is on", depth)
         super().__init__(depth, seed)
-        self.kept = max(depth - 1, 0)  # rounds stored per vertex
+        self.stored_rounds = max(depth - 1, 0)  # rounds stored per vertex
         self.owner: Rows = np.full(0, -1, np.int64)  # per row: the arrival number of the vertex the set belongs to
         self.made: Rows = np.zeros(0, np.int64)  # per row: arrival numbers from here on are younger than the set
-        self.begin: Rows = np.zeros((0, self.kept + 1), np.int64)  # per row: where each round lies in `members`
+        self.begin: Rows = np.zeros((0, self.stored_rounds + 1), np.int64)  # per row: where each round lies in `members`
         self.members: Rows = np.zeros(0, np.int64)
         self.used = 0
 
-    def influenced(self, graph: Graph, source: int, attempt: int = 0) -> Rows:
+    def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> Rows:
         """One round from `source`, then what the vertices reached have stored."""
-        first, _ = self.rounds(graph, source, min(self.depth, 1), attempt)
+        first, _ = self.sample_rounds(graph, source, min(self.depth, 1), attempt)
         rounds = [first]
-        for number in range(self.kept):
-            passed_on = [self._stored(graph, u, number) for u in first]
-            rounds.append(self._fresh(np.concatenate(passed_on or [first]), source, rounds))
-        self._store(graph, source, rounds[: self.kept])
+        for number in range(self.stored_rounds):
+            passed_on = [self._load_round(graph, u, number) for u in first]
+            rounds.append(self._select_new(np.concatenate(passed_on or [first]), source, rounds))
+        self._store(graph, source, rounds[: self.stored_rounds])
         return np.concatenate(rounds)
 
-    def _fresh(self, rows: Rows, source: int, rounds: list[Rows]) -> Rows:
+    def _select_new(self, rows: Rows, source: int, rounds: list[Rows]) -> Rows:
         """First mentions only, of rows that are not in an earlier round."""
         _, at = np.unique(rows, return_index=True)
         rows = rows[np.sort(at)]
         return rows[~np.isin(rows, np.concatenate([[source], *rounds]))]
 
-    def _stored(self, graph: Graph, row: int, number: int) -> Rows:
+    def _load_round(self, graph: Graph, row: int, number: int) -> Rows:
         """Round `number` + 1 of a vertex as stored, less those that have gone since; drawn now if there is none."""
-        self._grow(graph.adjacency.rows)
+        self._ensure_rows(graph.adjacency.capacity)
         if self.owner[row] != graph.arrival[row]:
-            rows, ends = self.rounds(graph, row, self.kept)
-            ends = np.concatenate([ends, np.full(max(self.kept + 1 - ends.size, 0), rows.size)])
-            self._store(graph, row, [rows[ends[i] : ends[i + 1]] for i in range(self.kept)])
+            rows, ends = self.sample_rounds(graph, row, self.stored_rounds)
+            ends = np.concatenate([ends, np.full(max(self.stored_rounds + 1 - ends.size, 0), rows.size)])
+            self._store(graph, row, [rows[ends[i] : ends[i + 1]] for i in range(self.stored_rounds)])
         members = self.members[self.begin[row, number] : self.begin[row, number + 1]]
         numbers = graph.arrival[members]
         return cast(Rows, members[(numbers >= 0) & (numbers < self.made[row])])
 
     def _store(self, graph: Graph, row: int, rounds: list[Rows]) -> None:
-        self._grow(graph.adjacency.rows)
+        self._ensure_rows(graph.adjacency.capacity)
         length = sum(map(len, rounds))
         if self.used + length > self.members.size:
-            self._drop_stale(graph)
-            self.members = grown(self.members, 2 * (self.used + length))
+            self._compact(graph)
+            self.members = grow_array(self.members, 2 * (self.used + length))
         ends = self.used + np.cumsum([0, *map(len, rounds)])
         self.members[self.used : ends[-1]] = np.concatenate([np.empty(0, np.int64), *rounds])
         self.owner[row], self.made[row], self.begin[row] = graph.arrival[row], graph.next_arrival, ends
         self.used = int(ends[-1])
 
-    def _drop_stale(self, graph: Graph) -> None:
+    def _compact(self, graph: Graph) -> None:
         """Keep only the sets of vertices that are still there, without gaps."""
         rows = min(self.owner.size, graph.arrival.size)  # a restored graph may have less room than this was saved with
         live = np.flatnonzero((self.owner[:rows] >= 0) & (self.owner[:rows] == graph.arrival[:rows]))
@@ -81,16 +81,16 @@ class ReusedCascade(Cascade):
         self.owner[np.setdiff1d(np.arange(self.owner.size), live)] = -1
         self.members, self.used = kept, kept.size
 
-    def _grow(self, rows: int) -> None:
+    def _ensure_rows(self, rows: int) -> None:
         if self.owner.size < rows:
-            self.owner = grown(self.owner, rows, -1)
-            self.made, self.begin = grown(self.made, rows), grown(self.begin, rows)
+            self.owner = grow_array(self.owner, rows, -1)
+            self.made, self.begin = grow_array(self.made, rows), grow_array(self.begin, rows)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The stored sets as arrays."""
-        return {name: getattr(self, name).copy() for name in _TABLES} | {"used": np.array(self.used)}
+        return {name: getattr(self, name).copy() for name in _SAVED_ARRAYS} | {"used": np.array(self.used)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.owner, self.made, self.begin, self.members = (state[name].copy() for name in _TABLES)
+        self.owner, self.made, self.begin, self.members = (state[name].copy() for name in _SAVED_ARRAYS)
         self.used = int(state["used"])

@@ -13,51 +13,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
-from ripplevec.graph.graph import Delta, ones
-from ripplevec.graph.ids import names_for_kernels
+from ripplevec.graph.graph import GraphDelta, unit_weights
+from ripplevec.graph.id_table import encode_ids
 from ripplevec.influence import _kernels as influence
-from ripplevec.influence.draws import draw_key
+from ripplevec.influence._kernels import draw_key
 from ripplevec.rules import _kernels as kernels
-from ripplevec.rules._arrival_kernel import Stage, arrive, set_stage
-from ripplevec.rules._gather_kernels import World
-from ripplevec.rules._kernels import UNLIMITED, Turn
+from ripplevec.rules._arrival_kernel import ArrivalContext, apply_arrival, make_arrival_context
+from ripplevec.rules._gather_kernels import KernelState
+from ripplevec.rules._kernels import UNLIMITED, BatchContext
 from ripplevec.rules.anchor import (
-    Copier,
+    BasisSolver,
+    BlockCopier,
     Correction,
     CorrectionError,
-    Solver,
-    TakeOver,
-    Touched,
-    apart,
-    carried,
-    corrected,
-    fill,
-    from_nothing,
-    from_others,
-    held,
-    holds_spectrum,
-    is_finite,
+    PreparedCorrection,
+    TouchedRows,
+    align_coordinates,
+    bases_from_other_views,
+    bases_from_scratch,
+    basis_is_finite,
+    captured_spectrum,
+    concatenate_views,
+    correct_bases,
+    drop_stale_rows,
+    fill_rows,
+    find_moved_rows,
     orthogonality_error,
-    per_unit,
-    side_by_side,
-    turn,
-    write,
+    preserves_spectrum,
+    to_weight_unit,
+    write_bases,
 )
-from ripplevec.rules.vector_store import Field
-from ripplevec.util.parallel import for_blocks
-from ripplevec.views._kernels import Serving
-from ripplevec.views.aligned_matrix import copied
+from ripplevec.rules.vector_store import VectorStore
+from ripplevec.util.parallel import for_each_block
+from ripplevec.views._kernels import ViewScaling
+from ripplevec.views.aligned_matrix import copy_aligned
 from ripplevec.views.base import Basis, Progress, View
-from ripplevec.views.coordinates import Space, as_they_are
-from ripplevec.views.graph_stats import Traits
-from ripplevec.views.operator_factory import Ground
+from ripplevec.views.coordinates import Coordinates, identity_scaling
+from ripplevec.views.graph_stats import GraphStats
+from ripplevec.views.operator_factory import AdjacencyLike
 
 _log = logging.getLogger("ripplevec.rules")
 
 Rows = NDArray[np.int64]
-BLOCK = 512  # rows a thread takes at a time at least
-_NOTHING_STAGED: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
-WORTH_SHARING = 2_048  # batches that change fewer edges than this are quicker on one thread
+MIN_ROWS_PER_TASK = 512  # rows a thread takes at a time at least
+_NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
+MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges than this are quicker on one thread
 
 
 class RippleRule:
@@ -69,7 +69,7 @@ class RippleRule:
     def __init__(
         self,
         dim: int,
-        views: Callable[[Traits], Sequence[View]],
+        views: Callable[[GraphStats], Sequence[View]],
         *,
         normalize: bool,
         depth: int | None,
@@ -81,189 +81,205 @@ class RippleRule:
     ) -> None:
         self.directory = directory  # where the vectors lie, if not in memory
         self.dim, self.views, self.normalize, self.precision = dim, views, normalize, precision
-        self.traits = Traits()  # at the start, which is when the views are chosen
-        self.space = self._new_space(self.traits)
+        self.graph_stats = GraphStats()  # at the start, which is when the views are chosen
+        self.coordinates = self._new_coordinates(self.graph_stats)
         self.depth = -1 if depth is None else depth
         self.seed = seed
         self.max_reads = max_reads
         self.threads = threads
-        self.shortened = 0
-        self._world: World | None = None
-        self._unit = 1.0  # of the weights that its frame was made for
-        self._staged = _NOTHING_STAGED
+        self.rows_shortened = 0
+        self._kernel_state: KernelState | None = None
+        self._unit = 1.0  # of the weights that its coefficients was made for
+        self._cached_context = _NO_CONTEXT
 
     @property
     def ready(self) -> bool:
         """Whether there has been a start."""
-        return self.space.ready
+        return self.coordinates.ready
 
     @property
-    def serving(self) -> Serving:
+    def scaling(self) -> ViewScaling:
         """View by view, or as they are where vectors are not normalized."""
-        return self.space.serving if self.space.normalize else as_they_are(self.space.dim)
+        return self.coordinates.scaling if self.coordinates.normalize else identity_scaling(self.coordinates.dim)
 
-    def world(self, field: Field) -> World:
+    def kernel_state(self, store: VectorStore) -> KernelState:
         """The state as the kernels see it."""
-        world, links = self._world, field.graph.adjacency.links
-        if world is None or world.links is not links or world.vectors is not field.cells:
-            world = self._world = _world(field, self.space, field.placed, field.cells)
-            self._staged = _NOTHING_STAGED  # or it would keep arrays alive that have been replaced
-            self._unit = field.graph.adjacency.scale.unit
-        elif self._unit != field.graph.adjacency.scale.unit:
-            self._unit = field.graph.adjacency.scale.unit
-            self.space.set_unit(world.frame, self._unit)
-        return world
+        state, links = self._kernel_state, store.graph.adjacency.links
+        if state is None or state.links is not links or state.vectors is not store.kernel_array:
+            state = self._kernel_state = _make_kernel_state(store, self.coordinates, store.placed, store.kernel_array)
+            self._cached_context = _NO_CONTEXT  # or it would keep arrays alive that have been replaced
+            self._unit = store.graph.adjacency.weight_scale.unit
+        elif self._unit != store.graph.adjacency.weight_scale.unit:
+            self._unit = store.graph.adjacency.weight_scale.unit
+            self.coordinates.set_weight_unit(state.coefficients, self._unit)
+        return state
 
-    def start(self, field: Field, progress: Progress | None = None) -> None:
+    def start(self, store: VectorStore, progress: Progress | None = None) -> None:
         """Embed the graph as it is from nothing, with the views that suit it."""
-        adjacency, order = field.graph.edges_in_order()
-        rows = field.graph.rows if order is None else order.size
-        traits, space, bases = self.first_bases(adjacency, rows, progress)
-        write(field, space, bases, order)
-        self.take(traits, space)
+        adjacency, order = store.graph.adjacency_by_arrival()
+        rows = store.graph.row_count if order is None else order.size
+        stats, coordinates, bases = self.solve_start(adjacency, rows, progress)
+        write_bases(store, coordinates, bases, order)
+        self.set_coordinates(stats, coordinates)
 
-    def first_bases(
-        self, adjacency: Ground, rows: int, progress: Progress | None = None
-    ) -> tuple[Traits, Space, list[Basis]]:
-        """What a start makes of a graph: the traits its views go by, their coordinates, bases."""
-        traits = Traits().now(adjacency, rows)
-        space = self._new_space(traits)
-        bases = per_unit(adjacency, from_nothing(space, adjacency, rows, self.threads, progress))
-        space.settle(bases)
-        return traits, space, bases
+    def solve_start(
+        self, adjacency: AdjacencyLike, rows: int, progress: Progress | None = None
+    ) -> tuple[GraphStats, Coordinates, list[Basis]]:
+        """What a start makes of a graph: the stats its views go by, their coordinates, bases."""
+        stats = GraphStats().updated(adjacency, rows)
+        coordinates = self._new_coordinates(stats)
+        bases = to_weight_unit(adjacency, bases_from_scratch(coordinates, adjacency, rows, self.threads, progress))
+        coordinates.adopt_bases(bases)
+        return stats, coordinates, bases
 
-    def take(self, traits: Traits, space: Space) -> None:
-        """Have these coordinates from now on, and the traits that their views were chosen by."""
-        self.traits, self.space, self._world = traits, space, None
+    def set_coordinates(self, stats: GraphStats, coordinates: Coordinates) -> None:
+        """Have these coordinates from now on, and the stats that their views were chosen by."""
+        self.graph_stats, self.coordinates, self._kernel_state = stats, coordinates, None
 
-    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
+    def anchor(self, store: VectorStore, sequence: int, threshold: float) -> Rows:
         """Correct all vectors, turned so that on the whole they are served as before; the rows that moved further."""
-        before = field.vectors[: field.graph.rows]
-        traits, space, bases = self._bases(self.space, self.traits, field.graph.adjacency, before, sequence)
-        turn(self.space, space, bases, before, self.threads)
-        after = partial(side_by_side, bases)
-        moved = apart(self.space, before, space, after, threshold, self.threads)
-        write(field, space, bases)
-        self.take(traits, space)
+        before = store.vectors[: store.graph.row_count]
+        stats, coordinates, bases = self._bases(
+            self.coordinates, self.graph_stats, store.graph.adjacency, before, sequence
+        )
+        align_coordinates(self.coordinates, coordinates, bases, before, self.threads)
+        after = partial(concatenate_views, bases)
+        moved = find_moved_rows(self.coordinates, before, coordinates, after, threshold, self.threads)
+        write_bases(store, coordinates, bases)
+        self.set_coordinates(stats, coordinates)
         return moved
 
-    def next_bases(
-        self, adjacency: Ground, vectors: NDArray[Any], sequence: int, copy: Copier, solve: Solver
-    ) -> tuple[Traits, Space, list[Basis]]:
+    def solve_anchor(
+        self, adjacency: AdjacencyLike, vectors: NDArray[Any], sequence: int, copy: BlockCopier, solve: BasisSolver
+    ) -> tuple[GraphStats, Coordinates, list[Basis]]:
         """What an anchor makes of the rows as they are, wherever these are; see `_bases`."""
-        return self._bases(self.space, self.traits, adjacency, vectors, sequence, copy, solve)
+        return self._bases(self.coordinates, self.graph_stats, adjacency, vectors, sequence, copy, solve)
 
     def _bases(
         self,
-        old: Space,
-        then: Traits,
-        adjacency: Ground,
+        old: Coordinates,
+        then: GraphStats,
+        adjacency: AdjacencyLike,
         vectors: NDArray[Any],
         sequence: int,
-        copy: Copier | None = None,
-        solve: Solver = from_nothing,
-    ) -> tuple[Traits, Space, list[Basis]]:
-        """What an anchor makes of these rows: the traits its views go by, coordinates with nothing learned yet, bases.
+        copy: BlockCopier | None = None,
+        solve: BasisSolver = bases_from_scratch,
+    ) -> tuple[GraphStats, Coordinates, list[Basis]]:
+        """What an anchor makes of these rows: the stats its views go by, coordinates with nothing learned yet, bases.
 
         A graph that has become dense since its start gets the views of a dense graph now, once. A result that is not
         finite, or that has lost much of the spectrum, is replaced by a solution from nothing; where that is no good
         either, a CorrectionError says so, and the vectors are to stay as they are.
         """
-        now, seed = then.now(adjacency, len(vectors)), self.seed + sequence
-        copy = copy or partial(copied, directory=self.directory)
+        now, seed = then.updated(adjacency, len(vectors)), self.seed + sequence
+        copy = copy or partial(copy_aligned, directory=self.directory)
         if len(self.views(now)) > len(self.views(then)):
-            traits, space = now, self._new_space(now)
-            bases = from_others(space, adjacency, vectors, seed, self.threads, copy)
-            good = all(map(is_finite, bases))
+            stats, coordinates = now, self._new_coordinates(now)
+            bases = bases_from_other_views(coordinates, adjacency, vectors, seed, self.threads, copy)
+            good = all(map(basis_is_finite, bases))
         else:
-            traits, space = then._replace(bipartite=now.bipartite), old.successor()
-            bases = corrected(old, adjacency, vectors, seed, self.threads, copy)
-            good = holds_spectrum(old, bases)
+            stats, coordinates = then._replace(bipartite=now.bipartite), old.new_like()
+            bases = correct_bases(old, adjacency, vectors, seed, self.threads, copy)
+            good = preserves_spectrum(old, bases)
         if not good:
             _log.info("correction solved afresh, its result lost part of the spectrum: sequence=%d", sequence)
             del bases  # so that there is memory for others
-            bases = solve(space, adjacency, len(vectors), self.threads)
-        if not all(map(is_finite, bases)) or (held(old.mu) > 0 and not any(held(basis.mu) > 0 for basis in bases)):
+            bases = solve(coordinates, adjacency, len(vectors), self.threads)
+        if not all(map(basis_is_finite, bases)) or (
+            captured_spectrum(old.mu) > 0 and not any(captured_spectrum(basis.mu) > 0 for basis in bases)
+        ):
             raise CorrectionError(f"no usable vectors were found for the graph of batch {sequence}")
-        return traits, space, per_unit(adjacency, bases)
+        return stats, coordinates, to_weight_unit(adjacency, bases)
 
-    def correction(self, field: Field, sequence: int) -> Callable[[], Correction]:
+    def correction(self, store: VectorStore, sequence: int) -> Callable[[], Correction]:
         """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
-        graph, old, then, rows = field.graph, self.space, self.traits, field.empty()
-        adjacency, vectors = graph.adjacency.copy(), field.vectors[: graph.rows].copy()
-        edged, next_arrival = adjacency.links.count[: len(vectors)] > 0, graph.next_arrival
+        graph, old, then, rows = store.graph, self.coordinates, self.graph_stats, store.new_rows()
+        adjacency, vectors = graph.adjacency.copy(), store.vectors[: graph.row_count].copy()
+        edged, next_arrival = adjacency.links.degree[: len(vectors)] > 0, graph.next_arrival
 
         def work_out() -> Correction:
-            traits, space, bases = self._bases(old, then, adjacency, vectors, sequence)
-            turn(old, space, bases, vectors, self.threads)
-            fill(rows.grow(len(vectors)), space, bases)
-            return Correction(space, traits, rows, adjacency.arrival[: len(vectors)].copy(), edged, next_arrival)
+            stats, coordinates, bases = self._bases(old, then, adjacency, vectors, sequence)
+            align_coordinates(old, coordinates, bases, vectors, self.threads)
+            fill_rows(rows.grow(len(vectors)), coordinates, bases)
+            return Correction(coordinates, stats, rows, adjacency.arrival[: len(vectors)].copy(), edged, next_arrival)
 
         return work_out
 
-    def correction_from(self, state: dict[str, NDArray[Any]], field: Field) -> Correction:
+    def correction_from_state(self, state: dict[str, NDArray[Any]], store: VectorStore) -> Correction:
         """The correction whose `state` this is."""
-        traits, rows = Traits.of(state), field.filled(state["rows"])
+        stats, rows = GraphStats.from_state(state), store.make_rows(state["rows"])
         return Correction(
-            self.space_from(state), traits, rows, state["arrival"], state["edged"], int(state["next_arrival"])
+            self.coordinates_from_state(state),
+            stats,
+            rows,
+            state["arrival"],
+            state["edged"],
+            int(state["next_arrival"]),
         )
 
     def prepare(
-        self, field: Field, correction: Correction, touched: Sequence[Touched], sequence: int, threshold: float
-    ) -> TakeOver:
+        self,
+        store: VectorStore,
+        correction: Correction,
+        touched: Sequence[TouchedRows],
+        sequence: int,
+        threshold: float,
+    ) -> PreparedCorrection:
         """Carry over what was worked out for an earlier state to the state as it is, which is only read.
 
         Vertices that have come since are placed in the new coordinates, and rows that were touched since are refreshed
         in them, one list after the other. The rows of the correction are used up.
         """
-        size, space = field.graph.rows, correction.space
-        placed, waiting = carried(field, correction)
+        size, coordinates = store.graph.row_count, correction.coordinates
+        placed, waiting = drop_stale_rows(store, correction)
         after = correction.rows.array
-        world = _world(field, space, placed, field.as_cells(after))
+        state = _make_kernel_state(store, coordinates, placed, store.as_kernel_array(after))
         seen = np.zeros((placed.size, 2), np.int64)[:, 0]  # a column, as the kernels know it
-        shared = Shared(world, seen, self._turn(sequence, correction.next_arrival), self.threads)
-        kernels.place(world, waiting[:0], waiting, seen, -1)
+        shared = ThreadedStep(state, seen, self._batch_context(sequence, correction.next_arrival), self.threads)
+        kernels.place_reachable(state, waiting[:0], waiting, seen, -1)
         for number, (rows, arrival) in enumerate(touched):
-            kept = rows[(field.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
+            kept = rows[(store.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
             shared.refresh(kept, self.max_reads, number)
-        moved = apart(self.space, field.vectors[:size], space, lambda a, b: after[a:b], threshold, self.threads)
-        return TakeOver(space, correction.traits, correction.rows, placed, moved)
+        moved = find_moved_rows(
+            self.coordinates, store.vectors[:size], coordinates, lambda a, b: after[a:b], threshold, self.threads
+        )
+        return PreparedCorrection(coordinates, correction.stats, correction.rows, placed, moved)
 
-    def adopt(self, field: Field, prepared: TakeOver) -> None:
+    def adopt(self, store: VectorStore, prepared: PreparedCorrection) -> None:
         """Correct all vectors by what was prepared for the state as it is."""
-        field.take(prepared.rows)
-        field.placed[:] = prepared.placed
-        self.take(prepared.traits, prepared.space)
+        store.replace_rows(prepared.rows)
+        store.placed[:] = prepared.placed
+        self.set_coordinates(prepared.stats, prepared.coordinates)
 
-    def apply(self, field: Field, delta: Delta, sequence: int) -> Rows:
+    def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> Rows:
         """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
-        self.shortened = 0
+        self.rows_shortened = 0
         if not self.ready:
             return delta.arrived
-        world = self.world(field)
-        arrived, graph = delta.arrived, field.graph  # newcomers may have gone again, so that numbers are missing
-        turn = self._turn(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
+        state = self.kernel_state(store)
+        arrived, graph = delta.arrived, store.graph  # newcomers may have gone again, so that numbers are missing
+        context = self._batch_context(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
         moved: Rows
-        if self.threads > 1 and len(delta.pairs) >= WORTH_SHARING:
-            shared = Shared(world, field.seen, turn, self.threads)
-            moved, self.shortened = shared.apply(delta)
+        if self.threads > 1 and len(delta.pairs) >= MIN_EDGES_FOR_THREADS:
+            shared = ThreadedStep(state, store.seen, context, self.threads)
+            moved, self.rows_shortened = shared.apply(delta)
         else:
-            moved, self.shortened = kernels.ripple(
-                world, delta.arrived, delta.pairs, delta.numbers, delta.chance, field.seen, turn
+            moved, self.rows_shortened = kernels.apply_batch(
+                state, delta.arrived, delta.pairs, delta.arrival_numbers, delta.changed_share, store.seen, context
             )
         return moved
 
-    def arrive(
-        self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int
+    def apply_arrival(
+        self, store: VectorStore, names: IdColumn, weights: NDArray[Any] | None, sequence: int
     ) -> tuple[int, int, int]:
         """One arrival in one kernel call; −1 where there is no start yet, no edge, or not enough room allocated."""
-        graph, edges = field.graph, len(names) - 1
+        graph, edges = store.graph, len(names) - 1
         if not self.ready or not edges:
             return -1, 0, 0
-        row, new, edges, moved, self.shortened = arrive(
-            self._stage(field),
-            names_for_kernels(names),
-            ones(edges) if weights is None else weights.astype(np.float32),
+        row, new, edges, moved, self.rows_shortened = apply_arrival(
+            self._arrival_context(store),
+            encode_ids(names),
+            unit_weights(edges) if weights is None else weights.astype(np.float32),
             sequence,
             graph.next_arrival,
         )
@@ -271,143 +287,153 @@ class RippleRule:
             graph.next_arrival += new
         return row, edges, moved
 
-    def _stage(self, field: Field) -> Stage:
-        arrays = field.graph.ids.table, self.world(field), field.seen
-        if any(mine is not now for mine, now in zip(self._staged[1], arrays, strict=True)):
-            edges = field.graph.adjacency
-            stage = set_stage(*arrays, self._turn(0, 0), edges.repeated, edges.directed)
-            self._staged = stage, arrays
-        return self._staged[0]
+    def _arrival_context(self, store: VectorStore) -> ArrivalContext:
+        arrays = store.graph.ids.table, self.kernel_state(store), store.seen
+        if any(mine is not now for mine, now in zip(self._cached_context[1], arrays, strict=True)):
+            edges = store.graph.adjacency
+            context = make_arrival_context(*arrays, self._batch_context(0, 0), edges.duplicate_policy, edges.directed)
+            self._cached_context = context, arrays
+        return self._cached_context[0]
 
-    def _turn(self, sequence: int, first_new: int) -> Turn:
-        return Turn(self.seed, sequence, self.depth, self.max_reads, first_new)
+    def _batch_context(self, sequence: int, first_new: int) -> BatchContext:
+        return BatchContext(self.seed, sequence, self.depth, self.max_reads, first_new)
 
-    def reset(self, field: Field) -> None:
+    def reset(self, store: VectorStore) -> None:
         """Forget the start: the graph has no edge left to have learned anything from."""
-        self.take(Traits(), self._new_space(Traits()))
+        self.set_coordinates(GraphStats(), self._new_coordinates(GraphStats()))
 
-    def preview(self, field: Field, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, store: VectorStore, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
         row = np.zeros(self.dim, np.float32)
         if self.ready:
-            kernels.preview(self.world(field), neighbors, weights, row)
+            kernels.preview_row(self.kernel_state(store), neighbors, weights, row)
         return row
 
-    def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+    def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Rows turned into the coordinates readers know, each view scaled to its weight."""
-        return self.space.serve(rows)
+        return self.coordinates.to_served(rows)
 
-    def server(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
+    def served_transform(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
         """`serve` in the coordinates of now."""
-        return self.space.server()
+        return self.coordinates.served_transform()
 
-    def inside(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
+    def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
         """Served vectors turned back."""
-        return self.space.inside(vectors)
+        return self.coordinates.to_internal(vectors)
 
-    def error(self, field: Field) -> float:
+    def orthogonality_error(self, store: VectorStore) -> float:
         """The largest cosine between two columns of a view, in its own inner product; zero right after an anchor."""
-        return orthogonality_error(self.space, field, self.threads)
+        return orthogonality_error(self.coordinates, store, self.threads)
 
     def copy(self) -> Self:
         """A rule with the same coordinates, which are replaced, never altered."""
         other = copy(self)
-        other._world, other._staged = None, _NOTHING_STAGED
+        other._kernel_state, other._cached_context = None, _NO_CONTEXT
         return other
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The coordinates, and what the views were chosen by."""
-        return learned(self.traits, self.space)
+        return export_coordinates(self.graph_stats, self.coordinates)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.take(Traits.of(state), self.space_from(state))
+        self.set_coordinates(GraphStats.from_state(state), self.coordinates_from_state(state))
 
-    def space_from(self, state: dict[str, NDArray[Any]]) -> Space:
+    def coordinates_from_state(self, state: dict[str, NDArray[Any]]) -> Coordinates:
         """The coordinates that a `state` describes; they are not taken over."""
-        space = self._new_space(Traits.of(state))
-        space.restore(state)
-        return space
+        coordinates = self._new_coordinates(GraphStats.from_state(state))
+        coordinates.restore(state)
+        return coordinates
 
-    def _new_space(self, traits: Traits) -> Space:
-        return Space(self.views(traits), self.dim, self.normalize)
+    def _new_coordinates(self, stats: GraphStats) -> Coordinates:
+        return Coordinates(self.views(stats), self.dim, self.normalize)
 
 
-def _world(field: Field, space: Space, placed: NDArray[np.uint8], cells: NDArray[Any]) -> World:
+def _make_kernel_state(
+    store: VectorStore, coordinates: Coordinates, placed: NDArray[np.uint8], cells: NDArray[Any]
+) -> KernelState:
     """These rows in these coordinates, on the graph as it is."""
-    adjacency = field.graph.adjacency
-    return World(adjacency.links, field.graph.arrival, placed, cells, space.frame(np.float32, adjacency.scale.unit))
+    adjacency = store.graph.adjacency
+    return KernelState(
+        adjacency.links,
+        store.graph.arrival,
+        placed,
+        cells,
+        coordinates.refresh_coefficients(np.float32, adjacency.weight_scale.unit),
+    )
 
 
-def learned(traits: Traits, space: Space) -> dict[str, NDArray[Any]]:
-    """Coordinates, and the traits that their views were chosen by, as arrays."""
-    return space.state() | traits.state()
+def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str, NDArray[Any]]:
+    """Coordinates, and the stats that their views were chosen by, as arrays."""
+    return coordinates.state() | stats.state()
 
 
-def _admit_part(world: World, rows: Rows, first: int, last: int) -> int:
-    return int(kernels.admit(world, rows[first:last]))
+def _admit_part(state: KernelState, rows: Rows, first: int, last: int) -> int:
+    return int(kernels.admit(state, rows[first:last]))
 
 
-class Shared:
-    """The steps of `kernels.ripple` with the rows of each step shared out among threads. The same bits."""
+class ThreadedStep:
+    """The steps of `kernels.apply_batch` with the rows of each step shared out among threads. The same bits."""
 
-    def __init__(self, world: World, seen: Rows, turn: Turn, threads: int) -> None:
-        self.world, self.seen, self.turn, self.threads = world, seen, turn, threads
-        self.stamp = 2 * turn.sequence
+    def __init__(self, state: KernelState, seen: Rows, context: BatchContext, threads: int) -> None:
+        self.state, self.seen, self.context, self.threads = state, seen, context, threads
+        self.stamp = 2 * context.sequence
         self.shortened = 0  # rows so far
 
-    def apply(self, delta: Delta) -> tuple[Rows, int]:
+    def apply(self, delta: GraphDelta) -> tuple[Rows, int]:
         """A whole batch; the rows that may have moved, each once, and how many were shortened."""
-        world, turn = self.world, self.turn
+        state, context = self.state, self.context
         self._admit(delta.arrived)
-        touched = self._found(kernels.unsettled, delta.pairs.reshape(-1))
-        newcomers, shortened = kernels.place(world, delta.arrived, touched, self.seen, self.stamp - 1)
+        touched = self._found(kernels.find_placement_candidates, delta.pairs.reshape(-1))
+        newcomers, shortened = kernels.place_reachable(state, delta.arrived, touched, self.seen, self.stamp - 1)
         self.shortened += shortened
-        lost = kernels.release(world, touched)
-        front = kernels.shaken(world, delta.pairs, delta.numbers, delta.chance, turn)
-        influence.mark_new(newcomers.copy(), self.seen, self.stamp)
-        front = front[: influence.mark_new(front, self.seen, self.stamp)]
-        left = turn.max_reads * kernels.count_events(delta.arrived, delta.numbers, turn.first_new)
+        lost = kernels.unplace_isolated(state, touched)
+        front = kernels.sample_changed_endpoints(
+            state, delta.pairs, delta.arrival_numbers, delta.changed_share, context
+        )
+        influence.mark_seen(newcomers.copy(), self.seen, self.stamp)
+        front = front[: influence.mark_seen(front, self.seen, self.stamp)]
+        left = context.max_reads * kernels.count_events(delta.arrived, delta.arrival_numbers, context.first_new)
         moved = self._rounds(newcomers, front, left)
         counted = self.shortened
-        outdated = self._found(kernels.outdated, newcomers, self.seen, self.stamp, turn.first_new)
+        outdated = self._found(kernels.find_second_refresh_rows, newcomers, self.seen, self.stamp, context.first_new)
         self.refresh(outdated, UNLIMITED, 0)
-        unplaced = delta.arrived[world.placed[delta.arrived] == 0]
+        unplaced = delta.arrived[state.placed[delta.arrived] == 0]
         return np.concatenate([newcomers, *moved, lost, unplaced]), counted
 
     def _rounds(self, sources: Rows, front: Rows, left: int) -> list[Rows]:
         rounds: list[Rows] = []
-        depth, links = 0, self.world.links
+        depth, links = 0, self.state.links
         while True:
             limit = left // (2 * max(1, front.size))
             if limit == 0:
                 return rounds
             if front.size:
                 self.refresh(front, limit, depth)
-                left -= kernels.room_for(links, front, limit)
+                left -= kernels.count_neighbor_reads(links, front, limit)
                 rounds.append(front)
-            if depth == self.turn.depth:
+            if depth == self.context.depth:
                 return rounds
             depth += 1
             limit = max(1, left // (2 * max(1, front.size)))
             reached = [self._spread(sources, UNLIMITED, depth), self._spread(front, limit, depth)]
-            left -= kernels.room_for(links, front, limit)
+            left -= kernels.count_neighbor_reads(links, front, limit)
             front = np.concatenate(reached)
-            front = front[: influence.mark_new(front, self.seen, self.stamp)]
+            front = front[: influence.mark_seen(front, self.seen, self.stamp)]
             sources = sources[:0]
             if not front.size:
                 return rounds
 
     def _admit(self, arrived: Rows) -> None:
-        wave = kernels.waves(self.world, arrived, self.turn.first_new)
+        wave = kernels.admission_waves(self.state, arrived, self.context.first_new)
         order = np.argsort(wave, kind="stable")
         cuts = np.flatnonzero(np.diff(wave[order])) + 1
         for rows in np.split(arrived[order], cuts):
-            self.admit_together(rows)
+            self.admit_wave(rows)
 
-    def admit_together(self, rows: Rows) -> None:
+    def admit_wave(self, rows: Rows) -> None:
         """Admit newcomers none of whom reads another."""
-        self._make(partial(_admit_part, self.world, rows), rows)
+        self._make(partial(_admit_part, self.state, rows), rows)
 
     def _make(self, work: Callable[[int, int], int], rows: Rows) -> None:
         """Share out work that makes rows, and count those that it shortened."""
@@ -417,29 +443,31 @@ class Shared:
 
     def _share(self, work: Callable[[int, int], None], rows: Rows) -> None:
         """Share rows out, to each thread a few times: at once it would wait for the slowest."""
-        for_blocks(work, rows.size, size=max(BLOCK, rows.size // (4 * self.threads)), threads=self.threads)
+        for_each_block(
+            work, rows.size, size=max(MIN_ROWS_PER_TASK, rows.size // (4 * self.threads)), threads=self.threads
+        )
 
     def refresh(self, rows: Rows, limit: int, depth: int) -> None:
         """Refresh rows, all of them from the values before."""
-        world = self.world
-        key = draw_key(self.turn.seed, self.turn.sequence, depth + kernels.RESAMPLE)
-        values = np.empty((rows.size, world.vectors.shape[1]), world.vectors.dtype)
+        state = self.state
+        key = draw_key(self.context.seed, self.context.sequence, depth + kernels.RESAMPLE)
+        values = np.empty((rows.size, state.vectors.shape[1]), state.vectors.dtype)
 
         def refresh(first: int, last: int) -> int:
-            return int(kernels.refresh(world, rows[first:last], limit, key, values[first:last]))
+            return int(kernels.compute_refresh(state, rows[first:last], limit, key, values[first:last]))
 
-        def store(first: int, last: int) -> None:
-            kernels.store(world, rows[first:last], values[first:last])
+        def write(first: int, last: int) -> None:
+            kernels.write_rows(state, rows[first:last], values[first:last])
 
         self._make(refresh, rows)
-        self._share(store, rows)
+        self._share(write, rows)
 
     def _spread(self, sources: Rows, limit: int, depth: int) -> Rows:
-        key = draw_key(self.turn.seed, self.turn.sequence, depth)
+        key = draw_key(self.context.seed, self.context.sequence, depth)
 
-        def spread(world: World, part: Rows) -> Rows:
-            reached = np.empty(kernels.room_for(world.links, part, limit), np.int64)
-            count = influence.spread(world.links, world.arrival, part, self.seen, self.stamp, key, limit, reached)
+        def spread(state: KernelState, part: Rows) -> Rows:
+            reached = np.empty(kernels.count_neighbor_reads(state.links, part, limit), np.int64)
+            count = influence.spread_round(state.links, state.arrival, part, self.seen, self.stamp, key, limit, reached)
             return reached[:count]
 
         return self._found(spread, sources)
@@ -449,7 +477,7 @@ class Shared:
         found: dict[int, Rows] = {}
 
         def work(first: int, last: int) -> None:
-            found[first] = search(self.world, rows[first:last], *arguments)
+            found[first] = search(self.state, rows[first:last], *arguments)
 
         self._share(work, rows)
         return np.concatenate([rows[:0], *(found[first] for first in sorted(found))])

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.graph.graph import Delta, Graph
-from ripplevec.util.growable_array import Growing
+from ripplevec.graph.graph import Graph, GraphDelta
+from ripplevec.util.growable_array import GrowableArray
 
 
 class Lineage:
-    """What a field and its copies have in common: an index of one is an index of the other."""
+    """What a store and its copies have in common: an index of one is an index of the other."""
 
 
-class Field:
+class VectorStore:
     """Vectors by row; which of them have been placed is noted beside what else is known of a vertex.
 
     Half-precision rows are float16 to everybody but the kernels, which see their bits in `cells`.
@@ -25,47 +25,47 @@ class Field:
     def __init__(self, graph: Graph, dim: int, kind: Any, directory: str | PathLike[str] | None = None) -> None:
         self.graph, self._dim, self._kind, self._directory = graph, dim, kind, directory
         self.lineage = Lineage()
-        self.take(self.empty())
+        self.replace_rows(self.new_rows())
 
-    def empty(self) -> Growing:
+    def new_rows(self) -> GrowableArray:
         """Rows of the same kind, in the same place, none yet."""
-        return Growing(self._kind, (self._dim,), directory=self._directory)
+        return GrowableArray(self._kind, (self._dim,), directory=self._directory)
 
-    def filled(self, rows: NDArray[Any]) -> Growing:
+    def make_rows(self, rows: NDArray[Any]) -> GrowableArray:
         """The same kind of rows, with these numbers."""
-        own = self.empty()
+        own = self.new_rows()
         own.grow(len(rows))[:] = rows
         return own
 
     def grow(self) -> None:
         """Have a row for every row of the graph."""
-        if len(self.vectors) < self.graph.adjacency.rows:
-            self.take(self._rows)
+        if len(self.vectors) < self.graph.adjacency.capacity:
+            self.replace_rows(self._rows)
 
-    def expect(self, newcomers: int, rows: Growing | None = None) -> None:
+    def reserve(self, newcomers: int, rows: GrowableArray | None = None) -> None:
         """Have room on the disk, where rows lie there, before a batch is applied: afterwards it would be too late."""
         if self._directory is not None:
-            (self._rows if rows is None else rows).grow(self.graph.adjacency.rows + newcomers)
+            (self._rows if rows is None else rows).grow(self.graph.adjacency.capacity + newcomers)
 
-    def take(self, rows: Growing) -> None:
+    def replace_rows(self, rows: GrowableArray) -> None:
         """Have these rows from now on."""
         self._rows = rows
-        self.vectors: NDArray[Any] = rows.grow(self.graph.adjacency.rows)
-        self.cells = self.as_cells(self.vectors)
+        self.vectors: NDArray[Any] = rows.grow(self.graph.adjacency.capacity)
+        self.kernel_array = self.as_kernel_array(self.vectors)
 
     @staticmethod
-    def as_cells(rows: NDArray[Any]) -> NDArray[Any]:
+    def as_kernel_array(rows: NDArray[Any]) -> NDArray[Any]:
         """Rows as the kernels see them."""
         return rows.view(np.uint16) if rows.dtype == np.float16 else rows
 
-    def on(self, graph: Graph) -> Field:
+    def empty_for(self, graph: Graph) -> VectorStore:
         """Vectors of the same kind for another graph, all zero."""
-        return Field(graph, self._dim, self._kind, self._directory)
+        return VectorStore(graph, self._dim, self._kind, self._directory)
 
-    def copy(self, graph: Graph) -> Field:
+    def copy(self, graph: Graph) -> VectorStore:
         """The same vectors for a copy of the graph, in an array of their own."""
-        other = self.on(graph)
-        other.vectors[: graph.rows] = self.vectors[: graph.rows]
+        other = self.empty_for(graph)
+        other.vectors[: graph.row_count] = self.vectors[: graph.row_count]
         other.lineage = self.lineage
         return other
 
@@ -79,10 +79,10 @@ class Field:
         """Stamps: who has been reached in this batch."""
         return self.graph.adjacency.seen
 
-    def follow(self, delta: Delta) -> Delta:
+    def apply_delta(self, delta: GraphDelta) -> GraphDelta:
         """Keep up with a step of the graph: rows for newcomers, nothing left of those who went."""
         self.grow()
-        if delta.vacated.size:
-            self.vectors[delta.vacated] = 0
-            self.placed[delta.vacated] = 0
+        if delta.vacated_rows.size:
+            self.vectors[delta.vacated_rows] = 0
+            self.placed[delta.vacated_rows] = 0
         return delta

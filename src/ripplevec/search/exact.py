@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.search._kernels import best_of_block
-from ripplevec.util.growable_array import numbers
-from ripplevec.util.parallel import blocks, for_blocks, resolve_threads
-from ripplevec.views._kernels import Serving
+from ripplevec.search._kernels import collect_best
+from ripplevec.util.growable_array import widen_half
+from ripplevec.util.parallel import block_ranges, for_each_block, resolve_threads
+from ripplevec.views._kernels import ViewScaling
 
 ROWS_PER_BLOCK = 4096
-CANDIDATES_AT_ONCE = 2**22
+MAX_PENDING_CANDIDATES = 2**22
 """How many (cosine, row) pairs may wait to be merged: bounds the memory, whatever is asked."""
 
 
@@ -22,27 +22,27 @@ def nearest(
     rows: NDArray[np.floating[Any]],
     alive: NDArray[np.uint8 | np.bool_],
     queries: NDArray[np.floating[Any]],
-    serving: Serving,
+    scaling: ViewScaling,
     count: int,
     exclude: NDArray[np.int64] | None = None,
     threads: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The `count` living rows of the highest cosine per query, as (rows, cosines); of equals the lower row first.
 
-    Rows are as they lie inside, `serving` says how each is scaled to be compared; queries are compared as they are.
+    Rows are as they lie inside, `scaling` says how each is scaled to be compared; queries are compared as they are.
     What has no direction (all zero, or not finite) has no neighbors and is nobody's neighbor. `exclude` names one
     row per query to leave out, -1 for none. Where fewer than `count` rows are found, the rest is row -1 with cosine 0.
     """
-    _check(rows, alive, queries, serving, count)
+    _check(rows, alive, queries, scaling, count)
     living, left_out = np.asarray(alive, np.bool_), _exclusions(exclude, len(queries))
-    served = unit(queries).astype(numbers(rows[:0]).dtype)
+    served = normalize_queries(queries).astype(widen_half(rows[:0]).dtype)
     found = np.full((len(queries), count), -1, np.int64)
     cosines = np.zeros((len(queries), count), np.float32)
     asked = np.flatnonzero(served.any(axis=1))
     kept = min(count, ROWS_PER_BLOCK) * -(-len(rows) // ROWS_PER_BLOCK)
-    for first, last in blocks(len(asked), max(1, CANDIDATES_AT_ONCE // max(1, kept))):
+    for first, last in block_ranges(len(asked), max(1, MAX_PENDING_CANDIDATES // max(1, kept))):
         part = asked[first:last]
-        best = _best(rows, living, served[part], left_out[part], serving, count, resolve_threads(threads))
+        best = _best(rows, living, served[part], left_out[part], scaling, count, resolve_threads(threads))
         width = best[0].shape[1]
         found[part, :width], cosines[part, :width] = best
     return found, cosines
@@ -53,7 +53,7 @@ def _best(
     alive: NDArray[np.bool_],
     served: NDArray[np.floating[Any]],
     exclude: NDArray[np.int64],
-    serving: Serving,
+    scaling: ViewScaling,
     count: int,
     threads: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -64,15 +64,15 @@ def _best(
     def work(first: int, last: int) -> None:
         block = first // ROWS_PER_BLOCK
         kept = found[:, block]
-        part = numbers(rows[first:last])
-        best_of_block(part, alive[first:last], served, exclude - first, serving, cosines[:, block], kept)
+        part = widen_half(rows[first:last])
+        collect_best(part, alive[first:last], served, exclude - first, scaling, cosines[:, block], kept)
         kept[kept >= 0] += first
 
-    for_blocks(work, len(rows), size=ROWS_PER_BLOCK, threads=threads)
-    return merge(found.reshape(len(served), -1), cosines.reshape(len(served), -1), count)
+    for_each_block(work, len(rows), size=ROWS_PER_BLOCK, threads=threads)
+    return merge_best(found.reshape(len(served), -1), cosines.reshape(len(served), -1), count)
 
 
-def merge(
+def merge_best(
     found: NDArray[np.int64], cosines: NDArray[np.float32], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The first `count` of every line, by falling cosine and rising row."""
@@ -81,7 +81,7 @@ def merge(
     return rows, np.where(rows < 0, np.float32(0), np.take_along_axis(cosines, order, axis=1))
 
 
-def unit(queries: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+def normalize_queries(queries: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Queries of length one; zero where there is no direction."""
     exact = np.where(np.isfinite(queries).all(axis=1, keepdims=True), queries, 0.0).astype(np.float64)
     largest = np.abs(exact).max(axis=1, keepdims=True, initial=0.0)
@@ -101,7 +101,7 @@ def _check(
     rows: NDArray[np.floating[Any]],
     alive: NDArray[np.uint8 | np.bool_],
     queries: NDArray[np.floating[Any]],
-    serving: Serving,
+    scaling: ViewScaling,
     count: int,
 ) -> None:
     """Refuse what the kernels, which do not look at bounds, could not survive."""
@@ -111,8 +111,8 @@ def _check(
         raise InvalidValueError.of("alive", f"{len(rows):,} flags, one per row", f"shape {alive.shape}")
     if queries.ndim != 2 or queries.shape[1] != rows.shape[1]:
         raise InvalidValueError.of("queries", f"a matrix of {rows.shape[1]} columns", f"shape {queries.shape}")
-    bounds = serving.bounds
+    bounds = scaling.bounds
     if bounds[0] != 0 or bounds[-1] != rows.shape[1] or (np.diff(bounds) < 1).any():
         raise InvalidValueError.of("bounds", f"rising boundaries from 0 to {rows.shape[1]}", bounds.tolist())
-    if not len(serving.weights) == len(serving.flatten) == len(bounds) - 1:
-        raise InvalidValueError.of("weights", f"{len(bounds) - 1} weights, one per view", serving.weights.tolist())
+    if not len(scaling.weights) == len(scaling.flatten) == len(bounds) - 1:
+        raise InvalidValueError.of("weights", f"{len(bounds) - 1} weights, one per view", scaling.weights.tolist())

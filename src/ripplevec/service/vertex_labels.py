@@ -14,7 +14,7 @@ from ripplevec.batch import Id
 from ripplevec.durability.journal_database import connect, sibling_path, transaction
 from ripplevec.errors import FormatError, StateError
 from ripplevec.service.responses import RejectedRequest
-from ripplevec.util.checked_directory import flush_directory
+from ripplevec.util.checked_directory import fsync_directory
 
 MAX_LABELS = 2_000_000
 _TABLE = "CREATE TABLE IF NOT EXISTS labels (id TEXT PRIMARY KEY, label TEXT NOT NULL) WITHOUT ROWID"
@@ -83,7 +83,7 @@ def _read(path: Path) -> tuple[sqlite3.Connection, dict[Id, str]]:
     try:
         db.execute(_TABLE)
         if new:
-            flush_directory(path.parent)
+            fsync_directory(path.parent)
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise FormatError(str(found))

@@ -14,15 +14,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplevec.influence._kernels import word_of
+from ripplevec.influence._kernels import random_word
 
 ADD, REMOVE = 0, 1  # as ripplevec.batch.Op
 LATEST, QUEUED = 0, 1
-NOBODY = -1
-EDGES, WAITING = 0, 1  # sizes[EDGES]: lines of the table in use; sizes[WAITING]: entries of the heap
+EMPTY = -1
+EDGE_COUNT, HEAP_SIZE = 0, 1  # sizes[EDGES]: lines of the table in use; sizes[WAITING]: entries of the heap
 
 
-class Held(NamedTuple):
+class EdgeTimes(NamedTuple):
     """The table, whose length is a power of two, and the heap."""
 
     edge: NDArray[np.int64]  # (lines, 4): two arrival numbers, two ends; NOBODY where a line is free
@@ -33,42 +33,42 @@ class Held(NamedTuple):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _home(held: Held, a: int, b: int) -> Any:
-    return np.int64(word_of(np.uint64(0), a, b) & np.uint64(len(held.edge) - 1))
+def _home_entry(held: EdgeTimes, a: int, b: int) -> Any:
+    return np.int64(random_word(np.uint64(0), a, b) & np.uint64(len(held.edge) - 1))
 
 
 @njit(cache=True, nogil=True)
-def _line(held: Held, a: int, b: int) -> int:
+def _find_entry(held: EdgeTimes, a: int, b: int) -> int:
     """The line of an edge, or the free one where it would be."""
     mask = len(held.edge) - 1
-    at = _home(held, a, b)
-    while held.edge[at, 0] != NOBODY and (held.edge[at, 0] != a or held.edge[at, 1] != b):
+    at = _home_entry(held, a, b)
+    while held.edge[at, 0] != EMPTY and (held.edge[at, 0] != a or held.edge[at, 1] != b):
         at = (at + 1) & mask
     return at
 
 
 @njit(cache=True, nogil=True)
-def _free(held: Held, at: int) -> None:
+def _remove_entry(held: EdgeTimes, at: int) -> None:
     """Take a line out; those behind it that were pushed aside move up."""
     mask = len(held.edge) - 1
     after = at
     while True:
         after = (after + 1) & mask
-        if held.edge[after, 0] == NOBODY:
+        if held.edge[after, 0] == EMPTY:
             break
-        home = _home(held, held.edge[after, 0], held.edge[after, 1])
+        home = _home_entry(held, held.edge[after, 0], held.edge[after, 1])
         if (after - home) & mask >= (after - at) & mask:
             held.edge[at] = held.edge[after]
             held.time[at] = held.time[after]
             at = after
-    held.edge[at, 0] = NOBODY
-    held.sizes[EDGES] -= 1
+    held.edge[at, 0] = EMPTY
+    held.sizes[EDGE_COUNT] -= 1
 
 
 @njit(cache=True, nogil=True)
-def _push(held: Held, when: float, a: int, b: int) -> None:
-    at = held.sizes[WAITING]
-    held.sizes[WAITING] += 1
+def _push(held: EdgeTimes, when: float, a: int, b: int) -> None:
+    at = held.sizes[HEAP_SIZE]
+    held.sizes[HEAP_SIZE] += 1
     while at > 0 and held.wake[(at - 1) >> 1] > when:
         above = (at - 1) >> 1
         held.wake[at] = held.wake[above]
@@ -78,10 +78,10 @@ def _push(held: Held, when: float, a: int, b: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _pop(held: Held) -> None:
+def _pop(held: EdgeTimes) -> None:
     """Take the first out of the heap."""
-    size = held.sizes[WAITING] - 1
-    held.sizes[WAITING] = size
+    size = held.sizes[HEAP_SIZE] - 1
+    held.sizes[HEAP_SIZE] = size
     when, a, b = held.wake[size], held.who[size, 0], held.who[size, 1]
     at = 0
     while 2 * at + 1 < size:
@@ -97,8 +97,8 @@ def _pop(held: Held) -> None:
 
 
 @njit(cache=True, nogil=True)
-def note(
-    held: Held,
+def record_edges(
+    held: EdgeTimes,
     op: NDArray[np.int8],
     ends: NDArray[np.int64],
     numbers: NDArray[np.int64],
@@ -113,30 +113,30 @@ def note(
         x, y = ends[i]
         if not directed and a > b:
             a, b, x, y = b, a, y, x
-        at = _line(held, a, b)
-        known = held.edge[at, 0] != NOBODY
+        at = _find_entry(held, a, b)
+        known = held.edge[at, 0] != EMPTY
         if op[i] == REMOVE:
             if known:
-                _free(held, at)
+                _remove_entry(held, at)
         elif known:
             held.time[at, LATEST] = max(held.time[at, LATEST], times[i])
         else:
             held.edge[at, 0], held.edge[at, 1], held.edge[at, 2], held.edge[at, 3] = a, b, x, y
             held.time[at] = times[i]
-            held.sizes[EDGES] += 1
+            held.sizes[EDGE_COUNT] += 1
             _push(held, times[i], a, b)
 
 
 @njit(cache=True, nogil=True)
-def is_due(held: Held, before: float) -> bool:
+def has_due(held: EdgeTimes, before: float) -> bool:
     """Whether an edge has to be woken."""
-    return held.sizes[WAITING] > 0 and held.wake[0] < before
+    return held.sizes[HEAP_SIZE] > 0 and held.wake[0] < before
 
 
 @njit(cache=True, nogil=True)
-def count_due(held: Held, before: float) -> int:
+def count_due(held: EdgeTimes, before: float) -> int:
     """How many edges have to be woken, those that were mentioned again included."""
-    count, waiting = 0, held.sizes[WAITING]
+    count, waiting = 0, held.sizes[HEAP_SIZE]
     stack = np.zeros(128, np.int64)  # a heap is less deep than half of that
     depth = 1 if waiting else 0
     while depth:
@@ -151,21 +151,21 @@ def count_due(held: Held, before: float) -> int:
 
 
 @njit(cache=True, nogil=True)
-def expire(held: Held, before: float, out: NDArray[np.int64], when: NDArray[np.float64]) -> int:
+def pop_expired(held: EdgeTimes, before: float, out: NDArray[np.int64], when: NDArray[np.float64]) -> int:
     """Take out edges whose latest mention lies before a time, as many as there is room for; returns how many."""
     found = 0
-    while found < len(out) and is_due(held, before):
+    while found < len(out) and has_due(held, before):
         due, a, b = held.wake[0], held.who[0, 0], held.who[0, 1]
         _pop(held)
-        at = _line(held, a, b)
-        if held.edge[at, 0] == NOBODY or held.time[at, QUEUED] != due:
+        at = _find_entry(held, a, b)
+        if held.edge[at, 0] == EMPTY or held.time[at, QUEUED] != due:
             continue  # it was removed, and if it is there again it has another entry
         latest = held.time[at, LATEST]
         if latest < before:
             out[found] = held.edge[at]
             when[found] = latest
             found += 1
-            _free(held, at)
+            _remove_entry(held, at)
         else:
             held.time[at, QUEUED] = latest
             _push(held, latest, a, b)
@@ -173,13 +173,13 @@ def expire(held: Held, before: float, out: NDArray[np.int64], when: NDArray[np.f
 
 
 @njit(cache=True, nogil=True)
-def move(old: Held, new: Held) -> None:
+def rehash(old: EdgeTimes, new: EdgeTimes) -> None:
     """Have all edges in another, empty, table and heap; entries that stand for none are left behind."""
     for at in range(len(old.edge)):
-        if old.edge[at, 0] != NOBODY:
+        if old.edge[at, 0] != EMPTY:
             a, b = old.edge[at, 0], old.edge[at, 1]
-            to = _line(new, a, b)
+            to = _find_entry(new, a, b)
             new.edge[to] = old.edge[at]
             new.time[to] = old.time[at, LATEST]
-            new.sizes[EDGES] += 1
+            new.sizes[EDGE_COUNT] += 1
             _push(new, old.time[at, LATEST], a, b)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Times = NDArray[np.float64]
 
 
-class Clock:
+class EventClock:
     """The latest time that an event had. Inside, times are counted from the first one that was seen.
 
     What came before any time was known has happened at that first one.
@@ -26,14 +26,14 @@ class Clock:
         """The first time seen and the latest; nothing where there was none."""
         return np.array([] if np.isnan(self.first) else [self.first, self.latest])
 
-    def after(self, time: Times | None) -> float:
+    def now_after(self, time: Times | None) -> float:
         """What `now` will be once these times have been read."""
         if time is None or np.isnan(time).all():
             return self.now
         first = time[np.flatnonzero(~np.isnan(time))[0]] if np.isnan(self.first) else self.first
         return float(np.fmax(np.nanmax(time), self.latest) - first)
 
-    def read(self, time: Times | None, events: int) -> Times:
+    def advance(self, time: Times | None, events: int) -> Times:
         """When events happened, counted from the first time seen; one that does not say, with the latest before it."""
         if time is None or np.isnan(time).all():
             return np.full(events, self.now)

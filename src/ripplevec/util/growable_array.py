@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-LARGE = 1 << 20  # bytes: below this an array is an ordinary one, which is copied when it grows
-FEW = 1 << 14  # rows: up to here they are doubled
-RESERVED = 1 << 36  # bytes of address space per large array; one that outgrows them is copied, once, to twice as many
+LARGE_BYTES = 1 << 20  # bytes: below this an array is an ordinary one, which is copied when it grows
+DOUBLING_LIMIT = 1 << 14  # rows: up to here they are doubled
+RESERVED_BYTES = 1 << 36  # bytes of address space per large array; one that outgrows them is copied, once, to twice as many
 _UNCOUNTED = getattr(mmap, "MAP_NORESERVE", 0x4000)  # of Linux: only pages that are used count as memory
 
 
-class Growing:
+class GrowableArray:
     """An array that grows along its first axis; what is new holds `fill`.
 
-    >>> rows = Growing(np.float32, (2,))
+    >>> rows = GrowableArray(np.float32, (2,))
     >>> rows.grow(3).shape
     (3, 2)
     """
@@ -62,17 +62,17 @@ class Growing:
         if self._file is not None:
             self._space = _mapped(self._file, shape, dtype)
             return
-        space = _reserved(shape, dtype) if _size(shape, dtype) >= LARGE else np.zeros(shape, dtype)
+        space = _reserved(shape, dtype) if _size(shape, dtype) >= LARGE_BYTES else np.zeros(shape, dtype)
         space[: len(self.array)] = self.array
         self._space = space
 
 
-def more(rows: int, needed: int) -> int:
+def next_capacity(rows: int, needed: int) -> int:
     """How many rows to grow to: twice as many where there are few, else a sixteenth more, to have little to spare."""
-    return max(needed, rows + max(rows // 16, min(rows, FEW)) + 16)
+    return max(needed, rows + max(rows // 16, min(rows, DOUBLING_LIMIT)) + 16)
 
 
-def numbers(rows: NDArray[Any]) -> NDArray[Any]:
+def widen_half(rows: NDArray[Any]) -> NDArray[Any]:
     """Rows in a precision to compute with: those of half precision as single, others as they are."""
     return rows.astype(np.float32) if rows.dtype == np.float16 else rows
 
@@ -84,7 +84,7 @@ def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 def _reserved(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Zeros in address space of their own, as many rows as fit; just the rows asked for where the system refuses."""
     row = max(_size(shape[1:], dtype), 1)
-    size = max(RESERVED, 2 * shape[0] * row)
+    size = max(RESERVED_BYTES, 2 * shape[0] * row)
     try:
         space = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _UNCOUNTED)
         space.madvise(mmap.MADV_HUGEPAGE)  # rows are read at random: fewer, larger pages are found sooner

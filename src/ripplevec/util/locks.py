@@ -35,12 +35,12 @@ class ReadWriteLock:
         self._readers: tuple[ref[_Reader], ...] = ()  # of threads that have read and still live
         self._mine = threading.local()
 
-    def still(self) -> AbstractContextManager[Any]:
+    def exclude_writers(self) -> AbstractContextManager[Any]:
         """Keep other writers out meanwhile: what is looked at stays as it is, and readers go on."""
         return self._one_writer
 
     def run_exclusively(self, work: Callable[[], Result]) -> Result:
-        """Do something while nobody reads. For the one who writes: within `still`."""
+        """Do something while nobody reads. For the one who writes: within `exclude_writers`."""
         for known in self._readers:
             if (reader := known()) is not None:
                 with reader.queued:

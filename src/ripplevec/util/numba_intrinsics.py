@@ -1,7 +1,7 @@
 """What numba lacks: numbers of half precision, and asking memory for a line before it is needed.
 
 Arrays of half precision are given to kernels as their bits (uint16). Every other array is what it is, so that one
-kernel serves both: `number` reads a cell, `set_number` writes one.
+kernel serves both: `as_float` reads a cell, `store_float` writes one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-LINE = 64  # bytes that come from memory together
-LARGEST = 65504.0  # that half precision can hold; what is beyond is cut off there
+CACHE_LINE_BYTES = 64  # bytes that come from memory together
+MAX_HALF = 65504.0  # that half precision can hold; what is beyond is cut off there
 
 
 @intrinsic
@@ -34,12 +34,12 @@ def _narrowed(typing: Any, value: Any) -> Any:
     return types.uint16(types.float32), generate
 
 
-def number(cell: Any) -> Any:
+def as_float(cell: Any) -> Any:
     """The number in a cell of an array."""
     return np.uint16(cell).view(np.float16).astype(np.float32) if isinstance(cell, np.uint16) else cell
 
 
-@overload(number)
+@overload(as_float)
 def _number(cell: Any) -> Any:
     def widen(cell: Any) -> Any:
         return _widened(cell)
@@ -50,16 +50,16 @@ def _number(cell: Any) -> Any:
     return widen if cell == types.uint16 else keep
 
 
-def set_number(cells: Any, place: int, value: Any) -> None:
+def store_float(cells: Any, place: int, value: Any) -> None:
     """Write a number to a cell of a one-dimensional array."""
     half = cells.dtype == np.uint16
-    cells[place] = np.float16(np.clip(value, -LARGEST, LARGEST)).view(np.uint16) if half else value
+    cells[place] = np.float16(np.clip(value, -MAX_HALF, MAX_HALF)).view(np.uint16) if half else value
 
 
-@overload(set_number)
+@overload(store_float)
 def _set_number(cells: Any, place: int, value: Any) -> Any:
     def narrow(cells: Any, place: int, value: Any) -> None:
-        cells[place] = _narrowed(np.float32(min(max(value, np.float32(-LARGEST)), np.float32(LARGEST))))
+        cells[place] = _narrowed(np.float32(min(max(value, np.float32(-MAX_HALF)), np.float32(MAX_HALF))))
 
     def keep(cells: Any, place: int, value: Any) -> None:
         cells[place] = value
@@ -74,7 +74,7 @@ def prefetch(typing: Any, array: Any, row: Any, line: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, args[0])
         stride = builder.extract_value(view.strides, 0)
-        offset = builder.add(builder.mul(args[1], stride), builder.mul(args[2], stride.type(LINE)))
+        offset = builder.add(builder.mul(args[1], stride), builder.mul(args[2], stride.type(CACHE_LINE_BYTES)))
         bytes_ = builder.bitcast(view.data, cgutils.voidptr_t)
         place = builder.gep(bytes_, [offset])
         ask = builder.module.declare_intrinsic(

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
-BEHIND = 10  # how far work for which nobody waits stands back, in steps of niceness
+BACKGROUND_NICENESS = 10  # how far work for which nobody waits stands back, in steps of niceness
 
 
 def resolve_threads(threads: int | None) -> int:
@@ -29,17 +29,17 @@ def resolve_threads(threads: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def blocks(length: int, size: int) -> list[tuple[int, int]]:
+def block_ranges(length: int, size: int) -> list[tuple[int, int]]:
     """The half-open ranges of `size` that cover `length`."""
     return [(first, min(first + size, length)) for first in range(0, length, size)]
 
 
-def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, threads: int) -> None:
+def for_each_block(work: Callable[[int, int], None], length: int, *, size: int, threads: int) -> None:
     """Call `work(first, last)` for every block; returns when all are done, raises what any of them raised.
 
     The caller works too, and takes back from its helpers what they have not begun when it is done.
     """
-    parts = blocks(length, size)
+    parts = block_ranges(length, size)
     left = iter(parts)  # of all threads: each takes the next
 
     def take() -> None:
@@ -57,7 +57,7 @@ def for_blocks(work: Callable[[int, int], None], length: int, *, size: int, thre
         future.result()
 
 
-def in_background(work: Callable[[], Result]) -> Result:
+def run_in_background(work: Callable[[], Result]) -> Result:
     """Do work for which nobody waits yet: this thread, and those it shares the work with, stand back."""
     _own.background = True
     lower_priority()
@@ -78,11 +78,11 @@ def lower_priority() -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             own = os.getpriority(os.PRIO_PROCESS, get_native_id())
-            os.setpriority(os.PRIO_PROCESS, get_native_id(), own + BEHIND)
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), own + BACKGROUND_NICENESS)
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def limit_blas_to_one_thread() -> Iterator[None]:
     """Small matrices on one thread: the same bits however many there are, and no time lost in sharing them out.
 
     The limit belongs to the process: it stays until the last of those who asked for it, in whatever thread, is done.

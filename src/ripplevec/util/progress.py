@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.text import Text
 
 
-def progress() -> Progress:
+def create_progress() -> Progress:
     """Bars with a `note` behind each."""
     console = Console(stderr=True)
     return Progress(
@@ -28,7 +28,7 @@ def progress() -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TimeLeft(),
+        TimeLeftColumn(),
         TextColumn("{task.fields[note]}"),
         console=console,
         transient=True,
@@ -36,7 +36,7 @@ def progress() -> Progress:
     )
 
 
-class TimeLeft(TimeRemainingColumn):
+class TimeLeftColumn(TimeRemainingColumn):
     """The time until a task `ends`, on the clock of the bars, where that is foretold; else by its speed so far."""
 
     def render(self, task: Task) -> Text:

@@ -7,35 +7,35 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.graph._bipartite_kernels import two_sided
+from ripplevec.graph._query_kernels import is_bipartite
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.views.operator_factory import Ground
+from ripplevec.views.operator_factory import AdjacencyLike
 
 DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of their own
 
 
-class Traits(NamedTuple):
+class GraphStats(NamedTuple):
     """The mean degree when views were chosen, and whether the graph, once dense, had edges between two kinds only."""
 
     mean_degree: float = 0.0
     bipartite: bool = False
 
-    def now(self, adjacency: Ground, rows: int) -> Traits:
-        """The traits of the graph as it is. It never becomes sparse again, and is looked through once it is dense.
+    def updated(self, adjacency: AdjacencyLike, rows: int) -> GraphStats:
+        """The stats of the graph as it is. It never becomes sparse again, and is looked through once it is dense.
 
         A sparse graph is bipartite by chance: a tree is. One that lies elsewhere is taken for an ordinary one.
         """
         degree = max(self.mean_degree, adjacency.totals(rows).mean_degree)
         looked = self.bipartite or self.mean_degree >= DENSE_GRAPH
         if looked or degree < DENSE_GRAPH or not isinstance(adjacency, Adjacency):
-            return Traits(degree, self.bipartite)
-        return Traits(degree, bool(two_sided(adjacency.links, rows)))
+            return GraphStats(degree, self.bipartite)
+        return GraphStats(degree, bool(is_bipartite(adjacency.links, rows)))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The traits as arrays."""
+        """The stats as arrays."""
         return {"mean_degree": np.array(self.mean_degree)} | ({"bipartite": np.array(True)} if self.bipartite else {})
 
     @classmethod
-    def of(cls, state: dict[str, NDArray[Any]]) -> Traits:
+    def from_state(cls, state: dict[str, NDArray[Any]]) -> GraphStats:
         """What `state` gave."""
         return cls(float(state["mean_degree"]), bool(state.get("bipartite", False)))

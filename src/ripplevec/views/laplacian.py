@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import laplacian
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.views.base import Progress
 from ripplevec.views.solvers import DENSE, largest
-from ripplevec.views.subspace import fixed_signs
+from ripplevec.views.subspace import fix_signs
 
 NORMALIZATIONS = ("symmetric", "random-walk", "unnormalized")
 
@@ -24,7 +24,7 @@ def laplacian_vectors(
     `symmetric`: of I − D^-½ A D^-½, so that FᵀF = I. `random-walk`: those times D^-½, so that FᵀDF = I.
     `unnormalized`: of D − A, FᵀF = I.
     """
-    active = np.flatnonzero(adjacency.links.count[:rows])
+    active = np.flatnonzero(adjacency.links.degree[:rows])
     vectors = np.zeros((rows, columns))
     count = min(columns, active.size - 1)
     if count <= 0:
@@ -36,7 +36,7 @@ def laplacian_vectors(
     found = _leading(mirrored, trivial, count, progress)
     if normalization == "random-walk":
         found = found / np.sqrt(degree)[:, None]
-    vectors[active, :count] = fixed_signs(found)
+    vectors[active, :count] = fix_signs(found)
     return vectors
 
 

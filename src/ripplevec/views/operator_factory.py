@@ -30,7 +30,7 @@ AdjacencyLike = Adjacency | RemoteAdjacency
 
 def weight_unit(adjacency: AdjacencyLike) -> float:
     """What a weight of one that comes now is written down as; in a graph that lies elsewhere weights do not fade."""
-    return adjacency.scale.unit if isinstance(adjacency, Adjacency) else 1.0
+    return adjacency.weight_scale.unit if isinstance(adjacency, Adjacency) else 1.0
 
 
 def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, threads: int) -> Operator:

@@ -95,8 +95,8 @@ class SpectralView:
         values lie far below it, they have been damped too: then it is done again with what is known now.
         """
         operator = self._operator(adjacency, len(block), threads)
-        rows, low = operator.take(block), operator.lowest()
-        operator.clear(rows)
+        rows, low = operator.to_device(block), operator.spectrum_lower_bound()
+        operator.clear_unusable_rows(rows)
         ritz, least = (_taken_up(operator, rows, seed), FROM_OTHERS) if mu is None else (mu, 1)
         for turn in range(PASSES):
             high = max(float(ritz.min()), SMALLEST_GAIN)
@@ -112,7 +112,7 @@ class SpectralView:
         """The sum of the Ritz values of the operator on the span of these rows: what they hold of its spectrum."""
         operator = self._operator(adjacency, len(rows), threads, "cpu")  # in float64
         block = rows.astype(np.float64)
-        operator.clear(block)
+        operator.clear_unusable_rows(block)
         operator.deflate(block)
         return _positive(rayleigh_ritz(operator, block))
 
@@ -124,7 +124,7 @@ class SpectralView:
     def _operator(self, adjacency: AdjacencyLike, rows: int, threads: int, device: str | None = None) -> Operator:
         totals = adjacency.totals(rows)
         if self.tau is not None:
-            tau = self.tau * totals.strength / max(1, totals.ends)
+            tau = self.tau * totals.strength / max(1, totals.endpoints)
         else:
             tau = float(self.tau_per_degree or 0) * totals.strength / max(1, totals.active)
         return make_operator(device or self.device, adjacency, rows, tau, threads)
@@ -134,13 +134,13 @@ class SpectralView:
     ) -> Basis:
         """Scale the columns by the diffusion, and all of them so that the mean square of a row's length is one."""
         top = mu[0] if mu.size and mu[0] > 0 else 1.0
-        norms = np.maximum(operator.lengths(vectors), 1e-150)
+        norms = np.maximum(operator.column_norms(vectors), 1e-150)
         ratio = np.clip(mu / top, 0.0, 1.0)
-        scale = ratio ** self._power(ratio[mu > MIN_EIGENVALUE], operator.degree) * (mu > MIN_EIGENVALUE) / norms
-        lengths = float((operator.squares(vectors) * scale**2).sum())
-        operator.scale(vectors, scale * np.sqrt(operator.size / max(lengths, 1e-300)))
-        center, longest = operator.center(vectors), operator.longest(vectors)
-        return Basis(operator.give(vectors, rows), mu, operator.tau, center, longest)
+        scale = ratio ** self._power(ratio[mu > MIN_EIGENVALUE], operator.mean_degree) * (mu > MIN_EIGENVALUE) / norms
+        lengths = float((operator.column_square_sums(vectors) * scale**2).sum())
+        operator.scale_columns(vectors, scale * np.sqrt(operator.active_count / max(lengths, 1e-300)))
+        center, longest = operator.center(vectors), operator.max_row_length(vectors)
+        return Basis(operator.to_host(vectors, rows), mu, operator.tau, center, longest)
 
     def _power(self, ratio: NDArray[np.float64], mean_degree: float) -> float:
         """q: as given, or such that the smallest of these ratios becomes the tail."""
@@ -164,24 +164,24 @@ def _taken_up(operator: Operator, block: NDArray[Any], seed: int) -> NDArray[np.
 def _normalize(operator: Operator, block: NDArray[Any], seed: int) -> None:
     """Make rows a block to filter, in place: columns of one length, those that say nothing yet filled with noise."""
     operator.deflate(block)
-    norms = operator.lengths(block)
+    norms = operator.column_norms(block)
     empty = norms <= 1e-6 * max(norms.max(initial=0.0), 1e-300)
     if empty.any():
-        block[:, np.flatnonzero(empty)] = operator.noise(seed, int(empty.sum()), block.dtype)
+        block[:, np.flatnonzero(empty)] = operator.make_noise(seed, int(empty.sum()), block.dtype)
         operator.deflate(block)
-        norms = operator.lengths(block)
-    operator.scale(block, np.maximum(norms, np.finfo(block.dtype).tiny), np.divide)
+        norms = operator.column_norms(block)
+    operator.scale_columns(block, np.maximum(norms, np.finfo(block.dtype).tiny), np.divide)
 
 
-def auto_views(traits: GraphStats) -> tuple[SpectralView, ...]:
-    """The views of a graph by its traits alone: communities, and on dense graphs hubs (a large τ) beside them.
+def auto_views(stats: GraphStats) -> tuple[SpectralView, ...]:
+    """The views of a graph by its stats alone: communities, and on dense graphs hubs (a large τ) beside them.
 
     Where all edges lead from one kind of vertices to another, a view of hubs keeps apart whom it should bring together:
     those of the one kind that have many edges, and their neighbors of the other.
     """
-    if traits.mean_degree < DENSE_GRAPH:
+    if stats.mean_degree < DENSE_GRAPH:
         return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)
     communities = SpectralView(share=3, tau_per_degree=0.25, tail=0.0625)
-    if traits.bipartite:
+    if stats.bipartite:
         return (communities,)
     return communities, SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0)

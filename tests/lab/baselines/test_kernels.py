@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ripplevec.influence._kernels import draw, key_of
+from ripplevec.influence._kernels import derive_key, draw_uniform
 from ripplevec.lab.baselines._kernels import (
     TRIALS,
     Alias,
@@ -30,7 +30,7 @@ def reference(matrix: np.ndarray, start: int, key: np.uint64, length: int) -> li
             here = -1
             continue
         share = np.cumsum(matrix[here, near])
-        here = int(near[np.searchsorted(share[:-1], draw(key, start, step) * share[-1], side="right")])
+        here = int(near[np.searchsorted(share[:-1], draw_uniform(key, start, step) * share[-1], side="right")])
     return path
 
 
@@ -43,7 +43,7 @@ def test_walk_is_the_reference(vertices: int, density: float, length: int, seed:
     graph = csr_array(matrix)
     cumulative = np.concatenate([[0.0], np.cumsum(graph.data)])
     starts, walks = rng.permutation(vertices), np.empty((vertices, length), np.int64)
-    key = np.uint64(key_of(seed, 0, 0))
+    key = np.uint64(derive_key(seed, 0, 0))
     walk(graph.indptr.astype(np.int64), graph.indices.astype(np.int64), cumulative, starts, key, walks)
     assert walks.tolist() == [reference(matrix, int(start), key, length) for start in starts]
 
@@ -52,7 +52,7 @@ def test_neighbors_are_taken_in_proportion_to_weight() -> None:
     first, neighbor = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])
     cumulative = np.array([0.0, 1.0, 4.0, 5.0, 8.0])
     walks = np.empty((1, 20_001), np.int64)
-    walk(first, neighbor, cumulative, np.array([0]), np.uint64(key_of(3, 0, 0)), walks)
+    walk(first, neighbor, cumulative, np.array([0]), np.uint64(derive_key(3, 0, 0)), walks)
     assert (walks[0, ::2] == 0).all()
     assert abs((walks[0, 1::2] == 2).mean() - 0.75) < 0.02
 
@@ -70,9 +70,9 @@ def biased_reference(
         bias = np.array([biases[0 if x == before else 1 if step == 0 or matrix[before, x] else 2] for x in near])
         for trial in range(TRIALS + 1):
             share = np.cumsum(matrix[here, near] * (bias if trial == TRIALS else 1))
-            aim = draw(key, start, step + (2 * trial << 32)) * share[-1]
+            aim = draw_uniform(key, start, step + (2 * trial << 32)) * share[-1]
             at = int(np.searchsorted(share[:-1], aim, side="right"))
-            refused = draw(key, start, step + ((2 * trial + 1) << 32)) * max(biases) >= bias[at]
+            refused = draw_uniform(key, start, step + ((2 * trial + 1) << 32)) * max(biases) >= bias[at]
             if step == 0 or trial == TRIALS or not refused:
                 break
         path.append(int(near[at]))
@@ -87,7 +87,7 @@ def test_biased_walk_is_the_reference(vertices: int, density: float, seed: int, 
     rng = np.random.default_rng(seed)
     matrix = (rng.random((vertices, vertices)) < density) * rng.integers(1, 5, (vertices, vertices)).astype(float)
     matrix = matrix if directed else matrix + matrix.T
-    biases, key = (bias, 1.0, 0.5), np.uint64(key_of(seed, 0, 0))
+    biases, key = (bias, 1.0, 0.5), np.uint64(derive_key(seed, 0, 0))
     starts, walks = rng.permutation(vertices), np.empty((vertices, 12), np.int64)
     biased_walk(slots_of(csr_array(matrix)), biases, starts, key, walks)
     assert walks.tolist() == [biased_reference(matrix, biases, int(start), key, 12) for start in starts]
@@ -112,7 +112,7 @@ def test_entries_of_an_alias_table_are_drawn_by_their_chance() -> None:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_learning_from_arcs_is_the_reference(same: bool) -> None:
-    rng, key, plan = np.random.default_rng(0), np.uint64(key_of(1, 0, 0)), Plan(50, 3, 0.5)
+    rng, key, plan = np.random.default_rng(0), np.uint64(derive_key(1, 0, 0)), Plan(50, 3, 0.5)
     ends, weights = np.array([[0, 1], [1, 0], [1, 2], [2, 1]]), np.array([1.0, 1.0, 3.0, 3.0])
     arcs = Arcs(ends, alias_table(weights), alias_table(np.ones(4)))
     vectors = rng.standard_normal((4, 3)).astype(np.float32)
@@ -121,8 +121,8 @@ def test_learning_from_arcs_is_the_reference(same: bool) -> None:
     y = x if same else contexts.astype(np.float64)
     learn_arcs(arcs, vectors, contexts, plan, key, 0, 50)
     for sample in range(50):
-        source, target = ends[alias_draw(arcs.by_weight, draw(key, sample, 0))]
-        noise = [alias_draw(arcs.noise, draw(key, sample, turn)) for turn in (1, 2, 3)]
+        source, target = ends[alias_draw(arcs.by_weight, draw_uniform(key, sample, 0))]
+        noise = [alias_draw(arcs.noise, draw_uniform(key, sample, turn)) for turn in (1, 2, 3)]
         step = np.zeros(3)
         for other, label in [(target, 1), *((v, 0) for v in noise if v not in (source, target))]:
             push = 0.5 * (1 - sample / 50) * (label - 1 / (1 + np.exp(-x[source] @ y[other])))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ripplevec.influence._kernels import draw, key_of
+from ripplevec.influence._kernels import derive_key, draw_uniform
 from ripplevec.lab.baselines._structure_kernels import align, compare, greedy, rings, walk
 
 Runs = list[tuple[int, int]]
@@ -113,7 +113,7 @@ def layered(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def walked(cumulative: np.ndarray, up: np.ndarray, stay: float, start: int, key: np.uint64, length: int) -> list[int]:
-    path, layer, numbers = [start], 0, (draw(key, start, i) for i in count())
+    path, layer, numbers = [start], 0, (draw_uniform(key, start, i) for i in count())
     while len(path) < length:
         stays, number, here = next(numbers) < stay, next(numbers), path[-1]
         if not stays:
@@ -130,7 +130,7 @@ def walked(cumulative: np.ndarray, up: np.ndarray, stay: float, start: int, key:
 def test_walk_is_the_reference(seed: int, length: int) -> None:
     cumulative, up = layered(seed)
     starts, walks = np.random.default_rng(seed).permutation(6), np.empty((6, length), np.int64)
-    key = np.uint64(key_of(seed, 0, 0))
+    key = np.uint64(derive_key(seed, 0, 0))
     walk(cumulative, up, 0.3, starts, key, walks)
     assert walks.tolist() == [walked(cumulative, up, 0.3, int(start), key, length) for start in starts]
 
@@ -138,6 +138,6 @@ def test_walk_is_the_reference(seed: int, length: int) -> None:
 def test_partners_are_taken_in_proportion_to_weight() -> None:
     cumulative = np.array([[[0.0, 3.0], [1.0, 4.0], [2.0, 2.0]]])
     walks = np.empty((1, 20_000), np.int64)
-    walk(cumulative, np.zeros((1, 3)), 0.5, np.array([1]), np.uint64(key_of(3, 0, 0)), walks)
+    walk(cumulative, np.zeros((1, 3)), 0.5, np.array([1]), np.uint64(derive_key(3, 0, 0)), walks)
     assert (walks[0, ::2] == 1).all()
     assert abs((walks[0, 1::2] == 2).mean() - 0.75) < 0.02

@@ -72,7 +72,7 @@ def _write_until(lock: ReadWriteLock, go_on: threading.Event) -> threading.Threa
     inside = threading.Event()
 
     def write() -> None:
-        with lock.still():
+        with lock.exclude_writers():
             lock.run_exclusively(lambda: (inside.set(), go_on.wait(10)))
 
     writer = threading.Thread(target=write, daemon=True)
@@ -86,7 +86,7 @@ def _can_write(lock: ReadWriteLock, seconds: float = 0.2) -> bool:
     written = threading.Event()
 
     def write() -> None:
-        with lock.still():
+        with lock.exclude_writers():
             lock.run_exclusively(written.set)
 
     threading.Thread(target=write, daemon=True).start()

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.influence._kernels import draw
+from ripplevec.influence._kernels import draw_uniform
 
 TRIALS = 32  # of a step by rejection, before its probabilities are worked out
 
@@ -81,7 +81,7 @@ def walk(
             if here < 0 or first[here] == first[here + 1]:
                 here = -1
                 continue
-            here = neighbor[_pick(cumulative, first[here], first[here + 1], draw(key, starts[row], step))]
+            here = neighbor[_pick(cumulative, first[here], first[here + 1], draw_uniform(key, starts[row], step))]
 
 
 @njit(cache=True, nogil=True)
@@ -105,15 +105,15 @@ def _biased_slot(
     begin, end = slots.first[here], slots.first[here + 1]
     top = max(biases[0], biases[1], biases[2])
     for trial in range(TRIALS):
-        slot = _pick(slots.cumulative, begin, end, draw(key, start, step + (2 * trial << 32)))
-        accepted = top * draw(key, start, step + (2 * trial + 1 << 32))
+        slot = _pick(slots.cumulative, begin, end, draw_uniform(key, start, step + (2 * trial << 32)))
+        accepted = top * draw_uniform(key, start, step + (2 * trial + 1 << 32))
         if before < 0 or accepted < _bias(slots, biases, before, slots.neighbor[slot]):
             return slot
     reached = np.zeros(end - begin + 1)
     for slot in range(begin, end):
         weight = slots.cumulative[slot + 1] - slots.cumulative[slot]
         reached[slot - begin + 1] = reached[slot - begin] + weight * _bias(slots, biases, before, slots.neighbor[slot])
-    return begin + _pick(reached, 0, end - begin, draw(key, start, step + (2 * TRIALS << 32)))
+    return begin + _pick(reached, 0, end - begin, draw_uniform(key, start, step + (2 * TRIALS << 32)))
 
 
 @njit(cache=True, nogil=True)
@@ -184,11 +184,11 @@ def learn_arcs(
     step = np.empty(vectors.shape[1], np.float32)
     for sample in range(first, last):
         rate = plan.rate * max(1 - sample / plan.samples, 1e-4)
-        arc = alias_draw(arcs.by_weight, draw(key, sample, 0))
+        arc = alias_draw(arcs.by_weight, draw_uniform(key, sample, 0))
         source, target = arcs.ends[arc]
         step[:] = 0
         for turn in range(plan.negatives + 1):
-            other = target if turn == 0 else alias_draw(arcs.noise, draw(key, sample, turn))
+            other = target if turn == 0 else alias_draw(arcs.noise, draw_uniform(key, sample, turn))
             if turn and other in (source, target):
                 continue
             push = np.float32(rate * ((turn == 0) - 1 / (1 + np.exp(-np.dot(vectors[source], contexts[other])))))

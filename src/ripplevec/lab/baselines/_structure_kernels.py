@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplevec.influence._kernels import draw
+from ripplevec.influence._kernels import draw_uniform
 
 
 @njit(cache=True, nogil=True)
@@ -179,12 +179,12 @@ def walk(
         here, layer, draws = starts[row], 0, 0
         walks[row, 0] = here
         for step in range(1, walks.shape[1]):
-            while draw(key, starts[row], draws) >= stay:
-                rises = draw(key, starts[row], draws + 1) < up[layer, here]
+            while draw_uniform(key, starts[row], draws) >= stay:
+                rises = draw_uniform(key, starts[row], draws + 1) < up[layer, here]
                 layer = layer + 1 if rises else max(layer - 1, 0)
                 draws += 2
             sums = cumulative[layer, here]
-            slot = np.searchsorted(sums, (1.0 - draw(key, starts[row], draws + 1)) * sums[-1])
+            slot = np.searchsorted(sums, (1.0 - draw_uniform(key, starts[row], draws + 1)) * sums[-1])
             here += slot - reach + (slot >= reach)
             draws += 2
             walks[row, step] = here

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplevec.errors import MissingExtraError
-from ripplevec.influence.draws import draw_key
+from ripplevec.influence._kernels import draw_key
 from ripplevec.lab.baselines import _kernels as kernels
 from ripplevec.lab.baselines.base import check_settings, checked
-from ripplevec.util.parallel import for_blocks
+from ripplevec.util.parallel import for_each_block
 
 BLOCK = 4_096
 
@@ -73,7 +73,7 @@ class DeepWalk:
         def work(begin: int, end: int) -> None:
             self._walk(slots, order[begin:end], key, rows[begin:end])
 
-        for_blocks(work, len(order), size=BLOCK, threads=self.threads)
+        for_each_block(work, len(order), size=BLOCK, threads=self.threads)
 
     def _walk(self, slots: kernels.Slots, starts: NDArray[np.int64], key: np.uint64, rows: NDArray[np.int64]) -> None:
         """Fill a row with the walk from each start: what makes another method of this one."""

@@ -14,7 +14,7 @@ from scipy.special import ive
 
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.base import check_settings, checked
-from ripplevec.util.parallel import for_blocks
+from ripplevec.util.parallel import for_each_block
 
 LEAST, MOST = 0.95, 0.85
 """How much of its heat a wave keeps at the shortest and at the longest scale, in the middle of the spectrum."""
@@ -72,7 +72,7 @@ class GraphWave:
         vertices = operator.shape[0]
         result = np.empty((vertices, self.dim))
         work = partial(self._sample, operator, series, result)
-        for_blocks(work, vertices, size=max(ENTRIES // vertices, 1), threads=self.threads)
+        for_each_block(work, vertices, size=max(ENTRIES // vertices, 1), threads=self.threads)
         return result
 
     def _sample(

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError, check_choice
-from ripplevec.influence.draws import draw_key
+from ripplevec.influence._kernels import draw_key
 from ripplevec.lab.baselines import _kernels as kernels
 from ripplevec.lab.baselines.base import check_settings, checked
-from ripplevec.util.parallel import for_blocks
+from ripplevec.util.parallel import for_each_block
 
 BLOCK = 65_536
 ORDERS = ("first", "second", "both")
@@ -62,7 +62,7 @@ class LINE:
         def work(first: int, last: int) -> None:
             kernels.learn_arcs(arcs, vectors, contexts, plan, key, first, last)
 
-        for_blocks(work, plan.samples, size=BLOCK, threads=self.threads)
+        for_each_block(work, plan.samples, size=BLOCK, threads=self.threads)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: NDArray[np.float32] = vectors / np.where(lengths > 0, lengths, 1)
         return unit

@@ -13,9 +13,9 @@ from scipy.sparse.linalg import eigsh
 
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.base import check_settings, checked
-from ripplevec.util.parallel import blocks
+from ripplevec.util.parallel import block_ranges
 from ripplevec.views.solvers import DENSE, TOLERANCE
-from ripplevec.views.subspace import fixed_signs
+from ripplevec.views.subspace import fix_signs
 
 EXACT = 5_000  # vertices: up to here powers of the walk's matrix are quick enough
 BLOCK = 1_024  # rows that are dense at a time
@@ -55,7 +55,7 @@ class NetMF:
         if not linked.size:
             return vectors
         values, found = _leading(self.logarithm(csr_array(matrix[linked][:, linked])), self.dim, "LM")
-        vectors[linked, : values.size] = fixed_signs(found) * np.sqrt(np.abs(values))
+        vectors[linked, : values.size] = fix_signs(found) * np.sqrt(np.abs(values))
         return vectors
 
     def logarithm(self, matrix: csr_array) -> csr_array:
@@ -63,7 +63,7 @@ class NetMF:
         large = matrix.shape[0] > EXACT if self.approximate is None else self.approximate
         rows = self._few_eigenpairs(matrix) if large else self._powers(matrix)
         scale = matrix.sum() / self.negatives
-        parts = [csr_array(np.log(np.maximum(scale * rows(*block), 1))) for block in blocks(matrix.shape[0], BLOCK)]
+        parts = [csr_array(np.log(np.maximum(scale * rows(*block), 1))) for block in block_ranges(matrix.shape[0], BLOCK)]
         return csr_array(vstack(parts))
 
     def _powers(self, matrix: csr_array) -> Rows:

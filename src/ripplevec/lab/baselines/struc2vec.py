@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.influence.draws import draw_key
+from ripplevec.influence._kernels import draw_key
 from ripplevec.lab.baselines import _structure_kernels as kernels
 from ripplevec.lab.baselines.base import checked
 from ripplevec.lab.baselines.deepwalk import BLOCK, DeepWalk
-from ripplevec.util.parallel import blocks, for_blocks
+from ripplevec.util.parallel import block_ranges, for_each_block
 
 STAY = 0.3
 """The chance of a walk to step within its layer rather than to change it, as the authors set it."""
@@ -45,7 +45,7 @@ class Struc2Vec(DeepWalk):
             starts = np.random.default_rng([self.seed, turn]).permutation(len(order))
             key = draw_key(self.seed, 0, turn)
             step = partial(_walk, cumulative, up, starts, key, rows)
-            for_blocks(step, len(order), size=BLOCK, threads=self.threads)
+            for_each_block(step, len(order), size=BLOCK, threads=self.threads)
         return order[walks].reshape(-1, self.length)
 
     def distances(self, matrix: csr_array, order: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ class Struc2Vec(DeepWalk):
         begins, runs = self._rings(matrix, order)
         reach = min(len(order) - 1, int(np.ceil(np.log2(len(order)))))
         behind = np.empty((self.layers, len(order), reach))
-        for_blocks(partial(kernels.compare, begins, runs, behind), len(order), size=RINGS, threads=self.threads)
+        for_each_block(partial(kernels.compare, begins, runs, behind), len(order), size=RINGS, threads=self.threads)
         before = np.full_like(behind, np.inf)
         for j in range(reach):
             before[:, j + 1 :, reach - 1 - j] = behind[:, : len(order) - 1 - j, j]
@@ -69,8 +69,8 @@ class Struc2Vec(DeepWalk):
         def look(begin: int, end: int) -> None:
             parts[begin] = kernels.rings(first, neighbor, order[begin:end], self.layers)
 
-        for_blocks(look, len(order), size=RINGS, threads=self.threads)
-        found = [parts[begin] for begin, _ in blocks(len(order), RINGS)]
+        for_each_block(look, len(order), size=RINGS, threads=self.threads)
+        found = [parts[begin] for begin, _ in block_ranges(len(order), RINGS)]
         counts = np.concatenate([np.diff(begins) for begins, _ in found])
         return np.concatenate([[0], np.cumsum(counts)]), np.concatenate([runs for _, runs in found])
 

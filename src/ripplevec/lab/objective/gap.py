@@ -17,7 +17,7 @@ from ripplevec.lab.objective import Objective, polar
 from ripplevec.lab.objective.bound import least_homophily
 from ripplevec.rules.base import Rule
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.util.parallel import one_blas_thread
+from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import View
 
 
@@ -51,7 +51,7 @@ def losses(held: Gatherable, since: Gatherable | None = None, *, bound: bool = F
     if now is None:
         return dict.fromkeys(names)
     rows, vectors = now
-    adjacency = engine.graph.adjacency.to_csr()[rows][:, rows] / engine.graph.adjacency.scale.unit
+    adjacency = engine.graph.adjacency.to_csr()[rows][:, rows] / engine.graph.adjacency.weight_scale.unit
     objective = Objective(adjacency, *_earlier(engine, rows, None if since is None else since.gather()))
     loss = objective.loss(vectors)
     values: list[float | None] = [loss.smoothness, loss.homophily, loss.total]
@@ -71,40 +71,40 @@ def gaps(held: Gatherable, best: dict[tuple[View, int], float] | None = None) ->
     rule = engine.rule
     if not isinstance(rule, RippleRule) or not rule.ready:
         return []
-    space, adjacency, rows, threads = rule.space, engine.graph.adjacency, engine.graph.rows, rule.threads
+    space, adjacency, rows, threads = rule.coordinates, engine.graph.adjacency, engine.graph.row_count, rule.threads
     found = []
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         for view, part in zip(space.views, space.parts, strict=True):
             columns = part.stop - part.start
             if (view, columns) not in best:
                 best[view, columns] = view.best(adjacency, rows, columns, threads=threads)
-            reached = view.reached(adjacency, engine.field.vectors[:rows, part], threads=threads)
+            reached = view.reached(adjacency, engine.store.vectors[:rows, part], threads=threads)
             found.append(Gap(reached, best[view, columns]))
     return found
 
 
 def orthonormal(rule: Rule, rows: NDArray[Any]) -> NDArray[np.float64]:
     """The nearest rows with FᵀF = I; those of rule `ripple` in the coordinates they are served in."""
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         vectors = polar(rows.astype(np.float64))
-    turn = rule.space.turn if isinstance(rule, RippleRule) else None
+    turn = rule.coordinates.rotation if isinstance(rule, RippleRule) else None
     return vectors if turn is None else vectors @ turn
 
 
 def _feasible(engine: EngineReads) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
     """The rows with edges, in order of arrival, and their vectors with FᵀF = I, turned as they are served."""
     order = engine.graph.rows_by_arrival()
-    rows = order[engine.graph.adjacency.links.count[order] > 0]
-    if rows.size < engine.field.vectors.shape[1]:
+    rows = order[engine.graph.adjacency.links.degree[order] > 0]
+    if rows.size < engine.store.vectors.shape[1]:
         return None
-    return rows, orthonormal(engine.rule, engine.field.vectors[rows])
+    return rows, orthonormal(engine.rule, engine.store.vectors[rows])
 
 
 def _earlier(engine: EngineReads, rows: NDArray[np.int64], since: EngineReads | None) -> tuple[Any, Any]:
     """The vectors of an earlier state and where their vertices are now; those that are gone are left out."""
     if since is None or (before := _feasible(since)) is None:
         return None, None
-    place = np.full(engine.graph.rows + 1, -1)  # the last is for those that are gone, whose row is −1
+    place = np.full(engine.graph.row_count + 1, -1)  # the last is for those that are gone, whose row is −1
     place[rows] = np.arange(rows.size)
-    now = place[engine.graph.ids.find(since.graph.ids.column(before[0]))]
+    now = place[engine.graph.ids.find_rows(since.graph.ids.to_column(before[0]))]
     return before[1][now >= 0], now[now >= 0]

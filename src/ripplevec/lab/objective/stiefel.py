@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.objective.losses import Loss, Matrix, Objective
-from ripplevec.util.parallel import one_blas_thread
+from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 
 SUFFICIENT = 1e-4  # σ: the share of the promised descent that a step must bring
@@ -86,7 +86,7 @@ def minimize(
     Converged when the gradient in the tangent space is at most `tolerance` times the largest a gradient can be, which
     is about steepness · √k: the weights γ shrink as the graph grows, and this does not feel it.
     """
-    with one_blas_thread():  # the same bits however many threads there are
+    with limit_blas_to_one_thread():  # the same bits however many threads there are
         start = warm_start(objective) if start is None else start
         enough = tolerance * objective.steepness * start.shape[1] ** 0.5
         losses, norms, converged, vectors = [], [], False, start

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.graph.adjacency import Adjacency, grown
+from ripplevec.graph.adjacency import Adjacency, grow_array
 from ripplevec.lab.baselines.base import add_edges
 
 
@@ -53,7 +53,7 @@ class Rows:
     def put(self, v: int, row: NDArray[Any]) -> None:
         """Set a row, of a known vertex or of the next."""
         if v == len(self._room):
-            self._room = grown(self._room, max(2 * v, 16))
+            self._room = grow_array(self._room, max(2 * v, 16))
         self._used = max(self._used, v + 1)
         self._room[v] = row
 

@@ -85,15 +85,15 @@ class Followed:
     def _arrive(self) -> None:
         """Let the next vertex come; note what it did, if it found anybody who has a vector."""
         engine, row = self.model._engine, self.place
-        placed = engine.field.placed[:row] == 1
+        placed = engine.store.placed[:row] == 1
         neighbors = self.arrivals.neighbors(row)
         around = self.rows[neighbors]
         around = around[placed[around]]
-        vectors = engine.field.vectors[around].astype(np.float64)
+        vectors = engine.store.vectors[around].astype(np.float64)
         self.model.add_vertex(int(self.arrivals.order[row]), neighbors)
         self.place += 1
         if around.size:
-            reached = np.isin(around, self.cascade.influenced(engine.graph, row))
+            reached = np.isin(around, self.cascade.sample_influenced(engine.graph, row))
             reached = reached if reached.any() else np.ones(around.size, bool)
             self.actions.append(Action(around[reached], vectors[reached]))
 
@@ -103,7 +103,7 @@ class Followed:
         Rule `paper` keeps that; rule `ripple` does not ask for it: its rows are brought there by the polar
         decomposition, in the coordinates they are served in, which are the same for all models of a stream.
         """
-        field, rule = self.model._engine.field, self.model._engine.rule
+        field, rule = self.model._engine.store, self.model._engine.rule
         rows = np.flatnonzero(field.placed[: self.place])
         if isinstance(rule, RippleRule):
             return rows, orthonormal(rule, field.vectors[rows])

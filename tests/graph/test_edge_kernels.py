@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec.graph import _block_kernels as blocks
-from ripplevec.graph import _kernels as kernels
-from ripplevec.graph import _lookup_kernels as finding
-from ripplevec.graph._block_kernels import EDGES, LOOPS, NO_ROOM, TOP, Links
-from ripplevec.graph._kernels import ADD, IGNORE, REMOVE, REPLACE, SUM
+from ripplevec.graph import _edge_kernels as kernels
+from ripplevec.graph import _query_kernels as finding
+from ripplevec.graph._block_kernels import ARENA_TOP, EDGE_COUNT, LOOP_COUNT, NO_BLOCK, Links
+from ripplevec.graph._edge_kernels import ADD, KEEP_FIRST, REMOVE, REPLACE, SUM
 
 ROWS = 6
 edges = st.lists(
@@ -30,17 +30,17 @@ def empty(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
     strength, weight = np.zeros(rows), np.zeros(slots, np.float32)
     return Links(
         begin=np.zeros(rows, np.int64),
-        count=np.zeros(rows, np.int32),
-        room=np.full(rows, NO_ROOM, np.int8),
+        degree=np.zeros(rows, np.int32),
+        size_class=np.full(rows, NO_BLOCK, np.int8),
         strength=strength,
         in_strength=np.zeros(rows) if directed else strength,
         neighbor=np.zeros(slots, np.int32),
         weight=weight,
         outgoing=np.zeros(slots, np.float32) if directed else weight,
         incoming=np.zeros(slots, np.float32) if directed else weight,
-        heads=blocks.no_blocks(),
-        index_at=np.full(rows, blocks.NO_INDEX, np.int64),
-        places=np.zeros(0, np.int32),
+        allocator=blocks.create_allocator(),
+        index_begin=np.full(rows, blocks.NO_INDEX, np.int64),
+        index_cells=np.zeros(0, np.int32),
     )
 
 
@@ -55,7 +55,7 @@ def apply(links: Links, history: Edges, *, directed: bool = False, first: int = 
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("repeated", [SUM, IGNORE, REPLACE])
+@pytest.mark.parametrize("repeated", [SUM, KEEP_FIRST, REPLACE])
 @settings(max_examples=80)
 @given(history=edges)
 def test_ends_by_themselves_become_what_edges_make_of_them(history: Edges, repeated: int, directed: bool) -> None:
@@ -65,16 +65,16 @@ def test_ends_by_themselves_become_what_edges_make_of_them(history: Edges, repea
     chance, of_ends = np.full((len(history), 2), np.nan), np.full(2 * len(history), np.nan)
     kernels.apply_edges(both, op.astype(np.int8), pairs, weight.astype(np.float32), chance, 0, repeated, directed)
     ends = np.stack([pairs, pairs[:, ::-1]], axis=1).reshape(-1, 2)
-    ways = np.tile(np.array([kernels.AWAY, kernels.HERE], np.int8), len(history))
+    ways = np.tile(np.array([kernels.OUT, kernels.IN], np.int8), len(history))
     parts = np.repeat(op.astype(np.int8), 2), ends, np.repeat(weight.astype(np.float32), 2), ways, of_ends
-    assert kernels.apply_ends(apart, *parts, 0, repeated, directed) == of_ends.size
+    assert kernels.apply_endpoints(apart, *parts, 0, repeated, directed) == of_ends.size
     np.testing.assert_array_equal(of_ends.reshape(-1, 2), chance)
-    assert both.heads[EDGES] == apart.heads[EDGES]
+    assert both.allocator[EDGE_COUNT] == apart.allocator[EDGE_COUNT]
     for row in range(ROWS):
         assert neighbors(both, row) == neighbors(apart, row)
         for name in ("weight", "outgoing", "incoming"):
             one, other = (
-                getattr(links, name)[links.begin[row] : links.begin[row] + links.count[row]] for links in (both, apart)
+                getattr(links, name)[links.begin[row] : links.begin[row] + links.degree[row]] for links in (both, apart)
             )
             np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(both.strength, apart.strength)
@@ -82,7 +82,7 @@ def test_ends_by_themselves_become_what_edges_make_of_them(history: Edges, repea
 
 
 def neighbors(links: Links, row: int) -> list[int]:
-    return links.neighbor[links.begin[row] : links.begin[row] + links.count[row]].tolist()
+    return links.neighbor[links.begin[row] : links.begin[row] + links.degree[row]].tolist()
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -104,8 +104,8 @@ def test_apply_edges_says_the_share_of_strength_that_changed(directed: bool, his
         for end, share in zip((u, v), shares, strict=True):
             most = max(before[end].sum(), both[end].sum())
             assert share == pytest.approx(change / most if change else 0.0)
-    assert links.heads[LOOPS] == sum(op == ADD and u == v for op, u, v, _ in history)
-    assert links.heads[EDGES] == np.count_nonzero(away if directed else np.triu(away + away.T))
+    assert links.allocator[LOOP_COUNT] == sum(op == ADD and u == v for op, u, v, _ in history)
+    assert links.allocator[EDGE_COUNT] == np.count_nonzero(away if directed else np.triu(away + away.T))
     if directed:
         assert links.in_strength == pytest.approx(away.sum(axis=0))
 
@@ -115,8 +115,8 @@ def test_apply_edges_stops_where_the_arena_is_full_and_goes_on_from_there() -> N
     small, large = empty(20), empty(4096)
     done, _ = apply(small, history)
     assert 0 < done < len(history)
-    assert small.count[0] == done
-    assert small.heads[TOP] <= 20
+    assert small.degree[0] == done
+    assert small.allocator[ARENA_TOP] <= 20
     roomy = small._replace(neighbor=np.resize(small.neighbor, 200), weight=np.resize(small.weight, 200))
     roomy = roomy._replace(outgoing=roomy.weight)
     assert apply(roomy, history, first=done)[0] == len(history)
@@ -136,15 +136,15 @@ def test_remove_vertex_takes_out_its_edges_and_names_those_who_lost(directed: bo
     others = {u: [v for v in neighbors(links, u) if v != row] for u in range(ROWS) if u != row}
     pointing = sum(finding.has_edge(links, row, u, directed) for u in range(ROWS))
     pointing += sum(finding.has_edge(links, u, row, directed) for u in range(ROWS)) if directed else 0
-    left = links.heads[EDGES] - pointing
+    left = links.allocator[EDGE_COUNT] - pointing
 
     touched, chance = np.empty(len(known), np.int64), np.empty(len(known))
     kernels.remove_vertex(links, row, touched, chance, directed)
     assert touched.tolist() == known
     assert chance == pytest.approx(shares)
     assert {u: neighbors(links, u) for u in others} == others
-    assert links.heads[EDGES] == left
-    assert (links.count[row], links.room[row], links.strength[row], links.in_strength[row]) == (0, NO_ROOM, 0, 0)
+    assert links.allocator[EDGE_COUNT] == left
+    assert (links.degree[row], links.size_class[row], links.strength[row], links.in_strength[row]) == (0, NO_BLOCK, 0, 0)
     for u, around in others.items():
         weights = [links.weight[kernels.find_slot(links, u, v)] for v in around]
         assert links.strength[u] == sum(map(float, weights))
@@ -156,26 +156,26 @@ def test_a_moved_row_keeps_its_slots_and_gives_its_block_back() -> None:
     before, old = neighbors(links, 0), links.begin[0]
     kernels._resize(links, 0, 4, True)
     slots = slice(links.begin[0], links.begin[0] + 2)
-    assert (links.room[0], neighbors(links, 0)) == (4, before)
+    assert (links.size_class[0], neighbors(links, 0)) == (4, before)
     assert (links.weight[slots].tolist(), links.outgoing[slots].tolist()) == ([1.0, 2.0], [1.0, 0.0])
-    assert links.heads[1] == old
+    assert links.allocator[1] == old
 
 
 def test_a_dropped_slot_leaves_the_others_in_order_and_gives_room_back() -> None:
     links = empty(256)
     apply(links, [(ADD, 0, v, float(v)) for v in range(1, ROWS)])
-    assert links.room[0] == 3
-    for gone, left, room in [(3, [1, 2, 4, 5], 3), (1, [2, 4, 5], 3), (5, [2, 4], 2), (4, [2], 1), (2, [], NO_ROOM)]:
-        kernels._drop_slot(links, 0, kernels.find_slot(links, 0, gone), False)
-        assert (neighbors(links, 0), links.room[0], links.strength[0]) == (left, room, sum(left))
+    assert links.size_class[0] == 3
+    for gone, left, room in [(3, [1, 2, 4, 5], 3), (1, [2, 4, 5], 3), (5, [2, 4], 2), (4, [2], 1), (2, [], NO_BLOCK)]:
+        kernels._remove_slot(links, 0, kernels.find_slot(links, 0, gone), False)
+        assert (neighbors(links, 0), links.size_class[0], links.strength[0]) == (left, room, sum(left))
 
 
 def test_room_is_kept_where_there_is_no_smaller_block_to_move_to() -> None:
     links = empty(8, rows=9)
-    links.room[0], links.count[0], links.heads[TOP] = 3, 3, 8
+    links.size_class[0], links.degree[0], links.allocator[ARENA_TOP] = 3, 3, 8
     links.neighbor[:3], links.weight[:3] = [1, 2, 3], 1
-    kernels._drop_slot(links, 0, 0, False)
-    assert (neighbors(links, 0), links.room[0]) == ([2, 3], 3)
+    kernels._remove_slot(links, 0, 0, False)
+    assert (neighbors(links, 0), links.size_class[0]) == ([2, 3], 3)
 
 
 def test_strength_is_summed_in_order() -> None:
@@ -186,15 +186,15 @@ def test_strength_is_summed_in_order() -> None:
     for weight in np.array(weights, np.float32):
         expected += float(weight)
     links.strength[0] = 0
-    kernels._resum(links, 0)
+    kernels._recompute_strength(links, 0)
     assert links.strength[0] == expected
 
 
 def test_an_edge_fits_only_where_both_blocks_could_double() -> None:
     links = empty(8)
     assert kernels._fits(links, 0, 1)
-    links.heads[TOP] = 1
+    links.allocator[ARENA_TOP] = 1
     assert not kernels._fits(links, 0, 1)
-    links.heads[TOP] = 0
-    links.room[0] = 1
+    links.allocator[ARENA_TOP] = 0
+    links.size_class[0] = 1
     assert not kernels._fits(links, 0, 1)

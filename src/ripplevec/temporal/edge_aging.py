@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Op
-from ripplevec.graph.adjacency import FADING
+from ripplevec.graph.adjacency import DECAYING_DUPLICATE_POLICIES
 from ripplevec.graph.batch_validation import check_batch
-from ripplevec.graph.graph import Delta, Graph, under
-from ripplevec.temporal.clock import Clock
+from ripplevec.graph.graph import Graph, GraphDelta, strip_prefix
+from ripplevec.temporal.clock import EventClock
 from ripplevec.temporal.decay import Decay
 from ripplevec.temporal.window import Window
 
 
-class Memory:
+class EdgeAging:
     """The clock of a model, with weights that fade, edges that expire, or both."""
 
     def __init__(self, half_life: float | None, expire_after: float | None, *, directed: bool = False) -> None:
-        self.clock = Clock()
+        self.clock = EventClock()
         self.decay = None if half_life is None else Decay(half_life)
         self.window = None if expire_after is None else Window(expire_after, directed=directed)
-        self.gone = 0  # edges that expired with the last batch
+        self.expired_count = 0  # edges that expired with the last batch
 
     @property
     def time(self) -> float | None:
@@ -37,54 +37,54 @@ class Memory:
         """The memory that the times of edges take."""
         return 0 if self.window is None else self.window.nbytes
 
-    def watch(self, graph: Graph) -> None:
+    def attach(self, graph: Graph) -> None:
         """Have a graph know that edges fade or go by themselves."""
-        graph.forgets = self.window is not None
+        graph.edges_expire = self.window is not None
         if self.decay is not None:
             adjacency = graph.adjacency
-            adjacency.repeated = FADING[adjacency.duplicates]
-            adjacency.scale = self.decay.scale(self.clock.now, adjacency.edges)
+            adjacency.duplicate_policy = DECAYING_DUPLICATE_POLICIES[adjacency.duplicates]
+            adjacency.weight_scale = self.decay.weight_scale(self.clock.now, adjacency.edge_count)
 
-    def expiring(self, batch: Batch) -> int:
+    def count_expiring(self, batch: Batch) -> int:
         """At most how many edges expire with a batch."""
-        return 0 if self.window is None else self.window.count_due(self.clock.after(batch.time))
+        return 0 if self.window is None else self.window.count_due(self.clock.now_after(batch.time))
 
-    def steps(self, graph: Graph, batch: Batch) -> Iterator[Delta]:
+    def apply(self, graph: Graph, batch: Batch) -> Iterator[GraphDelta]:
         """Check a batch, then apply it step by step, the last step being the removal of what has expired by then."""
         check_batch(graph, batch)
-        return self._steps(graph, batch)
+        return self._apply(graph, batch)
 
-    def _steps(self, graph: Graph, batch: Batch) -> Iterator[Delta]:
+    def _apply(self, graph: Graph, batch: Batch) -> Iterator[GraphDelta]:
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
-        times = self.clock.read(batch.time, len(batch))
+        times = self.clock.advance(batch.time, len(batch))
         steps = []
-        for delta in graph.apply(self._written(graph, batch, op, times)):
-            if not delta.vacated.size:
+        for delta in graph.apply(self._stored_batch(graph, batch, op, times)):
+            if not delta.vacated_rows.size:
                 steps.append(delta)
             yield delta
-        self.gone = 0
+        self.expired_count = 0
         if self.window is not None and steps:
             on_edges = op != Op.REMOVE_VERTEX
-            pairs, numbers = (np.concatenate([getattr(step, name) for step in steps]) for name in ("pairs", "numbers"))
-            self.window.note(op[on_edges], pairs, numbers, times[on_edges])
+            pairs, numbers = (np.concatenate([getattr(step, name) for step in steps]) for name in ("pairs", "arrival_numbers"))
+            self.window.record(op[on_edges], pairs, numbers, times[on_edges])
         if self.window is not None:
-            expired = self._expired(graph, self.window)
+            expired = self._pop_expired_rows(graph, self.window)
             if len(expired):
-                self.gone = len(expired)
-                yield graph.remove_pairs(expired)
+                self.expired_count = len(expired)
+                yield graph.remove_edges(expired)
         if self.decay is not None:
-            graph.adjacency.scale = self.decay.scale(self.clock.now, graph.adjacency.edges)
+            graph.adjacency.weight_scale = self.decay.weight_scale(self.clock.now, graph.adjacency.edge_count)
 
-    def _written(self, graph: Graph, batch: Batch, op: NDArray[np.int8], times: NDArray[np.float64]) -> Batch:
+    def _stored_batch(self, graph: Graph, batch: Batch, op: NDArray[np.int8], times: NDArray[np.float64]) -> Batch:
         """A batch with weights as the graph writes them down."""
         if self.decay is None:
             return batch
-        self.decay.make_room(self.clock.now, graph.adjacency)
-        return replace(batch, weight=self.decay.written(batch.weight, times, op == Op.ADD))
+        self.decay.rescale(self.clock.now, graph.adjacency)
+        return replace(batch, weight=self.decay.stored_weights(batch.weight, times, op == Op.ADD))
 
-    def _expired(self, graph: Graph, window: Window) -> NDArray[np.int64]:
+    def _pop_expired_rows(self, graph: Graph, window: Window) -> NDArray[np.int64]:
         """The rows of edges that have expired and whose ends are still there."""
-        ends, numbers = window.expired(self.clock.now)
+        ends, numbers = window.pop_expired(self.clock.now)
         return ends[(graph.arrival[ends] == numbers).all(axis=1)]
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -98,13 +98,13 @@ class Memory:
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.clock = Clock(*state["clock"].tolist())  # of no time yet, where it is empty
+        self.clock = EventClock(*state["clock"].tolist())  # of no time yet, where it is empty
         if self.decay is not None:
             self.decay.restore(state["decay"])
         if self.window is not None:
-            self.window.restore(under("window_", state))
+            self.window.restore(strip_prefix("window_", state))
 
 
-def hashed(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def select_digest_arrays(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """What a digest sees of a `state`: not where the ends of edges lie in memory."""
     return {f"memory_{name}": array for name, array in state.items() if name != "window_ends"}

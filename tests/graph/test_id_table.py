@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ripplevec.batch import Id, ids_to_list, id_column
+from ripplevec.batch import Id, id_column, ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.graph.ids import Ids
+from ripplevec.graph.id_table import IdTable
 
 EDGE_CASES: list[Id] = [
     1, "1", 0, "", -1, "\0", "a\0", "\0a", 2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 2**64, 2**70, -(2**70),
@@ -24,7 +24,7 @@ columns = st.lists(names, max_size=12) | st.lists(st.integers(0, 30), max_size=1
 
 
 class Model:
-    """What `Ids` must do, with Python objects."""
+    """What `IdTable` must do, with Python objects."""
 
     def __init__(self) -> None:
         self.rows: dict[Id, int] = {}
@@ -51,7 +51,7 @@ class AgainstModel(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.ids, self.model = Ids(), Model()
+        self.ids, self.model = IdTable(), Model()
 
     @rule(src=columns, dst=columns)
     def intern(self, src: list[Id], dst: list[Id]) -> None:
@@ -77,26 +77,26 @@ class AgainstModel(RuleBasedStateMachine):
     @rule(column=columns)
     def find(self, column: list[Id]) -> None:
         expected = [self.model.rows.get(name, -1) for name in column]
-        assert self.ids.find(id_column(column)).tolist() == expected
-        assert self.ids.find(column).tolist() == expected
+        assert self.ids.find_rows(id_column(column)).tolist() == expected
+        assert self.ids.find_rows(column).tolist() == expected
 
     @rule(name=names)
     def find_one(self, name: Id) -> None:
-        assert self.ids.find_one(name) == self.model.rows.get(name, -1)
+        assert self.ids.find_row(name) == self.model.rows.get(name, -1)
         assert (name in self.ids) == (name in self.model.rows)
 
     @rule()
     def save_and_load(self) -> None:
-        self.ids = Ids.from_state(self.ids.state())
+        self.ids = IdTable.from_state(self.ids.state())
 
     @invariant()
     def same_names(self) -> None:
         live = list(self.model.rows)
         rows = np.array(list(self.model.rows.values()), np.int64)
-        assert (len(self.ids), self.ids.capacity) == (len(live), self.model.capacity)
-        assert self.ids.names(rows) == live
-        assert ids_to_list(self.ids.column(rows)) == live
-        assert self.ids.find(live).tolist() == rows.tolist()
+        assert (len(self.ids), self.ids.row_count) == (len(live), self.model.capacity)
+        assert self.ids.to_list(rows) == live
+        assert ids_to_list(self.ids.to_column(rows)) == live
+        assert self.ids.find_rows(live).tolist() == rows.tolist()
 
 
 TestAgainstModel = AgainstModel.TestCase
@@ -104,46 +104,46 @@ TestAgainstModel.settings = settings(max_examples=60, stateful_step_count=25, de
 
 
 def test_the_edge_cases_are_different_names() -> None:
-    ids, cases = Ids(), [*EDGE_CASES, 10**5000]  # longer than Python would print
+    ids, cases = IdTable(), [*EDGE_CASES, 10**5000]  # longer than Python would print
     rows, _, new = ids.intern(cases, cases)
     assert rows.tolist() == new.tolist() == list(range(len(cases)))
-    assert ids.names(rows) == cases
-    assert ids.find_one(10**5000) == rows[-1]
+    assert ids.to_list(rows) == cases
+    assert ids.find_row(10**5000) == rows[-1]
 
 
 def test_rows_by_first_mention_source_before_target() -> None:
-    src, dst, new = Ids().intern(id_column(["a", "c", "a"]), id_column(["b", "a", "d"]))
+    src, dst, new = IdTable().intern(id_column(["a", "c", "a"]), id_column(["b", "a", "d"]))
     assert (src.tolist(), dst.tolist(), new.tolist()) == ([0, 2, 0], [1, 0, 3], [0, 1, 2, 3])
 
 
 def test_columns_of_different_kinds_meet() -> None:
-    src, dst, new = Ids().intern(id_column([1, 2, 1]), id_column(["1", "2", "1"]))
+    src, dst, new = IdTable().intern(id_column([1, 2, 1]), id_column(["1", "2", "1"]))
     assert (src.tolist(), dst.tolist(), new.tolist()) == ([0, 2, 0], [1, 3, 1], [0, 1, 2, 3])
 
 
 def test_freed_rows_are_reused_latest_first_then_fresh_ones() -> None:
-    ids = Ids()
+    ids = IdTable()
     ids.intern(np.arange(3), np.arange(3, 6))
     ids.remove(np.array([4, 0]))
     ids.remove(np.array([2]))
-    for restored in ids, Ids.from_state(ids.state()):
+    for restored in ids, IdTable.from_state(ids.state()):
         _, _, new = restored.intern(id_column(["w", "y"]), id_column(["x", "z"]))
         assert new.tolist() == [2, 0, 4, 6]
 
 
 def test_removing_a_row_without_a_name_changes_nothing() -> None:
-    ids = Ids()
+    ids = IdTable()
     ids.intern(np.arange(3), np.arange(3))
     ids.remove(np.array([1, 1, -1, 3, 10**9]))
-    assert (len(ids), ids.capacity, ids.state()["free"].tolist()) == (2, 3, [1])
+    assert (len(ids), ids.row_count, ids.state()["free"].tolist()) == (2, 3, [1])
 
 
 def test_find_never_changes_anything() -> None:
-    ids = Ids()
+    ids = IdTable()
     ids.intern(id_column(["a"]), id_column(["b"]))
     before = ids.state()
-    ids.find(id_column(["a", "c"]))
-    ids.find_one("d")
+    ids.find_rows(id_column(["a", "c"]))
+    ids.find_row("d")
     assert all(np.array_equal(before[name], part) for name, part in ids.state().items())
 
 
@@ -162,49 +162,49 @@ def test_find_never_changes_anything() -> None:
     ids=["sliced text", "no text", "sliced to none", "empty texts", "strided", "broadcast", "no integers", "no list"],
 )
 def test_columns_in_unusual_memory(column: Any) -> None:
-    ids, plain = Ids(), ids_to_list(column)
+    ids, plain = IdTable(), ids_to_list(column)
     rows, _, new = ids.intern(column, column)
-    assert ids.names(rows) == plain
-    assert ids.names(new) == list(dict.fromkeys(plain))
-    assert ids.find(column).tolist() == rows.tolist()
+    assert ids.to_list(rows) == plain
+    assert ids.to_list(new) == list(dict.fromkeys(plain))
+    assert ids.find_rows(column).tolist() == rows.tolist()
 
 
 def test_the_column_of_a_kind() -> None:
-    ids = Ids()
+    ids = IdTable()
     ids.intern([1, 2, 2**70], ["a", "é", "b"])
-    integers, texts, mixed, big = (ids.column(np.array(rows)) for rows in ([0, 2], [3, 1], [0, 1], [4, 1]))
+    integers, texts, mixed, big = (ids.to_column(np.array(rows)) for rows in ([0, 2], [3, 1], [0, 1], [4, 1]))
     assert isinstance(integers, np.ndarray)
     assert (integers.dtype, integers.tolist()) == (np.int64, [1, 2])
     assert texts.equals(pa.array(["é", "a"], pa.large_string()))
     assert (mixed, big) == ([1, "a"], [2**70, "a"])
-    assert len(ids.column(np.empty(0, np.int64))) == 0
+    assert len(ids.to_column(np.empty(0, np.int64))) == 0
 
 
 @pytest.mark.parametrize("row", [-1, 1, 2, 10**9])
 def test_a_row_without_a_name_has_none_to_give(row: int) -> None:
-    ids = Ids()
+    ids = IdTable()
     ids.intern(np.arange(2), np.arange(2))
     ids.remove(np.array([1]))
     with pytest.raises(InvalidValueError, match=str(row)):
-        ids.names(np.array([0, row]))
+        ids.to_list(np.array([0, row]))
 
 
 @pytest.mark.parametrize("text", [False, True])
 def test_many_names_over_many_doublings(text: bool) -> None:
     numbers = np.random.default_rng(0).permutation(2_000_000)[:200_000] * 1_000_003 - 10**12
     column = id_column([f"vertex {number}" for number in numbers.tolist()] if text else numbers)
-    ids = Ids()
+    ids = IdTable()
     rows, again, new = ids.intern(column, column)
     assert all(np.array_equal(part, np.arange(200_000)) for part in (rows, again, new))
     ids.remove(rows[::2])
     assert len(ids) == 100_000
-    assert np.array_equal(ids.find(column), np.where(rows % 2, rows, -1))
-    assert ids_to_list(ids.column(rows[1::2])) == ids_to_list(column)[1::2]
+    assert np.array_equal(ids.find_rows(column), np.where(rows % 2, rows, -1))
+    assert ids_to_list(ids.to_column(rows[1::2])) == ids_to_list(column)[1::2]
     assert ids.nbytes < 130 * 200_000
 
 
 def test_the_arena_is_compacted_when_mostly_garbage() -> None:
-    ids = Ids()
+    ids = IdTable()
     kept, _ = ids.intern_one("kept" * 100)
     sizes = []
     for number in range(200):
@@ -213,33 +213,33 @@ def test_the_arena_is_compacted_when_mostly_garbage() -> None:
         ids.remove(np.array([row]))
         sizes.append(ids.nbytes)
     assert max(sizes[50:]) < 100_000
-    assert ids.names(np.array([kept])) == ["kept" * 100]
-    assert ids.find_one("kept" * 100) == kept
+    assert ids.to_list(np.array([kept])) == ["kept" * 100]
+    assert ids.find_row("kept" * 100) == kept
 
 
 def test_a_state_is_plain_and_the_same_after_a_round_trip() -> None:
-    ids = Ids()
+    ids = IdTable()
     rows, _, _ = ids.intern(EDGE_CASES, EDGE_CASES)
     ids.remove(rows[3:9])
     ids.intern(["late", 7], [8, 2**80])
     state = ids.state()
-    again = Ids.from_state(state).state()
+    again = IdTable.from_state(state).state()
     assert all(part.dtype.kind in "iu" and part.ndim == 1 for part in state.values())
     assert all(np.array_equal(state[name], again[name]) for name in state)
 
 
 def test_a_restored_object_keeps_none_of_the_arrays() -> None:
-    ids = Ids()
+    ids = IdTable()
     ids.intern(["a", 1], ["b", 2])
     state = {name: part.copy() for name, part in ids.state().items()}
-    restored = Ids.from_state(state)
+    restored = IdTable.from_state(state)
     for part in state.values():
         part[:] = 99
     assert restored.names(np.arange(4)) == ["a", "b", 1, 2]
 
 
 def _damaged(name: str, part: list[int] | None) -> dict[str, Any]:
-    ids = Ids()
+    ids = IdTable()
     ids.intern(["a", "bc", 5], [7, 8, 9])
     ids.remove(np.array([3]))
     state = ids.state()
@@ -271,19 +271,19 @@ def _damaged(name: str, part: list[int] | None) -> dict[str, Any]:
 )
 def test_an_inconsistent_state_is_refused(name: str, part: list[int] | None) -> None:
     with pytest.raises(FormatError, match="names of vertices"):
-        Ids.from_state(_damaged(name, part))
+        IdTable.from_state(_damaged(name, part))
 
 
 @pytest.mark.parametrize("part", [np.zeros(6), np.zeros((6, 1), np.int64), np.zeros(6, np.int32)])
 def test_a_state_of_other_types_is_refused(part: Any) -> None:
     with pytest.raises(FormatError, match="column 'key' of int64"):
-        Ids.from_state(_damaged("text", [97, 98, 99]) | {"key": part})
+        IdTable.from_state(_damaged("text", [97, 98, 99]) | {"key": part})
 
 
 @given(st.lists(names, unique=True, min_size=1), st.data())
 def test_a_batch_can_be_taken_back(known: list[Id], data: st.DataObject) -> None:
     """Rows freed in reverse are given out again in the same order."""
-    ids = Ids()
+    ids = IdTable()
     ids.intern(known, known)
     batch = data.draw(columns)
     first = ids.intern(batch, batch)

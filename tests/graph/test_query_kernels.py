@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ripplevec.graph import _lookup_kernels as finding
+from ripplevec.graph import _query_kernels as finding
 from ripplevec.graph.adjacency import Adjacency
 
 ROWS = 6
@@ -18,9 +18,9 @@ def test_slots_and_edges_are_found_from_either_end() -> None:
     links = adjacency.links
     assert [finding.find_slot(links, 0, v) - links.begin[0] for v in range(1, ROWS)] == [0, 1, 2, 3, 4]
     assert finding.find_slot(links, 0, 0) == -1
-    assert finding.find_pair(links, 2, 0) == (finding.find_slot(links, 2, 0), finding.find_slot(links, 0, 2))
-    assert finding.find_pair(links, 0, 2) == (finding.find_slot(links, 0, 2), finding.find_slot(links, 2, 0))
-    assert finding.find_pair(links, 1, 2) == (-1, -1)
+    assert finding.find_edge_slots(links, 2, 0) == (finding.find_slot(links, 2, 0), finding.find_slot(links, 0, 2))
+    assert finding.find_edge_slots(links, 0, 2) == (finding.find_slot(links, 0, 2), finding.find_slot(links, 2, 0))
+    assert finding.find_edge_slots(links, 1, 2) == (-1, -1)
     src, dst = np.divmod(np.arange(ROWS * ROWS), ROWS)
     found = np.empty(ROWS * ROWS, np.bool_)
     finding.has_edges(links, src, dst, found, True)
