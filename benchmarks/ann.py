@@ -20,7 +20,7 @@ from ripplevec.batch import Batch, Op
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search.ann import AnnIndex
 from ripplevec.search.query import SearchTarget
-from ripplevec.search.search import Search
+from ripplevec.search.searcher import Searcher
 
 QUERIES, NEAREST, ROUNDS, CHURN_ROUNDS = 100, 10, 8, 10
 CHURNED = 0.05  # of the vertices per round
@@ -50,10 +50,10 @@ def along_a_stream(model: Embedder, edges: np.ndarray, newest: np.ndarray, start
     for chunk in np.array_split(np.arange(started, newest.max() + 1), ROUNDS):
         model.partial_fit(edges[(newest >= chunk[0]) & (newest <= chunk[-1])])
         leave(model, random, chunk.size // 10)
-        before = index_of(model).taken_up
+        before = index_of(model).total_added
         asked.append(ask(model, random))
         catch_up(model)
-        again += max(0, index_of(model).taken_up - before - chunk.size)
+        again += max(0, index_of(model).total_added - before - chunk.size)
         asked.append(ask(model, random))
     recalls = [recall for recall, _, _ in asked]
     settled = asked[1::2]
@@ -92,7 +92,7 @@ def in_a_churn(model: Embedder) -> dict[str, Any]:
 def ask(model: Embedder, random: np.random.Generator) -> tuple[float, float, float]:
     """Recall and seconds per query, through the index and exactly."""
     through, hits = model._search, 0
-    exactly, seconds = Search("exact", None), np.zeros((QUERIES, 2))
+    exactly, seconds = Searcher("exact", None), np.zeros((QUERIES, 2))
     for number, vertex in enumerate(random.choice(np.array(model.ids), QUERIES, replace=False).tolist()):
         answers = []
         for way, model._search in enumerate((through, exactly)):
@@ -108,9 +108,9 @@ def catch_up(model: Embedder) -> int:
     """Have the index do, piece by piece, what searches would have it do until nothing is left; how many that takes."""
     model.nearest(np.ones(model.dim))  # makes the index, if there is none yet
     engine, index, pieces = model._engine, index_of(model), 1
-    present = SearchTarget(engine.field, engine.rule, engine.sequence, engine.anchors)
-    while not index.settled(present):
-        index.carry_out(index.plan(present))
+    target = SearchTarget(engine.store, engine.rule, engine.sequence, engine.anchors)
+    while not index.is_current(target):
+        index.apply_update(index.plan_update(target))
         pieces += 1
     return pieces
 

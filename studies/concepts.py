@@ -54,7 +54,7 @@ def _anchor(model: Embedder) -> dict[str, Any]:
     """Rows inside and as they are served, before an anchor and after it."""
     inside, served = _inside(model), model.to_numpy()
     model.anchor()
-    turn = model.engine.rule.space.turn  # type: ignore[attr-defined]
+    turn = model.engine.rule.coordinates.rotation  # type: ignore[attr-defined]
     return {
         "inside": [_named(model, inside), _named(model, _inside(model))],
         "served": [_named(model, served), _placed(model)],
@@ -79,7 +79,7 @@ def _batch() -> dict[str, Any]:
 
 def _inside(model: Embedder) -> NDArray[np.float64]:
     """Rows in the coordinates that corrections are worked out in."""
-    return np.array(model.engine.field.vectors[model.engine.rows_by_arrival()], np.float64)
+    return np.array(model.engine.store.vectors[model.engine.rows_by_arrival()], np.float64)
 
 
 def _placed(model: Embedder) -> dict[str, list[float]]:

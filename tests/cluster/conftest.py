@@ -91,7 +91,7 @@ class OnShards(Embedder):
 
     shards = 3
 
-    def _new_engine(self, parameters: Parameters) -> Engine:
+    def _create_engine(self, parameters: Parameters) -> Engine:
         transport = LocalTransport(self.shards, lambda number: Shard(number, self.shards, parameters))
         engine = ClusterEngine(transport, parameters)
         return cast(Engine, engine)

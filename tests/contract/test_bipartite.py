@@ -16,12 +16,12 @@ from scipy.sparse.linalg import svds
 
 from ripplevec import Embedder
 from ripplevec.lab.datasets.synthetic import purchases
-from ripplevec.views.graph_stats import DENSE_GRAPH, Traits
+from ripplevec.views.graph_stats import DENSE_GRAPH, GraphStats
 from ripplevec.views.spectral import auto_views
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/bipartite-directed.md"
 ITEMS, USERS, FIRST = 400, 2_000, 10
-HUBS_TOO = auto_views(Traits(DENSE_GRAPH))  # what other dense graphs have
+HUBS_TOO = auto_views(GraphStats(DENSE_GRAPH))  # what other dense graphs have
 PER_USER = (4, 8, 30)
 
 Scores = NDArray[np.float64]

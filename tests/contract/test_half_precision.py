@@ -32,7 +32,7 @@ def stream(made: ripplevec.Embedder) -> ripplevec.Embedder:
 def test_vectors_are_nearly_those_of_single_precision() -> None:
     half, single = stream(model()), stream(model(storage="float32"))
     cosines = (half.to_numpy() * single.to_numpy()).sum(axis=1)
-    assert half._engine.field.vectors.dtype == np.float16
+    assert half._engine.store.vectors.dtype == np.float16
     assert half._engine.anchors == single._engine.anchors > 0
     assert cosines.min() > 0.99
     assert half.to_numpy().dtype == np.float32
@@ -60,7 +60,7 @@ def test_it_is_asked_like_any_other() -> None:
 def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     from ripplevec.rules import ripple
 
-    monkeypatch.setattr(ripple, "WORTH_SHARING", 1)
+    monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
     assert len({stream(model(threads=threads)).digest() for threads in (1, 2, 3)}) == 1
 
 

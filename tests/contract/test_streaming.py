@@ -231,8 +231,8 @@ def test_a_removal_of_what_is_not_there_changes_nothing(new: Any, stream: Any, p
 
 
 def test_the_number_of_threads_does_not_matter(new: Any, stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ripple, "WORTH_SHARING", 1)
-    monkeypatch.setattr(ripple, "BLOCK", 2)
+    monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
+    monkeypatch.setattr(ripple, "MIN_ROWS_PER_TASK", 2)
     start, batches = stream(2)
     models = [run(new(threads=threads).fit(start), batches) for threads in (1, 2, 4)]
     for model in models:

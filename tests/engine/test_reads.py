@@ -64,7 +64,7 @@ def test_a_preview_is_where_the_newcomer_will_stand(one: Engine) -> None:
 
 def test_near_a_row_or_a_vector(one: Engine) -> None:
     row = one.find_row(5)
-    with Searcher("exact", 1).asking() as ask:
+    with Searcher("exact", 1).open_search() as ask:
         rows, cosines = one.nearest(ask, row, 100)
         again, _ = one.nearest(ask, one.get_vector(row).astype(np.float64), 100)
     assert row not in rows

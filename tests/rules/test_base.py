@@ -16,5 +16,5 @@ def test_every_rule_has_what_the_protocol_asks_for(rule: type) -> None:
             continue
         own = getattr(rule, name)
         assert inspect.signature(own).parameters.keys() == inspect.signature(member).parameters.keys(), name
-    for name in ("one_by_one", "precision", "ready", "serving"):
+    for name in ("one_by_one", "precision", "ready", "scaling"):
         assert hasattr(rule, name), name

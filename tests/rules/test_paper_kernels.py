@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.rules._paper_kernels import act
+from ripplevec.rules._paper_kernels import apply_local_action
 
 
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(0, 8))
@@ -15,7 +15,7 @@ def test_the_action_is_algorithm_2_and_keeps_the_gram_matrix(seed: int, count: i
     vectors = rng.standard_normal((10, 3))
     vectors[9] = 5 if count == 0 else 0
     before, influenced = vectors.copy(), rng.permutation(9)[:count]
-    act(vectors, 9, influenced)
+    apply_local_action(vectors, 9, influenced)
     expected = before.copy()
     expected[9] = before[influenced].mean(axis=0) if count else 0
     if count:
@@ -26,5 +26,5 @@ def test_the_action_is_algorithm_2_and_keeps_the_gram_matrix(seed: int, count: i
 
 def test_one_influenced_vertex_gives_up_everything() -> None:
     vectors = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]])
-    act(vectors, 2, np.array([0]))
+    apply_local_action(vectors, 2, np.array([0]))
     assert vectors.tolist() == [[0, 0], [3, 4], [1, 2]]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ripplevec.errors import InvalidValueError
 from ripplevec.search import exact
 from ripplevec.search.exact import nearest
-from ripplevec.views._kernels import Serving
+from ripplevec.views._kernels import ViewScaling
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Case:
     rows: NDArray[Any]
     alive: NDArray[Any]
     queries: NDArray[Any]
-    serving: Serving
+    scaling: ViewScaling
     count: int
     exclude: NDArray[np.int64]
 
@@ -39,7 +39,7 @@ def reference_cosines(case: Case) -> NDArray[np.float64]:
         length = np.linalg.norm(matrix, axis=1, keepdims=True) ** power
         return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
 
-    bounds, weights, flatten = case.serving
+    bounds, weights, flatten = case.scaling
     parts = np.split(case.rows.astype(np.float64), bounds[1:-1], axis=1)
     scaled = [w * over_length(part, power) for part, w, power in zip(parts, weights, flatten, strict=True)]
     rows, queries = over_length(np.hstack(scaled)), over_length(case.queries.astype(np.float64))
@@ -69,7 +69,7 @@ def cases(draw: st.DrawFn) -> Case:
         rows.astype(dtype),
         (random.random(length) < 0.8).astype(draw(st.sampled_from([np.uint8, np.bool_]))),
         queries.astype(dtype),
-        Serving(bounds, random.uniform(0.2, 3, len(widths)), random.choice([0, 0.3, 0.5, 1], len(widths))),
+        ViewScaling(bounds, random.uniform(0.2, 3, len(widths)), random.choice([0, 0.3, 0.5, 1], len(widths))),
         draw(st.integers(1, 70)),
         random.integers(-1, max(length, 1), len(queries)) if length else np.full(len(queries), -1),
     )
@@ -105,15 +105,15 @@ def test_threads_blocks_and_company_do_not_change_a_bit(case: Case, block: int) 
     whole = case.search()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ROWS_PER_BLOCK", block)
-        patch.setattr(exact, "CANDIDATES_AT_ONCE", 1)  # one query at a time
+        patch.setattr(exact, "MAX_PENDING_CANDIDATES", 1)  # one query at a time
         again = case.search(threads=3)
     for one, other in zip(whole, again, strict=True):
         assert one.tobytes() == other.tobytes()
 
 
-def plain(*bounds: int) -> Serving:
+def plain(*bounds: int) -> ViewScaling:
     """Every view to length one, all of one weight."""
-    return Serving(np.array([0, *bounds]), np.ones(len(bounds)), np.ones(len(bounds)))
+    return ViewScaling(np.array([0, *bounds]), np.ones(len(bounds)), np.ones(len(bounds)))
 
 
 @pytest.mark.parametrize("block", [2, 4096])
@@ -131,7 +131,7 @@ def test_one_view_is_the_plain_cosine_and_two_are_weighed() -> None:
     found, cosines = nearest(rows, alive, query, plain(4), 3)
     assert found.tolist() == [[1, 0, 2]]
     np.testing.assert_allclose(cosines, [[13 / 194**0.5, 5 / 194**0.5, 25 / 194]], rtol=1e-6)
-    weighed = Serving(np.array([0, 2, 4]), np.array([2.0, 1.0]), np.ones(2))
+    weighed = ViewScaling(np.array([0, 2, 4]), np.array([2.0, 1.0]), np.ones(2))
     asked = np.array([[1.2, 1.6, 5 / 13, 12 / 13]], np.float32)  # the query as it would be served
     found, cosines = nearest(rows, alive, asked, weighed, 3)
     assert found.tolist() == [[0, 2, 1]]
@@ -141,8 +141,8 @@ def test_one_view_is_the_plain_cosine_and_two_are_weighed() -> None:
 def test_flattening_evens_out_the_lengths_of_the_parts() -> None:
     rows, alive = np.array([[16, 0, 0, 1]], np.float32), np.ones(1, bool)
     for flatten, long in ((0.0, 16), (0.5, 4), (1.0, 1)):
-        serving = Serving(np.array([0, 2, 4]), np.ones(2), np.full(2, flatten))
-        _, cosines = nearest(rows, alive, np.array([[1, 0, 0, 0]], np.float32), serving, 1)
+        scaling = ViewScaling(np.array([0, 2, 4]), np.ones(2), np.full(2, flatten))
+        _, cosines = nearest(rows, alive, np.array([[1, 0, 0, 0]], np.float32), scaling, 1)
         np.testing.assert_allclose(cosines, [[long / (long**2 + 1) ** 0.5]], rtol=1e-6)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.views.base import share_columns
+from ripplevec.views.base import allocate_columns
 from ripplevec.views.spectral import SpectralView
 
 
@@ -15,7 +15,7 @@ def views(*shares: float) -> list[SpectralView]:
 
 @given(dim=st.integers(1, 300), shares=st.lists(st.floats(0.01, 100), min_size=1, max_size=5))
 def test_all_columns_are_shared_out_in_proportion(dim: int, shares: list[float]) -> None:
-    columns = share_columns(dim, views(*shares))
+    columns = allocate_columns(dim, views(*shares))
     assert sum(columns) == dim
     assert min(columns) >= (1 if dim >= len(shares) else 0)
     for count, share in zip(columns, shares, strict=True):
@@ -36,9 +36,9 @@ def test_all_columns_are_shared_out_in_proportion(dim: int, shares: list[float])
     ],
 )
 def test_small_dimensions(dim: int, shares: tuple[float, ...], expected: list[int]) -> None:
-    assert share_columns(dim, views(*shares)) == expected
+    assert allocate_columns(dim, views(*shares)) == expected
 
 
 def test_no_view_at_all_is_refused() -> None:
     with pytest.raises(InvalidValueError, match=r"^views: expected at least one"):
-        share_columns(4, [])
+        allocate_columns(4, [])

@@ -5,7 +5,7 @@ import pytest
 
 from ripplevec.errors import FormatError
 from ripplevec.views.base import Basis
-from ripplevec.views.coordinates import SMALLEST_MU, Space, as_they_are
+from ripplevec.views.coordinates import SMALLEST_MU, Coordinates, identity_scaling
 from ripplevec.views.spectral import SpectralView
 
 VIEWS = [
@@ -14,24 +14,24 @@ VIEWS = [
 ]
 
 
-def settled(normalize: bool = True, turned: bool = True) -> Space:
-    space, draw = Space(VIEWS, 8, normalize), np.random.default_rng(0)
+def settled(normalize: bool = True, turned: bool = True) -> Coordinates:
+    space, draw = Coordinates(VIEWS, 8, normalize), np.random.default_rng(0)
     widths = [part.stop - part.start for part in space.parts]
     mus = [np.array([0.8, 0.4, 0.2, 0.1, 0.001, -0.1]), np.array([0.5, 0.3])]
-    space.settle(
+    space.adopt_bases(
         [Basis(np.empty((0, k)), mu, 0.5 + k, draw.standard_normal(k), 8.0) for k, mu in zip(widths, mus, strict=True)]
     )
     if turned:
-        space.turn_by(np.linalg.qr(draw.standard_normal((8, 8)))[0])
+        space.set_rotation(np.linalg.qr(draw.standard_normal((8, 8)))[0])
     return space
 
 
 def test_the_frame_has_the_values_of_every_view() -> None:
-    space = Space(VIEWS, 8)
+    space = Coordinates(VIEWS, 8)
     assert not space.ready
     space = settled()
     assert space.ready
-    frame = space.frame(np.float32)
+    frame = space.refresh_coefficients(np.float32)
     assert frame.bounds.tolist() == [0, 6, 8]
     assert frame.views[:, :4].tolist() == [[6.5, 0.8, 2.0, 16.0], [2.5, 0.5, 1.0, 16.0]]  # τ, μ₁, ρ, the bound
     np.testing.assert_allclose(frame.views[:, 4], [16 / 6**0.5, 16 / 2**0.5])
@@ -43,10 +43,10 @@ def test_the_frame_has_the_values_of_every_view() -> None:
 
 def test_what_a_frame_compares_weights_with_goes_with_their_unit() -> None:
     space = settled()
-    one, four = space.frame(np.float32), space.frame(np.float32, 4.0)
+    one, four = space.refresh_coefficients(np.float32), space.refresh_coefficients(np.float32, 4.0)
     assert np.array_equal(four.views, one.views * [4, 1, 1, 1, 1])
     assert np.array_equal(four.columns, one.columns * np.array([[1], [4]], np.float32))
-    space.set_unit(four, 1.0)
+    space.set_weight_unit(four, 1.0)
     assert np.array_equal(four.views, one.views)
     assert np.array_equal(four.columns, one.columns)
 
@@ -63,50 +63,50 @@ def test_rows_are_scaled_and_turned_for_readers(normalize: bool, turned: bool) -
         expected = np.hstack([first, second])
         expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     before = rows.copy()
-    served = space.serve(rows)
+    served = space.to_served(rows)
     assert served.dtype == np.float32
-    np.testing.assert_allclose(space.scale(rows), expected, atol=1e-6)
-    np.testing.assert_allclose(served, expected @ space.turn if turned else expected, atol=1e-6)
-    np.testing.assert_allclose(space.inside(served), expected, atol=1e-6)
+    np.testing.assert_allclose(space.scale_rows(rows), expected, atol=1e-6)
+    np.testing.assert_allclose(served, expected @ space.rotation if turned else expected, atol=1e-6)
+    np.testing.assert_allclose(space.to_internal(served), expected, atol=1e-6)
     assert np.array_equal(rows, before)
-    assert not space.serve(np.zeros((1, 8), np.float32)).any()
+    assert not space.to_served(np.zeros((1, 8), np.float32)).any()
 
 
 def test_a_server_keeps_the_coordinates_it_was_asked_for() -> None:
     space, rows = settled(), np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
-    server, served = space.server(), space.serve(rows)
-    space.turn_by(np.eye(8)[::-1])
+    server, served = space.served_transform(), space.to_served(rows)
+    space.set_rotation(np.eye(8)[::-1])
     assert np.array_equal(server(rows), served)
-    assert not np.array_equal(space.serve(rows), served)
+    assert not np.array_equal(space.to_served(rows), served)
 
 
 def test_a_successor_has_the_views_and_nothing_else() -> None:
-    new = settled().successor()
+    new = settled().new_like()
     assert new.views == VIEWS
-    assert (new.ready, new.turn, new.normalize) == (False, None, True)
+    assert (new.ready, new.rotation, new.normalize) == (False, None, True)
 
 
 @pytest.mark.parametrize("turned", [True, False])
 def test_state_goes_round(turned: bool) -> None:
-    space, again = settled(turned=turned), Space(VIEWS, 8)
+    space, again = settled(turned=turned), Coordinates(VIEWS, 8)
     again.restore(space.state())
     rows = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
     assert again.ready
-    assert np.array_equal(again.serve(rows), space.serve(rows))
-    for one, other in zip(again.frame(np.float32), space.frame(np.float32), strict=True):
+    assert np.array_equal(again.to_served(rows), space.to_served(rows))
+    for one, other in zip(again.refresh_coefficients(np.float32), space.refresh_coefficients(np.float32), strict=True):
         assert np.array_equal(one, other)
 
 
 def test_a_state_of_other_views_is_refused() -> None:
     with pytest.raises(FormatError, match="do not fit the views: tau"):
-        Space(VIEWS[:1], 8).restore(settled().state())
+        Coordinates(VIEWS[:1], 8).restore(settled().state())
 
 
 def test_views_without_a_column_are_left_out() -> None:
-    space = Space(VIEWS, 1)
+    space = Coordinates(VIEWS, 1)
     assert (space.views, space.parts) == (VIEWS[:1], [slice(0, 1)])
 
 
 def test_as_they_are_changes_no_direction() -> None:
-    serving = as_they_are(3)
-    assert (serving.bounds.tolist(), serving.weights.tolist(), serving.flatten.tolist()) == ([0, 3], [1], [0])
+    scaling = identity_scaling(3)
+    assert (scaling.bounds.tolist(), scaling.weights.tolist(), scaling.flatten.tolist()) == ([0, 3], [1], [0])

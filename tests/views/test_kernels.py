@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ripplevec.views import _kernels as kernels
-from ripplevec.views._kernels import Serving
-from ripplevec.views.aligned_matrix import columns_of
+from ripplevec.views._kernels import ViewScaling
+from ripplevec.views.aligned_matrix import as_strided_columns
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -28,7 +28,7 @@ def test_combine_is_the_dense_operator(
     expected = factors[0] * sample.walk(tau) @ source + factors[1] * source + factors[2] * target
     expected[~sample.active] = 0
     before = target.copy()
-    read, write = columns_of(source), columns_of(target)
+    read, write = as_strided_columns(source), as_strided_columns(target)
     kernels.combine(sample.adjacency.links, read, center, tau + 1e-9, factors, write, 4, 17)
     np.testing.assert_allclose(target[4:17], expected[4:17], atol=1e-6)
     assert np.array_equal(np.delete(target, slice(4, 17), 0), np.delete(before, slice(4, 17), 0))
@@ -50,7 +50,9 @@ def test_columns_combined_on_their_own_are_what_they_are_among_others(
         (np.ascontiguousarray(source[:, part]), center[part], rest[:, part]),
     ):
         links, tau, factors = inputs
-        kernels.combine(links, columns_of(read), middle, tau, factors, columns_of(write), 0, sample.rows)
+        kernels.combine(
+            links, as_strided_columns(read), middle, tau, factors, as_strided_columns(write), 0, sample.rows
+        )
     assert own.tobytes() == target[:, part].tobytes() == rest[:, part].tobytes()
 
 
@@ -70,10 +72,10 @@ def test_sums_and_differences_pass_over_rows_without_edges(randomly: Any, seed: 
     sample, draw = randomly(seed, edges=25), np.random.default_rng(seed)
     links, rows = sample.adjacency.links, draw.standard_normal((sample.rows, 3)).astype(np.float32)
     total = np.full(3, np.nan)
-    kernels.weighted_sum(links, columns_of(rows), tau, 5, 25, total)
+    kernels.sum_weighted_rows(links, as_strided_columns(rows), tau, 5, 25, total)
     np.testing.assert_allclose(total, sample.measure(tau)[5:25] @ rows[5:25].astype(float), rtol=1e-9, atol=1e-9)
     expected = rows - np.where(sample.active[:, None], [1.0, -2.0, 0.5], 0.0) * (np.arange(30) >= 5)[:, None]
-    kernels.subtract(links, columns_of(rows), np.array([1.0, -2.0, 0.5]), 5, 30)
+    kernels.subtract(links, as_strided_columns(rows), np.array([1.0, -2.0, 0.5]), 5, 30)
     np.testing.assert_allclose(rows, expected, atol=1e-6)
 
 
@@ -97,21 +99,21 @@ def test_noise_is_the_same_in_parts_and_differs_everywhere_else(randomly: Any) -
 @pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 16, 17, 100, 129])
 def test_sum_by_halving_adds_everything_once(width: int) -> None:
     entries = np.arange(1, width + 3, dtype=np.float64)  # small whole numbers: every order gives the same sum
-    assert kernels.sum_by_halving(entries, width) == width * (width + 1) / 2
+    assert kernels.pairwise_sum(entries, width) == width * (width + 1) / 2
 
 
 @given(squared=st.floats(1e-120, 1e120), flatten=st.sampled_from([0.0, 0.3, 0.5, 1.0, 2.0]))
 def test_shrink_is_a_power_of_the_length(squared: float, flatten: float) -> None:
-    assert math.isclose(kernels.shrink(squared, flatten), math.sqrt(squared) ** -flatten, rel_tol=1e-9)
+    assert math.isclose(kernels.inverse_length_power(squared, flatten), math.sqrt(squared) ** -flatten, rel_tol=1e-9)
 
 
-def reference_served(rows: NDArray[Any], serving: Serving) -> NDArray[np.float64]:
+def reference_served(rows: NDArray[Any], scaling: ViewScaling) -> NDArray[np.float64]:
     parts = []
-    for view, (first, last) in enumerate(zip(serving.bounds, serving.bounds[1:], strict=False)):
+    for view, (first, last) in enumerate(zip(scaling.bounds, scaling.bounds[1:], strict=False)):
         part = rows[:, first:last].astype(np.float64)
         length = np.linalg.norm(part, axis=1, keepdims=True)
-        power = np.where(length > 0, length, 1.0) ** -serving.flatten[view]
-        parts.append(serving.weights[view] * part * power)
+        power = np.where(length > 0, length, 1.0) ** -scaling.flatten[view]
+        parts.append(scaling.weights[view] * part * power)
     whole = np.hstack(parts)
     length = np.linalg.norm(whole, axis=1, keepdims=True)
     return whole / np.where(length > 0, length, 1.0)
@@ -122,31 +124,31 @@ def reference_served(rows: NDArray[Any], serving: Serving) -> NDArray[np.float64
 def test_serving_scales_view_by_view_to_length_one(seed: int, widths: list[int]) -> None:
     draw = np.random.default_rng(seed)
     bounds = np.cumsum([0, *widths])
-    serving = Serving(bounds, draw.uniform(0.2, 3, len(widths)), draw.choice([0, 0.3, 0.5, 1], len(widths)))
+    scaling = ViewScaling(bounds, draw.uniform(0.2, 3, len(widths)), draw.choice([0, 0.3, 0.5, 1], len(widths)))
     rows = (draw.standard_normal((12, bounds[-1])) * 10.0 ** draw.integers(-6, 6, (12, 1))).astype(np.float32)
     rows[draw.integers(0, 12, 4), : bounds[1]] = 0
     rows[0] = 0
     served = np.empty_like(rows)
-    kernels.serve(rows, serving, served)
-    np.testing.assert_allclose(served, reference_served(rows, serving), atol=3e-6)
+    kernels.scale_to_unit(rows, scaling, served)
+    np.testing.assert_allclose(served, reference_served(rows, scaling), atol=3e-6)
     lengths = np.linalg.norm(served, axis=1)
     assert (np.isclose(lengths, 1, atol=1e-6) == rows.any(axis=1)).all()
     assert not served[0].any()
-    kernels.serve(rows, serving, rows)  # a row may be served in its own place
+    kernels.scale_to_unit(rows, scaling, rows)  # a row may be served in its own place
     assert rows.tobytes() == served.tobytes()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_row_that_is_not_finite_has_no_direction(value: float) -> None:
-    serving = Serving(np.array([0, 2, 4]), np.ones(2), np.array([0.5, 1.0]))
+    scaling = ViewScaling(np.array([0, 2, 4]), np.ones(2), np.array([0.5, 1.0]))
     rows, served = np.array([[value, 1, 3, 4], [value, 1, 0, 0]], np.float32), np.empty((2, 4), np.float32)
-    kernels.serve(rows, serving, served)
+    kernels.scale_to_unit(rows, scaling, served)
     np.testing.assert_allclose(served, [[0, 0, 0.6, 0.8], [0, 0, 0, 0]], atol=1e-7)
 
 
 def test_scale_parts_gives_the_length_of_the_whole() -> None:
-    serving = Serving(np.array([0, 2, 4]), np.array([2.0, 1.0]), np.array([1.0, 0.0]))
+    scaling = ViewScaling(np.array([0, 2, 4]), np.array([2.0, 1.0]), np.array([1.0, 0.0]))
     scaled = np.empty(4)
-    length = kernels.scale_parts(np.array([3.0, 4.0, 5.0, 12.0]), serving, scaled, np.empty(4))
+    length = kernels.scale_view_parts(np.array([3.0, 4.0, 5.0, 12.0]), scaling, scaled, np.empty(4))
     np.testing.assert_allclose(scaled, [1.2, 1.6, 5, 12])
     assert math.isclose(length, math.sqrt(4 + 169))

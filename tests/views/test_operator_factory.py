@@ -8,7 +8,7 @@ import pytest
 from ripplevec.errors import InvalidValueError, MissingExtraError
 from ripplevec.graph.adjacency import Totals
 from ripplevec.views.gpu import usable_cupy
-from ripplevec.views.operator_factory import VARIABLE, operator_on
+from ripplevec.views.operator_factory import VARIABLE, make_operator
 from ripplevec.views.operators import Operator
 from ripplevec.views.spectral import SpectralView
 
@@ -20,7 +20,7 @@ def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chosen(sample: Any, device: str) -> type:
-    return type(operator_on(device, sample.adjacency, sample.rows, 0.5, 1))
+    return type(make_operator(device, sample.adjacency, sample.rows, 0.5, 1))
 
 
 def test_a_gpu_is_never_chosen_unasked(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +54,6 @@ def test_a_graph_elsewhere_makes_its_operator_itself() -> None:
         def operator(self, tau: float) -> Any:
             return tau
 
-    assert operator_on("cuda", Far(), 7, 0.5, 1) == 0.5
+    assert make_operator("cuda", Far(), 7, 0.5, 1) == 0.5
     assert SpectralView(tau=0.5)._operator(Far(), 7, 1) == 1.0  # of the mean weight
     assert SpectralView(tau_per_degree=0.5)._operator(Far(), 7, 1) == 4.0  # of the mean strength

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ripplevec.errors import InvalidValueError
 from ripplevec.views import operators
-from ripplevec.views.base import NOTHING
-from ripplevec.views.graph_stats import DENSE_GRAPH, Traits
+from ripplevec.views.base import MIN_EIGENVALUE
+from ripplevec.views.graph_stats import DENSE_GRAPH, GraphStats
 from ripplevec.views.operators import Operator
 from ripplevec.views.spectral import STEEPEST, SpectralView, auto_views
 
@@ -40,7 +40,9 @@ def test_every_graph_has_a_start_and_an_anchor(sample_of: Any, shape: str, colum
         assert result.rows.shape == (14, columns)
         assert all(np.isfinite(part).all() for part in (result.rows, result.mu, result.center))
         assert not result.rows[~sample.active].any()
-        assert not result.rows[:, result.mu < NOTHING].any()  # neither rounding nor a negative value is a community
+        assert not result.rows[
+            :, result.mu < MIN_EIGENVALUE
+        ].any()  # neither rounding nor a negative value is a community
         assert np.abs(result.rows).max(initial=0) < 100
 
 
@@ -59,7 +61,7 @@ def test_a_start_solves_the_equation_of_a_refresh(randomly: Any, seed: int, edge
         lengths = np.sqrt(sample.measure(basis.tau) @ basis.rows**2)
         positive = np.clip(basis.mu, 0, None)
         np.testing.assert_allclose(
-            lengths / lengths[0], (positive / positive[0]) ** diffusion * (positive > NOTHING), atol=1e-8
+            lengths / lengths[0], (positive / positive[0]) ** diffusion * (positive > MIN_EIGENVALUE), atol=1e-8
         )
 
 
@@ -153,9 +155,9 @@ def test_what_rows_hold_of_the_spectrum(randomly: Any, seed: int, edges: int, co
 
 
 def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "BLOCK", 16)
+    monkeypatch.setattr(operators, "BLOCK_ROWS", 16)
     sample = planted()
-    rows = Operator(sample.adjacency, sample.rows, 1.0).noise(5, 6, np.float32)
+    rows = Operator(sample.adjacency, sample.rows, 1.0).make_noise(5, 6, np.float32)
     rows[:, 4] = 0
     bases = [
         VIEW.anchor(sample.adjacency, rows.copy(), np.full(6, 0.3), seed=1, threads=threads) for threads in (1, 2, 3)
@@ -168,10 +170,10 @@ def test_an_anchor_of_some_columns_at_a_time_is_the_same(
     planted: Any, monkeypatch: pytest.MonkeyPatch, degree: int
 ) -> None:
     sample, view = planted(groups=12), SpectralView(tau=0.5, diffusion=2, degree=degree)
-    rows = Operator(sample.adjacency, sample.rows, 1.0).noise(5, 40, np.float32)
+    rows = Operator(sample.adjacency, sample.rows, 1.0).make_noise(5, 40, np.float32)
     whole, parts = rows.copy(), rows.copy()
     expected = view.anchor(sample.adjacency, whole, np.full(40, 0.3), seed=1, threads=1)
-    monkeypatch.setattr(operators, "SPARE", 0)
+    monkeypatch.setattr(operators, "WORKSPACE_BYTES", 0)
     basis = view.anchor(sample.adjacency, parts, np.full(40, 0.3), seed=1, threads=2)
     np.testing.assert_allclose(basis.mu, expected.mu, atol=1e-6)
     np.testing.assert_allclose(basis.rows @ basis.rows.T, expected.rows @ expected.rows.T, atol=1e-3)
@@ -216,7 +218,7 @@ def test_the_last_column_weighs_the_tail_of_the_first(planted: Any, tail: float)
     sample = planted()
     basis = SpectralView(tau=0.5, tail=tail).start(sample.adjacency, sample.rows, 12, threads=1)
     operator = Operator(sample.adjacency, sample.rows, basis.tau)
-    lengths = operator.lengths(basis.rows)
+    lengths = operator.column_norms(basis.rows)
     np.testing.assert_allclose(lengths, np.sqrt(np.diag(operator.gram(basis.rows, basis.rows))), rtol=1e-6)
     assert lengths[-1] / lengths[0] == pytest.approx(tail, rel=1e-3)
     assert (np.diff(lengths) <= 1e-6).all()
@@ -238,11 +240,11 @@ def test_a_spectrum_that_does_not_fall_is_left_flat() -> None:
 
 
 def test_dense_graphs_have_a_view_of_hubs_beside_the_communities() -> None:
-    assert len(auto_views(Traits())) == len(auto_views(Traits(DENSE_GRAPH - 0.01))) == 1
-    community, hubs = auto_views(Traits(DENSE_GRAPH))
+    assert len(auto_views(GraphStats())) == len(auto_views(GraphStats(DENSE_GRAPH - 0.01))) == 1
+    community, hubs = auto_views(GraphStats(DENSE_GRAPH))
     assert community.share > hubs.share
 
 
 def test_a_graph_of_two_kinds_has_no_view_of_hubs() -> None:
-    (alone,) = auto_views(Traits(DENSE_GRAPH, bipartite=True))
-    assert alone == auto_views(Traits(DENSE_GRAPH))[0]
+    (alone,) = auto_views(GraphStats(DENSE_GRAPH, bipartite=True))
+    assert alone == auto_views(GraphStats(DENSE_GRAPH))[0]

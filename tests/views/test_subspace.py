@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.polynomial import chebyshev as polynomials
+from numpy.polynomial import apply_chebyshev_filter as polynomials
 
 from ripplevec.views import subspace
 from ripplevec.views.operators import Operator
-from ripplevec.views.subspace import chebyshev, fixed_signs, rayleigh_ritz
+from ripplevec.views.subspace import apply_chebyshev_filter, fix_signs, rayleigh_ritz
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -24,25 +24,25 @@ def test_the_filter_is_the_chebyshev_polynomial(randomly: Any, seed: int, degree
     mapped = (2 * sample.walk(0.5) - (high + low) * np.diag(sample.active.astype(float))) / (high - low)
     coefficients = polynomials.cheb2poly([0] * degree + [1])
     expected = sum(c * np.linalg.matrix_power(mapped, power) @ block for power, c in enumerate(coefficients))
-    chebyshev(operator, block, low, high, degree)
+    apply_chebyshev_filter(operator, block, low, high, degree)
     np.testing.assert_allclose(block, expected, rtol=1e-7, atol=1e-6)
 
 
 def test_ritz_values_rise_toward_the_exact_ones(planted: Any) -> None:
     sample = planted()
     operator, exact = Operator(sample.adjacency, sample.rows, 0.5), sample.spectrum(0.5)[:4]
-    block = operator.noise(0, 4, np.float64)
+    block = operator.make_noise(0, 4, np.float64)
     operator.deflate(block)
     values = rayleigh_ritz(operator, block)
     for _ in range(10):
-        chebyshev(operator, block, -1.0, 0.6, 4)
+        apply_chebyshev_filter(operator, block, -1.0, 0.6, 4)
         better = rayleigh_ritz(operator, block)
         assert (better >= values - 1e-9).all()
         assert (better <= exact + 1e-9).all()
         values = better
     np.testing.assert_allclose(values, exact, atol=1e-7)
     np.testing.assert_allclose(operator.gram(block, block), np.eye(4), atol=1e-9)
-    np.testing.assert_allclose(operator.step(block), block * values, atol=1e-4)
+    np.testing.assert_allclose(operator.apply(block), block * values, atol=1e-4)
 
 
 def test_columns_are_made_orthonormal_in_two_ways_with_one_result(
@@ -50,7 +50,9 @@ def test_columns_are_made_orthonormal_in_two_ways_with_one_result(
 ) -> None:
     sample = planted()
     operator = Operator(sample.adjacency, sample.rows, 0.5)
-    block = operator.noise(2, 4, np.float64) @ np.array([[1e4, 1, 0, 2], [0, 3, 1, 1], [0, 0, 1e-2, 1], [0, 0, 0, 1]])
+    block = operator.make_noise(2, 4, np.float64) @ np.array(
+        [[1e4, 1, 0, 2], [0, 3, 1, 1], [0, 0, 1e-2, 1], [0, 0, 0, 1]]
+    )
     operator.deflate(block)
     vectors, same = block.copy(), block.copy()
     values = rayleigh_ritz(operator, vectors)
@@ -66,7 +68,7 @@ def test_a_block_of_low_rank_leaves_zero_columns(planted: Any, rank: int) -> Non
     operator = Operator(sample.adjacency, sample.rows, 0.5)
     block = np.zeros((sample.rows, 5))
     if rank:
-        basis = operator.noise(1, rank, np.float64)
+        basis = operator.make_noise(1, rank, np.float64)
         block = basis @ np.random.default_rng(0).standard_normal((rank, 5))
         operator.deflate(block)
     values, turned = rayleigh_ritz(operator, block), block
@@ -80,7 +82,7 @@ def test_a_block_of_low_rank_leaves_zero_columns(planted: Any, rank: int) -> Non
 @given(seed=SEEDS, columns=st.integers(0, 4))
 def test_signs_are_fixed_by_the_largest_entry(seed: int, columns: int) -> None:
     vectors = np.random.default_rng(seed).standard_normal((6, columns))
-    fixed = fixed_signs(vectors)
+    fixed = fix_signs(vectors)
     assert np.array_equal(np.abs(fixed), np.abs(vectors))
-    assert np.array_equal(fixed, fixed_signs(-vectors))
+    assert np.array_equal(fixed, fix_signs(-vectors))
     assert (np.abs(fixed).max(axis=0, initial=0) == fixed.max(axis=0, initial=0)).all()

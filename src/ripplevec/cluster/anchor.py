@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster.distributed_matrix import DistributedGraph, copied
 from ripplevec.cluster.transport import Transport
-from ripplevec.rules.anchor import CorrectionError, bases_from_scratch, settle
-from ripplevec.rules.ripple import RippleRule, learned
+from ripplevec.rules.anchor import CorrectionError, align_to_products, bases_from_scratch
+from ripplevec.rules.ripple import RippleRule, export_coordinates
 from ripplevec.views.base import Basis, Progress
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.solvers import DENSE
@@ -27,11 +27,11 @@ def anchor(transport: Transport, rule: RippleRule, sequence: int, threshold: flo
         vectors: Any = workspace.vectors
         traits, space, bases = rule.solve_anchor(workspace, vectors, sequence, copied, _solve)
         pieces = _pieces(bases)
-        settle(space, bases, workspace.sum_over_shards("agreement", pieces=pieces, learned=learned(traits, space)))
-        new: dict[str, Any] = {"pieces": pieces, "learned": learned(traits, space)}
+        align_to_products(space, bases, workspace.sum_over_shards("agreement", pieces=pieces, learned=export_coordinates(traits, space)))
+        new: dict[str, Any] = {"pieces": pieces, "learned": export_coordinates(traits, space)}
         moved = transport.get(workspace.submit_step("apart", **new, threshold=threshold))
         transport.get(workspace.submit_step("keep", **new))
-    rule.take(traits, space)
+    rule.set_coordinates(traits, space)
     return moved
 
 
@@ -49,8 +49,8 @@ def start(transport: Transport, rule: RippleRule, progress: Progress | None) -> 
     """Embed the graph from nothing; the coordinates that the rule has then are to be told to the shards."""
     with DistributedGraph(transport, rule.dim, rule.precision) as workspace:
         traits, space, bases = rule.solve_start(workspace, workspace.rows, progress)
-        transport.get(workspace.submit_step("keep", pieces=_pieces(bases), learned=learned(traits, space)))
-    rule.take(traits, space)
+        transport.get(workspace.submit_step("keep", pieces=_pieces(bases), learned=export_coordinates(traits, space)))
+    rule.set_coordinates(traits, space)
 
 
 def _pieces(bases: list[Basis]) -> list[Any]:

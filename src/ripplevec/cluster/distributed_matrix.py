@@ -125,5 +125,5 @@ class MatrixHandle:
 
 
 def copied(sheet: Any, threads: int) -> Any:
-    """A matrix of its own for a view to use up, in float32 at least: `views.blocks.copied` of a sheet."""
+    """A matrix of its own for a view to use up, in float32 at least: `views.aligned_matrix.copy_aligned` of a sheet."""
     return sheet.astype(np.promote_types(sheet.dtype, np.float32))

@@ -51,7 +51,7 @@ def gather_graph(engine: DriverReads) -> tuple[Graph, Rows]:
         packed[name] = engine.read_edges(rows, name)
     for name in ("strength", "in_strength") if directed else ("strength",):
         packed[name] = engine.read_rows(rows, name)
-    graph = engine.parameters.new_graph()
+    graph = engine.parameters.create_graph()
     names = engine.id_column_of(rows)
     graph.ids.intern(names, names)
     graph.adjacency = Adjacency.from_packed(packed, directed=directed, duplicates=engine.parameters.duplicates)

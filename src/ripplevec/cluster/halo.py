@@ -21,12 +21,12 @@ PushedRows: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
 class Halo:
     """The neighbors that some slots have on other shards, each once, by shard; and room for their rows."""
 
-    def __init__(self, field: VectorStore, slots: Rows, shards: int, first: int) -> None:
+    def __init__(self, store: VectorStore, slots: Rows, shards: int, first: int) -> None:
         """Room from row `first` on."""
-        self._field, self._slots, self.shards, self.first = field, slots, shards, first
-        self._kept = field.graph.adjacency.links.neighbor[slots]
+        self._store, self._slots, self.shards, self.first = store, slots, shards, first
+        self._kept = store.graph.adjacency.links.neighbor[slots]
         codes = -1 - self._kept.astype(np.int64)
-        place, self._distinct, self._table = kernels.numbered(codes)
+        place, self._distinct, self._table = kernels.index_distinct(codes)
         by_shard = split_positions(self._distinct % shards, shards)
         order = np.concatenate(by_shard)
         self.codes = self._distinct[order]
@@ -35,29 +35,29 @@ class Halo:
         self._points_to = self._row[place]
         self.parts: list[Rows] = [self._distinct[places] // shards for places in by_shard]
         self.end = first + order.size
-        field.graph.adjacency.ensure_rows(self.end)
-        field.grow()
+        store.graph.adjacency.ensure_rows(self.end)
+        store.grow()
 
     def rows_of(self, codes: Rows) -> Rows:
         """The rows that stand for codes, −1 for those that are not in it."""
         place = np.empty(codes.size, np.int64)
-        kernels.places_of(codes, self._table, self._distinct, place)
+        kernels.lookup_indices(codes, self._table, self._distinct, place)
         return np.where(place < 0, -1, self._row[place] if self._row.size else -1)
 
     def receive(self, parts: Sequence[NDArray[Any]]) -> None:
         """Have what was asked for, each part in the order asked."""
-        field, first = self._field, self.first
+        store, first = self._store, self.first
         for asked, part in zip(self.parts, parts, strict=True):
             rows = slice(first, first + asked.size)
-            field.cells[rows] = part[: asked.size]
+            store.kernel_array[rows] = part[: asked.size]
             if len(part) > asked.size:
-                field.placed[rows] = _bytes_behind(part, asked.size)
+                store.placed[rows] = _bytes_behind(part, asked.size)
             first = rows.stop
 
     @contextmanager
     def here(self, part: slice = slice(None)) -> Iterator[None]:
         """While this lasts the slots, or some of them, point to these rows."""
-        links, slots = self._field.graph.adjacency.links, self._slots[part]
+        links, slots = self._store.graph.adjacency.links, self._slots[part]
         links.neighbor[slots] = self._points_to[part]
         try:
             yield
@@ -67,7 +67,7 @@ class Halo:
     def close(self) -> None:
         """Leave nothing behind that newcomers could mistake for their own."""
         lent = slice(self.first, self.end)
-        self._field.graph.arrival[lent], self._field.placed[lent], self._field.seen[lent] = -1, 0, 0
+        self._store.graph.arrival[lent], self._store.placed[lent], self._store.seen[lent] = -1, 0, 0
 
 
 class PrefetchedHalo(Halo):
@@ -76,33 +76,33 @@ class PrefetchedHalo(Halo):
     def know(self, codes: Rows, numbers: Rows) -> None:
         """Note arrival numbers, of some who may not be in it."""
         rows = self.rows_of(codes)
-        self._field.graph.arrival[rows[rows >= 0]] = numbers[rows >= 0]
+        self._store.graph.arrival[rows[rows >= 0]] = numbers[rows >= 0]
 
     def take_in(self, shown: Sequence[PushedRows], stamp: int = 0) -> None:
         """Have the rows that each shard shows, of whom not all may be in it; they are seen at this stamp."""
-        field = self._field
+        store = self._store
         for shard, (there, vectors) in enumerate(shown):
             rows = self.rows_of(there * np.int64(self.shards) + shard)
-            kernels.unpack(vectors, rows, field.cells, field.placed)
-            field.seen[rows[rows >= 0]] = stamp
+            kernels.scatter_rows(vectors, rows, store.kernel_array, store.placed)
+            store.seen[rows[rows >= 0]] = stamp
 
 
-def show(field: VectorStore, rows: Rows) -> PushedRows:
+def show(store: VectorStore, rows: Rows) -> PushedRows:
     """Rows with their vectors, for a shard that looks at them."""
-    return rows.astype(np.int32), packed(field, rows, "vectors")
+    return rows.astype(np.int32), packed(store, rows, "vectors")
 
 
-def packed(field: VectorStore, rows: Rows, kind: str) -> NDArray[Any]:
+def packed(store: VectorStore, rows: Rows, kind: str) -> NDArray[Any]:
     """What another shard asks of rows: their `vectors`; or these `and_places`, who has one: bytes in rows behind them.
 
     Vectors are a matrix that is copied as it is.
     """
-    cells = field.cells
+    cells = store.kernel_array
     behind = 0 if kind == "vectors" else -(-rows.size // (cells.shape[1] * cells.itemsize))
     part = np.empty((rows.size + behind, cells.shape[1]), cells.dtype)
-    kernels.pack(cells, np.array(rows), part)  # what comes from elsewhere is read-only: compiled for that, too
+    kernels.gather_rows(cells, np.array(rows), part)  # what comes from elsewhere is read-only: compiled for that, too
     if behind:
-        _bytes_behind(part, rows.size)[:] = field.placed[rows]
+        _bytes_behind(part, rows.size)[:] = store.placed[rows]
     return part
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 @njit(cache=True, nogil=True)
-def act(vectors: NDArray[np.float64], row: int, influenced: NDArray[np.int64]) -> None:
+def apply_local_action(vectors: NDArray[np.float64], row: int, influenced: NDArray[np.int64]) -> None:
     """x_v ← mean of x_u over the influenced, then x_u ← x_u − α x_v, α = 1 − √(1 − 1/|I|). Nobody: x_v ← 0."""
     count = influenced.size
     vectors[row] = 0

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplevec.views._kernels import Serving, scale_parts, sum_by_halving
+from ripplevec.views._kernels import ViewScaling, pairwise_sum, scale_view_parts
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -14,11 +14,11 @@ def dot(first: NDArray[np.floating], second: NDArray[np.floating], work: NDArray
     """The product of two vectors of one type. Inlined: a call costs as much as the product itself."""
     for column in range(len(first)):
         work[column] = first[column] * second[column]
-    return sum_by_halving(work, len(first))
+    return pairwise_sum(work, len(first))
 
 
 @njit(cache=True, nogil=True)
-def replace_worst(cosines: NDArray[np.float32], found: NDArray[np.int64], cosine: np.float32, row: int) -> None:
+def replace_heap_root(cosines: NDArray[np.float32], found: NDArray[np.int64], cosine: np.float32, row: int) -> None:
     """Put a row in the place of the worst of a heap: lowest cosine at the top, of equals the highest row."""
     place, child = 0, 1
     while child < len(cosines):
@@ -36,12 +36,12 @@ def replace_worst(cosines: NDArray[np.float32], found: NDArray[np.int64], cosine
 
 
 @njit(cache=True, nogil=True)
-def best_of_block(
+def collect_best(
     rows: NDArray[np.floating],
     alive: NDArray[np.bool_],
     served: NDArray[np.floating],
     exclude: NDArray[np.int64],
-    serving: Serving,
+    scaling: ViewScaling,
     cosines: NDArray[np.float32],
     found: NDArray[np.int64],
 ) -> None:
@@ -52,17 +52,17 @@ def best_of_block(
     for row in range(len(rows)):
         if not alive[row]:
             continue
-        length = scale_parts(rows[row], serving, parts, squares)
+        length = scale_view_parts(rows[row], scaling, parts, squares)
         if length == 0.0:
             continue
         for query in range(len(served)):
             cosine = np.float32(min(1.0, max(-1.0, dot(parts, served[query], work) / length)))
             if cosine > cosines[query, 0] and row != exclude[query]:
-                replace_worst(cosines[query], found[query], cosine, row)
+                replace_heap_root(cosines[query], found[query], cosine, row)
 
 
 @njit(cache=True, nogil=True)
-def suspects(
+def find_stale_rows(
     seen: NDArray[np.int64],
     placed: NDArray[np.uint8],
     held: NDArray[np.uint8],

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.views.operator_factory import Ground
+from ripplevec.views.operator_factory import AdjacencyLike
 
-NOTHING = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
+MIN_EIGENVALUE = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
 
 Progress = Callable[[str, float], None]
 """Called during long work with what is being done and the share done so far (0 to 1)."""
@@ -48,12 +48,14 @@ class View(Protocol):
     def ridge(self) -> float:
         """ρ: how little a refresh from few neighbors is trusted to undo the smoothing."""
 
-    def start(self, adjacency: Ground, rows: int, columns: int, *, threads: int, progress: Progress | None) -> Basis:
+    def start(
+        self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int, progress: Progress | None
+    ) -> Basis:
         """The embedding of a graph from nothing."""
 
     def anchor(
         self,
-        adjacency: Ground,
+        adjacency: AdjacencyLike,
         block: NDArray[np.floating],
         mu: NDArray[np.float64] | None,
         *,
@@ -67,14 +69,14 @@ class View(Protocol):
         It may have more columns than that, and be another view's: then its values μ are not known.
         """
 
-    def reached(self, adjacency: Ground, rows: NDArray[np.floating], *, threads: int) -> float:
+    def reached(self, adjacency: AdjacencyLike, rows: NDArray[np.floating], *, threads: int) -> float:
         """How much these rows hold of what the view looks for."""
 
-    def best(self, adjacency: Ground, rows: int, columns: int, *, threads: int) -> float:
+    def best(self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int) -> float:
         """The most that as many columns could hold."""
 
 
-def share_columns(dim: int, views: Sequence[View]) -> list[int]:
+def allocate_columns(dim: int, views: Sequence[View]) -> list[int]:
     """How many columns each view gets: in proportion to the shares, at least one each while there are enough."""
     if not views:
         raise InvalidValueError.of("views", "at least one view", views)

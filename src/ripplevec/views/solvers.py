@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ripplevec.views.base import Progress
 from ripplevec.views.operators import Operator
-from ripplevec.views.subspace import chebyshev, fixed_signs, rayleigh_ritz
+from ripplevec.views.subspace import apply_chebyshev_filter, fix_signs, rayleigh_ritz
 
 DENSE = 400  # vertices: up to here a dense solver is quicker than any other
 TOLERANCE = 1e-8  # of Lanczos
@@ -27,22 +27,22 @@ FIRST_GUESS, SMALLEST = 0.1, 1e-3  # of the top of the spectrum: where the wante
 Pairs = tuple[NDArray[np.float64], NDArray[Any]]
 
 
-def leading_eigenpairs(
+def solve_leading_eigenpairs(
     operator: Operator, columns: int, progress: Progress | None = None, *, settled: float = SETTLED
 ) -> Pairs:
     """The largest eigenvalues of W apart from the trivial one and their vectors, zero beyond what the graph has."""
-    if operator.size > max(DENSE, 2 * columns + 2):
+    if operator.active_count > max(DENSE, 2 * columns + 2):
         return _blocks(operator, columns, progress, settled)
     mu, vectors = np.zeros(columns), np.zeros((operator.rows, columns))
-    count = min(columns, operator.size - 1)
+    count = min(columns, operator.active_count - 1)
     if count <= 0:
-        return mu, operator.take(vectors)
+        return mu, operator.to_device(vectors)
     active = np.flatnonzero(operator.active)
-    root = np.sqrt(operator.measure[active])
+    root = np.sqrt(operator.row_weights[active])
     values, found = _dense(operator, active, root)
     mu[:count] = values[: -count - 1 : -1]
-    vectors[active, :count] = fixed_signs(found[:, : -count - 1 : -1]) / root[:, None]
-    return mu, operator.take(vectors)
+    vectors[active, :count] = fix_signs(found[:, : -count - 1 : -1]) / root[:, None]
+    return mu, operator.to_device(vectors)
 
 
 def _dense(operator: Operator, active: NDArray[np.int64], root: NDArray[np.float64]) -> Pairs:
@@ -77,13 +77,13 @@ def largest(
 
 def _blocks(operator: Operator, columns: int, progress: Progress | None, settled: float = SETTLED) -> Pairs:
     """Chebyshev-filtered subspace iteration from noise until the eigenvalues have settled."""
-    low, top = operator.ends()
-    block = operator.noise(0, min(columns + GUARD, operator.size - 1), np.float32)
+    low, top = operator.spectrum_bounds()
+    block = operator.make_noise(0, min(columns + GUARD, operator.active_count - 1), np.float32)
     operator.deflate(block)
     high, before = FIRST_GUESS * top, 0.0
     for turn in range(PASSES):
         high = max(high, SMALLEST * abs(top))
-        chebyshev(operator, block, low, high, _degree(low, high, top))
+        apply_chebyshev_filter(operator, block, low, high, _degree(low, high, top))
         operator.deflate(block)
         values = rayleigh_ritz(operator, block)
         total, high = float(values[:columns].sum()), float(values[-1])

@@ -14,14 +14,14 @@ NEGLIGIBLE = 1e-9  # directions of a block shorter than this, squared and relati
 INDEPENDENT = 1e-6  # and where none is shorter than this, the columns need no eigenvectors to be made orthonormal
 
 
-def chebyshev(operator: Operator, block: NDArray[Any], low: float, high: float, degree: int) -> None:
+def apply_chebyshev_filter(operator: Operator, block: NDArray[Any], low: float, high: float, degree: int) -> None:
     """Apply the Chebyshev polynomial of W that stays small on [low, high] and grows beyond it to a block, in place.
 
     A column needs none of the others, so that a few at a time need little memory beside the block.
     """
     half, middle = (high - low) / 2, (high + low) / 2
-    spare = operator.spare(block)
-    for part in operator.parts(block):
+    spare = operator.allocate_workspace(block)
+    for part in operator.column_chunks(block):
         own = block[:, part]
         before, now = own, spare[:, : own.shape[1]]
         operator.combine(before, now, (1 / half, -middle / half, 0.0))
@@ -40,15 +40,15 @@ def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64
     values, turns = np.linalg.eigh((small + small.T) / 2)
     values, turns = values[::-1], whiten @ turns[:, ::-1]
     turn = np.zeros((columns, columns))
-    turn[:, : values.size] = fixed_signs(turns)
-    operator.turn(block, turn)
+    turn[:, : values.size] = fix_signs(turns)
+    operator.transform_columns(block, turn)
     return np.concatenate([values, np.zeros(columns - values.size)])
 
 
 def _quotients(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
     """The inner products of a block with W times itself: those with later columns are known from earlier ones."""
-    products, spare = np.zeros((block.shape[1], block.shape[1])), operator.spare(block)
-    for part in operator.parts(block):
+    products, spare = np.zeros((block.shape[1], block.shape[1])), operator.allocate_workspace(block)
+    for part in operator.column_chunks(block):
         step = spare[:, : part.stop - part.start]
         operator.combine(block[:, part], step, (1.0, 0.0, 0.0))
         products[: part.stop, part] = operator.gram(block[:, : part.stop], step)
@@ -71,7 +71,7 @@ def _whitening(gram: NDArray[np.float64]) -> NDArray[np.float64]:
     return scale[:, None] * directions[:, kept] / np.sqrt(lengths[kept])
 
 
-def fixed_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def fix_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Columns turned so that the entry of largest magnitude is positive: eigenvectors have no sign of their own."""
     if not vectors.size:
         return vectors

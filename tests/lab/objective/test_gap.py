@@ -32,9 +32,9 @@ def test_rule_paper_is_judged_by_its_own_vectors() -> None:
     before = copy.deepcopy(model)
     model.partial_fit(REST)
     report = model.diagnostics(objective=True, gap=True, since=before)
-    vectors, edges = model._engine.field.vectors[: len(model)], len(DATA.edges)
+    vectors, edges = model._engine.store.vectors[: len(model)], len(DATA.edges)
     homophily = float(np.trace(vectors.T @ laplacian(model) @ vectors))
-    moved = vectors[: len(before)] - before._engine.field.vectors[: len(before)]
+    moved = vectors[: len(before)] - before._engine.store.vectors[: len(before)]
     found = report["objective"]
     assert found["homophily"] == pytest.approx(homophily, rel=1e-6)
     assert found["smoothness"] == pytest.approx(float((moved**2).sum()), rel=1e-6)
@@ -48,7 +48,7 @@ def test_rule_paper_is_judged_by_its_own_vectors() -> None:
 def test_rule_ripple_is_brought_to_orthonormal_columns() -> None:
     model = fitted(anchor_growth=0)
     found = model.diagnostics(objective=True)["objective"]
-    vectors = polar(model._engine.field.vectors[: len(model)].astype(np.float64))
+    vectors = polar(model._engine.store.vectors[: len(model)].astype(np.float64))
     assert set(found) == {"smoothness", "homophily", "total"}
     assert found["smoothness"] == 0.0
     assert found["homophily"] == pytest.approx(float(np.trace(vectors.T @ laplacian(model) @ vectors)), rel=1e-6)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplevec.rules._paper_kernels import act
+from ripplevec.rules._paper_kernels import apply_local_action
 
 SEEDS = st.integers(0, 2**32 - 1)
 Matrix = NDArray[np.float64]
@@ -63,7 +63,7 @@ def test_a_weighted_mean_keeps_them(seed: int, rows: int, spread: float, total: 
 def test_with_equal_weights_that_is_the_rule_of_the_paper(count: int) -> None:
     before = any_vectors(count, count)
     after = before.copy()
-    act(after, count, np.arange(count))
+    apply_local_action(after, count, np.arange(count))
     q = 1 / count
     shares = np.full(count, (1 - np.sqrt(1 - q)) / q / count)
     np.testing.assert_allclose(given_up(before, np.full(count, q), shares), after, rtol=1e-12, atol=1e-12)

@@ -263,7 +263,7 @@ def test_vectors_that_are_not_finite_are_a_fault_and_never_in_an_answer(
 ) -> None:
     service = start(parameters={"dim": 8, "threads": 1, "normalize": False})
     service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
-    service.runtime.model.engine.field.vectors[:] = np.inf
+    service.runtime.model.engine.store.vectors[:] = np.inf
     service.edges(["new", "r0"])
     kind = "application/vnd.apache.arrow.stream"
     ids = {"ids": ["r0", "r1"]}

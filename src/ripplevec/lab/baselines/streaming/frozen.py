@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from ripplevec.lab.baselines.base import check_settings, growing
 from ripplevec.lab.baselines.streaming.base import Rows, check_arrival
-from ripplevec.views.graph_stats import Traits
+from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.spectral import auto_views
 
 
@@ -32,7 +32,7 @@ class Frozen(ABC):
     def start(self, graph: csr_array) -> None:
         """Solve for the leading eigenvectors."""
         adjacency, count = growing(graph), graph.shape[0]
-        view = auto_views(Traits().now(adjacency, count))[0]
+        view = auto_views(GraphStats().updated(adjacency, count))[0]
         self._basis = view.start(adjacency, count, self.dim, threads=1)
         self._rows = Rows(self._basis.rows)
 

@@ -29,7 +29,7 @@ from ripplevec.lab.experiments.kinds.base import (
 )
 from ripplevec.lab.experiments.kinds.methods import embedder, spelt_out
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.views.graph_stats import Traits
+from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.spectral import SpectralView, auto_views
 
 WAYS = (("tau", "tau_per_degree"), ("diffusion", "tail", "tail_per_degree"))
@@ -45,7 +45,7 @@ def _embedder(configuration: Configuration, start_degree: float = 0.0) -> Embedd
     own = without(configuration, "start", "batch", "each_view", "community_view")
     all_views, first = configuration.get("each_view", {}), configuration.get("community_view", {})
     if all_views or first:
-        views = [_changed(view, all_views) for view in auto_views(Traits(start_degree))]
+        views = [_changed(view, all_views) for view in auto_views(GraphStats(start_degree))]
         own["views"] = [_changed(views[0], first), *views[1:]]
     return embedder(own)
 
@@ -79,7 +79,7 @@ def _same_views(model: Embedder) -> Embedder:
     """An embedder yet to be fitted, with the views that this one has come to."""
     parameters, rule = model.get_params(), model._engine.rule
     if isinstance(rule, RippleRule):
-        parameters["views"] = rule.space.views
+        parameters["views"] = rule.coordinates.views
     return Embedder(**parameters)
 
 

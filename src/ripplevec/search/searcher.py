@@ -14,45 +14,45 @@ import numpy as np
 from ripplevec.errors import MissingExtraError, check_choice
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search import exact
-from ripplevec.search.query import SearchResults, SearchTarget, Query
+from ripplevec.search.query import Query, SearchResults, SearchTarget
 from ripplevec.util.parallel import resolve_threads
 
 if TYPE_CHECKING:
     from ripplevec.search.ann import AnnIndex
 
-WAYS = ("auto", "exact", "ann")
-EXACT_UP_TO = 200_000
+METHODS = ("auto", "exact", "ann")
+MAX_EXACT_VERTICES = 200_000
 """Vertices up to which "auto" is exact: a pass over their vectors takes milliseconds, and there is nothing to keep."""
 
 
-def check_search_method(way: object) -> None:
-    """Refuse a way to search that is not known, or for which something has to be installed first."""
-    check_choice("search", way, WAYS)
-    if way == "ann" and not _installed():
+def check_search_method(method: object) -> None:
+    """Refuse a method to search that is not known, or for which something has to be installed first."""
+    check_choice("search", method, METHODS)
+    if method == "ann" and not _installed():
         raise MissingExtraError('search="ann"', "ann")
 
 
-class Search:
+class Searcher:
     """Answers of one model; holds the index, if there is one, which is never saved and made anew when it is missed."""
 
-    def __init__(self, way: str, threads: int | None) -> None:
-        self.way, self.threads = way, threads
+    def __init__(self, method: str, threads: int | None) -> None:
+        self.method, self.threads = method, threads
         self.index: AnnIndex | None = None
         self._tending = Lock()
 
     @contextmanager
-    def asking(self) -> Iterator[Callable[[SearchTarget, Query, int], SearchResults]]:
+    def open_search(self) -> Iterator[Callable[[SearchTarget, Query, int], SearchResults]]:
         """How to ask, while writers are kept out; afterwards, with writers let in again, the index catches up a little.
 
         One thread at a time plans for the index and tends it; the others ask it as it is.
         """
         mine, planned = self._tending.acquire(blocking=False), list[Callable[[], None]]()
 
-        def ask(present: SearchTarget, query: Query, count: int) -> SearchResults:
-            index = self._index_of(present.field) if mine else self.index
+        def ask(target: SearchTarget, query: Query, count: int) -> SearchResults:
+            index = self._index_of(target.store) if mine else self.index
             if mine and index is not None:
-                planned.append(partial(index.apply_update, index.plan(present)))
-            return self._answer(index, present, query, count)
+                planned.append(partial(index.apply_update, index.plan_update(target)))
+            return self._answer(index, target, query, count)
 
         try:
             yield ask
@@ -62,29 +62,29 @@ class Search:
             if mine:
                 self._tending.release()
 
-    def _answer(self, index: AnnIndex | None, present: SearchTarget, query: Query, count: int) -> SearchResults:
-        field = present.field
-        if index is not None and index.of() is field.lineage:
-            found = index.nearest(present, query, count)
+    def _answer(self, index: AnnIndex | None, target: SearchTarget, query: Query, count: int) -> SearchResults:
+        store = target.store
+        if index is not None and index.lineage() is store.lineage:
+            found = index.nearest(target, query, count)
             if found[0].min() >= 0:  # else there may be more than were proposed
                 return found
-        rows = slice(field.graph.rows)
-        parts = field.vectors[rows], field.placed[rows], query.inside, present.rule.serving
+        rows = slice(store.graph.row_count)
+        parts = store.vectors[rows], store.placed[rows], query.internal, target.rule.scaling
         return exact.nearest(*parts, count, np.array([query.exclude]), self.threads)
 
     def uses_index(self, vertices: int) -> bool:
         """Whether so many vertices are searched through an index; one that exists is kept until half of them go."""
-        if self.way == "auto":
-            return vertices > (EXACT_UP_TO if self.index is None else EXACT_UP_TO // 2) and _installed()
-        return self.way == "ann"
+        if self.method == "auto":
+            return vertices > (MAX_EXACT_VERTICES if self.index is None else MAX_EXACT_VERTICES // 2) and _installed()
+        return self.method == "ann"
 
-    def _index_of(self, field: VectorStore) -> AnnIndex | None:
-        if not self.uses_index(len(field.graph)):
+    def _index_of(self, store: VectorStore) -> AnnIndex | None:
+        if not self.uses_index(len(store.graph)):
             self.index = None
-        elif self.index is None or self.index.of() is not field.lineage:
+        elif self.index is None or self.index.lineage() is not store.lineage:
             from ripplevec.search.ann import AnnIndex
 
-            self.index = AnnIndex(field, resolve_threads(self.threads))
+            self.index = AnnIndex(store, resolve_threads(self.threads))
         return self.index
 
 

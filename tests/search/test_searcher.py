@@ -11,7 +11,6 @@ import pytest
 from ripplevec import Embedder, load
 from ripplevec.errors import MissingExtraError
 from ripplevec.lab.datasets.synthetic import growing_communities
-from ripplevec.search import search
 
 EDGES = growing_communities(300, 4, 4, seed=1).edges
 
@@ -22,20 +21,20 @@ def model(**parameters: object) -> Embedder:
 
 @pytest.fixture
 def without_usearch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "_installed", lambda: False)
+    monkeypatch.setattr(searcher, "_installed", lambda: False)
 
 
 def test_auto_is_exact_until_the_model_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     small = model()
     small.nearest(3)
     assert small._search.index is None
-    monkeypatch.setattr(search, "EXACT_UP_TO", 299)
+    monkeypatch.setattr(searcher, "MAX_EXACT_VERTICES", 299)
     small.nearest(3)
     assert small._search.index is not None
 
 
 def test_an_index_is_kept_until_half_of_the_vertices_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "EXACT_UP_TO", 299)
+    monkeypatch.setattr(searcher, "MAX_EXACT_VERTICES", 299)
     shrinking = model()
     shrinking.nearest(3)
     for vertex in range(299, 149, -1):
@@ -49,7 +48,7 @@ def test_an_index_is_kept_until_half_of_the_vertices_are_gone(monkeypatch: pytes
 
 @pytest.mark.usefixtures("without_usearch")
 def test_without_usearch_auto_is_exact_and_ann_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "EXACT_UP_TO", 10)
+    monkeypatch.setattr(searcher, "MAX_EXACT_VERTICES", 10)
     plain = model()
     assert plain.nearest(3) == model(search="exact").nearest(3)
     assert plain._search.index is None

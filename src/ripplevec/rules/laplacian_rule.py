@@ -11,75 +11,75 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
 from ripplevec.rules.base import Rows
-from ripplevec.rules.vector_store import Field
-from ripplevec.util.parallel import one_blas_thread
-from ripplevec.views._kernels import Serving
+from ripplevec.rules.vector_store import VectorStore
+from ripplevec.util.parallel import limit_blas_to_one_thread
+from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.base import Progress
-from ripplevec.views.coordinates import as_they_are
+from ripplevec.views.coordinates import identity_scaling
 from ripplevec.views.laplacian import laplacian_vectors
 
 
-class PlainRule:
+class LaplacianRule:
     """Laplacian eigenvectors at the start, then whatever `apply` of a rule that builds on this does to them."""
 
     one_by_one: ClassVar[bool] = True
     precision: ClassVar[type[np.floating[Any]]] = np.float64
     ready = False
-    shortened = 0  # rows are not bounded
+    rows_shortened = 0  # rows are not bounded
 
     def __init__(self, dim: int, *, normalization: str = "symmetric") -> None:
         self.dim, self.normalization = dim, normalization
 
     @property
-    def serving(self) -> Serving:
+    def scaling(self) -> ViewScaling:
         """Rows are compared as they are."""
-        return as_they_are(self.dim)
+        return identity_scaling(self.dim)
 
-    def start(self, field: Field, progress: Progress | None = None) -> None:
+    def start(self, store: VectorStore, progress: Progress | None = None) -> None:
         """Eigenvectors of the graph as it is; vertices without edges have none."""
-        rows = field.graph.rows
-        with one_blas_thread():  # the same bits however many threads there are
-            field.vectors[:rows] = laplacian_vectors(
-                field.graph.adjacency, rows, self.dim, self.normalization, progress
+        rows = store.graph.row_count
+        with limit_blas_to_one_thread():  # the same bits however many threads there are
+            store.vectors[:rows] = laplacian_vectors(
+                store.graph.adjacency, rows, self.dim, self.normalization, progress
             )
-        field.placed[:rows] = field.graph.adjacency.links.count[:rows] > 0
+        store.placed[:rows] = store.graph.adjacency.links.degree[:rows] > 0
         self.ready = True
 
-    def arrive(
-        self, field: Field, names: IdColumn, weights: NDArray[Any] | None, sequence: int
+    def apply_arrival(
+        self, store: VectorStore, names: IdColumn, weights: NDArray[Any] | None, sequence: int
     ) -> tuple[int, int, int]:
         """No quick way."""
         return -1, 0, 0
 
-    def anchor(self, field: Field, sequence: int, threshold: float) -> Rows:
+    def anchor(self, store: VectorStore, sequence: int, threshold: float) -> Rows:
         """Nothing: there is no global correction."""
         return np.empty(0, np.int64)
 
-    def reset(self, field: Field) -> None:
+    def reset(self, store: VectorStore) -> None:
         """Wait for a new start, unless vertices are left that keep their vectors."""
-        self.ready = bool(field.placed.any())
+        self.ready = bool(store.placed.any())
 
-    def preview(self, field: Field, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, store: VectorStore, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
         """The mean of the neighbors."""
-        placed = neighbors[field.placed[neighbors] == 1]
-        mean: NDArray[Any] = field.vectors[placed].mean(axis=0) if placed.size else np.zeros(self.dim)
+        placed = neighbors[store.placed[neighbors] == 1]
+        mean: NDArray[Any] = store.vectors[placed].mean(axis=0) if placed.size else np.zeros(self.dim)
         return mean
 
-    def serve(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+    def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Rows as they are, in single precision."""
         return rows.astype(np.float32)
 
-    def server(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
+    def served_transform(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
         """`serve`, which never changes."""
-        return self.serve
+        return self.to_served
 
-    def inside(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
+    def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
         """Vectors as they are."""
         return np.asarray(vectors, np.float64)
 
-    def error(self, field: Field) -> float:
+    def orthogonality_error(self, store: VectorStore) -> float:
         """How far FᵀF is from one on the diagonal and nothing beside it."""
-        vectors = field.vectors[: field.graph.rows]
+        vectors = store.vectors[: store.graph.row_count]
         return float(np.abs(vectors.T @ vectors - np.eye(self.dim)).max(initial=0.0))
 
     def copy(self) -> Self:
