@@ -28,7 +28,7 @@ SHARDS = (1, 4, 16, 64, 256)
 EDGES, KNOWN = 5, 1_000_000_000
 BATCHES = (1, 20_000)  # arrivals of the batches whose calls are counted: those that cluster.py times
 SMALL, START = 200_000, 20_000  # the graph they come to, and its start
-RULE = Embedder()._parameters().new_rule()
+RULE = Embedder()._parameters().create_rule()
 NOTES = {
     "begin_batch": (0, (0, 0, 0)),
     "begin_refresh": ((1, 1, 1),),

@@ -14,8 +14,8 @@ def made(calls: list[Any], **changed: Any) -> Changes:
 
     values = {
         "column": np.array([3, 1]),
-        "inside": np.ones((2, 4)),
-        "serve": serve,
+        "rows": np.ones((2, 4)),
+        "to_vectors": serve,
         "arrived": np.array([False, True]),
         "removed": ["x"],
         "sequence": 1234,

@@ -158,13 +158,13 @@ def test_an_index_survives_a_correction() -> None:
     batches = stream()
     model = Embedder(**HOW, search="ann").fit(batches[0])
     model.nearest(1)
-    index = model._search.index
+    index = model._searcher.index
     assert index is not None
     for batch in batches[1:8]:
         model.partial_fit(batch)
         model.nearest(1)
     assert model.engine.anchors >= 1
-    assert model._search.index is index
+    assert model._searcher.index is index
 
 
 def test_arrivals_one_by_one_are_the_same_as_batches() -> None:

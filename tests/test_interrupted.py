@@ -169,7 +169,7 @@ def check_refused(model: Embedder) -> None:
         model.anchor,
     ]
     for ask in asked:
-        with pytest.raises(StateError, match=r"unusable.*begin again with fit"):
+        with pytest.raises(StateError, match=r"unusable.*start over with fit"):
             ask()
     assert "unusable" in repr(model)
 

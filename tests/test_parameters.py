@@ -72,13 +72,13 @@ def test_auto_start_is_twice_the_dimension() -> None:
 
 
 def test_rules_and_graphs_are_made_as_asked() -> None:
-    rule = parameters(depth=None, threads=3, normalize=False, max_reads=9, seed=5).new_rule()
+    rule = parameters(depth=None, threads=3, normalize=False, max_reads=9, seed=5).create_rule()
     assert isinstance(rule, RippleRule)
     assert (rule.depth, rule.threads, rule.normalize, rule.max_reads, rule.seed) == (-1, 3, False, 9, 5)
     assert not rule.ready
-    assert parameters().new_rule().normalize
-    assert isinstance(parameters(rule="paper").new_rule(), PaperRule)
-    graph = parameters(directed=True, duplicates="ignore").new_graph()
+    assert parameters().create_rule().normalize
+    assert isinstance(parameters(rule="paper").create_rule(), PaperRule)
+    graph = parameters(directed=True, duplicates="ignore").create_graph()
     assert (graph.adjacency.directed, graph.adjacency.duplicates, len(graph)) == (True, "ignore", 0)
 
 

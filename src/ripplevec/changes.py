@@ -1,4 +1,4 @@
-"""What a batch changed, for whoever follows the stream."""
+"""The result of a batch: the vertices whose vectors moved, with their new vectors."""
 
 from __future__ import annotations
 
@@ -12,43 +12,67 @@ from ripplevec.batch import Id, IdColumn, ids_to_list, take_ids
 
 
 class BatchOutcome(NamedTuple):
-    """What applying a batch did, by row."""
+    """Effect of a batch on an engine, by row."""
 
-    moved: NDArray[np.int64]
-    first_new: int  # arrival numbers from here on are new
+    moved: NDArray[np.int64]  # rows whose vectors moved
+    first_new: int  # vertices with arrival numbers from here on are new
     removed: list[Id]
     anchored: bool
 
 
 class Changes:
-    """The vertices whose vectors a batch moved, with their vectors right after it.
+    """The vertices whose vectors a batch moved, with their vectors right after the batch.
 
-    Nothing is served before it is asked for: a batch whose changes nobody reads costs no time for them.
+    Returned by the methods of `Embedder` and `Session` that change a model; not created by users. Vectors are computed
+    on first access, so changes that are not read cost no time.
+
+    Attributes
+    ----------
+    arrived : bool array
+        For each changed vertex, whether the batch added it.
+    removed : list of int or str
+        The vertices that the batch removed.
+    sequence : int
+        Sequence number of the batch.
+    anchored : bool
+        Whether an anchor (global correction) came with the batch.
+    spectrum : list of two lists of float, or None
+        For `Embedder.anchor(gap=True)`: the share of its spectrum that each view held before and after; else None.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder
+    >>> model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")])
+    >>> changes = model.partial_fit([("e", "a"), ("e", "b")])
+    >>> "e" in changes.ids, changes.sequence
+    (True, 1)
+    >>> changes.vectors.shape == (len(changes), 4)
+    True
     """
 
     __slots__ = {
-        "_column": "ids, as they are kept",
-        "_inside": "rows, as they are kept",
-        "_serve": "makes vectors of them",
-        "_vectors": "once they were asked for",
-        "anchored": "whether an anchor came with the batch",
-        "arrived": "for each vertex, whether it is new",
-        "removed": "the vertices that are gone",
-        "sequence": "the number of the batch",
-        "spectrum": "per view, what it held before and after an anchor that was asked to say; else None",
+        "_column": "ids as a column",
+        "_rows": "stored rows of the vectors",
+        "_to_vectors": "converts stored rows to vectors",
+        "_vectors": "the vectors, once computed",
+        "anchored": "whether an anchor (global correction) came with the batch",
+        "arrived": "for each changed vertex, whether the batch added it",
+        "removed": "the vertices that the batch removed",
+        "sequence": "sequence number of the batch",
+        "spectrum": "share of its spectrum that each view held before and after a requested anchor, or None",
     }
 
     def __init__(
         self,
         column: IdColumn,
-        inside: NDArray[Any],
-        serve: Callable[[NDArray[Any]], NDArray[np.float32]],
+        rows: NDArray[Any],
+        to_vectors: Callable[[NDArray[Any]], NDArray[np.float32]],
         arrived: NDArray[np.bool_],
         removed: list[Id],
         sequence: int,
         anchored: bool,
     ) -> None:
-        self._column, self._inside, self._serve = column, inside, serve
+        self._column, self._rows, self._to_vectors = column, rows, to_vectors
         self._vectors: NDArray[np.float32] | None = None
         self.arrived, self.removed, self.sequence, self.anchored = arrived, removed, sequence, anchored
         self.spectrum: list[list[float]] | None = None
@@ -58,18 +82,29 @@ class Changes:
 
     @property
     def ids(self) -> list[Id]:
-        """The vertices that changed, in order of arrival."""
+        """Ids of the changed vertices, in order of arrival."""
         return ids_to_list(self._column)
 
     def select_ids(self, rows: slice) -> list[Id]:
-        """The ids of some of them."""
+        """Return a part of `ids` without converting all of them.
+
+        Parameters
+        ----------
+        rows : slice
+            The positions.
+
+        Returns
+        -------
+        list of int or str
+            The same as `ids[rows]`.
+        """
         return ids_to_list(take_ids(self._column, rows))
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """Their vectors after the batch, a row each."""
+        """Vectors of the changed vertices after the batch, one row per id in `ids`."""
         if self._vectors is None:
-            self._vectors = self._serve(self._inside)
+            self._vectors = self._to_vectors(self._rows)
         return self._vectors
 
     def __repr__(self) -> str:

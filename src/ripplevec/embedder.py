@@ -1,26 +1,30 @@
-"""The embedder: vectors for a growing graph, from Python."""
+"""The `Embedder`: vectors for the vertices of a growing graph."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ripplevec.batch import (
+    NO_NEIGHBORS,
     Batch,
+    EdgeListLike,
     Id,
     IdColumn,
+    IdsLike,
     Op,
     arrival_columns,
     id_column,
     ids_to_list,
     normalize_id,
+    resolve_neighbors,
     weight_column,
 )
 from ripplevec.changes import BatchOutcome, Changes
@@ -28,7 +32,16 @@ from ripplevec.engine.engine import Engine
 from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS, check_dim
 from ripplevec.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
 from ripplevec.graph.graph import unit_weights
-from ripplevec.parameters import Parameters, check_storage_dir
+from ripplevec.parameters import (
+    DuplicatePolicy,
+    EmptyInfluence,
+    LaplacianNormalization,
+    Parameters,
+    RuleName,
+    SearchMethod,
+    Storage,
+    check_storage_dir,
+)
 from ripplevec.search.searcher import Searcher
 from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_arrays
 from ripplevec.util.locks import ReadWriteLock
@@ -37,141 +50,374 @@ from ripplevec.views.base import Progress, View
 if TYPE_CHECKING:
     import pandas as pd
 
+VectorLike: TypeAlias = NDArray[Any] | Sequence[float]
 Result = TypeVar("Result")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Embedder:
-    """Keeps a vector for every vertex of a growing graph. One writer and many readers may share it.
+    """Vectors for the vertices of a growing graph, updated with every batch.
 
+    `fit` embeds an initial graph (the *start*). `partial_fit` and `add_vertex` apply a *batch* or a single *arrival*
+    (a vertex with its edges) and update the affected vectors. An *anchor*, a correction of all vectors, runs whenever
+    the graph has grown by `anchor_growth`. One writer and many readers may use a model from several threads.
+
+    Parameters
+    ----------
+    dim : int, default 128
+        Length of a vector. More columns hold more of the graph and cost memory (four bytes each per vertex) and time in
+        proportion. 64 are enough for many dense graphs; classification on sparse graphs gains up to about 200;
+        clustering of sparse graphs is better with fewer (32). Cannot be changed later.
+    rule : {"ripple", "paper"}, default "ripple"
+        Rule that moves vectors when the graph changes. "ripple" refreshes the vectors near a change and relies on
+        anchors. "paper" is the algorithm of *Streaming Network Embedding through Local Actions*, for comparison: it has
+        no anchors and supports fewer of the other parameters.
+    depth : int or None, default 1
+        Rounds of influence per arrival. None: until no further vertex is reached. One is enough with anchors; more
+        rounds move more vectors per arrival, and each is a change that consumers have to store.
+    views : "auto" or list of SpectralView, default "auto"
+        Spectral views that the columns of a vector come from, for rule "ripple". "auto" chooses by the mean degree at
+        the start, and by whether a dense graph is bipartite. Give your own if, for example, hubs have no meaning.
+    anchor_growth : "auto" or float, default "auto"
+        Growth of the graph between anchors, as a share of its size. "auto" is 0.05 for rule "ripple" and 0 for rule
+        "paper"; 0 turns anchors off. Quality hardly depends on values from 0.025 to 0.2: use 0.1 or 0.2 if anchors cost
+        too much, and 0 only if you call `anchor` yourself.
+    seed : int, default 0
+        Seed of every random draw. The same seed, parameters and batches give the same bits.
+    max_reads : int, default 4096
+        Bound on the rows read and neighbors tested per arrival, beyond its own edges. Vertices with more neighbors than
+        that are sampled. Lower it to bound the latency in graphs with hubs.
+    storage : {"auto", "float32", "float16"}, default "auto"
+        Number format of stored vectors. "auto" is float32 for rule "ripple" and float64 for rule "paper". "float16"
+        halves the memory; arithmetic is in float32 either way.
+    storage_dir : path or None, default None
+        Directory for the vectors, if they exceed the memory. They are kept in a file that is deleted when the process
+        ends. Not saved with the model.
+    directed : bool, default False
+        Whether influence follows the direction of edges. The vectors themselves are those of the symmetrized graph.
+    duplicates : {"add", "ignore", "replace"}, default "add"
+        Effect of a repeated edge. "add" adds its weight (purchases, messages), "ignore" keeps the edge as it is
+        (friendships), "replace" sets the weight (measurements).
+    normalize : "auto" or bool, default "auto"
+        Whether vectors have length one. "auto" is True for rule "ripple" and False for rule "paper". With False, the
+        length tells how clearly a vertex belongs to one place in the graph.
+    start_size : "auto" or int, default "auto"
+        Number of vertices with edges at which a model that began empty gets its start. "auto" is twice `dim`. Until
+        then vectors are zero and `nearest` returns an empty list.
+    change_threshold : float, default 0.01
+        Smallest movement that counts as a change at an anchor. Raise it to report fewer changes to consumers.
+    on_empty : {"neighbors", "zero", "resample"}, default "neighbors"
+        Replacement for an empty influenced set, for rule "paper". "neighbors" takes all neighbors, "zero" gives the
+        arrival a zero vector and moves no other vertex, "resample" draws again.
+    normalization : {"symmetric", "random-walk", "unnormalized"}, default "symmetric"
+        Normalization of the Laplacian, for rule "paper".
+    reuse_influence : bool, default False
+        Whether influenced sets of earlier arrivals are reused, for rule "paper". Faster, and approximate: only the
+        first round is drawn anew.
+    threads : int or None, default None
+        Number of threads for large batches, anchors and search. None: all cores. The result does not depend on it.
+    search : {"auto", "exact", "ann"}, default "auto"
+        Method that `nearest` searches with. "exact" compares with every vertex; "ann" uses an approximate index, which
+        needs the extra `ann`; "auto" is exact up to 200,000 vertices and uses an index above, if it is installed.
+    half_life : float or None, default None
+        Time after which the weight of an edge has halved, in the unit of the times in batches. None: weights do not
+        decay. For rule "ripple".
+    expire_after : float or None, default None
+        Time after which an edge that was not repeated is removed, in the unit of the times in batches. None: edges
+        stay. For rule "ripple".
+
+    Raises
+    ------
+    InvalidValueError
+        If a parameter has a value that cannot be used.
+    MissingExtraError
+        If `search="ann"` and the extra `ann` is not installed.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder
     >>> model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
     >>> model.add_vertex("e", ["a", "b"]).shape
     (4,)
+    >>> len(model), "e" in model
+    (5, True)
     """
 
-    _recovery_hint = "Load a saved model, or begin again with fit"  # once a change was interrupted
+    dim: int = 128
+    rule: RuleName = "ripple"
+    depth: int | None = 1
+    views: Literal["auto"] | Sequence[View] = "auto"
+    anchor_growth: Literal["auto"] | float = "auto"
+    seed: int = 0
+    max_reads: int = 4096
+    storage: Storage = "auto"
+    storage_dir: str | PathLike[str] | None = None
+    directed: bool = False
+    duplicates: DuplicatePolicy = "add"
+    normalize: Literal["auto"] | bool = "auto"
+    start_size: Literal["auto"] | int = "auto"
+    change_threshold: float = 0.01
+    on_empty: EmptyInfluence = "neighbors"
+    normalization: LaplacianNormalization = "symmetric"
+    reuse_influence: bool = False
+    threads: int | None = None
+    search: SearchMethod = "auto"
+    half_life: float | None = None
+    expire_after: float | None = None
 
-    def __init__(
-        self,
-        *,
-        dim: int = 128,
-        rule: str = "ripple",
-        depth: int | None = 1,
-        views: str | Sequence[View] = "auto",
-        anchor_growth: str | float = "auto",
-        seed: int = 0,
-        max_reads: int = 4096,
-        storage: str = "auto",
-        storage_dir: str | PathLike[str] | None = None,
-        directed: bool = False,
-        duplicates: str = "add",
-        normalize: str | bool = "auto",
-        start_size: str | int = "auto",
-        change_threshold: float = 0.01,
-        on_empty: str = "neighbors",
-        normalization: str = "symmetric",
-        reuse_influence: bool = False,
-        threads: int | None = None,
-        search: str = "auto",
-        half_life: float | None = None,
-        expire_after: float | None = None,
-    ) -> None:
-        self.dim = dim
-        self.rule = rule
-        self.depth = depth
-        self.views = views
-        self.anchor_growth = anchor_growth
-        self.seed = seed
-        self.max_reads = max_reads
-        self.storage = storage
-        self.storage_dir = storage_dir
-        self.directed = directed
-        self.duplicates = duplicates
-        self.normalize = normalize
-        self.start_size = start_size
-        self.change_threshold = change_threshold
-        self.on_empty = on_empty
-        self.normalization = normalization
-        self.reuse_influence = reuse_influence
-        self.threads = threads
-        self.search = search
-        self.half_life = half_life
-        self.expire_after = expire_after
+    # without an annotation: it is no parameter
+    _recovery_hint = "Load a saved model, or start over with fit"  # after an interrupted update
+
+    def __post_init__(self) -> None:
         self._lock = ReadWriteLock()
-        self._made_with = self._validated_parameters()
-        self._engine = self._create_engine(self._made_with)
-        self._search = Searcher(search, threads)
+        self._active_parameters = self._validated_parameters()
+        self._engine = self._create_engine(self._active_parameters)
+        self._searcher = Searcher(self.search, self.threads)
 
-    # ------------------------------------------------------------------ what goes in
+    # ------------------------------------------------------------------ changing the model
 
-    def fit(self, edges: Any, *, progress: Progress | None = None) -> Embedder:
-        """Begin anew with these edges as the initial graph; `progress(what, share done)` is called on long solves."""
+    def fit(self, edges: EdgeListLike, *, progress: Progress | None = None) -> Self:
+        """Start over with an initial graph.
+
+        Parameters
+        ----------
+        edges : edge list
+            The edges of the initial graph, in any form that `Batch.from_any` accepts: pairs or triples, a NumPy array,
+            a sparse matrix, a table, a graph of another library, or a `Batch`.
+        progress : callable, optional
+            Called as `progress(step, share)` during long solves, with the step's name and the share done so far.
+
+        Returns
+        -------
+        Embedder
+            The model itself.
+
+        Raises
+        ------
+        InvalidValueError
+            If `edges` cannot be used. The model stays as it was.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d", 2.5)])
+        Embedder(dim=2, rule='ripple'): 4 vertices, 3 edges
+        """
         batch = Batch.from_any(edges, directed=self.directed)
         parameters = self._validated_parameters()
         engine = self._create_engine(parameters)
         engine.start(batch, progress)
         with self._lock.exclude_writers():
-            self._put_in_place(_made_with=parameters, _engine=engine)
+            self._replace_attributes(_active_parameters=parameters, _engine=engine)
         engine.warn_self_loops()
         return self
 
-    def partial_fit(self, edges: Any) -> Changes:
-        """Apply a batch (edges in any form that `fit` takes, or a `Batch` with removals) and say what it changed."""
+    def partial_fit(self, edges: EdgeListLike) -> Changes:
+        """Apply a batch: all of it, or none of it if it cannot be applied.
+
+        Parameters
+        ----------
+        edges : edge list
+            Edges to add, in any form that `fit` accepts, or a `Batch`, which can also remove edges and vertices.
+            Unknown vertices are created. Self-loops are ignored, with one warning per model.
+
+        Returns
+        -------
+        Changes
+            The vertices whose vectors moved.
+
+        Raises
+        ------
+        InvalidValueError
+            If `edges` cannot be used.
+        UnknownVertexError, UnknownEdgeError
+            If a vertex or an edge is to be removed that is not there.
+
+        Examples
+        --------
+        >>> from ripplevec import Batch, Embedder, Op
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d"), ("a", "c")])
+        >>> model.partial_fit(Batch.of(["a", "e"], ["c", "d"], op=[Op.REMOVE, Op.ADD])).sequence
+        1
+        """
         batch = Batch.from_any(edges, directed=self.directed)
         return self._apply(batch)
 
     def add_vertex(
-        self, vertex: Id, neighbors: Sequence[Id] = (), weights: Any = None, time: float | None = None
+        self,
+        vertex: Id,
+        neighbors: IdsLike = NO_NEIGHBORS,
+        weights: ArrayLike | None = None,
+        time: float | None = None,
+        *,
+        neighbours: IdsLike | None = None,
     ) -> NDArray[np.float32]:
-        """Let a vertex arrive with its edges; its vector. A known vertex gets these edges in addition.
+        """Apply one arrival: add a vertex with its edges. A known vertex gets the edges in addition.
 
-        Without a `time` it happens at the latest time that an event had.
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+        neighbors : list, array, series or Arrow array of int or str, default ()
+            The vertices it has edges to. Unknown ones are created.
+        weights : array_like of float, optional
+            Positive edge weights. By default 1.
+        time : float, optional
+            Time of the arrival. By default the latest time in the model.
+        neighbours : list, array, series or Arrow array of int or str, optional
+            British spelling of `neighbors`; giving both is an error.
+
+        Returns
+        -------
+        float32 array of shape (dim,)
+            The vector of the vertex.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used. The model stays as it was.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.add_vertex("e", ["a", "b"], weights=[1.0, 0.5]).shape
+        (2,)
         """
-        neighbors, column, shares = arrival_columns(vertex, neighbors, weights)
+        adjacent, column, edge_weights = arrival_columns(vertex, resolve_neighbors(neighbors, neighbours), weights)
         with self._lock.exclude_writers():
-            row = self._arrive(column, shares) if time is None else -1
+            row = self._apply_arrival(column, edge_weights) if time is None else -1
             if row < 0:
-                self._apply_to_engine(Batch.arrival(vertex, neighbors, shares, time))
-                row = self._row(vertex)
+                self._apply_to_engine(Batch.arrival(vertex, adjacent, edge_weights, time))
+                row = self._find_row(vertex)
             vector = self._engine.get_vector(row)
             self._engine.warn_self_loops()
             return vector
 
-    def add_edges(self, edges: Any) -> Changes:
-        """Apply edges as a batch: `partial_fit` by another name."""
+    def add_edges(self, edges: EdgeListLike) -> Changes:
+        """Add edges. The same as `partial_fit`.
+
+        Parameters
+        ----------
+        edges : edge list
+            Edges in any form that `fit` accepts.
+
+        Returns
+        -------
+        Changes
+            The vertices whose vectors moved.
+
+        Raises
+        ------
+        InvalidValueError
+            If `edges` cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c")])
+        >>> model.add_edges([("c", "d")]).removed
+        []
+        """
         return self.partial_fit(edges)
 
-    def remove_edges(self, edges: Any) -> Changes:
-        """Remove edges (pairs; weights are not looked at) as a batch."""
+    def remove_edges(self, edges: EdgeListLike) -> Changes:
+        """Remove edges.
+
+        Parameters
+        ----------
+        edges : edge list
+            Edges in any form that `fit` accepts; weights are ignored.
+
+        Returns
+        -------
+        Changes
+            The vertices whose vectors moved.
+
+        Raises
+        ------
+        InvalidValueError
+            If `edges` cannot be used, or is a `Batch` with other operations than removals.
+        UnknownEdgeError
+            If an edge is not there. Nothing is removed.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a")])
+        >>> model.remove_edges([("a", "b")]).sequence
+        1
+        """
         batch = Batch.from_any(edges, op=Op.REMOVE, directed=self.directed)
         if len(batch) and (batch.op is None or (batch.op != Op.REMOVE).any()):
-            raise InvalidValueError.of("edges", "pairs, or a batch of removals only", "a batch that does more")
+            raise InvalidValueError.of("edges", "pairs, or a batch of removals only", "a batch with other operations")
         return self._apply(batch)
 
     def remove_vertex(self, vertex: Id) -> Changes:
-        """Remove a vertex with all its edges."""
+        """Remove a vertex with all its edges.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+
+        Returns
+        -------
+        Changes
+            The vertices whose vectors moved; `removed` contains the vertex.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the vertex is not in the model.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a")])
+        >>> model.remove_vertex("a").removed
+        ['a']
+        """
         batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
         return self._apply(batch)
 
     def anchor(self, *, gap: bool = False) -> Changes:
-        """Correct all vectors now. Nothing happens under rule `paper`, nor on a graph without edges.
+        """Run an anchor now: correct all vectors.
 
-        With `gap` the changes say how much of its spectrum each view held before and after: `changes.spectrum`.
+        Does nothing for rule "paper", and for a graph without edges.
+
+        Parameters
+        ----------
+        gap : bool, default False
+            Whether `changes.spectrum` reports the share of its spectrum that each view held before and after. This
+            solves an eigenproblem on the whole graph, which takes about as long as a start.
+
+        Returns
+        -------
+        Changes
+            The vertices that moved by at least `change_threshold`.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2, anchor_growth=0).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> _ = model.add_vertex("e", ["a", "b"])
+        >>> model.anchor().anchored
+        True
         """
-        from ripplevec.lab.objective.gap import gaps  # the research side is imported on demand
-
         with self._lock.exclude_writers():
             possible = self.rule != "paper" and self._engine.edges > 0
-            anchors = self._engine.anchors
-            best: dict[Any, float] = {}  # of the graph, which an anchor leaves alone
-            before = gaps(self._engine, best) if gap else []
-            moved = self._change(lambda engine: engine.anchor()) if possible else np.empty(0, np.int64)
-            anchored = self._engine.anchors > anchors  # not where its result was refused
+            anchors_before = self._engine.anchors
+            best: dict[Any, float] = {}  # depends on the graph, which an anchor does not change
+            before = _spectrum_shares(self._engine, best) if gap else []
+            moved = self._update_copy(lambda engine: engine.anchor()) if possible else np.empty(0, np.int64)
+            anchored = self._engine.anchors > anchors_before  # not if the result was rejected
             changes = self._engine.build_changes(BatchOutcome(moved, self._engine.next_arrival, [], anchored))
             if gap:
-                changes.spectrum = [[found.share for found in state] for state in (before, gaps(self._engine, best))]
+                changes.spectrum = [before, _spectrum_shares(self._engine, best)]
             return changes
 
-    # ------------------------------------------------------------------ what comes out
+    # ------------------------------------------------------------------ reading the model
 
     def __len__(self) -> int:
         return len(self._engine)
@@ -179,7 +425,7 @@ class Embedder:
     def __contains__(self, vertex: object) -> bool:
         try:
             with self._lock.reading():
-                return self._row(vertex) >= 0
+                return self._find_row(vertex) >= 0
         except InvalidValueError:
             return False
 
@@ -191,127 +437,390 @@ class Embedder:
 
     @property
     def ids(self) -> list[Id]:
-        """All vertices in order of arrival."""
+        """Ids of all vertices, in order of arrival."""
         with self._lock.reading():
             return ids_to_list(self._engine.id_column_of(self._engine.rows_by_arrival()))
 
     @property
     def sequence(self) -> int:
-        """How many batches have been applied since the start."""
+        """Number of batches applied since the start."""
         return self._engine.sequence
 
-    def vectors(self, ids: Any) -> NDArray[np.float32]:
-        """The vectors of vertices, a row each; KeyError naming those that are not known."""
+    def vectors(self, ids: IdsLike) -> NDArray[np.float32]:
+        """Return the vectors of vertices.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices. `model[id]` returns the vector of one vertex.
+
+        Returns
+        -------
+        float32 array of shape (len(ids), dim)
+            One row per id. Vertices without a placed neighbor have a zero vector.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are not in the model; its `missing` lists all of them.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.vectors(["a", "c"]).shape
+        (2, 2)
+        """
         column = id_column(ids)
         with self._lock.reading():
             return self._engine.get_vectors(self._engine.rows_of(column))
 
-    def preview(self, neighbors: Sequence[Id], weights: Any = None) -> NDArray[np.float32]:
-        """The vector a newcomer with these known neighbors would be placed at, before it moves any of them."""
-        column = id_column(neighbors, "neighbors")
-        shares = unit_weights(len(column)) if weights is None else weight_column(weights, len(column)).astype(np.float32)
+    def preview(
+        self,
+        neighbors: IdsLike = NO_NEIGHBORS,
+        weights: ArrayLike | None = None,
+        *,
+        neighbours: IdsLike | None = None,
+    ) -> NDArray[np.float32]:
+        """Return the vector that a new vertex with these neighbors would get. The model does not change.
+
+        Parameters
+        ----------
+        neighbors : list, array, series or Arrow array of int or str, default ()
+            Vertices of the model.
+        weights : array_like of float, optional
+            Positive edge weights. By default 1.
+        neighbours : list, array, series or Arrow array of int or str, optional
+            British spelling of `neighbors`; giving both is an error.
+
+        Returns
+        -------
+        float32 array of shape (dim,)
+            The vector, before the arrival would move its neighbors.
+
+        Raises
+        ------
+        UnknownVertexError
+            If a neighbor is not in the model.
+        InvalidValueError
+            If a value cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.preview(["a", "b"]).shape, len(model)
+        ((2,), 4)
+        """
+        column = id_column(resolve_neighbors(neighbors, neighbours), "neighbors")
+        count = len(column)
+        edge_weights = unit_weights(count) if weights is None else weight_column(weights, count).astype(np.float32)
         with self._lock.reading():
-            return self._engine.preview(self._engine.rows_of(column), shares)
+            return self._engine.preview(self._engine.rows_of(column), edge_weights)
 
-    def nearest(self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10) -> list[tuple[Id, float]]:
-        """The `k` vertices of highest cosine with a vertex (itself left out) or with a raw vector, best first.
+    def nearest(self, vertex: Id | VectorLike, k: int = 10) -> list[tuple[Id, float]]:
+        """Return the vertices most similar to a vertex or a vector.
 
-        Above 200,000 vertices an index answers if the extra `ann` is installed: cosines are exact, but a vertex may be
-        missed now and then. `search="exact"` misses none.
+        Parameters
+        ----------
+        vertex : int, str or vector of length dim
+            A vertex, which is left out of the result, or any vector.
+        k : int, default 10
+            Number of vertices.
+
+        Returns
+        -------
+        list of (id, cosine) pairs
+            The `k` vertices of highest cosine similarity, highest first; fewer if the model has fewer vertices with a
+            vector. Above 200,000 vertices an approximate index may miss a vertex now and then, if the extra `ann` is
+            installed; the cosines are exact. `search="exact"` misses none.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the vertex is not in the model.
+        InvalidValueError
+            If `k` or the vector cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> len(model.nearest("a", k=2))
+        2
         """
         return self.nearest_with_sequence(vertex, k)[1]
 
-    def nearest_with_sequence(
-        self, vertex: Id | NDArray[Any] | Sequence[float], k: int = 10
-    ) -> tuple[int, list[tuple[Id, float]]]:
-        """What `nearest` answers, behind the sequence number of the state that it was found in."""
+    def nearest_with_sequence(self, vertex: Id | VectorLike, k: int = 10) -> tuple[int, list[tuple[Id, float]]]:
+        """Return the result of `nearest` together with the sequence number of the state it was computed from.
+
+        Parameters
+        ----------
+        vertex : int, str or vector of length dim
+            See `nearest`.
+        k : int, default 10
+            See `nearest`.
+
+        Returns
+        -------
+        sequence : int
+            Number of batches that had been applied.
+        result : list of (id, cosine) pairs
+            See `nearest`.
+
+        Raises
+        ------
+        UnknownVertexError, InvalidValueError
+            See `nearest`.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.nearest_with_sequence("a", k=1)[0]
+        0
+        """
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InvalidValueError.of("k", "a whole number ≥ 1", k)
-        with self._search.open_search() as ask, self._lock.reading():
+        with self._searcher.open_search() as search, self._lock.reading():
             sequence = self._engine.sequence
-            rows, cosines = self._engine.nearest(ask, self._asked(vertex), int(k))
-            names = self._engine.ids_of(rows)
-        return sequence, list(zip(names, cosines.tolist(), strict=True))
+            rows, cosines = self._engine.nearest(search, self._resolve_query(vertex), int(k))
+            ids = self._engine.ids_of(rows)
+        return sequence, list(zip(ids, cosines.tolist(), strict=True))
 
-    def degree(self, ids: Any) -> NDArray[np.int64]:
-        """How many edges vertices have, in any direction."""
+    def degree(self, ids: IdsLike) -> NDArray[np.int64]:
+        """Return the number of edges of vertices, in any direction.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        int64 array
+            One number per id.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are not in the model.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).degree(["a", "b"])
+        array([1, 2])
+        """
         column = id_column(ids)
         with self._lock.reading():
             return self._engine.degrees(self._engine.rows_of(column))
 
-    def age(self, ids: Any) -> NDArray[np.int64]:
-        """How many vertices have arrived after each of these."""
+    def age(self, ids: IdsLike) -> NDArray[np.int64]:
+        """Return the number of vertices that arrived after each of these vertices.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        int64 array
+            One number per id.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are not in the model.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).age(["a", "c"])
+        array([2, 0])
+        """
         column = id_column(ids)
         with self._lock.reading():
             engine = self._engine
             return engine.next_arrival - 1 - engine.arrival_numbers(engine.rows_of(column))
 
-    def neighbors(self, vertex: Id, most: int | None = None) -> list[tuple[Id, float]]:
-        """Who a vertex is connected to, with the weights of the edges, the latest first: all of them, or `most`."""
+    def neighbors(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex with the weights of the edges, latest edge first.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+        limit : int, optional
+            Maximum number of neighbors. By default all.
+
+        Returns
+        -------
+        list of (id, weight) pairs
+            The neighbors.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the vertex is not in the model.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c", 2.5)]).neighbors("b")
+        [('c', 2.5), ('a', 1.0)]
+        """
         column = id_column([vertex])
         with self._lock.reading():
             engine = self._engine
-            rows, weights = engine.neighbors(int(engine.rows_of(column)[0]), most)
+            rows, weights = engine.neighbors(int(engine.rows_of(column)[0]), limit)
             return list(zip(engine.ids_of(rows), weights.tolist(), strict=True))
 
+    def neighbours(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex. British spelling of `neighbors`."""
+        return self.neighbors(vertex, limit)
+
     def to_numpy(self) -> NDArray[np.float32]:
-        """All vectors, in the order of `ids`."""
+        """Return all vectors, in the order of `ids`.
+
+        Returns
+        -------
+        float32 array of shape (len(model), dim)
+            One row per vertex.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).to_numpy().shape
+        (3, 2)
+        """
         with self._lock.reading():
             return self._engine.get_vectors(self._engine.rows_by_arrival())
 
     def to_arrow(self) -> pa.Table:
-        """A table with the columns id and vector. Where ids are of both kinds, all are written as text."""
-        column, vectors = self._all()
-        names = column if not isinstance(column, list) else [str(name) for name in column]
-        flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), self.dim)
-        return pa.table({"id": pa.array(names), "vector": flat})
+        """Return all vectors as an Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns `id` and `vector`. If the model has both int and str ids, all ids are written as text.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).to_arrow().column_names
+        ['id', 'vector']
+        """
+        column, vectors = self._ids_and_vectors()
+        ids = column if not isinstance(column, list) else [str(name) for name in column]
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), self.dim)
+        return pa.table({"id": pa.array(ids), "vector": lists})
 
     def to_pandas(self) -> pd.DataFrame:
-        """A data frame with a row per vertex (the index) and a column per coordinate."""
+        """Return all vectors as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per vertex, with the ids as index, and one column per coordinate.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).to_pandas().shape
+        (3, 2)
+        """
         import pandas as pd
 
-        column, vectors = self._all()
+        column, vectors = self._ids_and_vectors()
         return pd.DataFrame(vectors, index=pd.Index(ids_to_list(column), name="id"))
 
-    # ------------------------------------------------------------------ how it stands
+    # ------------------------------------------------------------------ state and diagnostics
 
     @property
     def engine(self) -> Engine:
-        """The state itself. Read it under `lock`; changed it is by this class alone."""
+        """The state of the model. Read it while holding `lock`; only the model may modify it."""
         return self._engine
 
     @property
     def lock(self) -> ReadWriteLock:
-        """Who may read the state, and when: `with model.lock.reading(): …`, and inside nothing else of the model."""
+        """The lock of the state, to read several things of one state: `with model.lock.reading(): …`.
+
+        Inside the block use `engine` only, no methods of the model that change it.
+        """
         return self._lock
 
     def diagnostics(
         self, *, objective: bool = False, gap: bool = False, since: Embedder | None = None
     ) -> dict[str, Any]:
-        """Sizes, unplaced vertices, orthogonality error, growth since the last anchor, events and changes so far.
+        """Return sizes, counters and quality measures of the model.
 
-        `objective` adds the paper's losses: homophily now, smoothness `since` an earlier copy of the model (else 0).
-        `gap` adds what they could be at best, and per view the share of its operator's spectrum that the vectors hold:
-        an eigenproblem on the whole graph, which takes about as long as a start.
+        Parameters
+        ----------
+        objective : bool, default False
+            Whether to add the losses of the paper: homophily, and smoothness relative to `since`.
+        gap : bool, default False
+            Whether to add the best possible losses, and the share of its operator's spectrum that the vectors of each
+            view hold. This solves an eigenproblem on the whole graph, which takes about as long as a start.
+        since : Embedder, optional
+            An earlier copy of the model, for the smoothness loss. By default the loss is 0.
+
+        Returns
+        -------
+        dict
+            Numbers of vertices and edges, unplaced vertices, orthogonality error, growth since the last anchor, numbers
+            of anchors, batches, events and changes, bytes of memory, and what was requested.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> report = Embedder(dim=2).fit([("a", "b"), ("b", "c")]).diagnostics()
+        >>> report["vertices"], report["edges"], report["ready"]
+        (3, 2, True)
         """
-        from ripplevec.lab.objective.gap import gaps, losses  # the research side is imported on demand
-
         earlier = None if since is None else since._engine
         with self._lock.reading():
             report = self._engine.diagnostics()
             if objective or gap:
+                from ripplevec.lab.objective.gap import losses  # research code, imported on demand
+
                 report["objective"] = losses(self._engine, earlier, bound=gap)
             if gap:
-                report["spectrum"] = [found.share for found in gaps(self._engine)]
+                report["spectrum"] = _spectrum_shares(self._engine)
             return report
 
     def digest(self) -> str:
-        """A hash of graph, vectors and sequence number: equal digests, equal models."""
+        """Return a hash of the graph, the vectors and the sequence number.
+
+        Returns
+        -------
+        str
+            32 hexadecimal digits. Models with equal digests are equal.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> edges = [("a", "b"), ("b", "c")]
+        >>> Embedder(dim=2).fit(edges).digest() == Embedder(dim=2).fit(edges).digest()
+        True
+        """
         with self._lock.exclude_writers():
             return self._engine.digest()
 
     def check(self) -> None:
-        """Raise where the state contradicts itself. For tests and for the suspicious."""
+        """Check internal invariants.
+
+        Raises
+        ------
+        RipplevecError
+            If an invariant does not hold.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).check()
+        """
         with self._lock.exclude_writers():
             self._engine.check()
 
@@ -325,18 +834,69 @@ class Embedder:
         rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self.diagnostics().items())
         return f"<table><caption>Embedder, rule {self.rule}</caption>{rows}</table>"
 
-    # ------------------------------------------------------------------ keeping it
+    # ------------------------------------------------------------------ saving and loading
 
     def save(self, directory: str | PathLike[str]) -> None:
-        """Write the model to a directory; an earlier model there is replaced, at once or not at all."""
+        """Write the model to a directory.
+
+        A model that is already there is replaced atomically: after a crash the directory holds the old model or the new
+        one.
+
+        Parameters
+        ----------
+        directory : path
+            The directory; created if it does not exist.
+
+        Raises
+        ------
+        FormatError
+            If the directory contains anything else than a saved model.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ripplevec import Embedder, load
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c")])
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     model.save(f"{parent}/model")
+        ...     load(f"{parent}/model").digest() == model.digest()
+        True
+        """
         with self._lock.exclude_writers():
             arrays = self._engine.state()
-            parameters = self._made_with.to_json()
+            parameters = self._active_parameters.to_json()
         write_arrays(directory, arrays, {"parameters": parameters})
 
     @classmethod
-    def load(cls, directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | None = None) -> Embedder:
-        """The model that `save` wrote; it goes on exactly as the saved one would have."""
+    def load(cls, directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | None = None) -> Self:
+        """Load a model that `save` wrote. It continues exactly as the saved model would have.
+
+        Parameters
+        ----------
+        directory : path
+            The directory of the saved model.
+        storage_dir : path, optional
+            The parameter `storage_dir` of the loaded model, which is not saved.
+
+        Returns
+        -------
+        Embedder
+            The model.
+
+        Raises
+        ------
+        FormatError
+            If the directory does not contain a saved model, or the model is damaged.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ripplevec import Embedder
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     Embedder(dim=2).fit([("a", "b"), ("b", "c")]).save(f"{parent}/model")
+        ...     Embedder.load(f"{parent}/model")
+        Embedder(dim=2, rule='ripple'): 3 vertices, 2 edges
+        """
         check_storage_dir(storage_dir)
         arrays, meta = read_arrays(directory)
         try:
@@ -347,44 +907,81 @@ class Embedder:
             raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE_HINT}") from error
         return model
 
-    # ------------------------------------------------------------------ as scikit-learn wants it
+    # ------------------------------------------------------------------ scikit-learn interface
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters the model was made with."""
-        return {
-            name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"
-        }
+        """Return the parameters of the model.
 
-    def set_params(self, **params: Any) -> Embedder:
-        """Change parameters; the model begins anew, empty."""
-        known = self.get_params()
+        Parameters
+        ----------
+        deep : bool, default True
+            Ignored; for compatibility with scikit-learn.
+
+        Returns
+        -------
+        dict
+            The parameters by name.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=8).get_params()["dim"]
+        8
+        """
+        return {field.name: getattr(self, field.name) for field in fields(Embedder)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters. The model starts over, empty.
+
+        Parameters
+        ----------
+        **params
+            Parameters of `Embedder` by name; the others stay as they are.
+
+        Returns
+        -------
+        Embedder
+            The model itself.
+
+        Raises
+        ------
+        InvalidValueError
+            If a name or a value cannot be used. The model stays as it was.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=8).set_params(dim=16).dim
+        16
+        """
+        current = self.get_params()
         for name in params:
-            if name not in known:
-                raise InvalidValueError.of("parameter", "one of " + ", ".join(known), name)
-        parameters = Parameters(**(known | params))
+            if name not in current:
+                raise InvalidValueError.of("parameter", "one of " + ", ".join(current), name)
+        parameters = Parameters(**(current | params))
         engine = self._create_engine(parameters)
-        search = Searcher(parameters.search, parameters.threads)
+        searcher = Searcher(parameters.search, parameters.threads)
         with self._lock.exclude_writers():
-            self._put_in_place(**params, _made_with=parameters, _engine=engine, _search=search)
+            self._replace_attributes(**params, _active_parameters=parameters, _engine=engine, _searcher=searcher)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and for other processes: parameters and arrays."""
+        """Return parameters and arrays, for copying and pickling."""
         with self._lock.exclude_writers():
-            return {"parameters": self._made_with.to_json(), "arrays": self._engine.state()}
+            return {"parameters": self._active_parameters.to_json(), "arrays": self._engine.state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """The model that `__getstate__` described."""
+        """Restore the model that `__getstate__` returned."""
         type(self).__init__(self, **Parameters.from_json(state["parameters"]))
         self._engine.restore(state["arrays"])
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ internals; "writer": holds `exclude_writers`
 
     def _validated_parameters(self) -> Parameters:
         return Parameters(**self.get_params())
 
     def _create_engine(self, parameters: Parameters) -> Engine:
-        """An empty engine. A subclass may make one of another kind: all that is asked of it are its methods."""
+        """Create an empty engine. A subclass may return another class with the same methods."""
         return Engine(
             parameters.create_graph(),
             parameters.create_rule(),
@@ -396,75 +993,77 @@ class Embedder:
             aging=parameters.create_edge_aging(),
         )
 
-    def _put_in_place(self, **parts: Any) -> None:
-        """Have another engine and what belongs to it, all at once, as the one who writes."""
-        self._lock.run_exclusively(lambda: vars(self).update(parts))
+    def _replace_attributes(self, **attributes: Any) -> None:
+        """Set several attributes at once, while no reader is active. For the writer."""
+        self._lock.run_exclusively(lambda: vars(self).update(attributes))
 
     def _apply(self, batch: Batch) -> Changes:
         with self._lock.exclude_writers():
-            outcome = self._apply_to_engine(batch)  # which may put another engine in place
+            outcome = self._apply_to_engine(batch)  # may replace self._engine
             changes = self._engine.build_changes(outcome)
             self._engine.warn_self_loops()
             return changes
 
     def _apply_to_engine(self, batch: Batch) -> BatchOutcome:
-        """Apply a batch, as the one who writes. Readers see the state before it until it is complete."""
+        """Apply a batch. Readers see the state before it until it is complete. For the writer."""
         engine = self._engine
         if engine.may_trigger_anchor(batch):
-            return self._change(lambda copy: copy.apply(batch))
+            return self._update_copy(lambda copy: copy.apply(batch))
         try:
             prepared = engine.prepare(batch)
-            outcome = self._lock.run_exclusively(partial(self._complete, engine, engine.step, batch, prepared))
+            outcome = self._lock.run_exclusively(
+                partial(self._run_step, engine, engine.apply_prepared, batch, prepared)
+            )
             engine.start_pending_anchor()
         except BaseException as error:
-            self._give_up(engine, error)
+            self._disable_if_incomplete(engine, error)
             raise
         return outcome
 
-    def _arrive(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
-        """Apply an arrival the short way, as the one who writes; its row, −1 where there is none."""
+    def _apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
+        """Apply an arrival by the fast path; return its row, or −1 if it must be applied as a batch. For the writer."""
         engine = self._engine
-        return self._lock.run_exclusively(partial(self._complete, engine, engine.apply_arrival, names, weights))
+        return self._lock.run_exclusively(partial(self._run_step, engine, engine.apply_arrival, ids, weights))
 
-    def _complete(self, engine: Engine, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Do a step of an engine that readers are kept from; where it is left incomplete, nobody gets to see that."""
+    def _run_step(self, engine: Engine, step: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a step of an engine while no reader is active; if it fails halfway, no reader sees the result."""
         try:
-            return work(*arguments)
+            return step(*arguments)
         except BaseException as error:
-            self._give_up(engine, error)
+            self._disable_if_incomplete(engine, error)
             raise
 
-    def _change(self, work: Callable[[Engine], Result]) -> Result:
-        """Change the state by work that takes long, as the one who writes; readers see a copy from before meanwhile."""
+    def _update_copy(self, update: Callable[[Engine], Result]) -> Result:
+        """Run a long update on one copy of the state while readers see the other. For the writer."""
         before = self._engine
         try:
-            shown, engine = before.fork_for_update()
-            self._put_in_place(_engine=shown)
-            result = work(engine)
-            self._put_in_place(_engine=engine)
-        except BaseException:  # with nothing changed
-            self._put_in_place(_engine=before)
+            readable, engine = before.fork_for_update()
+            self._replace_attributes(_engine=readable)
+            result = update(engine)
+            self._replace_attributes(_engine=engine)
+        except BaseException:  # the state from before has not changed
+            self._replace_attributes(_engine=before)
             raise
         return result
 
-    def _give_up(self, engine: Engine, error: BaseException) -> None:
-        """Refuse every further use if a change has been left incomplete."""
+    def _disable_if_incomplete(self, engine: Engine, error: BaseException) -> None:
+        """Make every further use an error if an update was left incomplete."""
         if engine.update_incomplete:
             self._engine = cast(Engine, UnusableEngine(error, self._recovery_hint))
 
-    def _all(self) -> tuple[IdColumn, NDArray[np.float32]]:
-        """All names and their vectors, in order of arrival."""
+    def _ids_and_vectors(self) -> tuple[IdColumn, NDArray[np.float32]]:
+        """Return all ids and their vectors, in order of arrival."""
         with self._lock.reading():
             rows = self._engine.rows_by_arrival()
             return self._engine.id_column_of(rows), self._engine.get_vectors(rows)
 
-    def _row(self, vertex: Any) -> int:
+    def _find_row(self, vertex: Any) -> int:
         return self._engine.find_row(normalize_id(vertex, "vertex"))
 
-    def _asked(self, vertex: Any) -> int | NDArray[np.float64]:
-        """What to compare with: a row, or a vector."""
+    def _resolve_query(self, vertex: Any) -> int | NDArray[np.float64]:
+        """Return the row of a vertex, or a checked vector."""
         if isinstance(vertex, int | str | np.integer):
-            row = self._row(vertex)
+            row = self._find_row(vertex)
             if row < 0:
                 raise UnknownVertexError([vertex])
             return row
@@ -478,19 +1077,53 @@ class Embedder:
 
 
 class UnusableEngine:
-    """Stands in the place of an engine whose last change was interrupted: whatever is asked of it is refused."""
+    """Replacement for an engine whose last update was interrupted: every use raises `StateError`."""
 
-    def __init__(self, reason: BaseException, remedy: str) -> None:
-        self._reason, self._recovery_hint = reason, remedy
+    def __init__(self, reason: BaseException, hint: str) -> None:
+        self._reason, self._hint = reason, hint
 
     def __getattr__(self, name: str) -> NoReturn:
-        message = f"the model is unusable: a change was interrupted ({self._reason!r}) and left it incomplete"
-        raise StateError(f"{message}. {self._recovery_hint}.") from self._reason
+        message = f"the model is unusable: an update was interrupted ({self._reason!r}) and left it incomplete"
+        raise StateError(f"{message}. {self._hint}.") from self._reason
 
     def __len__(self) -> NoReturn:
         self.__getattr__("__len__")
 
 
 def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | None = None) -> Embedder:
-    """The model that `Embedder.save` wrote to this directory; its vectors in files in `storage_dir`, if given."""
+    """Load a model that `Embedder.save` wrote.
+
+    Parameters
+    ----------
+    directory : path
+        The directory of the saved model.
+    storage_dir : path, optional
+        Directory for the vectors, if they exceed the memory. See `Embedder`.
+
+    Returns
+    -------
+    Embedder
+        The model. It continues exactly as the saved model would have.
+
+    Raises
+    ------
+    FormatError
+        If the directory does not contain a saved model, or the model is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ripplevec import Embedder, load
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     Embedder(dim=2).fit([("a", "b"), ("b", "c")]).save(f"{parent}/model")
+    ...     load(f"{parent}/model").ids
+    ['a', 'b', 'c']
+    """
     return Embedder.load(directory, storage_dir=storage_dir)
+
+
+def _spectrum_shares(engine: Engine, best: dict[Any, float] | None = None) -> list[float]:
+    """Return the share of its operator's spectrum that each view holds; `best` caches the attainable maxima."""
+    from ripplevec.lab.objective.gap import gaps  # research code, imported on demand
+
+    return [gap.share for gap in gaps(engine, best)]

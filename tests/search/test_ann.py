@@ -40,8 +40,8 @@ def streamed(**parameters: Any) -> Embedder:
 
 
 def index_of(model: Embedder) -> AnnIndex:
-    assert model._search.index is not None
-    return model._search.index
+    assert model._searcher.index is not None
+    return model._searcher.index
 
 
 def caught_up(model: Embedder) -> AnnIndex:
@@ -55,11 +55,11 @@ def caught_up(model: Embedder) -> AnnIndex:
 
 
 def exact_answers(model: Embedder, vertex: Any, k: int) -> list[tuple[Any, float]]:
-    search, model._search = model._search, type(model._search)("exact", 1)
+    search, model._searcher = model._searcher, type(model._searcher)("exact", 1)
     try:
         return model.nearest(vertex, k)
     finally:
-        model._search = search
+        model._searcher = search
 
 
 def found(model: Embedder, vertex: Any, k: int = 5) -> tuple[int, int]:

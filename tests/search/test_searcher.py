@@ -27,10 +27,10 @@ def without_usearch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_auto_is_exact_until_the_model_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     small = model()
     small.nearest(3)
-    assert small._search.index is None
+    assert small._searcher.index is None
     monkeypatch.setattr(searcher, "MAX_EXACT_VERTICES", 299)
     small.nearest(3)
-    assert small._search.index is not None
+    assert small._searcher.index is not None
 
 
 def test_an_index_is_kept_until_half_of_the_vertices_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,12 +38,12 @@ def test_an_index_is_kept_until_half_of_the_vertices_are_gone(monkeypatch: pytes
     shrinking = model()
     shrinking.nearest(3)
     for vertex in range(299, 149, -1):
-        assert shrinking._search.index is not None
+        assert shrinking._searcher.index is not None
         shrinking.remove_vertex(vertex)
         shrinking.nearest(3)
     shrinking.remove_vertex(149)
     shrinking.nearest(3)
-    assert shrinking._search.index is None
+    assert shrinking._searcher.index is None
 
 
 @pytest.mark.usefixtures("without_usearch")
@@ -51,7 +51,7 @@ def test_without_usearch_auto_is_exact_and_ann_says_what_to_install(monkeypatch:
     monkeypatch.setattr(searcher, "MAX_EXACT_VERTICES", 10)
     plain = model()
     assert plain.nearest(3) == model(search="exact").nearest(3)
-    assert plain._search.index is None
+    assert plain._searcher.index is None
     with pytest.raises(MissingExtraError, match=r"^search=\"ann\" needs .*pip install 'ripplevec\[ann\]'$"):
         Embedder(search="ann")
     with pytest.raises(MissingExtraError):
@@ -71,10 +71,10 @@ def test_more_than_there_are_can_be_asked_for() -> None:
 def test_a_model_that_begins_anew_has_an_index_of_its_own() -> None:
     again = model(search="ann")
     again.nearest(3)
-    first = again._search.index
+    first = again._searcher.index
     again.fit(EDGES[:200])
     assert again.nearest(3) == Embedder(dim=8, search="exact").fit(EDGES[:200]).nearest(3)
-    assert again._search.index is not first
+    assert again._searcher.index is not first
 
 
 def test_the_index_is_neither_saved_nor_seen_by_the_digest(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_index_is_neither_saved_nor_seen_by_the_digest(tmp_path: Path) -> No
     indexed.save(tmp_path / "model")
     for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(indexed))):
         assert copy.search == "ann"
-        assert copy._search.index is None
+        assert copy._searcher.index is None
         assert copy.nearest(3) == plain.nearest(3)
 
 
@@ -95,4 +95,4 @@ def test_what_goes_wrong_while_asking_leaves_the_index_to_be_tended() -> None:
     with pytest.raises(KeyError):
         asked.nearest("nobody")
     asked.nearest(3)
-    assert asked._search.index is not None
+    assert asked._searcher.index is not None

@@ -1,6 +1,6 @@
-"""A cluster in one place, brought to the driver: for starts, and for what asks about all of a graph that is not large.
+"""Gathering of a model on shards onto the driver: for starts, and for analyses that need the whole graph.
 
-Rows are in order of arrival there.
+Rows of the gathered graph are in order of arrival.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.cluster.routing import Rows
 from ripplevec.engine.reads import EngineReads
 from ripplevec.errors import RipplevecError
 from ripplevec.graph.adjacency import Adjacency
@@ -19,19 +20,18 @@ from ripplevec.rules.vector_store import VectorStore
 if TYPE_CHECKING:
     from ripplevec.cluster.driver_reads import DriverReads
 
-Rows = NDArray[np.int64]
 MAX_GATHERED_EDGES = 10_000_000
-"""Of a graph that is brought together with all its vectors to be looked at: more does not belong on a driver."""
+"""Largest graph that is gathered together with its vectors; larger ones do not belong on a driver."""
 
 
 class GatheredState(EngineReads):
-    """Graph, vectors and coordinates of a cluster as one machine would have them; of the coordinates no copy."""
+    """Graph, vectors and coordinates of a model on shards, as one machine has them; the coordinates are not copied."""
 
     def __init__(self, engine: DriverReads) -> None:
         if engine.edges > MAX_GATHERED_EDGES:
             raise RipplevecError(
-                f"this needs the whole graph in one place, and a cluster brings at most {MAX_GATHERED_EDGES:,} edges together; "
-                f"it has {engine.edges:,}: ask a model on one machine"
+                f"Graph too large to gather on the driver: expected at most {MAX_GATHERED_EDGES:,} edges, "
+                f"got {engine.edges:,}. Use a model on one machine."
             )
         self.graph, rows = gather_graph(engine)
         self.rule, self.sequence, self.anchors = engine.rule, engine.sequence, engine.anchors
@@ -41,19 +41,19 @@ class GatheredState(EngineReads):
 
 
 def gather_graph(engine: DriverReads) -> tuple[Graph, Rows]:
-    """The graph with a row per vertex, in order of arrival; and which rows of the cluster these are."""
+    """Gather the graph with one row per vertex in order of arrival; return it and the row codes of its rows."""
     rows, directed = engine.rows_by_arrival(), engine.parameters.directed
     packed: dict[str, NDArray[Any]] = {
         "degree": engine.degrees(rows),
-        "neighbor": _places_of(engine.read_edges(rows, "code"), rows).astype(np.int32),
+        "neighbor": _positions_of(engine.read_edges(rows, "code"), rows).astype(np.int32),
     }
     for name in ("weight", "outgoing", "incoming") if directed else ("weight",):
         packed[name] = engine.read_edges(rows, name)
     for name in ("strength", "in_strength") if directed else ("strength",):
         packed[name] = engine.read_rows(rows, name)
     graph = engine.parameters.create_graph()
-    names = engine.id_column_of(rows)
-    graph.ids.intern(names, names)
+    ids = engine.id_column_of(rows)
+    graph.ids.intern(ids, ids)
     graph.adjacency = Adjacency.from_packed(packed, directed=directed, duplicates=engine.parameters.duplicates)
     graph.adjacency.ensure_rows(rows.size)
     graph.arrival[: rows.size] = engine.arrival_numbers(rows)
@@ -61,7 +61,7 @@ def gather_graph(engine: DriverReads) -> tuple[Graph, Rows]:
     return graph, rows
 
 
-def _places_of(codes: Rows, rows: Rows) -> Rows:
-    """Where in `rows` each of the codes stands."""
+def _positions_of(codes: Rows, rows: Rows) -> Rows:
+    """Return the position of each code in `rows`."""
     order = np.argsort(rows)
     return order[np.searchsorted(rows[order], codes)]

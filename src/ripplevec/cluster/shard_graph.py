@@ -1,20 +1,21 @@
-"""What a shard holds, and what may be asked of it: its vertices with their edges and vectors. It knows them by row.
+"""The part of a model that one shard stores: its vertices with their edges and vectors, graph changes, and reads.
 
-Of a neighbor on another shard a slot holds −1 − its code, and a code is (its row there) · shards + (its shard).
+A shard addresses its own vertices by row. A slot whose neighbor is on another shard holds −1 − the row code of that
+neighbor (see `routing.py`). Public methods are called by name through a `Transport`.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, take_ids
-from ripplevec.cluster import _kernels as own
-from ripplevec.cluster.routing import ShardOperations, split_rows
+from ripplevec.cluster import _kernels as shard_kernels
+from ripplevec.cluster.routing import Rows, ShardOperations, split_rows
 from ripplevec.errors import RipplevecError
-from ripplevec.graph import _edge_kernels as edges
+from ripplevec.graph import _edge_kernels as edge_kernels
 from ripplevec.graph.adjacency import MAX_ROWS
 from ripplevec.graph.graph import Graph, strip_prefix
 from ripplevec.parameters import Parameters
@@ -24,210 +25,255 @@ from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.query import Query, SearchTarget
 from ripplevec.search.searcher import Searcher
 
-Rows = NDArray[np.int64]
 NO_ROWS: Rows = np.empty(0, np.int64)
-END = np.dtype([("here", np.int64), ("there", np.int64), ("away", np.float32), ("back", np.float32)])
+NO_PAIRS: Rows = np.empty((0, 2), np.int64)
+ENDPOINT = np.dtype([("row", np.int64), ("remote_row", np.int64), ("outgoing", np.float32), ("incoming", np.float32)])
+"""One endpoint of an edge, as two shards compare it: its row, the row of the other endpoint, and both weights."""
 
 
 class ShardGraph:
-    """One part of a model, for readers."""
+    """The graph and the vectors of one shard.
 
-    def __init__(self, number: int, shards: int, parameters: Parameters) -> None:
-        self.number, self.shards = number, shards
+    Parameters
+    ----------
+    index
+        Position of this shard among all shards.
+    shards
+        Number of shards.
+    parameters
+        Parameters of the model.
+    """
+
+    def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
+        self.index, self.shards = index, shards
         self.graph, rule = parameters.create_graph(), parameters.create_rule()
         assert isinstance(rule, RippleRule)
         self.rule = rule
         self.store = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
         self.search = Searcher(parameters.search, parameters.threads)
-        self.begin()
+        self._clear_changes()
 
     # ------------------------------------------------------------------ graph changes
 
-    def begin(self) -> None:
-        """A batch comes."""
-        self.changed = 0  # edges, each counted at one end,
-        self.latest: list[Rows] = [NO_ROWS]  # and the number of the end that came later
-        self.touched: list[Rows] = [np.empty((0, 2), np.int64)]  # the ends here of what changed, their neighbors,
-        self.numbers: list[Rows] = [np.empty((0, 2), np.int64)]  # the arrival numbers of both then,
-        self.chance: list[NDArray[np.float64]] = [np.empty(0)]  # and the share of the strength of the end here
+    def _clear_changes(self) -> None:
+        """Forget the recorded changes of the last batch."""
+        self.changed_edges = 0  # each edge is counted at one endpoint only
+        self.later_numbers: list[Rows] = [NO_ROWS]  # for each counted edge, the larger of its two arrival numbers
+        self.changed_endpoints: list[Rows] = [NO_PAIRS]  # local row and its neighbor, as stored in the slot
+        self.changed_numbers: list[Rows] = [NO_PAIRS]  # arrival numbers of both
+        self.strength_shares: list[NDArray[np.float64]] = [
+            np.empty(0)
+        ]  # share of the local row's strength that changed
 
     def intern(self, columns: tuple[IdColumn, IdColumn]) -> tuple[Rows, Rows, Rows, Rows]:
-        """The rows of names that fall to this shard, and their arrival numbers: −1 for newcomers."""
-        rows = [self._intern(names) for names in columns]
-        if self.graph.row_count > MAX_ROWS // self.shards:  # a code has to fit into a slot
-            raise RipplevecError(f"one of {self.shards:,} shards holds at most {MAX_ROWS // self.shards:,} vertices")
+        """Return the rows of ids that belong to this shard, and their arrival numbers: −1 for new vertices.
+
+        The first two arrays of the result belong to the first column, the other two to the second.
+        """
+        rows = [self._intern(ids) for ids in columns]
+        if self.graph.row_count > MAX_ROWS // self.shards:  # a row code has to fit into a slot
+            raise RipplevecError(
+                f"Shard full: expected at most {MAX_ROWS // self.shards:,} vertices on one of {self.shards:,} shards, "
+                f"got {self.graph.row_count:,}. Use fewer shards or a smaller graph."
+            )
         self.graph.adjacency.ensure_rows(self.graph.row_count)
         self.store.grow()
         return rows[0], self.graph.arrival[rows[0]], rows[1], self.graph.arrival[rows[1]]
 
-    def _intern(self, names: IdColumn) -> Rows:
-        half = (len(names) + 1) // 2  # they are interned by pairs: where they are odd, one of them twice
+    def _intern(self, ids: IdColumn) -> Rows:
+        # Ids are interned as pairs; if their number is odd, the middle one is in both halves.
+        half = (len(ids) + 1) // 2
         first, second, _ = self.graph.ids.intern(
-            take_ids(names, slice(half)), take_ids(names, slice(len(names) - half, None))
+            take_ids(ids, slice(half)), take_ids(ids, slice(len(ids) - half, None))
         )
-        return np.concatenate([first, second[2 * half - len(names) :]])
+        return np.concatenate([first, second[2 * half - len(ids) :]])
 
-    def apply_operations(self, entry: ShardOperations) -> None:
-        """Number newcomers, and change the ends of edges that are here, in order."""
-        self.graph.arrival[entry.arrived] = entry.arrived_as
-        self.store.vectors[entry.arrived] = 0  # a halo may have been there
-        ends, numbers = entry.ends[:, :2].copy(), entry.ends[:, 2:].copy()
-        columns = map(np.array, (entry.op, entry.weight, entry.way))  # what comes from elsewhere is read-only
-        op, weight, way = columns  # kernels would be compiled for that, too
-        self._note(ends, numbers, self.graph.adjacency.apply_endpoints(op, ends, weight, way), way == edges.OUT)
+    def apply_operations(self, operations: ShardOperations) -> None:
+        """Number new vertices, and apply operations in order to the endpoints on this shard."""
+        self.graph.arrival[operations.new_rows] = operations.new_numbers
+        self.store.vectors[operations.new_rows] = 0  # a halo may have used these rows
+        endpoints, numbers = operations.endpoints[:, :2].copy(), operations.endpoints[:, 2:].copy()
+        # Arrays from other processes are read-only; without copies, kernels would be compiled for these as well.
+        op, weight, side = map(np.array, (operations.op, operations.weight, operations.side))
+        shares = self.graph.adjacency.apply_endpoints(op, endpoints, weight, side)
+        self._record_changes(endpoints, numbers, shares, side == edge_kernels.OUT)
 
     def remove_vertex(self, row: int) -> list[Rows]:
-        """Let a vertex of this shard go (none: −1); its neighbors by shard, as rows there."""
+        """Remove a vertex of this shard (−1: none) with its edges; return its neighbors as rows on each shard."""
         if row < 0:
             return [NO_ROWS] * self.shards
-        adjacency, gone = self.graph.adjacency, np.array([row])
-        code = self._codes(adjacency.slots(gone))
-        edges.clear_row(adjacency.links, row, adjacency.directed)
-        self.graph.arrival[gone] = -1
-        self.graph.ids.remove(gone)
-        self.store.vectors[gone] = 0
-        self.store.placed[gone] = 0
-        return split_rows(code, self.shards)
+        adjacency, removed = self.graph.adjacency, np.array([row])
+        codes = self._slot_codes(adjacency.slots(removed))
+        edge_kernels.clear_row(adjacency.links, row, adjacency.directed)
+        self.graph.arrival[removed] = -1
+        self.graph.ids.remove(removed)
+        self.store.vectors[removed] = 0
+        self.store.placed[removed] = 0
+        return split_rows(codes, self.shards)
 
     def remove_neighbor(self, *rows: Rows, code: int, number: int) -> None:
-        """Take a vertex that has gone, with this code and number, out of the lists of its neighbors here."""
-        here = np.concatenate(rows)
+        """Remove a vertex, given by row code and arrival number, from the adjacency of its neighbors on this shard."""
+        neighbors = np.concatenate(rows)
         row, shard = divmod(code, self.shards)
-        chance, adjacency = np.empty(here.size), self.graph.adjacency
-        own.drop_neighbor_from(adjacency.links, here, row if shard == self.number else -1 - code, chance, adjacency.directed)
-        numbers = np.stack([self.graph.arrival[here], np.full(here.size, number)], axis=1)
-        self._note(np.stack([here, here], axis=1), numbers, chance, np.ones(here.size, bool))
+        shares, adjacency = np.empty(neighbors.size), self.graph.adjacency
+        stored = row if shard == self.index else -1 - code
+        shard_kernels.drop_neighbor_from(adjacency.links, neighbors, stored, shares, adjacency.directed)
+        numbers = np.stack([self.graph.arrival[neighbors], np.full(neighbors.size, number)], axis=1)
+        endpoints = np.stack([neighbors, neighbors], axis=1)
+        self._record_changes(endpoints, numbers, shares, np.ones(neighbors.size, bool))
 
-    def _note(self, ends: Rows, numbers: Rows, chance: NDArray[np.float64], counted: NDArray[np.bool_]) -> None:
-        self.changed += int(np.count_nonzero(chance[counted]))
-        self.latest.append(numbers[counted].max(axis=1, initial=-1))
-        self.touched.append(ends)
-        self.numbers.append(numbers)
-        self.chance.append(chance)
+    def _record_changes(
+        self, endpoints: Rows, numbers: Rows, shares: NDArray[np.float64], counted: NDArray[np.bool_]
+    ) -> None:
+        """Record changed endpoints for the vector update; `counted` selects those at which the edge is counted."""
+        self.changed_edges += int(np.count_nonzero(shares[counted]))
+        self.later_numbers.append(numbers[counted].max(axis=1, initial=-1))
+        self.changed_endpoints.append(endpoints)
+        self.changed_numbers.append(numbers)
+        self.strength_shares.append(shares)
 
     def finish_graph_update(self, first_new: int) -> tuple[int, int, int]:
-        """All of a batch is in the graph, and there are no vectors that could follow; what `_counts` says."""
-        counts = self._counts(first_new)
-        self.begin()
+        """End a batch before the start, when there are no vectors to update; return `_count_changes`."""
+        counts = self._count_changes(first_new)
+        self._clear_changes()
         return counts
 
-    def _counts(self, first_new: int) -> tuple[int, int, int]:
-        """How many edges there are, how many have changed, and how many operations were on edges between the known.
+    def _count_changes(self, first_new: int) -> tuple[int, int, int]:
+        """Return the number of edges, of changed edges, and of operations on edges between existing vertices.
 
-        Whoever is new has a number from this one on.
+        Vertices with an arrival number from `first_new` on are new in this batch.
         """
         self.first_new = first_new
-        known = np.count_nonzero(np.concatenate(self.latest) < first_new)
-        return self.graph.adjacency.edge_count, self.changed, int(known)
+        existing = np.count_nonzero(np.concatenate(self.later_numbers) < first_new)
+        return self.graph.adjacency.edge_count, self.changed_edges, int(existing)
 
-    # ------------------------------------------------------------------ of some
+    # ------------------------------------------------------------------ reads of some rows
 
-    def find(self, names: IdColumn) -> Rows:
-        """The rows of names that fall to this shard, −1 where one is not known."""
-        return self.graph.ids.find_rows(names)
+    def find_rows(self, ids: IdColumn) -> Rows:
+        """Return the rows of ids that belong to this shard, −1 for unknown ids."""
+        return self.graph.ids.find_rows(ids)
 
-    def column(self, rows: Rows) -> IdColumn:
-        """The names of rows."""
+    def read_ids(self, rows: Rows) -> IdColumn:
+        """Return the ids of rows."""
         return self.graph.ids.to_column(rows)
 
     def read_rows(self, rows: Rows, what: str) -> NDArray[Any]:
-        """A number for each row, or its vector as it is kept."""
-        if what == "vectors":
-            return self.store.vectors[rows]
-        columns: dict[str, NDArray[Any]] = {"arrival": self.graph.arrival, "placed": self.store.placed}
-        return columns[what][rows] if what in columns else cast(NDArray[Any], getattr(self._links, what))[rows]
+        """Return one property of each row.
+
+        `what` is "vectors" (as stored), "placed", "arrival", "degree", "strength" or "in_strength".
+        """
+        links = self._links
+        columns: dict[str, NDArray[Any]] = {
+            "vectors": self.store.vectors,
+            "placed": self.store.placed,
+            "arrival": self.graph.arrival,
+            "degree": links.degree,
+            "strength": links.strength,
+            "in_strength": links.in_strength,
+        }
+        return columns[what][rows]
 
     def read_edges(self, rows: Rows, what: str) -> tuple[Rows, NDArray[Any]]:
-        """Of rows their degrees, and of all their edges the `code` of the neighbor, or one of the weights."""
-        slots = self.graph.adjacency.slots(rows)
-        values = self._codes(slots) if what == "code" else getattr(self._links, what)[slots]
-        return self._links.degree[rows].astype(np.int64), values
+        """Return the degrees of rows, and one property of all their edges, row by row.
 
-    def neighbors(self, row: int, most: int | None) -> tuple[Rows, NDArray[np.float32]]:
-        """The codes of the neighbors of a row and the weights of the edges, the latest first; of row −1 none."""
-        slots = self.graph.adjacency.slots(np.array([row] if row >= 0 else NO_ROWS))[::-1][:most]
-        return self._codes(slots), self._links.weight[slots]
+        `what` is "code" (the row code of the neighbor), "weight", "outgoing" or "incoming".
+        """
+        slots, links = self.graph.adjacency.slots(rows), self._links
+        if what == "code":
+            values = self._slot_codes(slots)
+        else:
+            values = {"weight": links.weight, "outgoing": links.outgoing, "incoming": links.incoming}[what][slots]
+        return links.degree[rows].astype(np.int64), values
 
-    def has_edges(self, rows: Rows, codes: Rows) -> NDArray[np.bool_]:
-        """Whether rows have edges (away from them when directed) to vertices with these codes."""
+    def list_neighbors(self, row: int, limit: int | None) -> tuple[Rows, NDArray[np.float32]]:
+        """Return the row codes of a row's neighbors and the edge weights, latest edge first; row −1 has none."""
+        slots = self.graph.adjacency.slots(np.array([row] if row >= 0 else NO_ROWS))[::-1][:limit]
+        return self._slot_codes(slots), self._links.weight[slots]
+
+    def edges_exist(self, rows: Rows, codes: Rows) -> NDArray[np.bool_]:
+        """Test, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
         found, directed = np.empty(rows.size, np.bool_), self.graph.adjacency.directed
-        other = np.where(codes % self.shards == self.number, codes // self.shards, -1 - codes)
-        own.has_neighbors(self._links, rows, other, found, directed)
+        stored = np.where(codes % self.shards == self.index, codes // self.shards, -1 - codes)
+        shard_kernels.has_neighbors(self._links, rows, stored, found, directed)
         return found
 
-    def nearest(
-        self, left_out: int, query: Query, count: int, sequence: int, anchors: int
+    def search_nearest(
+        self, excluded: int, query: Query, count: int, sequence: int, anchors: int
     ) -> tuple[Rows, NDArray[np.float32], Rows]:
-        """The rows here of highest cosine, one left out (−1: none); the cosines, and the arrival numbers.
+        """Return the rows of highest cosine without `excluded` (−1: none), the cosines, and the arrival numbers.
 
-        Among equals those who came first are the best, and rows do not tell who did: so one more is asked for, and
-        more yet while the last of them may have an equal that was left behind. An index misses some anyhow.
+        Among equal cosines the earlier arrival ranks first, but the search orders by row. Therefore one more row than
+        requested is searched for, and twice as many while the last one equals the last requested one. With an
+        approximate index this is skipped, because the index may miss rows anyway.
         """
-        target, most = SearchTarget(self.store, self.rule, sequence, anchors), max(len(self.graph), 1)
-        query, width = query._replace(exclude=left_out), min(count + 1, most)
+        target, max_width = SearchTarget(self.store, self.rule, sequence, anchors), max(len(self.graph), 1)
+        query, width = query._replace(exclude=excluded), min(count + 1, max_width)
         while True:
-            with self.search.open_search() as ask:
-                (rows,), (cosines,) = ask(target, query, width)
-            if width == most or rows[-1] < 0 or cosines[-1] < cosines[count - 1] or self.search.index is not None:
+            with self.search.open_search() as search:
+                (rows,), (cosines,) = search(target, query, width)
+            if width == max_width or rows[-1] < 0 or cosines[-1] < cosines[count - 1] or self.search.index is not None:
                 break
-            width = min(2 * width, most)
+            width = min(2 * width, max_width)
         rows, cosines = rows[rows >= 0], cosines[rows >= 0]
         return rows, cosines, self.graph.arrival[rows]
 
-    # ------------------------------------------------------------------ of all
+    # ------------------------------------------------------------------ reads of the whole shard
 
-    def rows_by_arrival(self) -> tuple[Rows, Rows]:
-        """All rows in order of arrival, and their numbers."""
+    def list_rows(self) -> tuple[Rows, Rows]:
+        """Return all rows in order of arrival, and their arrival numbers."""
         rows = self.graph.rows_by_arrival()
         return rows, self.graph.arrival[rows]
 
     def sizes(self) -> dict[str, int]:
-        """How the shard stands, in numbers that add up."""
-        count = self._links.degree[: self.graph.row_count]
-        placed, alive = self.store.placed[: self.graph.row_count], self.graph.arrival[: self.graph.row_count] >= 0
+        """Return counts whose sums over all shards describe the model."""
+        row_count = self.graph.row_count
+        degree, vectors = self._links.degree[:row_count], self.store.vectors[:row_count]
+        unplaced = (self.graph.arrival[:row_count] >= 0) & (self.store.placed[:row_count] == 0)
         return {
             "vertices": len(self.graph),
             "edges": self.graph.adjacency.edge_count,
-            "ends": self.graph.adjacency.endpoint_count,
-            "with_edges": int(np.count_nonzero(count)),
-            "unplaced": int(np.count_nonzero(alive & (placed == 0))),
-            "bytes": self.graph.ids.nbytes + self.graph.adjacency.nbytes + self.store.vectors[: self.graph.row_count].nbytes,
+            "endpoints": self.graph.adjacency.endpoint_count,
+            "with_edges": int(np.count_nonzero(degree)),
+            "unplaced": int(np.count_nonzero(unplaced)),
+            "bytes": self.graph.ids.nbytes + self.graph.adjacency.nbytes + vectors.nbytes,
         }
 
     def grams(self) -> list[NDArray[np.float64]]:
-        """Per view, the inner products of its columns over the rows here."""
+        """Return, for each view, the inner products of its columns over the rows of this shard."""
         return view_grams(self.rule.coordinates, self.store, self.rule.threads)
 
-    # ------------------------------------------------------------------ whether it is sound
+    # ------------------------------------------------------------------ consistency checks
 
     def find_faults(self) -> str:
-        """Where what is here contradicts itself, if it does. Said, not raised: a shard that fails is given up."""
+        """Check internal invariants; return a description of the first violation, or an empty string.
+
+        It is returned and not raised, because a shard whose method raises is dropped.
+        """
         try:
             self.graph.check(whole=False)
         except RipplevecError as error:
             return str(error)
         return ""
 
-    def ends(self) -> list[NDArray[Any]]:
-        """The ends of edges that are here, by the shard that has the other end, in order."""
+    def list_endpoints(self) -> list[NDArray[Any]]:
+        """Return the edge endpoints on this shard, grouped by the shard of the other endpoint and sorted by rows."""
         rows = np.arange(self.graph.row_count)
         slots, links = self.graph.adjacency.slots(rows), self._links
-        code, here = self._codes(slots), np.repeat(rows, links.degree[rows])
-        ends = np.empty(slots.size, END)
-        ends["here"], ends["there"] = here, code // self.shards
-        ends["away"], ends["back"] = links.outgoing[slots], links.incoming[slots]
-        parts = [ends[code % self.shards == shard] for shard in range(self.shards)]
-        return [part[np.lexsort((part["there"], part["here"]))] for part in parts]
+        codes, endpoints = self._slot_codes(slots), np.empty(slots.size, ENDPOINT)
+        endpoints["row"], endpoints["remote_row"] = np.repeat(rows, links.degree[rows]), codes // self.shards
+        endpoints["outgoing"], endpoints["incoming"] = links.outgoing[slots], links.incoming[slots]
+        parts = [endpoints[codes % self.shards == shard] for shard in range(self.shards)]
+        return [part[np.lexsort((part["remote_row"], part["row"]))] for part in parts]
 
     def find_mismatched_shards(self, *received: NDArray[Any]) -> list[int]:
-        """The shards that say other things of the edges they have with this one."""
-        both = enumerate(zip(self.ends(), received, strict=True))
-        return [shard for shard, (here, there) in both if _differ(here, there)]
+        """Return the shards whose records of the edges shared with this shard differ from its own."""
+        pairs = enumerate(zip(self.list_endpoints(), received, strict=True))
+        return [shard for shard, (local, remote) in pairs if not _endpoints_agree(local, remote)]
 
-    # ------------------------------------------------------------------ what is kept of it
+    # ------------------------------------------------------------------ saved state
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that is here as plain arrays."""
+        """Return the state of this shard as plain arrays."""
         rows = self.graph.row_count
         return {
             **{f"graph_{name}": array for name, array in self.graph.state().items()},
@@ -237,7 +283,7 @@ class ShardGraph:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Replace the state of this shard by one that `state` returned."""
         adjacency = self.graph.adjacency
         self.graph = Graph.from_state(
             strip_prefix("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
@@ -247,25 +293,25 @@ class ShardGraph:
         rows = self.graph.row_count
         self.store.vectors[:rows], self.store.placed[:rows] = state["vectors"], state["placed"]
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ row codes
 
     @property
     def _links(self) -> Any:
         return self.graph.adjacency.links
 
-    def _codes(self, slots: Rows) -> Rows:
-        """The codes of the neighbors in slots."""
-        return self._codes_of(self._links.neighbor[slots].astype(np.int64))
+    def _slot_codes(self, slots: Rows) -> Rows:
+        """Return the row codes of the neighbors in slots."""
+        return self._encode(self._links.neighbor[slots].astype(np.int64))
 
-    def _codes_of(self, neighbor: Rows) -> Rows:
-        """The codes of what slots hold."""
-        return np.where(neighbor < 0, -1 - neighbor, neighbor * self.shards + self.number)
+    def _encode(self, neighbors: Rows) -> Rows:
+        """Return the row codes of neighbors as they are stored in slots."""
+        return np.where(neighbors < 0, -1 - neighbors, neighbors * self.shards + self.index)
 
 
-def _differ(here: NDArray[Any], there: NDArray[Any]) -> bool:
-    """Whether two shards differ about the edges between them."""
-    if here.size != there.size:
-        return True
-    there = there[np.lexsort((there["here"], there["there"]))]
-    mirrored = (("here", "there"), ("there", "here"), ("away", "back"), ("back", "away"))
-    return not all(np.array_equal(here[name], there[other]) for name, other in mirrored)
+def _endpoints_agree(local: NDArray[Any], remote: NDArray[Any]) -> bool:
+    """Test whether two shards have the same records of the edges between them."""
+    if local.size != remote.size:
+        return False
+    remote = remote[np.lexsort((remote["row"], remote["remote_row"]))]
+    mirrored = (("row", "remote_row"), ("remote_row", "row"), ("outgoing", "incoming"), ("incoming", "outgoing"))
+    return all(np.array_equal(local[name], remote[other]) for name, other in mirrored)

@@ -1,4 +1,4 @@
-"""The embedder whose model lies on several machines."""
+"""The public classes for models on several machines: an embedder on Ray, and its factory for sessions."""
 
 from __future__ import annotations
 
@@ -23,29 +23,61 @@ except ModuleNotFoundError as error:
 
 
 class ShardedEmbedder(Embedder):
-    """An `Embedder` on Ray: vertices are shared out among shards, and everything else is as on one machine.
+    """An `Embedder` whose vertices are distributed over the machines of a Ray cluster.
 
-    `shards` is how many there are; `address` is that of a Ray cluster ("auto" for the one this machine is part of);
-    without it one is started here. All other parameters are those of `Embedder`. The vectors are the same, to the bit
-    where no anchor is taken, whatever the number of shards.
+    It has the methods and parameters of `Embedder` and produces the same vectors for any number of shards: bit for bit
+    without anchors, up to rounding with anchors. Lost shards are recovered automatically.
+
+    Parameters
+    ----------
+    shards
+        Number of shards, distributed over the machines in proportion to their processors.
+    address
+        Address of a Ray cluster; "auto" for the cluster that this machine belongs to. By default, a cluster is started
+        on this machine.
+    **parameters
+        Parameters of `Embedder`. Not available on shards: `rule` other than "ripple", `half_life` and `expire_after`.
+
+    Raises
+    ------
+    InvalidValueError
+        If a parameter is invalid or not available on shards.
+
+    Examples
+    --------
+    >>> from ripplevec.cluster import ShardedEmbedder
+    >>> model = ShardedEmbedder(shards=8, address="auto", dim=128)  # doctest: +SKIP
+    >>> model.fit([("a", "b"), ("b", "c"), ("c", "a")])  # doctest: +SKIP
+    >>> model.close()  # doctest: +SKIP
     """
 
     def __init__(self, *, shards: int = 8, address: str | None = None, **parameters: Any) -> None:
         if isinstance(shards, bool) or not isinstance(shards, int) or shards < 1:
             raise InvalidValueError.of("shards", "a whole number ≥ 1", shards)
         if parameters.get("rule", "ripple") != "ripple":
-            raise InvalidValueError.of("rule", '"ripple" on shards: others run on one machine', parameters["rule"])
+            raise InvalidValueError.of("rule", '"ripple" (other rules run on one machine only)', parameters["rule"])
         for name in ("half_life", "expire_after"):
             if parameters.get(name) is not None:
                 raise InvalidValueError.of(
-                    name, "None on shards: a model that forgets runs on one machine", parameters[name]
+                    name, "None (models with forgetting run on one machine only)", parameters[name]
                 )
         self.shards, self.address = shards, address
         self._actors = ShardActors(shards, address)
         super().__init__(**parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters the model was made with."""
+        """Return the parameters of the model.
+
+        Parameters
+        ----------
+        deep
+            Ignored; accepted for compatibility with scikit-learn.
+
+        Returns
+        -------
+        dict
+            `shards`, `address` and the parameters of `Embedder` by name.
+        """
         names = [name for name in inspect.signature(Embedder.__init__).parameters if name != "self"]
         return {name: getattr(self, name) for name in ("shards", "address", *names)}
 
@@ -57,7 +89,27 @@ class ShardedEmbedder(Embedder):
         storage_dir: str | PathLike[str] | None = None,
         address: str | None = None,
     ) -> ShardedEmbedder:
-        """The model that `save` wrote, on as many shards as it was on."""
+        """Load a model that `save` wrote, on the number of shards that it had.
+
+        Parameters
+        ----------
+        directory
+            Directory of the saved model.
+        storage_dir
+            Directory for vectors on disk, as in `Embedder`; by default, vectors are in memory.
+        address
+            Address of a Ray cluster, as in the constructor.
+
+        Returns
+        -------
+        ShardedEmbedder
+            The loaded model.
+
+        Raises
+        ------
+        FormatError
+            If the directory does not contain a model that was saved on shards by this version.
+        """
         arrays, meta = read_arrays(directory, mapped=True)
         shards = saved_shard_count(arrays)
         try:
@@ -69,42 +121,56 @@ class ShardedEmbedder(Embedder):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and for other processes: parameters and arrays."""
+        """Return parameters and arrays, for copies and pickles."""
         return {**super().__getstate__(), "shards": self.shards, "address": self.address}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """The model that `__getstate__` described."""
+        """Restore the model from the result of `__getstate__`."""
         parameters = Parameters.from_json(state["parameters"])
         type(self).__init__(self, shards=state["shards"], address=state["address"], **parameters)
         self._engine.restore(state["arrays"])
 
     def close(self) -> None:
-        """End the shards. What is not saved is gone."""
+        """Terminate the shards; unsaved changes are lost."""
         self._actors.close()
 
     def _validated_parameters(self) -> Parameters:
-        own = {"shards", "address"}
-        return Parameters(**{name: value for name, value in self.get_params().items() if name not in own})
+        not_shared = {"shards", "address"}
+        return Parameters(**{name: value for name, value in self.get_params().items() if name not in not_shared})
 
     def _create_engine(self, parameters: Parameters) -> Any:
         return FaultTolerantEngine(RayTransport(self._actors, parameters), parameters)
 
 
 class SessionShardedEmbedder(SessionModel, ShardedEmbedder):
-    """A model on shards that a session alone changes."""
+    """A model on shards that only a session may modify."""
 
 
 class Sharded(NamedTuple):
-    """Makes the models of sessions: `Session(directory, model=Sharded(8))` keeps one that lies on eight shards."""
+    """Factory for session models on shards.
+
+    Parameters
+    ----------
+    shards
+        Number of shards; a session directory can only be opened with the number that it was created with.
+    address
+        Address of a Ray cluster, as in `ShardedEmbedder`.
+
+    Examples
+    --------
+    >>> from ripplevec import Session
+    >>> from ripplevec.cluster import Sharded
+    >>> session = Session("directory", model=Sharded(8, "auto"))  # doctest: +SKIP
+    """
 
     shards: int = 8
     address: str | None = None
 
     @property
     def saved_settings(self) -> Mapping[str, Any]:
-        """A directory is of so many shards; anchors are not worked out beside batches there."""
+        """Settings that the session directory records; on shards, anchors are never computed in the background."""
         return {"shards": self.shards, "anchor_lag": 0}
 
-    def __call__(self, *nothing: Any, **parameters: Any) -> SessionModel:
-        """An empty model."""
+    def __call__(self, *ignored: Any, **parameters: Any) -> SessionModel:
+        """Return an empty model."""
         return SessionShardedEmbedder(shards=self.shards, address=self.address, **parameters)

@@ -70,7 +70,7 @@ class Engine(EngineReads, EngineCounters):
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch: all of it, or, where it is refused, nothing of it. Nobody may read meanwhile."""
-        outcome = self.step(batch, self.prepare(batch))
+        outcome = self.apply_prepared(batch, self.prepare(batch))
         self.start_pending_anchor()
         return outcome
 
@@ -91,7 +91,7 @@ class Engine(EngineReads, EngineCounters):
         self.store.reserve(2 * len(batch), prepared.rows)
         return prepared
 
-    def step(self, batch: Batch, prepared: PreparedCorrection | CorrectionError | None = None) -> BatchOutcome:
+    def apply_prepared(self, batch: Batch, prepared: PreparedCorrection | CorrectionError | None = None) -> BatchOutcome:
         """Apply a batch in the coordinates prepared for it. Nobody may read meanwhile; then `start_pending_anchor` is to come."""
         first_new, steps = self.graph.next_arrival, self._steps(batch)
         self.store.reserve(2 * len(batch))

@@ -1,44 +1,46 @@
-"""What is read: vectors, neighbors, what a newcomer would get; and the labels of vertices."""
+"""Endpoints for reads (vertices, vectors, nearest vertices, previews) and for vertex labels."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
+from numpy.typing import NDArray
 
 from ripplevec.batch import Id
 from ripplevec.io.arrow_ipc import encode_arrow_stream
 from ripplevec.service import schemas
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.reads import fast_read, vertex_lookup
-from ripplevec.service.reads.path_ids import decode_id
+from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads.fast_read import read_labeled_vertex
+from ripplevec.service.reads.path_ids import IdKind, decode_id, parse_id_kind
 from ripplevec.service.request_body import ARROW, parse_body
 from ripplevec.service.responses import NotFiniteError, RejectedRequest, json_response
 
 router = APIRouter(prefix="/v1", tags=["reads"])
-_REFUSED = schemas.refusals(404, 408, 413, 415, 422, 429)
+_ERRORS = schemas.describe_errors(404, 408, 413, 415, 422, 429)
 
 
-@router.get("/vertices/{id:path}/nearest", response_model=schemas.Neighbors, responses=_REFUSED)
+@router.get("/vertices/{id:path}/nearest", response_model=schemas.Neighbors, responses=_ERRORS)
 async def nearest(
     request: Request,
     id: str,
-    k: Annotated[int, Query(ge=1, json_schema_extra=schemas.COUNT)] = 10,
-    kind: vertex_lookup.IdKind = "auto",
+    k: Annotated[int, Query(ge=1, json_schema_extra=schemas.K_RANGE)] = 10,
+    kind: IdKind = "auto",
 ) -> Response:
-    """The vertices of highest cosine with a vertex, best first, itself left out."""
+    """Return the vertices with the highest cosine to a vertex, highest first, without the vertex itself."""
     runtime: Runtime = request.app.state.runtime
-    _check_count(runtime, k)
-    name = decode_id(id)
+    _check_k(runtime, k)
+    text = decode_id(id)
 
-    def found() -> tuple[int, list[tuple[Id, float]]]:
-        return runtime.model.nearest_with_sequence(vertex_lookup.known(runtime.model, name, kind), k)
+    def search() -> tuple[int, list[tuple[Id, float]]]:
+        return runtime.model.nearest_with_sequence(vertex_lookup.resolve_id(runtime.model, text, kind), k)
 
-    sequence, near = await runtime.search(found, receive=request.receive)
-    return json_response({"sequence": sequence, "nearest": near})
+    sequence, neighbors = await runtime.run_search(search, receive=request.receive)
+    return json_response({"sequence": sequence, "nearest": neighbors})
 
 
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -48,97 +50,110 @@ _KIND = {"name": "kind", "in": "query", "schema": {"type": "string", "enum": ["a
 @router.get(
     "/vertices/{id:vertex}",
     response_model=schemas.Vertex,
-    responses=_REFUSED,
+    responses=_ERRORS,
     openapi_extra={"parameters": [_ID, _KIND]},
 )
 async def vertex(request: Request) -> Response:
-    """The vector of a vertex, its degree, and its age: how many vertices arrived after it.
+    """Return the vector of a vertex, its degree, and its age: the number of vertices that arrived after it.
 
-    An id in an address is text where there is such a vertex, else an integer where it is written so; `kind` decides.
+    An id in a path means the text id if such a vertex exists, otherwise the integer id; `kind` selects one of them.
     """
     runtime: Runtime = request.app.state.runtime
-    kind = vertex_lookup.parse_id_kind(request.query_params.get("kind", "auto"))
-    return json_response(await fast_read.vertex(runtime, request.path_params["id"], kind, request.receive))
+    kind = parse_id_kind(request.query_params.get("kind", "auto"))
+    return json_response(await read_labeled_vertex(runtime, request.path_params["id"], kind, request.receive))
 
 
-VERTEX = router.routes[-1]
-"""The route above, by which requests are counted that take the short way."""
+VERTEX_ROUTE = router.routes[-1]
+"""The route of `vertex`, under which requests on the fast path are counted."""
 
 
 @router.post(
-    "/vectors", response_model=schemas.Vectors, responses=_REFUSED, openapi_extra=schemas.json_body(schemas.Ids)
+    "/vectors",
+    response_model=schemas.Vectors,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.VectorsRequest),
 )
 async def vectors(request: Request) -> Response:
-    """The vectors of many vertices, as JSON, or as an Arrow stream where `Accept` asks for one."""
+    """Return the vectors of many vertices as JSON, or as an Arrow stream if `Accept` requests one."""
     runtime: Runtime = request.app.state.runtime
     limit = runtime.settings.limits.ids
-    runtime.response_budget.check_room()
-    async with runtime.read_bodies.of(request) as (_, data):
-        ids = parse_body(schemas.Ids, data).ids
+    runtime.response_budget.check_capacity()
+    async with runtime.read_bodies.read(request) as (_, data):
+        ids = parse_body(schemas.VectorsRequest, data).ids
         if len(ids) > limit:
             raise RejectedRequest(413, f"expected at most {limit:,} ids in one request, got {len(ids):,}")
-        encode = _as_arrow if request.headers.get("accept") == ARROW else _as_json
-        answer = await runtime.read(
-            lambda: encode(ids, *vertex_lookup.vectors(runtime.model, ids)), receive=request.receive
+        encode = _encode_arrow if request.headers.get("accept") == ARROW else _encode_json
+        response = await runtime.run_read(
+            lambda: encode(ids, *vertex_lookup.read_vectors(runtime.model, ids)), receive=request.receive
         )
-    return runtime.response_budget.track(answer)
+    return runtime.response_budget.track(response)
 
 
-def _as_json(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
-    known = [name for name, present in zip(ids, there, strict=True) if present]
-    missing = [name for name, present in zip(ids, there, strict=True) if not present]
-    return json_response({"sequence": sequence, "ids": known, "vectors": found.tolist(), "missing": missing})
+def _encode_json(ids: list[Id], sequence: int, exists: NDArray[np.bool_], vectors: NDArray[np.float32]) -> Response:
+    existing = [vertex for vertex, is_known in zip(ids, exists, strict=True) if is_known]
+    missing = [vertex for vertex, is_known in zip(ids, exists, strict=True) if not is_known]
+    return json_response({"sequence": sequence, "ids": existing, "vectors": vectors.tolist(), "missing": missing})
 
 
-def _as_arrow(ids: list[Id], sequence: int, there: Any, found: Any) -> Response:
-    """The rows of the request that are known, by number, with their vectors: ids of both kinds fit no one column."""
-    if not np.isfinite(found).all():
+def _encode_arrow(ids: list[Id], sequence: int, exists: NDArray[np.bool_], vectors: NDArray[np.float32]) -> Response:
+    """Encode vectors with the row numbers of the request, as text and integer ids do not fit in one column."""
+    if not np.isfinite(vectors).all():
         raise NotFiniteError
-    rows = pa.array(np.flatnonzero(there))
-    flat = pa.FixedSizeListArray.from_arrays(pa.array(found.ravel()), found.shape[1])
-    table = pa.table({"row": rows, "vector": flat}).replace_schema_metadata({"sequence": str(sequence)})
+    rows = pa.array(np.flatnonzero(exists))
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+    table = pa.table({"row": rows, "vector": column}).replace_schema_metadata({"sequence": str(sequence)})
     return Response(encode_arrow_stream(table), media_type=ARROW)
 
 
 @router.post(
-    "/nearest", response_model=schemas.Neighbors, responses=_REFUSED, openapi_extra=schemas.json_body(schemas.Near)
+    "/nearest",
+    response_model=schemas.Neighbors,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.NearestRequest),
 )
 async def nearest_to_vector(request: Request) -> Response:
-    """The vertices of highest cosine with a vector, best first."""
+    """Return the vertices with the highest cosine to a vector, highest first."""
     runtime: Runtime = request.app.state.runtime
-    async with runtime.read_bodies.of(request) as (_, data):
-        asked = parse_body(schemas.Near, data)
-        _check_count(runtime, asked.k)
-        asking = runtime.search(runtime.model.nearest_with_sequence, asked.vector, asked.k, receive=request.receive)
-        sequence, found = await asking
-    return json_response({"sequence": sequence, "nearest": found})
+    async with runtime.read_bodies.read(request) as (_, data):
+        query = parse_body(schemas.NearestRequest, data)
+        _check_k(runtime, query.k)
+        sequence, neighbors = await runtime.run_search(
+            runtime.model.nearest_with_sequence, query.vector, query.k, receive=request.receive
+        )
+    return json_response({"sequence": sequence, "nearest": neighbors})
 
 
 @router.post(
-    "/preview", response_model=schemas.Previewed, responses=_REFUSED, openapi_extra=schemas.json_body(schemas.Preview)
+    "/preview",
+    response_model=schemas.Previewed,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.PreviewRequest),
 )
 async def preview(request: Request) -> Response:
-    """The vector a vertex with these neighbors would get; nothing is added."""
+    """Return the vector that a vertex with these neighbors would get; nothing is added."""
     runtime: Runtime = request.app.state.runtime
-    async with runtime.read_bodies.of(request) as (_, data):
-        asked = parse_body(schemas.Preview, data)
-        work = partial(vertex_lookup.preview, runtime.model, asked.neighbors, asked.weights)
-        sequence, vector = await runtime.read(work, receive=request.receive)
+    async with runtime.read_bodies.read(request) as (_, data):
+        body = parse_body(schemas.PreviewRequest, data)
+        read = partial(vertex_lookup.preview_vector, runtime.model, body.neighbors, body.weights)
+        sequence, vector = await runtime.run_read(read, receive=request.receive)
     return json_response({"sequence": sequence, "vector": vector.tolist()})
 
 
 @router.put(
-    "/labels", responses=_REFUSED, openapi_extra=schemas.json_body(schemas.LabelPairs), response_model=dict[str, int]
+    "/labels",
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.LabelsRequest),
+    response_model=dict[str, int],
 )
 async def put_labels(request: Request) -> Response:
-    """Labels for the page, `{"labels": [["a", "red"], ["b", null]]}`; null takes one away. How many there are then."""
+    """Set labels for the live page, `{"labels": [["a", "red"], ["b", null]]}`; null removes one. Return the total."""
     runtime: Runtime = request.app.state.runtime
-    async with runtime.bodies.of(request) as (_, data):
-        pairs = parse_body(schemas.LabelPairs, data).labels
-        return json_response({"labels": await runtime.prepare(runtime.labels.put, pairs)})
+    async with runtime.write_bodies.read(request) as (_, data):
+        pairs = parse_body(schemas.LabelsRequest, data).labels
+        return json_response({"labels": await runtime.run_write_task(runtime.labels.put, pairs)})
 
 
-def _check_count(runtime: Runtime, k: int) -> None:
+def _check_k(runtime: Runtime, k: int) -> None:
     limit = runtime.settings.limits.neighbors
     if k > limit:
         raise RejectedRequest(422, f"k: expected at most {limit:,}, got {k:,}")
