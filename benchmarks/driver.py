@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ripplevec import Batch, Embedder
 from ripplevec.cluster.batch_protocol import BatchProtocol
 from ripplevec.cluster.engine import ClusterEngine
-from ripplevec.cluster.routing import intern_endpoints, send_operations, waves
+from ripplevec.cluster.routing import intern_endpoints, send_operations, schedule_waves
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 
@@ -96,8 +96,8 @@ def share_out(transport: StubTransport, batch: Batch) -> None:
     """What `ClusterEngine` does with a batch of additions, as far as it does it itself."""
     ends = intern_endpoints(transport, batch.src, batch.dst, np.zeros(len(batch), np.int8), transport.known)
     send_operations(transport, ends, np.ones(len(batch), np.float32))
-    when = waves(ends, transport.known, ends.arrived.size, transport.size)
-    BatchProtocol(transport, RULE, 1).take(ends.arrived, when, transport.known, np.empty(0, np.int64))
+    when = schedule_waves(ends, transport.known, ends.arrived.size, transport.size)
+    BatchProtocol(transport, RULE, 1).run(ends.arrived, when, transport.known, np.empty(0, np.int64))
 
 
 def counted() -> dict[str, int]:

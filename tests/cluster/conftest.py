@@ -49,16 +49,16 @@ class Pair:
         """A matrix on the shards with the rows of this one."""
         sheet = workspace.zeros(block.shape[1], block.dtype)
         for shard in self.shards:
-            rows, numbers = shard.rows_by_arrival()
-            shard.matrices._of(sheet.piece)[rows] = block[numbers]
+            rows, numbers = shard.list_rows()
+            shard.matrices.select(sheet.columns)[rows] = block[numbers]
         return sheet
 
     def read(self, sheet: MatrixHandle) -> NDArray[Any]:
         """What is in a matrix on the shards."""
         block = np.zeros((self.vertices, sheet.shape[1]), sheet.dtype)
         for shard in self.shards:
-            rows, numbers = shard.rows_by_arrival()
-            block[numbers] = shard.matrices._of(sheet.piece)[rows]
+            rows, numbers = shard.list_rows()
+            block[numbers] = shard.matrices.select(sheet.columns)[rows]
         return block
 
     def slots(self) -> list[NDArray[np.int32]]:

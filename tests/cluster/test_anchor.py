@@ -204,7 +204,7 @@ def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monke
     before, digest = [shard.graph.adjacency.links.neighbor.copy() for shard in shards], cluster.digest()
 
     def fail(self: Any, *columns: Any, **constants: Any) -> None:
-        if self.number == 2:
+        if self.index == 2:
             raise MemoryError("no room for rows")
 
     with monkeypatch.context() as patch:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.cluster.distributed_matrix import copied
+from ripplevec.cluster.distributed_matrix import copy_for_solver
 
 BLOCK = np.arange(160, dtype=np.float32).reshape(40, 4)
 
@@ -40,7 +40,7 @@ def test_vectors_are_copied_to_be_worked_on(pair_of: Any, storage: str) -> None:
     pair = pair_of(0, 3, storage=storage)
     kept = np.asarray(pair.one._engine.store.vectors[:40], np.float32)
     with pair.workspace() as workspace:
-        copy = copied(workspace.vectors[:, 1:3], 1)
+        copy = copy_for_solver(workspace.vectors[:, 1:3], 1)
         assert copy.dtype == np.float32
         assert np.array_equal(pair.read(copy), kept[:, 1:3])
 
@@ -62,7 +62,7 @@ def test_matrices_that_nobody_has_are_let_go_of(pair_of: Any) -> None:
         assert {len(shard.matrices._matrices) for shard in pair.shards} == {3}  # with the last of the five
         del part
         again = workspace.zeros(1, np.float32)
-        held = {kept.piece.handle, again.piece.handle}
+        held = {kept.columns.matrix, again.columns.matrix}
         assert all(set(shard.matrices._matrices) == held for shard in pair.shards)
 
 
@@ -72,13 +72,13 @@ def test_totals_are_those_of_one_machine(pair_of: Any) -> None:
         assert workspace.totals() == pytest.approx(pair.one._engine.graph.adjacency.totals(40))
 
 
-@pytest.mark.parametrize("failing", ["lend_to", "combine"])
+@pytest.mark.parametrize("failing", ["set_lent_rows", "combine"])
 def test_whatever_fails_slots_are_as_they_were(pair_of: Any, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     pair = pair_of(0, 3)
     before = pair.slots()
 
     def fail(self: Any, *columns: Any, **constants: Any) -> None:
-        if self.number == 1:
+        if self.index == 1:
             raise RuntimeError("the disk is full")
 
     monkeypatch.setattr(f"ripplevec.cluster.shard_matrices.Sheets.{failing}", fail)

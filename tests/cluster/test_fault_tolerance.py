@@ -50,7 +50,7 @@ class FailingTransport(LocalTransport):
 
 
 class OnFrailShards(Embedder):
-    def _new_engine(self, parameters: Parameters) -> Engine:
+    def _create_engine(self, parameters: Parameters) -> Engine:
         engine = FaultTolerantEngine(FailingTransport(2, lambda number: Shard(number, 2, parameters)), parameters)
         return cast(Engine, engine)
 

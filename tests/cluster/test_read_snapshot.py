@@ -23,7 +23,7 @@ BATCHES = stream(12)
 
 
 class OnShards(Embedder):
-    def _new_engine(self, parameters: Parameters) -> Engine:
+    def _create_engine(self, parameters: Parameters) -> Engine:
         return cast(
             Engine, FaultTolerantEngine(LocalTransport(3, lambda number: Shard(number, 3, parameters)), parameters)
         )
@@ -65,7 +65,7 @@ def test_copies_on_shards_are_dropped_after_the_change() -> None:
     model.fit(BATCHES[0])
     model.anchor()
     gc.collect()
-    assert [len(shard.held) for shard in model.shards] == [0, 0, 0]
+    assert [len(shard.snapshots) for shard in model.shards] == [0, 0, 0]
 
 
 def test_copies_that_have_gone_are_to_be_asked_for_again() -> None:

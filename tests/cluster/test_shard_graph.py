@@ -31,7 +31,7 @@ def test_equals_are_not_cut_off_by_row(new: Any) -> None:
     other.partial_fit([(0, f"leaf {number}") for number in range(30)])
     shard = other.engine.transport.shards[0]
     query = query_from_vector(other.engine.rule, other["leaf 0"].astype(np.float64))
-    rows, cosines, numbers = shard.nearest(-1, query, 3, 1, 0)
+    rows, cosines, numbers = shard.search_nearest(-1, query, 3, 1, 0)
     leaves = other.engine.rows_of([f"leaf {number}" for number in range(30)])
     assert set(leaves.tolist()) <= set(rows.tolist())  # all of them are as near as the third
     assert np.array_equal(numbers, shard.graph.arrival[rows])
@@ -40,7 +40,7 @@ def test_equals_are_not_cut_off_by_row(new: Any) -> None:
 
 def test_both_ends_of_an_edge_say_the_same(grown: Any) -> None:
     shards = grown(3, directed=True)[1].engine.transport.shards
-    ends = [shard.ends() for shard in shards]
+    ends = [shard.list_endpoints() for shard in shards]
     assert sum(part.size for parts in ends for part in parts) == sum(int(shard._links.degree.sum()) for shard in shards)
     for number, shard in enumerate(shards):
         received = [parts[number] for parts in ends]

@@ -23,9 +23,9 @@ def test_slots_point_to_rows_and_back(pair_of: Any, seed: int, shards: int, vert
             now = adjacency.links.neighbor[used].astype(np.int64)
             assert now.min(initial=0) >= 0
             assert now.max(initial=0) < sheets.rows + sheets.codes.size
-            assert np.array_equal(sheets.as_before(now), then[used])
+            assert np.array_equal(sheets.original_neighbors(now), then[used])
             assert np.unique(sheets.codes).size == sheets.codes.size
-            assert not (sheets.codes % shards == shard.number).any()
+            assert not (sheets.codes % shards == shard.index).any()
     for shard, then in zip(pair.shards, before, strict=True):
         assert np.array_equal(shard.graph.adjacency.links.neighbor, then)
 
@@ -47,7 +47,7 @@ def test_what_is_to_last_lies_where_vectors_do(pair_of: Any, tmp_path: Any, in_f
         expected = pair.one._engine.store.vectors[:40]
         assert np.array_equal(pair.read(sheet), expected)
         for shard in pair.shards:
-            memory = shard.matrices._of(sheet.piece).base
+            memory = shard.matrices.select(sheet.columns).base
             while isinstance(memory, np.ndarray) and memory.base is not None:
                 memory = memory.base
             assert isinstance(memory, np.ndarray) is not in_files
@@ -58,6 +58,6 @@ def test_rows_that_shards_lend_are_counted(pair_of: Any) -> None:
     sent = [shard.sent for shard in pair.shards]
     with pair.workspace() as workspace:
         workspace.operator(1.0).step(workspace.vectors.copy()[:, :3])
-        lent = [sum(rows.size for rows in shard.matrices._lent) for shard in pair.shards]
+        lent = [sum(rows.size for rows in shard.matrices._lent_rows) for shard in pair.shards]
     assert [shard.sent - then for shard, then in zip(pair.shards, sent, strict=True)] == [12 * rows for rows in lent]
     assert all(lent)

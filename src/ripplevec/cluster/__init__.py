@@ -1,4 +1,4 @@
-"""The same engine on several machines: vertices fall to shards, and every batch is a sequence of common steps."""
+"""Models on several machines: vertices are distributed over shards, which apply every batch in common steps."""
 
 from ripplevec.cluster.sharded_embedder import Sharded, ShardedEmbedder
 

@@ -11,8 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.graph._id_kernels import INTEGER, EncodedIds, compute_tag, home_slot
 from ripplevec.graph._edge_kernels import remove_neighbor
+from ripplevec.graph._id_kernels import INTEGER, EncodedIds, compute_tag, home_slot
 from ripplevec.graph._query_kernels import find_slot
 from ripplevec.influence._kernels import draw_uniform, mix, sample_slot
 from ripplevec.util.numba_intrinsics import prefetch
@@ -126,7 +126,10 @@ def sample_influenced(
         if seen[row] == stamp or not placed[row]:
             continue
         slot = find_slot(links, row, endpoints[i, 1])
-        if slot >= 0 and draw_uniform(key, numbers[i, 0], numbers[i, 1]) * links.in_strength[row] < links.incoming[slot]:
+        if (
+            slot >= 0
+            and draw_uniform(key, numbers[i, 0], numbers[i, 1]) * links.in_strength[row] < links.incoming[slot]
+        ):
             reached[found] = row
             found += 1
     return found
@@ -253,7 +256,7 @@ def collect_remote_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> i
 
 @njit(cache=True, nogil=True)
 def map_to_halo(links: Links, rows: int, halo_index: NDArray[np.int64]) -> None:
-    """Point the slots of remote neighbors, in the order of `collect_remote_codes`, to halo rows after the first rows."""
+    """Point the slots of remote neighbors, in the order of `collect_remote_codes`, to halo rows."""
     found = 0
     for row in range(rows):
         for slot in range(links.begin[row], links.begin[row] + links.degree[row]):

@@ -1,13 +1,12 @@
-"""Anchors and starts on shards: `RippleRule.anchor` and `RippleRule.start` with the rows where they are."""
+"""Anchors and starts on shards: `RippleRule.anchor` and `RippleRule.start` for vectors that stay on their shards."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ripplevec.cluster.distributed_matrix import DistributedGraph, copied
+from ripplevec.cluster.distributed_matrix import DistributedGraph, copy_for_solver
+from ripplevec.cluster.routing import Rows
+from ripplevec.cluster.shard_matrices import ColumnSlice
 from ripplevec.cluster.transport import Transport
 from ripplevec.rules.anchor import CorrectionError, align_to_products, bases_from_scratch
 from ripplevec.rules.ripple import RippleRule, export_coordinates
@@ -15,44 +14,54 @@ from ripplevec.views.base import Basis, Progress
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.solvers import DENSE
 
-Rows = NDArray[np.int64]
+
+class TooSmallError(CorrectionError):
+    """A graph is too small to be solved from scratch on shards and must be solved on the driver."""
 
 
 def anchor(transport: Transport, rule: RippleRule, sequence: int, threshold: float) -> list[Rows]:
-    """Correct all vectors, turned so that on the whole they are served as before; by shard, which rows moved further.
+    """Correct all vectors, aligned with the vectors served before.
 
-    The coordinates that the rule has then are to be told to the shards.
+    The caller has to send the new coordinates of the rule to the shards.
+
+    Returns
+    -------
+    list
+        For each shard, the rows whose served vectors moved by more than the threshold.
     """
-    with DistributedGraph(transport, rule.dim, rule.precision) as workspace:
-        vectors: Any = workspace.vectors
-        traits, space, bases = rule.solve_anchor(workspace, vectors, sequence, copied, _solve)
-        pieces = _pieces(bases)
-        align_to_products(space, bases, workspace.sum_over_shards("agreement", pieces=pieces, learned=export_coordinates(traits, space)))
-        new: dict[str, Any] = {"pieces": pieces, "learned": export_coordinates(traits, space)}
-        moved = transport.get(workspace.submit_step("apart", **new, threshold=threshold))
-        transport.get(workspace.submit_step("keep", **new))
-    rule.set_coordinates(traits, space)
+    with DistributedGraph(transport, rule.dim, rule.precision) as graph:
+        vectors: Any = graph.vectors
+        stats, coordinates, bases = rule.solve_anchor(graph, vectors, sequence, copy_for_solver, _solve_from_scratch)
+        columns = _columns(bases)
+        before_alignment = export_coordinates(stats, coordinates)
+        products = graph.sum_over_shards("alignment_products", bases=columns, saved=before_alignment)
+        align_to_products(coordinates, bases, products)
+        new: dict[str, Any] = {"bases": columns, "saved": export_coordinates(stats, coordinates)}
+        moved = transport.get(graph.submit_step("find_moved_rows", **new, threshold=threshold))
+        transport.get(graph.submit_step("store_vectors", **new))
+    rule.set_coordinates(stats, coordinates)
     return moved
 
 
-class TooSmallError(CorrectionError):
-    """A graph is too small to be solved from nothing on shards: it is to be solved in one place."""
-
-
-def _solve(space: Coordinates, workspace: Any, rows: int, threads: int) -> list[Basis]:
-    if workspace.totals().active <= 2 * space.dim + DENSE:
-        raise TooSmallError("the graph has too few vertices to be solved from nothing on shards")
-    return bases_from_scratch(space, workspace, rows, threads)
-
-
 def start(transport: Transport, rule: RippleRule, progress: Progress | None) -> None:
-    """Embed the graph from nothing; the coordinates that the rule has then are to be told to the shards."""
-    with DistributedGraph(transport, rule.dim, rule.precision) as workspace:
-        traits, space, bases = rule.solve_start(workspace, workspace.rows, progress)
-        transport.get(workspace.submit_step("keep", pieces=_pieces(bases), learned=export_coordinates(traits, space)))
-    rule.set_coordinates(traits, space)
+    """Embed the graph from scratch; the caller has to send the coordinates of the rule to the shards."""
+    with DistributedGraph(transport, rule.dim, rule.precision) as graph:
+        stats, coordinates, bases = rule.solve_start(graph, graph.rows, progress)
+        saved = export_coordinates(stats, coordinates)
+        transport.get(graph.submit_step("store_vectors", bases=_columns(bases), saved=saved))
+    rule.set_coordinates(stats, coordinates)
 
 
-def _pieces(bases: list[Basis]) -> list[Any]:
-    matrices: list[Any] = [basis.rows for basis in bases]
-    return [sheet.piece for sheet in matrices]
+def _solve_from_scratch(coordinates: Coordinates, graph: Any, rows: int, threads: int) -> list[Basis]:
+    active, needed = graph.totals().active, 2 * coordinates.dim + DENSE
+    if active <= needed:
+        raise TooSmallError(
+            f"Graph too small to solve from scratch on shards: expected more than {needed:,} vertices with edges, "
+            f"got {active:,}."
+        )
+    return bases_from_scratch(coordinates, graph, rows, threads)
+
+
+def _columns(bases: list[Basis]) -> list[ColumnSlice]:
+    handles: list[Any] = [basis.rows for basis in bases]
+    return [handle.columns for handle in handles]

@@ -1,7 +1,10 @@
-"""A batch in steps that all shards take together, the driver seeing no row and no vector.
+"""The sequence of calls by which all shards update their vectors after a batch; the driver sees no rows or vectors.
 
-The same steps as `rules/_kernels.ripple`, in the same order: what is read in a step was there before it, so that it
-does not matter who has it.
+The steps are those of `rules/_kernels.apply_batch`, in the same order. Every step reads only values from before the
+step, so the result does not depend on which shard stores which vertex.
+
+Two sets of vertices drive the protocol. The *frontier* contains unplaced vertices that gained a placed neighbor and are
+placed next. The *refresh set* of a round contains placed vertices whose vectors are recomputed in that round.
 """
 
 from __future__ import annotations
@@ -9,98 +12,111 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ripplevec.cluster.routing import split_positions
+from ripplevec.cluster.routing import Rows, split_positions
 from ripplevec.cluster.transport import Transport
 from ripplevec.rules.ripple import RippleRule
 
-Rows = NDArray[np.int64]
 Parts = list[Sequence[Any]]
-"""By shard, what it has for each shard: handed on unseen."""
+"""For each shard, one reference per receiving shard; passed on without being resolved."""
 
 
 class BatchResult(NamedTuple):
-    """What has come of a batch."""
+    """The outcome of a batch."""
 
-    moved: list[Rows]  # per shard, the rows that may have
-    edges: int  # that there are,
-    changed: int  # and that have changed
-    shortened: int  # rows that were made longer than they may be, and scaled back
+    moved: list[Rows]  # for each shard, the rows whose vectors may have changed
+    edges: int  # edges in the graph
+    changed: int  # edges that the batch changed
+    shortened: int  # vectors that exceeded the length bound and were scaled back
 
 
 class BatchProtocol:
-    """One batch on its way."""
+    """The vector update of one batch."""
 
     def __init__(self, transport: Transport, rule: RippleRule, sequence: int) -> None:
         self.transport, self.rule, self.sequence = transport, rule, sequence
-        self.ringed = False  # whether vertices were placed that had been known before
+        self.placed_existing = False  # whether the batch placed vertices that existed before it
 
-    def take(self, arrived: Rows, when: tuple[Rows, Rows], first_new: int, gone: Rows) -> BatchResult:
-        """Let the vectors follow the graph.
+    def run(self, new_codes: Rows, schedule: tuple[Rows, Rows], first_new: int, removed: Rows) -> BatchResult:
+        """Update the vectors after the graph has changed.
 
-        `arrived` are the codes of the newcomers, in order, and `when` says in which wave and turn each is admitted;
-        they have numbers from `first_new` on. `gone` are the numbers of those who are no longer there.
+        Parameters
+        ----------
+        new_codes
+            Row codes of the new vertices, in order of arrival.
+        schedule
+            The wave and the step in which each new vertex is admitted.
+        first_new
+            Arrival number of the first new vertex.
+        removed
+            Arrival numbers of removed vertices.
         """
-        transport, waves = self.transport, int(when[0].max(initial=-1)) + 1
-        by_shard = split_positions(arrived % transport.size, transport.size)
-        newcomers = [[column[places] for places in by_shard] for column in (arrived // transport.size, *when)]
-        how = {"first_new": first_new, "gone": gone, "waves": waves, "sequence": self.sequence}
-        shown, left, counts = self._told("begin_batch", *newcomers, **how, notes=2)
-        for number in range(waves):
-            shown, left = self._told("admit_wave", *shown, wave=number)
-        if sum(transport.get(left)):
-            self._place()
-        edges, changed, known = map(sum, zip(*transport.get(counts), strict=True))
-        shown = self._rounds(shown, self.rule.max_reads * max(arrived.size + known, 1))
-        given = self._given(transport.call("request_late_rows", parts=transport.size), "vectors") if self.ringed else []
-        moved, shortened = zip(*transport.get(transport.call("finish_batch", *shown, *given)), strict=True)
+        transport, waves = self.transport, int(schedule[0].max(initial=-1)) + 1
+        by_shard = split_positions(new_codes % transport.size, transport.size)
+        new = [[column[positions] for positions in by_shard] for column in (new_codes // transport.size, *schedule)]
+        context = {"first_new": first_new, "removed": removed, "waves": waves, "sequence": self.sequence}
+        pushed, frontier, counts = self._exchange("begin_batch", *new, **context, extras=2)
+        for wave in range(waves):
+            pushed, frontier = self._exchange("admit_wave", *pushed, wave=wave)
+        if sum(transport.get(frontier)):
+            self._place_frontiers()
+        edges, changed, existing = map(sum, zip(*transport.get(counts), strict=True))
+        pushed = self._run_rounds(pushed, self.rule.max_reads * max(new_codes.size + existing, 1))
+        pulled: Parts = []
+        if self.placed_existing:
+            pulled = self._pull(transport.call("request_late_rows", parts=transport.size))
+        moved, shortened = zip(*transport.get(transport.call("finish_batch", *pushed, *pulled)), strict=True)
         return BatchResult(list(moved), edges, changed, sum(shortened))
 
-    def _told(self, method: str, *columns: Sequence[Any], notes: int = 1, **constants: Any) -> list[Any]:
-        """What every shard has for each, and then a few notes of every shard."""
+    def _exchange(self, method: str, *columns: Sequence[Any], extras: int = 1, **constants: Any) -> list[Any]:
+        """Call a method whose result has one part per receiving shard, followed by `extras` parts for the driver.
+
+        Returns the parts for the shards, then one column of references per extra.
+        """
         size = self.transport.size
-        answers = self.transport.call(method, *columns, parts=size + notes, **constants)
-        return [[parts[:size] for parts in answers], *zip(*(parts[size:] for parts in answers), strict=True)]
+        results = self.transport.call(method, *columns, parts=size + extras, **constants)
+        return [[parts[:size] for parts in results], *zip(*(parts[size:] for parts in results), strict=True)]
 
-    def _given(self, wanted: Parts, kind: str) -> Parts:
-        """What each shard wants of each: had from there."""
-        return self.transport.call("pull_rows", *wanted, kind=kind, parts=self.transport.size)
+    def _pull(self, requested: Parts, *, with_placed: bool = False) -> Parts:
+        """Fetch the rows that each shard requested from each other shard."""
+        return self.transport.call("pull_rows", *requested, with_placed=with_placed, parts=self.transport.size)
 
-    def _place(self) -> None:
-        """Place, ring by ring, who has come to have a placed neighbor. Hardly ever is there anybody."""
-        transport, first, left, self.ringed = self.transport, True, 1, True
-        while left:
-            wanted = transport.call("request_frontier_rows", parts=transport.size)
-            candidates = transport.call(
-                "place_frontier", *self._given(wanted, "and_places"), first=first, parts=transport.size
-            )
-            left, first = sum(transport.get(transport.call("set_frontier", *candidates))), False
+    def _place_frontiers(self) -> None:
+        """Place existing vertices that gained a placed neighbor, one frontier after the other. This is rare."""
+        transport, first, remaining, self.placed_existing = self.transport, True, 1, True
+        while remaining:
+            requested = transport.call("request_frontier_rows", parts=transport.size)
+            pulled = self._pull(requested, with_placed=True)
+            candidates = transport.call("place_frontier", *pulled, first=first, parts=transport.size)
+            remaining, first = sum(transport.get(transport.call("set_frontier", *candidates))), False
 
-    def _rounds(self, shown: Parts, left: int) -> Parts:
-        """Refresh the front and let it spread until it is empty, deep enough or has read enough; what is shown then."""
-        transport, depth, deepest = self.transport, 0, self.rule.depth
-        wanted, notes = self._told("begin_refresh", *shown)
+    def _run_rounds(self, pushed: Parts, budget: int) -> Parts:
+        """Refresh vertices and spread influence, round by round; return the moved rows that the shards push.
+
+        The rounds end when the refresh set is empty, the depth of the rule is reached, or `budget` neighbors were read.
+        """
+        transport, depth, max_depth = self.transport, 0, self.rule.depth
+        requested, infos = self._exchange("begin_refresh", *pushed)
         while True:
-            fronts = transport.get(notes)
-            front = sum(size for at, size, _ in fronts if at == depth)
-            limit = left // (2 * max(1, front))
-            if limit == 0 or (not front and depth):
+            refresh_sets = transport.get(infos)
+            size = sum(count for at, count, _ in refresh_sets if at == depth)
+            limit = budget // (2 * max(1, size))
+            if limit == 0 or (not size and depth):
                 break
-            if front:
-                how = {"limit": limit, "depth": depth}
-                if any(at > depth or most > limit for at, _, most in fronts):
-                    wanted = transport.call("request_refresh_rows", **how, parts=transport.size)
-                shown, read = self._told("refresh", *self._given(wanted, "vectors"), **how, last=depth == deepest)
-                if depth == deepest:
-                    return shown
-                left -= sum(transport.get(read))
-            if depth == deepest:
+            if size:
+                round_arguments = {"limit": limit, "depth": depth}
+                if any(at > depth or degree > limit for at, _, degree in refresh_sets):
+                    requested = transport.call("request_refresh_rows", **round_arguments, parts=transport.size)
+                last = depth == max_depth
+                pushed, reads = self._exchange("refresh", *self._pull(requested), **round_arguments, last=last)
+                if last:
+                    return pushed
+                budget -= sum(transport.get(reads))
+            if depth == max_depth:
                 break
             depth += 1
-            if front or (self.ringed and depth == 1):
-                chances, tried = self._told("send_influence", limit=max(1, left // (2 * max(1, front))), depth=depth)
-                left -= sum(transport.get(tried))
-                wanted, notes = self._told("draw_influenced", *chances, depth=depth)
+            if size or (self.placed_existing and depth == 1):
+                limit = max(1, budget // (2 * max(1, size)))
+                candidates, reads = self._exchange("send_influence", limit=limit, depth=depth)
+                budget -= sum(transport.get(reads))
+                requested, infos = self._exchange("draw_influenced", *candidates, depth=depth)
         return transport.call("push_moved_rows", parts=transport.size)

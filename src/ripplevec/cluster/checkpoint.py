@@ -1,4 +1,4 @@
-"""A model on shards as plain arrays: what each shard holds under its number, and what only the driver knows."""
+"""Saved state of a model on shards as plain arrays: one group per shard, and the state of the driver."""
 
 from __future__ import annotations
 
@@ -20,90 +20,96 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class ClusterSnapshot:
-    """The state of a cluster at one moment, for whoever saves it while the cluster goes on.
+    """The state of a cluster at one moment, which can be saved while the cluster continues.
 
-    What the shards copied stays where they put it until it is asked for, and is then fetched from one after the other.
-    The digest is that of the moment: it asks all shards many times, so that it cannot be left for later.
+    The copies made by the shards stay there until they are read, and are then fetched one shard after the other. The
+    digest is computed immediately: it takes many queries to all shards and cannot be deferred.
     """
 
     def __init__(self, engine: ClusterEngine) -> None:
         self.sequence, self._transport = engine.sequence, engine.transport
-        self._own, self._answers = _own_arrays(engine), engine.submit("state")
+        self._driver_arrays, self._shard_states = _driver_arrays(engine), engine.submit("state")
         self._digest = engine.digest()
 
     def state(self) -> LazyClusterState:
-        """Everything as plain arrays."""
-        return LazyClusterState(self._own, self._transport, self._answers)
+        """Return the state as plain arrays."""
+        return LazyClusterState(self._driver_arrays, self._transport, self._shard_states)
 
     def digest(self) -> str:
-        """The digest the cluster had."""
+        """Return the digest that the cluster had."""
         return self._digest
 
 
 class LazyClusterState(Mapping[str, NDArray[Any]]):
-    """Everything as plain arrays, of which those of one shard at a time are here."""
+    """The state of a cluster as plain arrays, of which those of one shard at a time are on the driver."""
 
-    def __init__(self, own: Arrays, transport: Transport, answers: list[Any]) -> None:
-        self._own, self._transport, self._answers = own, transport, answers
-        self._held: tuple[int, Arrays] = -1, {}
+    def __init__(self, driver_arrays: Arrays, transport: Transport, shard_states: list[Any]) -> None:
+        self._driver_arrays, self._transport, self._shard_states = driver_arrays, transport, shard_states
+        self._cached: tuple[int, Arrays] = -1, {}  # shard, and its arrays
 
-    def _of_shard(self, number: int) -> Arrays:
-        if self._held[0] != number:
-            self._held = -1, {}  # before another takes its place
-            (found,) = self._transport.get([self._answers[number]])
-            self._held = number, found
-        return self._held[1]
+    def _arrays_of_shard(self, shard: int) -> Arrays:
+        if self._cached[0] != shard:
+            self._cached = -1, {}  # free the memory before the next state arrives
+            (arrays,) = self._transport.get([self._shard_states[shard]])
+            self._cached = shard, arrays
+        return self._cached[1]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        shard, _, rest = name.removeprefix("shard").partition("_")
-        if name in self._own or not shard.isdigit():
-            return self._own[name]
-        return self._of_shard(int(shard))[rest]
+        shard, _, shard_array = name.removeprefix("shard").partition("_")
+        if name in self._driver_arrays or not shard.isdigit():
+            return self._driver_arrays[name]
+        return self._arrays_of_shard(int(shard))[shard_array]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._own
-        for number in range(len(self._answers)):
-            for name in list(self._of_shard(number)):
-                yield f"shard{number}_{name}"
+        yield from self._driver_arrays
+        for shard in range(len(self._shard_states)):
+            for name in list(self._arrays_of_shard(shard)):
+                yield f"shard{shard}_{name}"
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
 def lazy_state(engine: ClusterEngine) -> LazyClusterState:
-    """Everything as plain arrays, copied now and fetched later."""
-    return LazyClusterState(_own_arrays(engine), engine.transport, engine.transport.call("state"))
+    """Return the state of a cluster as plain arrays that are copied now and fetched when they are read."""
+    return LazyClusterState(_driver_arrays(engine), engine.transport, engine.transport.call("state"))
 
 
 def gather_state(engine: ClusterEngine) -> Arrays:
-    """Everything as plain arrays."""
+    """Return the state of a cluster as plain arrays, all of them on the driver."""
     return dict(lazy_state(engine))
 
 
 def split_state(state: Arrays, size: int) -> list[Arrays]:
-    """What each of so many shards is to hold; an error where it was another number of them."""
+    """Return the arrays of each shard; raise `FormatError` if the state has another number of shards than `size`."""
     saved = saved_shard_count(state)
     if saved != size:
-        raise FormatError(f"the saved model was on {saved:,} shards and this cluster has {size:,}: take as many shards")
-    return [strip_prefix(f"shard{number}_", state) for number in range(size)]
+        raise FormatError(
+            f"Wrong number of shards: expected {saved:,} as in the saved model, got {size:,}. "
+            f"Open the model with {saved:,} shards."
+        )
+    return [strip_prefix(f"shard{shard}_", state) for shard in range(size)]
 
 
 def saved_shard_count(state: Arrays) -> int:
-    """How many shards a saved model was on."""
+    """Return the number of shards of a saved model."""
     if "shards" not in state:
-        raise FormatError("the saved model was not on a cluster: load it on one machine")
+        raise FormatError(
+            "Wrong kind of model: expected a model saved on shards, got one saved on one machine. "
+            "Load it with Embedder.load."
+        )
     return int(state["shards"])
 
 
-def _own_arrays(engine: ClusterEngine) -> Arrays:
+def read_counters(state: Arrays) -> dict[str, int]:
+    """Return the counters of a saved state by name."""
+    return dict(zip(COUNTERS, state["counters"].tolist(), strict=True))
+
+
+def _driver_arrays(engine: ClusterEngine) -> Arrays:
     return {
         "shards": np.array(engine.transport.size),
         "next_arrival": np.array(engine.next_arrival),
         "counters": np.array(list(engine.counters().values())),
         **{f"rule_{name}": array for name, array in engine.rule.state().items()},
     }
-
-
-def counters_of(state: Arrays) -> dict[str, int]:
-    """The counters of a state by name."""
-    return dict(zip(COUNTERS, state["counters"].tolist(), strict=True))

@@ -1,4 +1,7 @@
-"""The graph of all shards as views see it, and the matrices that lie there: the driver has handles only."""
+"""Matrices that are distributed over the shards during an anchor or a start, and the graph that views see meanwhile.
+
+The driver has handles only; a view uses a `MatrixHandle` like a NumPy array.
+"""
 
 from __future__ import annotations
 
@@ -17,113 +20,127 @@ from ripplevec.graph.adjacency import Totals
 
 
 class DistributedGraph:
-    """All shards, for as long as an anchor or a start takes: `views.devices.RemoteAdjacency`."""
+    """The graph of all shards, as a context manager for one anchor or start: a `RemoteAdjacency` for views.
+
+    Parameters
+    ----------
+    transport
+        The shards.
+    dim
+        Number of columns of the stored vectors.
+    kind
+        Data type of the stored vectors.
+    """
 
     def __init__(self, transport: Transport, dim: int, kind: Any) -> None:
-        """Vectors with so many columns are kept there, as this kind of number."""
         self.transport, self.rows = transport, 0
-        self._handles, self._gone = count(VECTORS + 1), list[int]()
-        self.vectors = MatrixHandle(self, _Held(VECTORS, []), slice(0, dim), np.dtype(kind))
+        self._matrix_numbers, self._unreferenced = count(VECTORS + 1), list[int]()
+        self.vectors = MatrixHandle(self, _MatrixReference(VECTORS, []), slice(0, dim), np.dtype(kind))
 
     def __enter__(self) -> DistributedGraph:
-        """Have every shard point its slots to rows of matrices, and tell the others what it will want of them."""
+        """Remap the slots of every shard to matrix rows, and exchange the lists of rows that shards need."""
         try:
-            wanted = self.transport.call("open_matrices", parts=self.transport.size)
-            self.rows = max(self.transport.get(self.submit_step("lend_to", *wanted)))
-            self._totals = self._add_totals()
-        except BaseException as problem:
-            self.__exit__(type(problem))
+            requested = self.transport.call("open_matrices", parts=self.transport.size)
+            self.rows = max(self.transport.get(self.submit_step("set_lent_rows", *requested)))
+            self._totals = self._sum_totals()
+        except BaseException as error:
+            self.__exit__(type(error))
             raise
         return self
 
-    def __exit__(self, problem: type[BaseException] | None = None, *details: object) -> None:
-        """Have every shard as it was, whatever has happened: of two problems the first is the one to tell."""
+    def __exit__(self, error_type: type[BaseException] | None = None, *details: object) -> None:
+        """Restore the slots of every shard; a second error is ignored, so that the first one is reported."""
         closed = self.transport.call("close_matrices")
-        if problem is None:
+        if error_type is None:
             self.transport.get(closed)
 
     def submit_step(self, step: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
-        """Have every shard take a step of its `ShardMatrices`; answers that have not been looked at."""
+        """Call a `ShardMatrices` method on every shard; return unresolved results."""
         return self.transport.call("run_matrix_step", *columns, step=step, parts=parts, **constants)
 
     def sum_over_shards(self, step: str, **constants: Any) -> NDArray[np.float64]:
-        """What the shards say, added up in their order."""
+        """Call a `ShardMatrices` method and add the results in the order of the shards."""
         return reduce(np.add, self.transport.get(self.submit_step(step, **constants)))
 
     def totals(self, rows: int = 0) -> Totals:
-        """Sums over the graph."""
+        """Return sums over the graph."""
         return self._totals
 
-    def _add_totals(self) -> Totals:
-        ends, strengths, active = zip(*self.transport.get(self.submit_step("totals")), strict=True)
-        return Totals(sum(ends), sum(strengths), sum(active))
+    def _sum_totals(self) -> Totals:
+        endpoints, strengths, active = zip(*self.transport.get(self.submit_step("totals")), strict=True)
+        return Totals(sum(endpoints), sum(strengths), sum(active))
 
     def operator(self, tau: float) -> DistributedOperator:
-        """The operator of a view with this τ."""
+        """Return the operator of a view with this τ."""
         return DistributedOperator(self, tau)
 
-    def zeros(self, columns: int, kind: Any, *, lasting: bool = False) -> MatrixHandle:
-        """A new matrix; where vectors lie on disk, it does if it is to last."""
-        handle, gone, kind = next(self._handles), self._gone.copy(), np.dtype(kind)
-        del self._gone[: len(gone)]
-        self.submit_step("make", handle=handle, columns=columns, kind=kind, gone=gone, lasting=lasting)
-        return MatrixHandle(self, _Held(handle, self._gone), slice(0, columns), kind)
+    def zeros(self, columns: int, kind: Any, *, persistent: bool = False) -> MatrixHandle:
+        """Create a matrix of zeros; a persistent matrix is on disk if the vectors are."""
+        matrix, dropped, kind = next(self._matrix_numbers), self._unreferenced.copy(), np.dtype(kind)
+        del self._unreferenced[: len(dropped)]
+        self.submit_step("create", matrix=matrix, columns=columns, kind=kind, dropped=dropped, persistent=persistent)
+        return MatrixHandle(self, _MatrixReference(matrix, self._unreferenced), slice(0, columns), kind)
 
 
-class _Held:
-    """A matrix on the shards. They let go of it when the next one is made after the last sheet of it has gone."""
+class _MatrixReference:
+    """A reference to a matrix on the shards, shared by its handles.
 
-    def __init__(self, handle: int, gone: list[int]) -> None:
-        self.handle, self._gone = handle, gone
+    The shards delete the matrix when the next one is created after the last handle was collected.
+    """
+
+    def __init__(self, matrix: int, unreferenced: list[int]) -> None:
+        self.matrix, self._unreferenced = matrix, unreferenced
 
     def __del__(self) -> None:
-        self._gone.append(self.handle)
+        self._unreferenced.append(self.matrix)
 
 
 class MatrixHandle:
-    """Columns of a matrix on the shards, in place of the array that a view would work on."""
+    """Adjacent columns of a matrix on the shards, in place of the array that a view works on."""
 
-    def __init__(self, workspace: DistributedGraph, held: _Held, columns: slice, kind: np.dtype[Any]) -> None:
-        self.workspace, self.dtype, self.itemsize = workspace, kind, kind.itemsize
-        self.piece = ColumnSlice(held.handle, columns.start, columns.stop)
-        self._held = held
+    def __init__(
+        self, graph: DistributedGraph, reference: _MatrixReference, columns: slice, kind: np.dtype[Any]
+    ) -> None:
+        self.graph, self.dtype, self.itemsize = graph, kind, kind.itemsize
+        self.columns = ColumnSlice(reference.matrix, columns.start, columns.stop)
+        self._reference = reference
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, on the shard that has most, and columns."""
-        return self.workspace.rows, self.piece.last - self.piece.first
+        """Rows on the shard that has most of them, and columns."""
+        return self.graph.rows, self.columns.last - self.columns.first
 
     def __len__(self) -> int:
-        return self.workspace.rows
+        return self.graph.rows
 
     def __getitem__(self, key: tuple[slice, slice]) -> MatrixHandle:
-        """Neighboring columns `[:, a:b]`, all rows."""
+        """Return a handle to adjacent columns `[:, a:b]`; the rows cannot be sliced."""
         rows, columns = key
         first, last, step = columns.indices(self.shape[1])
         if rows != slice(None) or step != 1:
-            raise IndexError("of a matrix on shards there are only neighboring columns, with all rows")
-        return MatrixHandle(
-            self.workspace, self._held, slice(self.piece.first + first, self.piece.first + last), self.dtype
-        )
+            raise IndexError(f"Unsupported index: expected all rows and adjacent columns [:, a:b], got {key}.")
+        offset = self.columns.first
+        return MatrixHandle(self.graph, self._reference, slice(offset + first, offset + last), self.dtype)
 
     def __setitem__(self, key: Any, other: MatrixHandle) -> None:
-        """Write over all columns `[:]`, or over some `[:, places]`."""
+        """Overwrite all columns `[:]`, or the columns at some positions `[:, positions]`."""
         if isinstance(key, tuple):
-            self.workspace.submit_step("scatter", target=self.piece, places=key[1], source=other.piece)
+            positions = key[1]
+            self.graph.submit_step("copy_to_positions", target=self.columns, positions=positions, source=other.columns)
         else:
-            self.workspace.submit_step("copy", target=self.piece, source=other.piece)
+            self.graph.submit_step("copy", target=self.columns, source=other.columns)
 
     def copy(self) -> MatrixHandle:
-        """The same numbers in a matrix of their own."""
+        """Return a copy in a new matrix."""
         return self.astype(self.dtype)
 
     def astype(self, kind: Any) -> MatrixHandle:
-        """The same numbers as another kind, in a matrix of their own."""
-        own = self.workspace.zeros(self.shape[1], kind, lasting=True)
-        own[:] = self
-        return own
+        """Return a copy of another data type in a new matrix."""
+        copied = self.graph.zeros(self.shape[1], kind, persistent=True)
+        copied[:] = self
+        return copied
 
 
-def copied(sheet: Any, threads: int) -> Any:
-    """A matrix of its own for a view to use up, in float32 at least: `views.aligned_matrix.copy_aligned` of a sheet."""
-    return sheet.astype(np.promote_types(sheet.dtype, np.float32))
+def copy_for_solver(handle: Any, threads: int) -> Any:
+    """Copy a matrix to float32 or wider, for a view to overwrite: `views.aligned_matrix.copy_aligned` for handles."""
+    return handle.astype(np.promote_types(handle.dtype, np.float32))

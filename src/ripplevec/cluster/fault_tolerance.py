@@ -1,7 +1,7 @@
-"""An engine that outlives its shards: the last snapshot and the batches since bring back what a lost shard knew.
+"""Engine that recovers lost shards from the last snapshot and the operations applied since.
 
-Shards forget everything when their process or machine goes. All of them then go back to the snapshot and take the same
-batches again, to the same bits; the batch that was interrupted is taken as if for the first time.
+A shard loses its state when its process or machine fails. Then all shards return to the snapshot and apply the same
+operations again, with bit-identical results; an operation that was interrupted is applied as if for the first time.
 """
 
 from __future__ import annotations
@@ -21,26 +21,42 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster.checkpoint import lazy_state
 from ripplevec.cluster.engine import ClusterEngine, Result
+from ripplevec.cluster.read_snapshot import RECOVERING
+from ripplevec.cluster.routing import Rows
 from ripplevec.cluster.transport import ShardLostError, Transport
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import read_arrays, write_arrays
 from ripplevec.util.locks import ReadWriteLock
 
 SNAPSHOT_EVERY = 250_000
-"""Events between two snapshots, or a tenth of the graph's edges where that is more."""
+"""Events between two snapshots, or a tenth of the graph's edges if that is more."""
 
-ATTEMPTS = 5
-"""How often in a row shards may be lost at the same batch before it is given up."""
+MAX_ATTEMPTS = 5
+"""Number of times in a row that shards may be lost during one operation before it fails."""
 
-_KIND = "shards"
-_OWN = ("transport", "parameters", "anchor_lag", "_warned")  # what is not part of the state
+_KIND = "shards"  # of the snapshot directory
+_NOT_RECOVERED = ("transport", "parameters", "anchor_lag", "_warned")  # attributes that are not part of the state
 _log = logging.getLogger("ripplevec.cluster")
+
+Operation = Callable[[ClusterEngine], Result]
+"""A function that changes the state of an engine; it can be repeated on another engine."""
 
 
 class FaultTolerantEngine(ClusterEngine):
-    """A cluster engine whose shards may go at any time.
+    """A cluster engine whose shards may be lost at any time.
 
-    Whoever asks holds off whoever brings shards back, and waits for him: nobody is told what holds halfway.
+    Reads block recovery, and recovery blocks reads, so a reader never sees a partly recovered state.
+
+    Parameters
+    ----------
+    transport
+        The shards.
+    parameters
+        Parameters of the model.
+    snapshot_every
+        Events between two snapshots.
+    snapshot_dir
+        Directory for snapshots; by default, the system's directory for temporary files.
     """
 
     def __init__(
@@ -52,165 +68,170 @@ class FaultTolerantEngine(ClusterEngine):
         snapshot_dir: str | PathLike[str] | None = None,
     ) -> None:
         self.snapshot_every = snapshot_every
-        self.recoveries = 0  # how often shards had to be brought back
+        self.recoveries = 0  # how many times the shards had to be recovered
         self._directory = mkdtemp(prefix="ripplevec-", dir=snapshot_dir)
         weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
-        self._has_snapshot, self._kept_events = False, 0
-        self._since: list[Callable[[ClusterEngine], Any]] = []  # what has been done since the snapshot
-        self._asking = ReadWriteLock()
-        self._changing = threading.RLock()
-        self._changed_by: int | None = None  # the thread that is in the middle of a change
-        self._asked_by = threading.local()
-        self._broken = False  # whether the shards may stand elsewhere than the model does
+        self._has_snapshot, self._snapshot_events = False, 0
+        self._operations: list[Operation[Any]] = []  # applied since the snapshot
+        self._recovery_lock = ReadWriteLock()
+        self._change_lock = threading.RLock()
+        self._changing_thread: int | None = None
+        self._reader = threading.local()
+        self._needs_recovery = False  # whether the state of the shards may differ from that of the driver
         super().__init__(transport, parameters)
 
-    # ------------------------------------------------------------------ who asks
+    # ------------------------------------------------------------------ reads
 
     def query(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
-        """What every shard says; where one is lost, all are brought back first."""
-        return self._asked(partial(super().query, method, *columns, **constants))
+        """Call a method on every shard and wait for the results; recover the shards first if one is lost."""
+        return self._read(partial(super().query, method, *columns, **constants))
 
     def submit(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
-        """The same, without a look at the answers: it may be seen later that one is lost."""
-        return self._asked(partial(super().submit, method, *columns, **constants))
+        """Call a method on every shard without waiting; a lost shard may be noticed only when results are resolved."""
+        return self._read(partial(super().submit, method, *columns, **constants))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything as plain arrays."""
-        return self._asked(super().state)
+        """Return the state as plain arrays."""
+        return self._read(super().state)
 
     def check(self) -> None:
-        """Raise where a shard contradicts itself or another, or what is known here of all of them."""
-        self._asked(super().check)
+        """Check the invariants of every shard, of every pair of shards, and of all together; raise if one fails."""
+        self._read(super().check)
 
-    def fetch_changed_vectors(self, answers: list[Any], asked: list[Any], sequence: int) -> list[Any]:
-        """What shards answered; where an answer was lost, it is asked for again as long as no other batch came."""
+    def fetch_changed_vectors(self, results: list[Any], requested: list[Rows], sequence: int) -> list[Any]:
+        """Resolve changed vectors; if they were lost, read them again unless another batch was applied since."""
         try:
-            return super().fetch_changed_vectors(answers, asked, sequence)
+            return super().fetch_changed_vectors(results, requested, sequence)
         except ShardLostError:
-            if self._stands_at(sequence):
-                again = self.query("read_rows", asked, what="vectors")
-                if self._stands_at(sequence):
-                    return again
+            if self._is_idle_at(sequence):
+                vectors = self.query("read_rows", requested, what="vectors")
+                if self._is_idle_at(sequence):
+                    return vectors
             raise
 
-    def _stands_at(self, sequence: int) -> bool:
-        return self._changed_by is None and self.sequence == sequence
+    def _is_idle_at(self, sequence: int) -> bool:
+        return self._changing_thread is None and self.sequence == sequence
 
-    def _asked(self, question: Callable[[], Result]) -> Result:
-        if self._changed_by == threading.get_ident() or getattr(self._asked_by, "me", False):
-            return question()
-        for _ in range(ATTEMPTS):
+    def _read(self, read: Callable[[], Result]) -> Result:
+        """Perform a read; recover the shards and repeat it if one is lost."""
+        if self._changing_thread == threading.get_ident() or getattr(self._reader, "active", False):
+            return read()  # nested in a change or in another read, which handles a lost shard
+        for _ in range(MAX_ATTEMPTS):
             recoveries = self.recoveries
-            if self._broken:
+            if self._needs_recovery:
                 self._recover_shards(recoveries)
             try:
-                with self._asking.reading(), self._by_me():
-                    return question()
+                with self._recovery_lock.reading(), self._mark_reader():
+                    return read()
             except ShardLostError as error:
-                _log.warning("%s", error)
+                _log.warning("shard lost during a read: error=%s", error)
                 self._recover_shards(recoveries)
-        raise ShardLostError(f"shards were lost {ATTEMPTS} times in a row")
+        raise ShardLostError(f"Shards were lost {MAX_ATTEMPTS} times in a row during one read. Check the cluster.")
 
     @contextmanager
-    def _by_me(self) -> Iterator[None]:
-        self._asked_by.me = True
+    def _mark_reader(self) -> Iterator[None]:
+        self._reader.active = True
         try:
             yield
         finally:
-            self._asked_by.me = False
+            self._reader.active = False
 
-    # ------------------------------------------------------------------ what changes it
+    # ------------------------------------------------------------------ changes
 
-    def run_atomically(self, work: Callable[[ClusterEngine], Result]) -> Result:
-        """Do what changes the state, however often it takes: once in the end, or, where it fails, not at all."""
-        result = self._done(work)
-        if self.events - self._kept_events >= max(self.snapshot_every, self.edges // 10):
-            self._snapshot()
+    def run_atomically(self, operation: Operation[Result]) -> Result:
+        """Apply an operation exactly once, with retries if shards are lost; if it fails, the state is unchanged."""
+        result = self._apply_with_retries(operation)
+        if self.events - self._snapshot_events >= max(self.snapshot_every, self.edges // 10):
+            self._take_snapshot()
         return result
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave, on as many shards as there were; from now on it is what they go back to."""
-        self._done(partial(ClusterEngine.restore, state=state))
-        self._keep(state)
+        """Replace the state by one that `state` returned for the same number of shards; it becomes the snapshot."""
+        self._apply_with_retries(partial(ClusterEngine.restore, state=state))
+        self._write_snapshot(state)
 
-    def _done(self, work: Callable[[ClusterEngine], Result]) -> Result:
-        for attempt in range(ATTEMPTS):
+    def _apply_with_retries(self, operation: Operation[Result]) -> Result:
+        for attempt in range(MAX_ATTEMPTS):
             try:
-                result = self._doing(work)
+                result = self._apply_once(operation)
                 break
             except ShardLostError:
-                if attempt + 1 == ATTEMPTS:
+                if attempt + 1 == MAX_ATTEMPTS:
                     raise
-        self._since.append(work)
+        self._operations.append(operation)
         return result
 
-    def _doing(self, work: Callable[[ClusterEngine], Result]) -> Result:
-        with self._changing:
-            if self._broken:
+    def _apply_once(self, operation: Operation[Result]) -> Result:
+        with self._change_lock:
+            if self._needs_recovery:
                 self._recover_shards(self.recoveries)
-            self._changed_by = threading.get_ident()
+            self._changing_thread = threading.get_ident()
             try:
-                return work(self)
-            except BaseException as error:  # whatever it was, the shards may have come halfway
-                _log.warning("%s", error)
-                self._broken = True
+                return operation(self)
+            except BaseException as error:  # after any error, some shards may have applied a part of the operation
+                _log.warning("operation failed on the shards: error=%s", error)
+                self._needs_recovery = True
                 self._recover_shards(self.recoveries)
                 raise
             finally:
-                self._changed_by = None
+                self._changing_thread = None
 
-    def _snapshot(self) -> None:
+    def _take_snapshot(self) -> None:
         try:
-            self._keep(self._asked(partial(lazy_state, self)))
-        except ShardLostError as error:  # there will be another occasion
-            _log.warning("no snapshot of the shards: %s", error)
+            self._write_snapshot(self._read(partial(lazy_state, self)))
+        except ShardLostError as error:  # the next operation tries again
+            _log.warning("snapshot of the shards failed: error=%s", error)
 
-    def _keep(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Have a state on disk, instead of what led to it."""
+    def _write_snapshot(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Write a state to disk and forget the operations that led to it."""
         try:
             write_arrays(self._directory, state, {}, kind=_KIND)
         except OSError as error:
-            _log.warning("no snapshot of the shards: %s", error)
+            _log.warning("snapshot of the shards failed: error=%s", error)
             return
-        self._has_snapshot, self._kept_events = True, self.events
-        self._since.clear()
+        self._has_snapshot, self._snapshot_events = True, self.events
+        self._operations.clear()
 
-    # ------------------------------------------------------------------ what brings it back
+    # ------------------------------------------------------------------ recovery
 
-    def _recover_shards(self, seen: int) -> None:
-        """Bring all shards back to where the model stands; once, for however many have noticed."""
-        with self._asking.exclude_writers():
-            self._asking.run_exclusively(partial(self._mend_alone, seen))
+    def _recover_shards(self, recoveries_seen: int) -> None:
+        """Bring all shards to the state of the driver, once for all threads that noticed the same loss."""
+        with self._recovery_lock.exclude_writers():
+            self._recovery_lock.run_exclusively(partial(self._recover_exclusively, recoveries_seen))
 
-    def _mend_alone(self, seen: int) -> None:
-        if self.recoveries != seen:
+    def _recover_exclusively(self, recoveries_seen: int) -> None:
+        if self.recoveries != recoveries_seen:
             return
-        if not self._changing.acquire(blocking=False):  # a change may wait for this reader: it cannot be waited for
-            raise ShardLostError("a shard is lost, and comes back with the batch that is on its way: ask again")
+        # Waiting here could deadlock: a change in another thread may itself wait for this reader.
+        if not self._change_lock.acquire(blocking=False):
+            raise ShardLostError(RECOVERING)
         try:
-            self._broken = True
-            self._begin_again()
-            self._broken, self.recoveries = False, self.recoveries + 1
+            self._needs_recovery = True
+            self._rebuild_shards()
+            self._needs_recovery, self.recoveries = False, self.recoveries + 1
         finally:
-            self._changing.release()
+            self._change_lock.release()
 
-    def _begin_again(self) -> None:
-        _log.warning("all shards begin again, with the last %d batches to take", len(self._since))
-        for attempt in range(ATTEMPTS):
+    def _rebuild_shards(self) -> None:
+        _log.warning("recovering all shards: operations=%d", len(self._operations))
+        for attempt in range(MAX_ATTEMPTS):
             try:
-                again = self._replayed()
+                recovered = self._replay()
                 break
             except ShardLostError:
-                if attempt + 1 == ATTEMPTS:
+                if attempt + 1 == MAX_ATTEMPTS:
                     raise
-        vars(self).update({name: value for name, value in vars(again).items() if name not in _OWN})
+        vars(self).update({name: value for name, value in vars(recovered).items() if name not in _NOT_RECOVERED})
 
-    def _replayed(self) -> ClusterEngine:
-        """The model brought back, in an engine of its own: those who read the numbers of this one see no change."""
+    def _replay(self) -> ClusterEngine:
+        """Restore the snapshot and repeat the operations since, in a separate engine.
+
+        Threads that read the counters of this engine meanwhile see no change.
+        """
         self.transport.reset()
-        again = ClusterEngine(self.transport, self.parameters)
+        recovered = ClusterEngine(self.transport, self.parameters)
         if self._has_snapshot:
-            again.restore(read_arrays(self._directory, kind=_KIND, mapped=True)[0])
-        for work in self._since:
-            work(again)
-        return again
+            recovered.restore(read_arrays(self._directory, kind=_KIND, mapped=True)[0])
+        for operation in self._operations:
+            operation(recovered)
+        return recovered

@@ -1,4 +1,8 @@
-"""The halo: rows of other shards that are read here, behind the rows that are here."""
+"""The halo of a shard: temporary copies of rows from other shards, stored after the shard's own rows.
+
+While a halo is mapped, the slots of remote neighbors point to these copies, so the kernels for one machine can read
+them like any other row.
+"""
 
 from __future__ import annotations
 
@@ -10,102 +14,109 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import split_positions
+from ripplevec.cluster.routing import Rows, split_positions
 from ripplevec.rules.vector_store import VectorStore
 
-Rows = NDArray[np.int64]
 PushedRows: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
-"""Rows of a shard that another one looks at: which they are, and their vectors."""
+"""Rows that a shard sends without a request: the row numbers on the sending shard, and the vectors."""
 
 
 class Halo:
-    """The neighbors that some slots have on other shards, each once, by shard; and room for their rows."""
+    """The distinct remote neighbors in some slots, grouped by shard, with room for a copy of each row.
 
-    def __init__(self, store: VectorStore, slots: Rows, shards: int, first: int) -> None:
-        """Room from row `first` on."""
-        self._store, self._slots, self.shards, self.first = store, slots, shards, first
-        self._kept = store.graph.adjacency.links.neighbor[slots]
-        codes = -1 - self._kept.astype(np.int64)
-        place, self._distinct, self._table = kernels.index_distinct(codes)
+    Attributes
+    ----------
+    requested
+        For each shard, the rows that this halo needs from it.
+    codes
+        Row codes of the halo rows `first_row` to `end_row`.
+    """
+
+    def __init__(self, store: VectorStore, slots: Rows, shards: int, first_row: int) -> None:
+        self._store, self._slots, self.shards, self.first_row = store, slots, shards, first_row
+        self._original = store.graph.adjacency.links.neighbor[slots]
+        codes = -1 - self._original.astype(np.int64)
+        index, self._distinct, self._table = kernels.index_distinct(codes)
         by_shard = split_positions(self._distinct % shards, shards)
         order = np.concatenate(by_shard)
         self.codes = self._distinct[order]
-        self._row = np.empty_like(order)
-        self._row[order] = first + np.arange(order.size)
-        self._points_to = self._row[place]
-        self.parts: list[Rows] = [self._distinct[places] // shards for places in by_shard]
-        self.end = first + order.size
-        store.graph.adjacency.ensure_rows(self.end)
+        self._row_of_index = np.empty_like(order)
+        self._row_of_index[order] = first_row + np.arange(order.size)
+        self._row_of_slot = self._row_of_index[index]
+        self.requested: list[Rows] = [self._distinct[positions] // shards for positions in by_shard]
+        self.end_row = first_row + order.size
+        store.graph.adjacency.ensure_rows(self.end_row)
         store.grow()
 
-    def rows_of(self, codes: Rows) -> Rows:
-        """The rows that stand for codes, −1 for those that are not in it."""
-        place = np.empty(codes.size, np.int64)
-        kernels.lookup_indices(codes, self._table, self._distinct, place)
-        return np.where(place < 0, -1, self._row[place] if self._row.size else -1)
+    def find_rows(self, codes: Rows) -> Rows:
+        """Return the halo rows of codes, −1 for codes that are not in the halo."""
+        index = np.empty(codes.size, np.int64)
+        kernels.lookup_indices(codes, self._table, self._distinct, index)
+        return np.where(index < 0, -1, self._row_of_index[index] if self._row_of_index.size else -1)
 
     def receive(self, parts: Sequence[NDArray[Any]]) -> None:
-        """Have what was asked for, each part in the order asked."""
-        store, first = self._store, self.first
-        for asked, part in zip(self.parts, parts, strict=True):
-            rows = slice(first, first + asked.size)
-            store.kernel_array[rows] = part[: asked.size]
-            if len(part) > asked.size:
-                store.placed[rows] = _bytes_behind(part, asked.size)
+        """Store the requested rows: one part per shard, each in the requested order, as packed by `pack_rows`."""
+        store, first = self._store, self.first_row
+        for requested, part in zip(self.requested, parts, strict=True):
+            rows = slice(first, first + requested.size)
+            store.kernel_array[rows] = part[: requested.size]
+            if len(part) > requested.size:
+                store.placed[rows] = _trailing_bytes(part, requested.size)
             first = rows.stop
 
     @contextmanager
-    def here(self, part: slice = slice(None)) -> Iterator[None]:
-        """While this lasts the slots, or some of them, point to these rows."""
+    def mapped(self, part: slice = slice(None)) -> Iterator[None]:
+        """Point the slots, or a part of them, to the halo rows inside the `with` block."""
         links, slots = self._store.graph.adjacency.links, self._slots[part]
-        links.neighbor[slots] = self._points_to[part]
+        links.neighbor[slots] = self._row_of_slot[part]
         try:
             yield
         finally:
-            links.neighbor[slots] = self._kept[part]
+            links.neighbor[slots] = self._original[part]
 
-    def close(self) -> None:
-        """Leave nothing behind that newcomers could mistake for their own."""
-        lent = slice(self.first, self.end)
-        self._store.graph.arrival[lent], self._store.placed[lent], self._store.seen[lent] = -1, 0, 0
+    def clear(self) -> None:
+        """Reset the metadata of the halo rows, so that new vertices can use these rows."""
+        rows = slice(self.first_row, self.end_row)
+        self._store.graph.arrival[rows], self._store.placed[rows], self._store.seen[rows] = -1, 0, 0
 
 
 class PrefetchedHalo(Halo):
-    """Those on other shards whom the newcomers of a batch know. They come unasked, and again when they have moved."""
+    """The remote neighbors of a batch's new vertices: their shards push them without a request, and again if moved."""
 
-    def know(self, codes: Rows, numbers: Rows) -> None:
-        """Note arrival numbers, of some who may not be in it."""
-        rows = self.rows_of(codes)
+    def set_arrival_numbers(self, codes: Rows, numbers: Rows) -> None:
+        """Store arrival numbers; codes that are not in the halo are ignored."""
+        rows = self.find_rows(codes)
         self._store.graph.arrival[rows[rows >= 0]] = numbers[rows >= 0]
 
-    def take_in(self, shown: Sequence[PushedRows], stamp: int = 0) -> None:
-        """Have the rows that each shard shows, of whom not all may be in it; they are seen at this stamp."""
+    def receive_pushed(self, pushed: Sequence[PushedRows], stamp: int = 0) -> None:
+        """Store the rows that each shard pushed and mark them with `stamp`; ignore rows that are not in the halo."""
         store = self._store
-        for shard, (there, vectors) in enumerate(shown):
-            rows = self.rows_of(there * np.int64(self.shards) + shard)
+        for shard, (remote_rows, vectors) in enumerate(pushed):
+            rows = self.find_rows(remote_rows * np.int64(self.shards) + shard)
             kernels.scatter_rows(vectors, rows, store.kernel_array, store.placed)
             store.seen[rows[rows >= 0]] = stamp
 
 
-def show(store: VectorStore, rows: Rows) -> PushedRows:
-    """Rows with their vectors, for a shard that looks at them."""
-    return rows.astype(np.int32), packed(store, rows, "vectors")
+def pack_pushed_rows(store: VectorStore, rows: Rows) -> PushedRows:
+    """Pack row numbers and vectors to be pushed to another shard."""
+    return rows.astype(np.int32), pack_rows(store, rows)
 
 
-def packed(store: VectorStore, rows: Rows, kind: str) -> NDArray[Any]:
-    """What another shard asks of rows: their `vectors`; or these `and_places`, who has one: bytes in rows behind them.
+def pack_rows(store: VectorStore, rows: Rows, *, with_placed: bool = False) -> NDArray[Any]:
+    """Copy the vectors of rows into one matrix; optionally append their `placed` flags as bytes in trailing rows.
 
-    Vectors are a matrix that is copied as it is.
+    A single matrix is transferred without serialization.
     """
-    cells = store.kernel_array
-    behind = 0 if kind == "vectors" else -(-rows.size // (cells.shape[1] * cells.itemsize))
-    part = np.empty((rows.size + behind, cells.shape[1]), cells.dtype)
-    kernels.gather_rows(cells, np.array(rows), part)  # what comes from elsewhere is read-only: compiled for that, too
-    if behind:
-        _bytes_behind(part, rows.size)[:] = store.placed[rows]
+    source = store.kernel_array
+    trailing = -(-rows.size // (source.shape[1] * source.itemsize)) if with_placed else 0
+    part = np.empty((rows.size + trailing, source.shape[1]), source.dtype)
+    # Arrays from other processes are read-only; without the copy, the kernel would be compiled for these as well.
+    kernels.gather_rows(source, np.array(rows), part)
+    if trailing:
+        _trailing_bytes(part, rows.size)[:] = store.placed[rows]
     return part
 
 
-def _bytes_behind(part: NDArray[Any], rows: int) -> NDArray[np.uint8]:
-    """As many bytes as there are rows, behind them."""
+def _trailing_bytes(part: NDArray[Any], rows: int) -> NDArray[np.uint8]:
+    """Return the first `rows` bytes after the first `rows` rows of a matrix, as a view."""
     return part[rows:].reshape(-1).view(np.uint8)[:rows]

@@ -1,4 +1,4 @@
-"""A model on shards as it was before a change that takes long: shards keep copies, which readers ask meanwhile."""
+"""Read-only snapshot of a model on shards, which serves reads during a change that takes long."""
 
 from __future__ import annotations
 
@@ -14,44 +14,49 @@ from ripplevec.cluster.transport import ShardLostError, Transport
 if TYPE_CHECKING:
     from ripplevec.cluster.engine import ClusterEngine
 
-_numbers = count(1)
-_KNOWN = ("parameters", "anchor_growth", "start_size", "next_arrival", "_vertices", "_edges", "spare")
+RECOVERING = "A shard is being recovered; retry."
+
+_snapshot_numbers = count(1)
+_COPIED = ("parameters", "anchor_growth", "start_size", "next_arrival", "_vertices", "_edges", "growth_slack")
 
 
 class ReadSnapshot(DriverReads):
-    """What an engine was when this was made. For readers; it holds until the engine has been changed."""
+    """The state that an engine had when this snapshot was created; valid until the engine has been changed.
+
+    Every shard keeps a copy of its state until the snapshot is garbage-collected.
+    """
 
     def __init__(self, engine: ClusterEngine) -> None:
-        number = next(_numbers)
-        engine.query("create_read_snapshot", copy=number)
-        self.transport: Transport = SnapshotTransport(engine.transport, number)
+        snapshot = next(_snapshot_numbers)
+        engine.query("create_read_snapshot", snapshot=snapshot)
+        self.transport: Transport = SnapshotTransport(engine.transport, snapshot)
         self.rule = engine.rule.copy()
-        vars(self).update(engine.counters(), **{name: getattr(engine, name) for name in _KNOWN})
-        weakref.finalize(self, engine.transport.call, "drop_read_snapshot", copy=number).atexit = False
+        vars(self).update(engine.counters(), **{name: getattr(engine, name) for name in _COPIED})
+        weakref.finalize(self, engine.transport.call, "drop_read_snapshot", snapshot=snapshot).atexit = False
 
 
 class SnapshotTransport:
-    """Asks the copies that shards keep."""
+    """Calls methods on the copies that the shards keep for a snapshot."""
 
-    def __init__(self, transport: Transport, number: int) -> None:
-        self.size, self._transport, self._number = transport.size, transport, number
+    def __init__(self, transport: Transport, snapshot: int) -> None:
+        self.size, self._transport, self._snapshot = transport.size, transport, snapshot
 
     def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
-        """Ask every copy."""
+        """Call a method on every copy."""
         return self._transport.call(
-            "query_read_snapshot", *columns, parts=parts, copy=self._number, question=method, constants=constants
+            "query_read_snapshot", *columns, parts=parts, snapshot=self._snapshot, read=method, constants=constants
         )
 
-    def get(self, answers: Sequence[Any]) -> list[Any]:
-        """Answers to look at; Lost where a shard has gone with its copy."""
+    def get(self, results: Sequence[Any]) -> list[Any]:
+        """Resolve references; raise `ShardLostError` if a shard lost its copy."""
         try:
-            found = self._transport.get(answers)
+            values = self._transport.get(results)
         except ShardLostError as error:
-            raise ShardLostError("a shard is being recovered: ask again") from error
-        if any(isinstance(answer, str) and answer == SNAPSHOT_GONE for answer in found):
-            raise ShardLostError("a shard is being recovered: ask again")
-        return found
+            raise ShardLostError(RECOVERING) from error
+        if any(isinstance(value, str) and value == SNAPSHOT_GONE for value in values):
+            raise ShardLostError(RECOVERING)
+        return values
 
     def reset(self) -> None:
-        """Copies are made by shards that are there."""
+        """Not supported: a snapshot cannot create shards."""
         raise NotImplementedError

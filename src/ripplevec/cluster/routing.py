@@ -1,6 +1,7 @@
-"""Routing: which shard has a vertex, and what each shard has to know of a batch.
+"""Assignment of vertices to shards, and of the operations in a batch to the shards that store their endpoints.
 
-A row, to whoever is not a shard, is a code: (the row on its shard) · shards + (the shard).
+A *row code* identifies a vertex outside its shard: (row on its shard) · shards + (shard). All rows that the driver
+handles are row codes.
 """
 
 from __future__ import annotations
@@ -21,94 +22,100 @@ if TYPE_CHECKING:
 Rows = NDArray[np.int64]
 
 
-class ShardOperations(NamedTuple):
-    """What a shard has to know of a step: one thing to send, not many."""
+class EdgeEndpoints(NamedTuple):
+    """Both endpoints of the operations in one step of a batch; entry i of each array belongs to operation i."""
 
-    arrived: Rows  # rows of newcomers
-    arrived_as: Rows  # and their numbers
-    ends: Rows  # (m, 4): of the ends that are there the row, the neighbor, and the numbers of both
+    op: NDArray[np.int8]
+    codes: Rows  # (m, 2): row codes of both endpoints
+    numbers: Rows  # (m, 2): their arrival numbers
+    new_codes: Rows  # row codes of new vertices, in order of arrival
+    new_numbers: Rows  # arrival numbers of new vertices
+
+
+class ShardOperations(NamedTuple):
+    """The operations of one step that concern one shard, sent to it as a single object."""
+
+    new_rows: Rows  # rows of new vertices
+    new_numbers: Rows  # their arrival numbers
+    endpoints: Rows  # (m, 4): row of the local endpoint, its neighbor, and the arrival numbers of both
     op: NDArray[np.int8]
     weight: NDArray[np.float32]
-    way: NDArray[np.int8]  # which end of the operation it is
+    side: NDArray[np.int8]  # which endpoint of the operation the local one is: 0 source, 1 target
 
 
 def split_positions(owner: Rows, shards: int) -> list[Rows]:
-    """Where each shard is the owner, in order; one pass for however many shards there are."""
-    small = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # few bits are sorted by counting
+    """Return, for each shard, the positions in `owner` at which it stands, in order; one pass for any shard count."""
+    small = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # NumPy sorts 16-bit integers by radix sort
     order = np.argsort(small, kind="stable")
     return np.split(order, np.searchsorted(small[order], np.arange(1, shards)))
 
 
 def split_rows(codes: Rows, shards: int) -> list[Rows]:
-    """What codes stand for: the rows of each shard, in order."""
+    """Decode row codes: return the rows on each shard, in order."""
     rows = codes // shards
-    return [rows[places] for places in split_positions(codes % shards, shards)]
-
-
-class EdgeEndpoints(NamedTuple):
-    """The ends of the operations of a step, a row each."""
-
-    op: NDArray[np.int8]
-    codes: Rows  # (m, 2)
-    numbers: Rows  # (m, 2): arrival numbers
-    arrived: Rows  # codes of newcomers, in order of arrival
-    arrived_as: Rows  # and their numbers
+    return [rows[positions] for positions in split_positions(codes % shards, shards)]
 
 
 def assign_shards(column: IdColumn, shards: int) -> Rows:
-    """The shard that each name falls to."""
-    found = np.empty(len(column), np.int64)
-    kernels.hash_to_shards(encode_ids(column), shards, found)
-    return found
+    """Return the shard of each id: a hash that is the same on every machine."""
+    owner = np.empty(len(column), np.int64)
+    kernels.hash_to_shards(encode_ids(column), shards, owner)
+    return owner
 
 
 def intern_endpoints(
     transport: Transport, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], next_arrival: int
 ) -> EdgeEndpoints:
-    """Both ends of every operation; newcomers are numbered in the order of their first mention."""
+    """Give every endpoint a row on its shard; number new vertices from `next_arrival` in order of first occurrence."""
     shards, codes, numbers = transport.size, *np.empty((2, len(src), 2), np.int64)
-    where = [split_positions(assign_shards(column, shards), shards) for column in (src, dst)]
-    names = [[take_ids(column, rows) for rows in parts] for column, parts in zip((src, dst), where, strict=True)]
-    for shard, answer in enumerate(transport.get(transport.call("intern", list(zip(*names, strict=True))))):
+    positions = [split_positions(assign_shards(column, shards), shards) for column in (src, dst)]
+    ids = [[take_ids(column, part) for part in parts] for column, parts in zip((src, dst), positions, strict=True)]
+    for shard, result in enumerate(transport.get(transport.call("intern", list(zip(*ids, strict=True))))):
         for end in range(2):
-            there = where[end][shard], end
-            codes[there], numbers[there] = answer[2 * end] * shards + shard, answer[2 * end + 1]
+            entries = positions[end][shard], end
+            codes[entries], numbers[entries] = result[2 * end] * shards + shard, result[2 * end + 1]
     new = np.flatnonzero(numbers.ravel() < 0)
-    place, arrived, _ = kernels.index_distinct(codes.ravel()[new])
-    numbers.ravel()[new] = next_arrival + place
-    return EdgeEndpoints(op, codes, numbers, arrived, next_arrival + np.arange(arrived.size))
+    index, new_codes, _ = kernels.index_distinct(codes.ravel()[new])
+    numbers.ravel()[new] = next_arrival + index
+    return EdgeEndpoints(op, codes, numbers, new_codes, next_arrival + np.arange(new_codes.size))
 
 
-def send_operations(transport: Transport, ends: EdgeEndpoints, weight: NDArray[np.float32]) -> None:
-    """Have every shard number its newcomers and change the ends that are its own."""
-    size = 2 * len(ends.codes)
-    end_of, columns = np.empty(size, np.int64), np.empty((size, 4), np.int64)
-    begin = kernels.route_endpoints(ends.codes, ends.numbers, transport.size, end_of, columns)
-    edge, way = end_of >> 1, (end_of & 1).astype(np.int8)
-    op, weight = ends.op[edge], weight[edge]
-    entries = []
-    for shard, mine in enumerate(split_positions(ends.arrived % transport.size, transport.size)):
-        own = slice(begin[shard], begin[shard + 1])
-        arrived = ends.arrived[mine] // transport.size, ends.arrived_as[mine]
-        entries.append(ShardOperations(*arrived, columns[own], op[own], weight[own], way[own]))
-    transport.call("apply_operations", entries)
+def send_operations(transport: Transport, endpoints: EdgeEndpoints, weight: NDArray[np.float32]) -> None:
+    """Make every shard number its new vertices and apply the operations to its own endpoints."""
+    size = 2 * len(endpoints.codes)
+    origin, columns = np.empty(size, np.int64), np.empty((size, 4), np.int64)
+    begin = kernels.route_endpoints(endpoints.codes, endpoints.numbers, transport.size, origin, columns)
+    operation, side = origin >> 1, (origin & 1).astype(np.int8)
+    op, weight = endpoints.op[operation], weight[operation]
+    by_shard = []
+    for shard, new in enumerate(split_positions(endpoints.new_codes % transport.size, transport.size)):
+        local = slice(begin[shard], begin[shard + 1])
+        new_rows, new_numbers = endpoints.new_codes[new] // transport.size, endpoints.new_numbers[new]
+        by_shard.append(ShardOperations(new_rows, new_numbers, columns[local], op[local], weight[local], side[local]))
+    transport.call("apply_operations", by_shard)
 
 
-def waves(ends: EdgeEndpoints, first_new: int, count: int, shards: int) -> tuple[Rows, Rows]:
-    """When each newcomer can be admitted: the wave, and the turn within it on its own shard."""
-    adds = ends.op == Op.ADD
-    columns = (ends.codes, ends.numbers) if adds.all() else (ends.codes[adds], ends.numbers[adds])
-    found: tuple[Rows, Rows] = kernels.schedule_waves(*columns, first_new, count, shards)
-    return found
+def schedule_waves(endpoints: EdgeEndpoints, first_new: int, count: int, shards: int) -> tuple[Rows, Rows]:
+    """Schedule the admission of new vertices: the wave of each, and its step within the wave on its shard.
+
+    A vertex is admitted after the earlier new vertices that it has an edge to: in a later wave if such a vertex is on
+    another shard, in a later step of the same wave if it is on the same shard.
+    """
+    adds = endpoints.op == Op.ADD
+    columns = endpoints.codes, endpoints.numbers
+    if not adds.all():
+        columns = endpoints.codes[adds], endpoints.numbers[adds]
+    schedule: tuple[Rows, Rows] = kernels.schedule_waves(*columns, first_new, count, shards)
+    return schedule
 
 
-def merge_id_columns(parts: list[IdColumn], places: list[Rows]) -> IdColumn:
-    """Columns of names as one, each name at its place."""
-    order = np.argsort(np.concatenate(places)) if places else np.empty(0, np.int64)
+def merge_id_columns(parts: list[IdColumn], positions: list[Rows]) -> IdColumn:
+    """Merge id columns into one, with each id at its position."""
+    order = np.argsort(np.concatenate(positions)) if positions else np.empty(0, np.int64)
     full = [part for part in parts if len(part)]
     if all(isinstance(part, np.ndarray) for part in full):
         return np.concatenate([np.empty(0, np.int64), *full])[order]
     if all(isinstance(part, pa.Array) for part in full):
         return pa.concat_arrays(full).take(pa.array(order))
-    names = [name for part in full for name in ids_to_list(part)]
-    return [names[place] for place in order.tolist()]
+    ids = [name for part in full for name in ids_to_list(part)]
+    return [ids[position] for position in order.tolist()]

@@ -1,7 +1,8 @@
-"""The matrices of an anchor on one shard: its own rows, and behind them the halo, a row per neighbor elsewhere.
+"""The matrices of an anchor or a start on one shard, and the steps that the driver runs on them.
 
-For as long as this lasts the slots of the graph point to rows of these matrices, so that the operator of one machine
-works on them. What is summed over rows is summed over the rows here; the driver adds up what the shards say.
+A matrix has the shard's own rows, followed by a halo with one row per remote neighbor. While matrices are open, the
+slots of the graph point to matrix rows, so the operator for one machine works on them. Sums cover the rows of this
+shard; the driver adds the sums of all shards.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
+from ripplevec.cluster.routing import Rows
 from ripplevec.graph.adjacency import Totals
 from ripplevec.rules.anchor import alignment_products, concatenate_views, fill_rows, find_moved_rows
 from ripplevec.rules.ripple import RippleRule
@@ -22,193 +24,203 @@ from ripplevec.views.aligned_matrix import aligned_zeros
 from ripplevec.views.base import Basis
 from ripplevec.views.operators import Operator
 
-Rows = NDArray[np.int64]
 Matrix = NDArray[Any]
-Learned = dict[str, NDArray[Any]]
-VECTORS = 0  # the handle of the vectors as they are kept, which have no halo and are not written to
+SavedCoordinates = dict[str, NDArray[Any]]
+VECTORS = 0  # matrix number of the stored vectors, which have no halo and are read-only here
 WORDS = 1 << 20  # random words drawn at a time
 
 
 class ColumnSlice(NamedTuple):
-    """Some columns of a matrix, as driver and shards speak of them."""
+    """A range of adjacent columns of one matrix, in the form in which driver and shards exchange it."""
 
-    handle: int
+    matrix: int
     first: int
     last: int
 
 
 class ShardMatrices:
-    """What a shard has to do with an anchor, or a start, of all shards."""
+    """The matrices of one shard during an anchor or a start.
 
-    def __init__(self, store: VectorStore, rule: RippleRule, number: int, shards: int) -> None:
-        self.store, self.rule, self.number = store, rule, number
-        self.rows = max(store.graph.row_count, 1)  # where there is no vertex, a row without edges
-        self.sent = 0  # bytes of rows that other shards were given
+    Public methods are called by name through `Shard.run_matrix_step`.
+    """
+
+    def __init__(self, store: VectorStore, rule: RippleRule, index: int, shards: int) -> None:
+        self.store, self.rule, self.index = store, rule, index
+        self.rows = max(store.graph.row_count, 1)  # an empty shard has one row without edges
+        self.sent = 0  # bytes of rows sent to other shards
         self._matrices: dict[int, Matrix] = {}
-        self._lent: list[Rows] = []
+        self._lent_rows: list[Rows] = []
         store.graph.adjacency.ensure_rows(self.rows)
         store.grow()
-        self._point(shards)
+        self._map_slots(shards)
 
-    def _point(self, shards: int) -> None:
-        """Have all slots point to rows here or to places in the halo, which go by shard and row there."""
+    def _map_slots(self, shards: int) -> None:
+        """Point the slots of remote neighbors to halo rows, which are sorted by shard and row on that shard."""
         adjacency = self.store.graph.adjacency
         codes = np.empty(int(adjacency.links.degree[: self.rows].sum()), np.int64)
         codes = codes[: kernels.collect_remote_codes(adjacency.links, self.rows, codes)]
-        place, distinct, _ = kernels.index_distinct(codes)
+        index, distinct, _ = kernels.index_distinct(codes)
         order = np.lexsort((distinct // shards, distinct % shards))
-        where = np.empty_like(order)
-        where[order] = np.arange(order.size)
-        self.codes = distinct[order]
+        halo_index = np.empty_like(order)
+        halo_index[order] = np.arange(order.size)
+        self.codes = distinct[order]  # row codes of the halo rows
         ends = np.searchsorted(self.codes % shards, np.arange(1, shards))
-        self.wanted: list[Rows] = np.split(self.codes // shards, ends)
-        kernels.map_to_halo(adjacency.links, self.rows, where[place])
+        self.requested: list[Rows] = np.split(self.codes // shards, ends)
+        kernels.map_to_halo(adjacency.links, self.rows, halo_index[index])
 
     def close(self) -> None:
-        """Have the slots point where they did."""
+        """Restore the slots and drop all matrices."""
         kernels.restore_codes(self.store.graph.adjacency.links, self.rows, self.codes)
         self._matrices.clear()
 
-    def as_before(self, neighbor: Rows) -> Rows:
-        """What slots held that hold this now: for those who read meanwhile."""
-        behind = neighbor >= self.rows
-        before = neighbor.copy()
-        before[behind] = -1 - self.codes[neighbor[behind] - self.rows]
-        return before
+    def original_neighbors(self, neighbors: Rows) -> Rows:
+        """Return the neighbors that remapped slots held originally, for reads during an anchor."""
+        in_halo = neighbors >= self.rows
+        original = neighbors.copy()
+        original[in_halo] = -1 - self.codes[neighbors[in_halo] - self.rows]
+        return original
 
-    # ------------------------------------------------------------------ the operator
+    # ------------------------------------------------------------------ setup
 
-    def lend_to(self, *asked: Rows) -> int:
-        """Know which rows each shard will want, whenever rows are lent; how many rows matrices have here."""
-        self._lent = list(asked)
+    def set_lent_rows(self, *requested: Rows) -> int:
+        """Set the rows that each shard requests in every exchange; return the number of matrix rows on this shard."""
+        self._lent_rows = list(requested)
         return self.rows + self.codes.size
 
     def totals(self) -> Totals:
-        """Sums over the graph here."""
+        """Return sums over the graph of this shard."""
         return self.store.graph.adjacency.totals(self.rows)
 
-    def operate(self, tau: float) -> None:
-        """Have the operator of a view from now on."""
+    def set_operator(self, tau: float) -> None:
+        """Set the operator that the following steps use."""
         self.operator = Operator(self.store.graph.adjacency, self.rows, tau, self.rule.threads)
 
     # ------------------------------------------------------------------ matrices
 
-    def make(self, handle: int, columns: int, kind: Any, gone: list[int], lasting: bool = False) -> None:
-        """A new matrix of zeros, in place of those that have gone; where vectors lie on disk, so do lasting ones."""
-        for old in gone:
+    @property
+    def matrix_numbers(self) -> set[int]:
+        """The numbers of the matrices that exist now."""
+        return set(self._matrices)
+
+    def select(self, columns: ColumnSlice) -> Matrix:
+        """Return a range of columns, with halo rows, as a view."""
+        matrix = self._stored() if columns.matrix == VECTORS else self._matrices[columns.matrix]
+        return matrix[:, columns.first : columns.last]
+
+    def create(self, matrix: int, columns: int, kind: Any, dropped: list[int], persistent: bool = False) -> None:
+        """Create a matrix of zeros and delete `dropped` ones; a persistent matrix is on disk if the vectors are."""
+        for old in dropped:
             self._matrices.pop(old, None)
-        directory = self.rule.directory if lasting else None
-        self._matrices[handle] = aligned_zeros(self.rows + self.codes.size, columns, kind, directory)
+        directory = self.rule.directory if persistent else None
+        self._matrices[matrix] = aligned_zeros(self.rows + self.codes.size, columns, kind, directory)
 
     def copy(self, target: ColumnSlice, source: ColumnSlice) -> None:
-        """Write columns over others."""
-        self._of(target)[: self.rows] = self._of(source)[: self.rows]
+        """Copy columns over adjacent columns."""
+        self.select(target)[: self.rows] = self.select(source)[: self.rows]
 
-    def scatter(self, target: ColumnSlice, places: Rows, source: ColumnSlice) -> None:
-        """Write columns over others that do not lie side by side."""
-        self._of(target)[: self.rows, places] = self._of(source)[: self.rows]
+    def copy_to_positions(self, target: ColumnSlice, positions: Rows, source: ColumnSlice) -> None:
+        """Copy columns over the columns at `positions`."""
+        self.select(target)[: self.rows, positions] = self.select(source)[: self.rows]
 
-    def noise(self, target: ColumnSlice, seed: int) -> None:
-        """What `Operator.make_noise` has, a vertex having the word that goes with its number: for any number of shards."""
+    def fill_noise(self, target: ColumnSlice, seed: int) -> None:
+        """Fill columns with the values of `Operator.make_noise`.
+
+        The random word of a vertex depends on its arrival number, so the values do not depend on the shard count.
+        """
         arrival = self.store.graph.arrival[: self.rows]
-        words, draw = np.zeros(self.rows, np.uint64), np.random.Generator(np.random.Philox(seed))
+        words, generator = np.zeros(self.rows, np.uint64), np.random.Generator(np.random.Philox(seed))
         order = np.argsort(arrival, kind="stable")
         for first, last in block_ranges(int(arrival.max(initial=-1)) + 1, WORDS):
-            drawn = draw.integers(0, 2**64, last - first, np.uint64)
-            here = order[slice(*np.searchsorted(arrival, (first, last), sorter=order))]
-            words[here] = drawn[arrival[here] - first]
-        self.operator.fill_noise(self._of(target), words)
+            drawn = generator.integers(0, 2**64, last - first, np.uint64)
+            rows = order[slice(*np.searchsorted(arrival, (first, last), sorter=order))]
+            words[rows] = drawn[arrival[rows] - first]
+        self.operator.fill_noise(self.select(target), words)
 
-    # ------------------------------------------------------------------ steps of the operator
+    # ------------------------------------------------------------------ operator steps
 
-    def lend(self, source: ColumnSlice) -> list[Any]:
-        """The rows that each shard wants, packed; last, Σ d x of all rows here."""
-        block = self._of(source)
-        given = [np.ascontiguousarray(block[rows]) for rows in self._lent]
-        self.sent += sum(part.nbytes for part in given)
-        return [*given, self.operator.sum_weighted(block, 0.0)]
+    def lend_rows(self, source: ColumnSlice) -> list[Any]:
+        """Return the rows that each shard requested, followed by Σ d x over the rows of this shard."""
+        block = self.select(source)
+        lent = [np.ascontiguousarray(block[rows]) for rows in self._lent_rows]
+        self.sent += sum(part.nbytes for part in lent)
+        return [*lent, self.operator.sum_weighted(block, 0.0)]
 
     def combine(
         self, *received: Matrix, source: ColumnSlice, target: ColumnSlice, center: NDArray[np.float64], factors: Any
     ) -> None:
-        """target ← f₀ · W source + f₁ · source + f₂ · target, with what the other shards have lent."""
-        block, first = self._of(source), self.rows
+        """Compute target ← f₀ · W source + f₁ · source + f₂ · target, with the rows lent by the other shards."""
+        block, first = self.select(source), self.rows
         for part in received:
             block[first : first + len(part)] = part
             first += len(part)
-        self.operator.combine_with_center(center.copy(), block, self._of(target), factors)  # see `subtract`
+        # The copy is for the reason given in `subtract`.
+        self.operator.combine_with_center(center.copy(), block, self.select(target), factors)
 
-    def weighted(self, source: ColumnSlice, tau: float) -> NDArray[np.float64]:
-        """Σ (d+τ) x."""
-        return self.operator.sum_weighted(self._of(source), tau)
+    def sum_weighted(self, source: ColumnSlice, tau: float) -> NDArray[np.float64]:
+        """Return Σ (d+τ) x per column."""
+        return self.operator.sum_weighted(self.select(source), tau)
 
     def subtract(self, target: ColumnSlice, value: NDArray[np.float64]) -> None:
-        """Take one value per column off every row that has edges."""
-        own = value.copy()  # what comes from elsewhere may be read-only, for which kernels would be compiled once more
-        self.operator.subtract_from_rows(self._of(target), own)
+        """Subtract one value per column from every row that has edges."""
+        # Arrays from other processes are read-only; without the copy, kernels would be compiled for these as well.
+        self.operator.subtract_from_rows(self.select(target), value.copy())
 
     def clear(self, target: ColumnSlice) -> None:
-        """Make the rows without edges zero, and rows that no step of this package can have made."""
-        self.operator.clear_unusable_rows(self._of(target))
+        """Set rows to zero that have no edges, or that no step of this package can have produced."""
+        self.operator.clear_unusable_rows(self.select(target))
 
     def scale(self, target: ColumnSlice, factors: NDArray[np.float64], how: np.ufunc) -> None:
         """Multiply (or divide) every column by its factor."""
-        self.operator.scale_columns(self._of(target), factors, how)
+        self.operator.scale_columns(self.select(target), factors, how)
 
-    def straighten(self, target: ColumnSlice) -> None:
-        """From eigenvectors of the symmetric form to those of W: divide every row by √(d+τ), where it has edges."""
+    def unscale(self, target: ColumnSlice) -> None:
+        """Divide every row with edges by √(d+τ): from eigenvectors of the symmetric form to those of W."""
         root = np.sqrt(np.where(self.operator.active, self.operator.row_weights, 1.0))
-        self._of(target)[: self.rows] /= root[:, None]
+        self.select(target)[: self.rows] /= root[:, None]
 
     def gram(self, left: ColumnSlice, right: ColumnSlice) -> NDArray[np.float64]:
-        """Σ (d+τ) left rightᵀ."""
-        block = self._of(left)[: self.rows]
-        return self.operator.gram(block, block if left == right else self._of(right)[: self.rows])
+        """Return Σ (d+τ) left rightᵀ."""
+        block = self.select(left)[: self.rows]
+        return self.operator.gram(block, block if left == right else self.select(right)[: self.rows])
 
-    def squared_lengths(self, source: ColumnSlice) -> NDArray[np.float64]:
-        """Σ (d+τ) x²."""
-        return self.operator.squared_column_norms(self._of(source))
+    def squared_norms(self, source: ColumnSlice) -> NDArray[np.float64]:
+        """Return Σ (d+τ) x² per column."""
+        return self.operator.squared_column_norms(self.select(source))
 
-    def squares(self, source: ColumnSlice) -> NDArray[np.float64]:
-        """Σ x²."""
-        return self.operator.column_square_sums(self._of(source))
+    def square_sums(self, source: ColumnSlice) -> NDArray[np.float64]:
+        """Return Σ x² per column."""
+        return self.operator.column_square_sums(self.select(source))
 
-    def longest(self, source: ColumnSlice) -> float:
-        """The length of the longest row here."""
-        return self.operator.max_row_length(self._of(source)[: self.rows])
+    def max_row_length(self, source: ColumnSlice) -> float:
+        """Return the length of the longest row on this shard."""
+        return self.operator.max_row_length(self.select(source)[: self.rows])
 
-    def turn(self, target: ColumnSlice, turn: NDArray[np.float64]) -> None:
-        """target ← target · turn."""
-        self.operator.transform_columns(self._of(target), turn)
+    def transform(self, target: ColumnSlice, matrix: NDArray[np.float64]) -> None:
+        """Compute target ← target · matrix."""
+        self.operator.transform_columns(self.select(target), matrix)
 
-    # ------------------------------------------------------------------ what comes of it
+    # ------------------------------------------------------------------ results
 
-    def agreement(self, pieces: list[ColumnSlice], learned: Learned) -> NDArray[np.float64]:
-        """The products of new rows and those served before, by which the new coordinates are turned."""
-        new = self.rule.coordinates_from_state(learned)
-        return alignment_products(self.rule.coordinates, new, self._bases(pieces), self._before(), self.rule.threads)
+    def alignment_products(self, bases: list[ColumnSlice], saved: SavedCoordinates) -> NDArray[np.float64]:
+        """Return the products of new and previously served rows, from which the alignment of the two is computed."""
+        new = self.rule.coordinates_from_state(saved)
+        return alignment_products(self.rule.coordinates, new, self._bases(bases), self._stored(), self.rule.threads)
 
-    def apart(self, pieces: list[ColumnSlice], learned: Learned, threshold: float) -> Rows:
-        """The rows that will be served further than the threshold from where they were."""
-        after = partial(concatenate_views, self._bases(pieces))
-        new, before = self.rule.coordinates_from_state(learned), self._before()
+    def find_moved_rows(self, bases: list[ColumnSlice], saved: SavedCoordinates, threshold: float) -> Rows:
+        """Return the rows whose served vectors will move by more than the threshold."""
+        after = partial(concatenate_views, self._bases(bases))
+        new, before = self.rule.coordinates_from_state(saved), self._stored()
         return find_moved_rows(self.rule.coordinates, before, new, after, threshold, self.rule.threads)
 
-    def keep(self, pieces: list[ColumnSlice], learned: Learned) -> None:
-        """Have the new rows from now on, in the precision that rows are kept in."""
-        fill_rows(self._before(), self.rule.coordinates_from_state(learned), self._bases(pieces))
+    def store_vectors(self, bases: list[ColumnSlice], saved: SavedCoordinates) -> None:
+        """Store the new rows as vectors, in the precision of the store."""
+        fill_rows(self._stored(), self.rule.coordinates_from_state(saved), self._bases(bases))
         self.store.placed[: self.rows] = self.store.graph.adjacency.links.degree[: self.rows] > 0
 
-    # ------------------------------------------------------------------ inside
-
-    def _before(self) -> Matrix:
+    def _stored(self) -> Matrix:
         return self.store.vectors[: self.rows]
 
-    def _bases(self, pieces: list[ColumnSlice]) -> list[Basis]:
-        """New rows as those functions know them that need nothing else of a basis."""
-        nothing = np.empty(0)
-        return [Basis(self._of(piece)[: self.rows], nothing, 0.0, nothing, 0.0) for piece in pieces]
-
-    def _of(self, piece: ColumnSlice) -> Matrix:
-        whole = self._before() if piece.handle == VECTORS else self._matrices[piece.handle]
-        return whole[:, piece.first : piece.last]
+    def _bases(self, bases: list[ColumnSlice]) -> list[Basis]:
+        """Wrap columns as bases, for functions that use only the rows of a basis."""
+        unused = np.empty(0)
+        return [Basis(self.select(columns)[: self.rows], unused, 0.0, unused, 0.0) for columns in bases]

@@ -1,6 +1,7 @@
-"""The crew: all shards, wherever they are. What is asked of each is a method by name; what it answers may be elsewhere.
+"""Transport between the driver and its shards: calls of `Shard` methods by name, on all shards at once.
 
-Answers that go from shard to shard are handed on without being looked at: on Ray they never come to the driver.
+A call returns references to results. References that are passed on to another call go from shard to shard: on Ray,
+their contents never reach the driver.
 """
 
 from __future__ import annotations
@@ -15,45 +16,57 @@ if TYPE_CHECKING:
 
 
 class ShardLostError(StateError):
-    """A shard has gone, or no longer knows what it knew."""
+    """A shard is gone, or has lost its state."""
 
 
 class Transport(Protocol):
-    """Shards that can be asked, all at once."""
+    """Calls methods on all shards."""
 
     size: int
 
     def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
-        """Ask every shard, the i-th with the i-th of each column; the answers, or of each answer its parts.
+        """Call a method on every shard and return a reference to the result of each.
 
-        Columns may hold answers that have not been looked at. What each shard is asked comes in the order of the calls.
+        Each shard executes its calls in the order in which they were made.
+
+        Parameters
+        ----------
+        method
+            Name of a `Shard` method.
+        *columns
+            Positional arguments: shard i receives entry i of every column. Entries may be references.
+        parts
+            If positive, every result is a sequence of this length, and the reference to it is a sequence of references
+            to its parts.
+        **constants
+            Keyword arguments, the same for all shards.
         """
 
-    def get(self, answers: Sequence[Any]) -> list[Any]:
-        """Answers to look at; Lost where a shard can no longer be asked."""
+    def get(self, results: Sequence[Any]) -> list[Any]:
+        """Resolve references; raise `ShardLostError` if a shard cannot deliver its result."""
 
     def reset(self) -> None:
-        """Have empty shards, whatever there was."""
+        """Replace all shards by empty ones."""
 
 
 class LocalTransport:
-    """Shards in this process."""
+    """Shards in this process, called one after the other."""
 
-    def __init__(self, size: int, new: Callable[[int], Shard]) -> None:
-        self.size, self._new = size, new
+    def __init__(self, size: int, new_shard: Callable[[int], Shard]) -> None:
+        self.size, self._new_shard = size, new_shard
         self.reset()
 
     def reset(self) -> None:
-        """Have empty shards."""
-        self.shards = [self._new(number) for number in range(self.size)]
+        """Replace all shards by empty ones."""
+        self.shards = [self._new_shard(index) for index in range(self.size)]
 
     def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
-        """Ask one after the other."""
+        """Call a method on every shard; the results are returned as they are."""
         return [
-            getattr(shard, method)(*(column[number] for column in columns), **constants)
-            for number, shard in enumerate(self.shards)
+            getattr(shard, method)(*(column[index] for column in columns), **constants)
+            for index, shard in enumerate(self.shards)
         ]
 
-    def get(self, answers: Sequence[Any]) -> list[Any]:
-        """They are here."""
-        return list(answers)
+    def get(self, results: Sequence[Any]) -> list[Any]:
+        """Return the results: they are already in this process."""
+        return list(results)

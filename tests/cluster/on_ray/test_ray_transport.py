@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import ray
 
-from ripplevec.cluster.ray_transport import MAX_CALLS, UnreadResults, spread
+from ripplevec.cluster.ray_transport import MAX_UNREAD_CALLS, UnreadResults, distribute_shards
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from ripplevec.cluster.ray_transport import MAX_CALLS, UnreadResults, spread
     ],
 )
 def test_shards_are_spread_over_machines_by_their_processors(size: int, machines: dict[str, float], found: str) -> None:
-    assert "".join(name[0] for name in spread(size, machines)) == found
+    assert "".join(name[0] for name in distribute_shards(size, machines)) == found
 
 
 @ray.remote
@@ -44,9 +44,9 @@ def test_unread_answers_before_a_call_that_was_read_are_released() -> None:
 
 def test_unread_answers_of_many_calls_are_bounded() -> None:
     unread, answer = UnreadResults(shards=1), ray.put(1)
-    for _ in range(2 * MAX_CALLS):
+    for _ in range(2 * MAX_UNREAD_CALLS):
         unread.add([answer])
-    assert len(held(unread)) == MAX_CALLS
+    assert len(held(unread)) == MAX_UNREAD_CALLS
 
 
 def test_unread_answers_that_failed_are_read_without_an_error() -> None:
