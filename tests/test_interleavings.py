@@ -99,7 +99,7 @@ class Run:
         for name in ("_bases", "first_bases", "prepare", "adopt", "apply"):
             patch.setattr(RippleRule, name, self._pausing(getattr(RippleRule, name)))
         with Session(self.place, anchor_lag=self.lag, snapshot_every=60, **HOW) as session:
-            feed = ChangeFeed(0, HOW["dim"], batches=100, size=1 << 30, followers=9)
+            feed = ChangeFeed(0, HOW["dim"], max_batches=100, max_bytes=1 << 30, max_followers=9)
             session.add_listener(lambda _, changes: feed.append(changes))
             mirror = VectorStoreSync(session, "memory")
             self.scheduler.spawn("writer", lambda: self._write(session, mirror))
@@ -147,7 +147,7 @@ class Run:
             follower.check(self.expected)
             self.scheduler.pause()
             try:
-                follower.follow(feed.after(follower.sequence, 2))
+                follower.follow(feed.read_after(follower.sequence, 2))
             except RejectedRequest:  # applied, and about to be told
                 assert follower.sequence > feed.newest
         follower.check(self.expected)

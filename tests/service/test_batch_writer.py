@@ -56,7 +56,7 @@ def writer(session: Any, **options: Any) -> BatchWriter:
         "queue_seconds": 30.0,
         "newest": 0,
     }
-    defaults["broken"] = lambda error: None
+    defaults["on_failure"] = lambda error: None
     return BatchWriter(session, Metrics(), **defaults | options)
 
 
@@ -107,7 +107,7 @@ def test_a_full_queue_refuses_with_when_to_try_again() -> None:
     assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "1"})
     for _ in range(2):
         busy.submit(entry())
-    busy.check_room()
+    busy.check_capacity()
     session.go_on.set()
     busy.close()
     assert sum(map(len, session.groups)) == 4
@@ -119,12 +119,12 @@ def test_writer_stalled_longer_than_a_batch_may_wait_refuses_before_it_is_taken(
     first = busy.submit(entry())
     session.began.wait(30)
     time.sleep(0.1)
-    for refuse in (busy.check_room, lambda: busy.submit(entry())):
+    for refuse in (busy.check_capacity, lambda: busy.submit(entry())):
         with pytest.raises(RejectedRequest) as refused:
             refuse()
         assert refused.value.status == 503
         assert refused.value.headers["Retry-After"] == "1"
-    assert (busy.requests, busy.events) == (0, 0)
+    assert (busy.queued_requests, busy.queued_events) == (0, 0)
     session.go_on.set()
     assert first.result(30)
     busy.close()
@@ -212,7 +212,7 @@ def test_a_session_that_cannot_go_on_is_told_of(failed: bool) -> None:
             raise RuntimeError("in the middle")
 
     told: list[BaseException] = []
-    busy = writer(Broken(), broken=told.append)
+    busy = writer(Broken(), on_failure=told.append)
     with pytest.raises(RuntimeError):
         busy.submit(entry()).result(30)
     busy.close()

@@ -63,7 +63,7 @@ def test_a_head_in_pieces_and_a_body_have_their_time(start: Any, monkeypatch: py
         for part in (head % len(body), body[:4]):
             connection.sendall(part)
         latest = time.monotonic() + 30
-        while not service.runtime.read_bodies.held:  # until the head has been read
+        while not service.runtime.read_bodies.held_bytes:  # until the head has been read
             assert time.monotonic() < latest
             time.sleep(0.005)
         monkeypatch.setattr(http_protocol, "HEAD_BYTES", 1)  # a body is not counted as a head

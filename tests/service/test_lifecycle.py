@@ -10,8 +10,10 @@ import pytest
 
 from ripplevec.batch import Batch
 from ripplevec.durability.session import Session
+from ripplevec.durability.session_model import build_metadata, create_model
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.service.lifecycle import Runtime
+from ripplevec.rules import background_anchor
+from ripplevec.service.lifecycle import Runtime, warm_up
 from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.settings import Limits, Settings
 
@@ -94,3 +96,24 @@ def test_a_writer_that_takes_too_long_is_not_waited_for(tmp_path: Path, monkeypa
         assert runtime.model.sequence == 1
 
     with_runtime(settings(tmp_path, limits=Limits(write_seconds=0.3)), work)
+
+
+@pytest.mark.parametrize("parameters", [{"dim": 8}, {"dim": 4, "rule": "paper", "directed": True}])
+def test_warm_up_leaves_the_model_unchanged(parameters: dict[str, Any]) -> None:
+    model = create_model(build_metadata(parameters, None), threads=1)
+    before = model.digest()
+    warm_up(model)
+    assert (model.digest(), len(model)) == (before, 0)
+
+
+def test_warm_up_adopts_a_background_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[int] = []
+    prepare = background_anchor.BackgroundAnchor.prepare
+
+    def record_and_prepare(self: background_anchor.BackgroundAnchor, *arguments: Any) -> Any:
+        prepared.append(self.until)
+        return prepare(self, *arguments)
+
+    monkeypatch.setattr(background_anchor.BackgroundAnchor, "prepare", record_and_prepare)
+    warm_up(create_model(build_metadata({"dim": 8}, None), threads=1))
+    assert prepared

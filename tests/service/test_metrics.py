@@ -14,9 +14,9 @@ def changes(arrived: int, moved: int) -> Changes:
 
 def test_batches_are_counted() -> None:
     metrics = Metrics()
-    metrics.applied(10, changes(2, 3), 0.004)
-    metrics.applied(5, changes(1, 0), 0.002)
-    text = metrics.text().decode()
+    metrics.record_batch(10, changes(2, 3), 0.004)
+    metrics.record_batch(5, changes(1, 0), 0.002)
+    text = metrics.render().decode()
     for line in (
         "batches_total 2.0",
         "events_total 15.0",
@@ -30,19 +30,19 @@ def test_batches_are_counted() -> None:
 
 def test_the_last_minute() -> None:
     metrics = Metrics()
-    assert metrics.recent()["batches"] == 0
-    metrics.applied(10, changes(2, 3), 0.004)
-    metrics.applied(10, changes(2, 3), None)  # from a source: nobody waited for it
-    recent = metrics.recent()
+    assert metrics.summarize_last_minute()["batches"] == 0
+    metrics.record_batch(10, changes(2, 3), 0.004)
+    metrics.record_batch(10, changes(2, 3), None)  # from a source: nobody waited for it
+    recent = metrics.summarize_last_minute()
     assert (recent["batches"], recent["events"], recent["arrivals"], recent["changes"]) == (2, 20, 4, 10)
     assert recent["p50"] == pytest.approx(0.004)
 
 
 def test_a_gauge_is_asked_when_somebody_looks() -> None:
     metrics, value = Metrics(), [1.0]
-    metrics.gauge("level", "Of the water.", lambda: value[0])
+    metrics.add_gauge("level", "Of the water.", lambda: value[0])
     value[0] = 7.0
-    assert "ripplevec_level 7.0" in metrics.text().decode()
+    assert "ripplevec_level 7.0" in metrics.render().decode()
 
 
 def test_gauge_that_fails_is_nan_and_the_others_are_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -50,9 +50,9 @@ def test_gauge_that_fails_is_nan_and_the_others_are_shown(caplog: pytest.LogCapt
         raise OSError(24, "Too many open files")
 
     metrics = Metrics()
-    metrics.gauge("broken", "Cannot be read.", failing)
-    metrics.gauge("level", "Of the water.", lambda: 3.0)
-    text = metrics.text().decode()
+    metrics.add_gauge("broken", "Cannot be read.", failing)
+    metrics.add_gauge("level", "Of the water.", lambda: 3.0)
+    text = metrics.render().decode()
     assert "ripplevec_broken NaN" in text
     assert "ripplevec_level 3.0" in text
     assert "metric failed" in caplog.text

@@ -91,7 +91,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(start: Any) -> Non
     chunks = (b"x" * 100 for _ in range(100))
     answer = service.http.post("/v1/edges", content=chunks, headers={"Content-Type": "application/json"})
     assert answer.status_code == 413
-    assert service.runtime.bodies.held == 0
+    assert service.runtime.write_bodies.held_bytes == 0
     assert service.edges(["a", "b"]).status_code == 200
 
 
@@ -128,13 +128,13 @@ def test_a_body_that_is_cut_off_changes_nothing(service: Any) -> None:
     before = service.digest()
     raw(service, HEAD + b'Content-Length: 1000\r\n\r\n{"edges": [["a", "b"]]}', close=True)
     assert service.digest() == before
-    assert service.runtime.bodies.held == 0
+    assert service.runtime.write_bodies.held_bytes == 0
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(start: Any) -> None:
     service = start(limits=Limits(body_seconds=0.2))
     assert b" 408 " in raw(service, HEAD + b"Connection: close\r\nContent-Length: 100\r\n\r\n{", close=False)
-    assert service.runtime.bodies.held == 0
+    assert service.runtime.write_bodies.held_bytes == 0
 
 
 @pytest.mark.parametrize("length", [b"-1", b"x", b"9" * 30])
@@ -147,12 +147,12 @@ def test_bodies_received_together_are_bounded(start: Any) -> None:
     service = start(limits=Limits(bodies_bytes=1500, body_bytes=1000))
     with connected(service) as holding:
         holding.sendall(HEAD + b"Content-Length: 901\r\n\r\n" + b" " * 900)
-        wait_until(lambda: service.runtime.bodies.held == 900)
+        wait_until(lambda: service.runtime.write_bodies.held_bytes == 900)
         answer = service.edges(["a", "x" * 800])
         assert answer.status_code == 429
         assert answer.headers["retry-after"] == "1"
         assert service.edges(["a", "b"]).status_code == 200
-    wait_until(lambda: service.runtime.bodies.held == 0)
+    wait_until(lambda: service.runtime.write_bodies.held_bytes == 0)
 
 
 READ_HEAD = HEAD.replace(b"/v1/edges", b"/v1/vectors")
@@ -163,7 +163,7 @@ def test_bodies_that_are_announced_and_do_not_come_block_no_writer(start: Any) -
     with ExitStack() as stack:
         for head in (HEAD, READ_HEAD) * 9:
             stack.enter_context(connected(service)).sendall(head + b"Content-Length: 1000\r\n\r\n{")
-        wait_until(lambda: service.runtime.bodies.held == service.runtime.read_bodies.held == 9)
+        wait_until(lambda: service.runtime.write_bodies.held_bytes == service.runtime.read_bodies.held_bytes == 9)
         assert service.edges(["a", "b"]).status_code == 200
         assert service.http.post("/v1/vectors", json={"ids": ["a"]}).status_code == 200
 
@@ -173,7 +173,7 @@ def test_bodies_of_readers_take_nothing_of_the_budget_of_writers(start: Any) -> 
     with ExitStack() as stack:
         for _ in range(2):
             stack.enter_context(connected(service)).sendall(READ_HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 999)
-        wait_until(lambda: service.runtime.read_bodies.held == 1998)
+        wait_until(lambda: service.runtime.read_bodies.held_bytes == 1998)
         for path, body in {
             "/v1/vectors": {"ids": ["x" * 600]},
             "/v1/nearest": {"vector": [1.0] * 200},
@@ -193,7 +193,7 @@ def test_body_slower_than_the_least_rate_is_cut_off_with_408(start: Any) -> None
         while part := connection.recv(65536):  # until it is hung up on: what came later would be another request
             answer += part
         assert answer.startswith(b"HTTP/1.1 408 ")
-    assert service.runtime.bodies.held == 0
+    assert service.runtime.write_bodies.held_bytes == 0
 
 
 def test_body_in_slow_pieces_at_the_least_rate_is_taken(start: Any) -> None:

@@ -9,11 +9,11 @@ from ripplevec.service import schemas
 @pytest.mark.parametrize(
     ("form", "text"),
     [
-        (schemas.Ids, '{"ids": ["a", 1, 123456789012345678901234567890]}'),
-        (schemas.Near, '{"vector": [1, 2.5]}'),
-        (schemas.Preview, '{"neighbors": [], "weights": null}'),
+        (schemas.VectorsRequest, '{"ids": ["a", 1, 123456789012345678901234567890]}'),
+        (schemas.NearestRequest, '{"vector": [1, 2.5]}'),
+        (schemas.PreviewRequest, '{"neighbors": [], "weights": null}'),
         (schemas.RemoveEdges, '{"edges": [["a", 1]], "key": null}'),
-        (schemas.LabelPairs, '{"labels": [["a", null], [1, "x"]]}'),
+        (schemas.LabelsRequest, '{"labels": [["a", null], [1, "x"]]}'),
     ],
 )
 def test_what_may_be_said(form: type[BaseModel], text: str) -> None:
@@ -23,17 +23,17 @@ def test_what_may_be_said(form: type[BaseModel], text: str) -> None:
 @pytest.mark.parametrize(
     ("form", "text"),
     [
-        (schemas.Ids, '{"ids": ["a", 1.0]}'),
-        (schemas.Ids, '{"ids": [true]}'),
-        (schemas.Ids, '{"ids": [""]}'),
-        (schemas.Ids, '{"ids": ["' + "x" * 1025 + '"]}'),
-        (schemas.Near, '{"vector": [NaN]}'),
-        (schemas.Near, '{"vector": [1e999]}'),
-        (schemas.Preview, '{"neighbors": ["a"], "weights": [0]}'),
+        (schemas.VectorsRequest, '{"ids": ["a", 1.0]}'),
+        (schemas.VectorsRequest, '{"ids": [true]}'),
+        (schemas.VectorsRequest, '{"ids": [""]}'),
+        (schemas.VectorsRequest, '{"ids": ["' + "x" * 1025 + '"]}'),
+        (schemas.NearestRequest, '{"vector": [NaN]}'),
+        (schemas.NearestRequest, '{"vector": [1e999]}'),
+        (schemas.PreviewRequest, '{"neighbors": ["a"], "weights": [0]}'),
         (schemas.RemoveEdges, '{"edges": [["a", "b", 1]]}'),
         (schemas.RemoveEdges, '{"edges": []}'),
         (schemas.RemoveVertices, '{"ids": ["a"], "key": ""}'),
-        (schemas.LabelPairs, '{"labels": {"a": "x"}}'),
+        (schemas.LabelsRequest, '{"labels": {"a": "x"}}'),
     ],
 )
 def test_what_may_not(form: type[BaseModel], text: str) -> None:

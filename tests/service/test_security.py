@@ -182,7 +182,7 @@ def test_compressed_bodies_are_refused(service: Any) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
 def test_an_address_beyond_this_machine_needs_tokens(host: str) -> None:
-    with pytest.raises(InvalidValueError, match="tokens are needed"):
+    with pytest.raises(InvalidValueError, match="tokens are required"):
         Settings(state=Path("x"), host=host)
     assert Settings(state=Path("x"), host=host, tokens=TOKENS).host == host
 

@@ -172,7 +172,7 @@ def test_a_full_queue_is_answered_with_429(start: Any, monkeypatch: pytest.Monke
     began.wait()
     for writer in writers[1:]:
         writer.start()
-    while service.runtime.writer.requests < 2:
+    while service.runtime.writer.queued_requests < 2:
         time.sleep(0.005)
     refused = service.edges(["a", "z"])
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")

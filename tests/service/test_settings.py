@@ -15,7 +15,7 @@ TOKENS = Tokens.of(["a-token-of-some-length"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_addresses_of_this_machine(host: str) -> None:
     assert is_loopback(host)
-    assert host in (Settings(state=STATE, host=host).names or ())
+    assert host in (Settings(state=STATE, host=host).allowed_hosts or ())
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "localhost.example.org", ""])
@@ -24,9 +24,12 @@ def test_addresses_beyond_it(host: str) -> None:
 
 
 def test_names_it_answers_to() -> None:
-    assert Settings(state=STATE).names == {"localhost", "127.0.0.1", "::1"}
-    assert Settings(state=STATE, host="0.0.0.0", tokens=TOKENS).names is None
-    assert Settings(state=STATE, host="10.0.0.1", tokens=TOKENS, hosts=frozenset({"g"})).names == {"g", "10.0.0.1"}
+    assert Settings(state=STATE).allowed_hosts == {"localhost", "127.0.0.1", "::1"}
+    assert Settings(state=STATE, host="0.0.0.0", tokens=TOKENS).allowed_hosts is None
+    assert Settings(state=STATE, host="10.0.0.1", tokens=TOKENS, hosts=frozenset({"g"})).allowed_hosts == {
+        "g",
+        "10.0.0.1",
+    }
 
 
 @pytest.mark.parametrize("option", [{"max_delay_ms": -1}, {"max_delay_ms": float("nan")}, {"max_batch": 0}])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ripplevec.service.responses import RejectedRequest
-from ripplevec.service.thread_queue import CLIENT_GONE, ThreadQueue
+from ripplevec.service.thread_queue import CLIENT_CLOSED_REQUEST, ThreadQueue
 
 
 class Client:
@@ -32,7 +32,7 @@ def with_queue(
     """Run against a queue of one thread, which is occupied until an event is set; what was done is listed."""
 
     async def all_of_it() -> None:
-        queue = ThreadQueue("test", **{"threads": 1, "waiting": 2, "seconds": 30.0} | options)
+        queue = ThreadQueue("test", **{"threads": 1, "max_waiting": 2, "timeout": 30.0} | options)
         release, done = threading.Event(), []
         try:
             await asyncio.wait_for(work(queue, release, done), 30)
@@ -80,7 +80,7 @@ def test_queue_with_abandoned_requests_drops_them_without_work() -> None:
         await settled(lambda: queue.waiting == 1)  # while the thread is still occupied
         with pytest.raises(RejectedRequest) as refused:
             await waiting[0]
-        assert refused.value.status == CLIENT_GONE
+        assert refused.value.status == CLIENT_CLOSED_REQUEST
         release.set()
         await asyncio.gather(occupying, waiting[1])
         assert done == [1]
@@ -95,7 +95,7 @@ def test_queue_with_client_gone_before_the_work_does_none() -> None:
         await client()
         with pytest.raises(RejectedRequest) as refused:
             await queue.run(done.append, 1, receive=client)
-        assert refused.value.status == CLIENT_GONE
+        assert refused.value.status == CLIENT_CLOSED_REQUEST
         assert done == []
         await queue.run(done.append, 2)
         assert done == [2]
@@ -111,10 +111,10 @@ def test_queue_past_the_deadline_refuses_and_keeps_the_thread_occupied_until_the
             assert refused.value.status == 503
         assert queue.waiting == 0
         release.set()
-        await queue.run(done.append, 1, seconds=30)
+        await queue.run(done.append, 1, timeout=30)
         assert done == [1]
 
-    with_queue(work, seconds=0.05)
+    with_queue(work, timeout=0.05)
 
 
 def test_queue_with_cancelled_waiters_hands_its_thread_on() -> None:

@@ -64,8 +64,8 @@ def test_an_address_that_is_none_ends_the_service(start: Any) -> None:
 
 def test_a_store_that_failed_is_filled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failures: list[str] = []
-    monkeypatch.setattr(vector_store_sync, "_PAUSE", 0.05)
-    monkeypatch.setattr(vector_store_sync, "say", lambda message, level, reason, **more: failures.append(reason))
+    monkeypatch.setattr(vector_store_sync, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(vector_store_sync, "log_event", lambda message, level, reason, **more: failures.append(reason))
     place = tmp_path / "store"
     with Session(tmp_path / "state", dim=4) as session:
         session.apply([("a", "b"), ("b", "c")])
@@ -82,9 +82,9 @@ def test_a_store_that_failed_is_filled_again(tmp_path: Path, monkeypatch: pytest
 
 
 def test_where_too_much_waits_the_store_is_filled_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_store_sync, "MOST_ROWS", 3)
+    monkeypatch.setattr(vector_store_sync, "MAX_PENDING_ROWS", 3)
     filled = []
-    fill = LanceSink.fill
+    synchronize = LanceSink.synchronize
     monkeypatch.setattr(LanceSink, "fill", lambda sink, model: filled.append(model.sequence) or fill(sink, model))
     with Session(tmp_path / "state", dim=4) as session:
         follower = VectorStoreSync(session, f"lancedb://{tmp_path / 'store'}")

@@ -23,7 +23,7 @@ def test_labels_are_kept_by_id_of_either_kind(tmp_path: Path) -> None:
 
 
 def test_there_is_an_end_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_LABELS", 2)
+    monkeypatch.setattr(module, "MAX_LABELS", 2)
     labels = VertexLabels(tmp_path / "labels.sqlite")
     labels.put([("a", "x"), ("b", "y")])
     with pytest.raises(RejectedRequest) as refused:

@@ -1,1 +1,1 @@
-"""The session over HTTP: one writer, many readers, and whoever follows what changes."""
+"""HTTP service over a durable session: one writer, many readers, a change feed and a live map."""

@@ -1,4 +1,4 @@
-"""The application: everything put together, and what happens to errors on the way out."""
+"""FastAPI application: middleware, routes, error handlers and the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -19,23 +19,39 @@ from ripplevec.errors import RipplevecError
 from ripplevec.service.api_docs import CONTENT_SECURITY_POLICY, render_api_docs
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.logs import RequestLogMiddleware, log
-from ripplevec.service.map import routes
+from ripplevec.service.map import routes as map_routes
 from ripplevec.service.reads.fast_read import FastReadMiddleware
 from ripplevec.service.responses import error_response, exception_response
 from ripplevec.service.routes import changes, operations, vertices, writes
-from ripplevec.service.security import OPEN, AuthMiddleware
+from ripplevec.service.security import PUBLIC_PATHS, AuthMiddleware
 from ripplevec.service.settings import Settings
 
-_ROUTERS = (vertices.router, writes.router, changes.router, operations.router, routes.router)  # often asked: first
+# The most frequent requests first: routes are matched in order.
+_ROUTERS = (vertices.router, writes.router, changes.router, operations.router, map_routes.router)
 
 
 def create_app(
     settings: Settings,
-    failed: Callable[[BaseException], None] | None = None,
-    ready: Callable[[], None] | None = None,
+    on_failure: Callable[[BaseException], None] | None = None,
+    on_ready: Callable[[], None] | None = None,
 ) -> FastAPI:
-    """A service over one state directory; told is when its state is there (`ready`), or cannot be (`failed`)."""
-    runtime = Runtime(settings, failed, ready)
+    """Create the application for one state directory.
+
+    Parameters
+    ----------
+    settings
+        State directory, address, limits and model parameters.
+    on_failure
+        Called with the error if the state cannot be recovered or becomes unusable.
+    on_ready
+        Called once the state is recovered.
+
+    Returns
+    -------
+    FastAPI
+        The application; recovery starts with its lifespan.
+    """
+    runtime = Runtime(settings, on_failure, on_ready)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -55,75 +71,74 @@ def create_app(
         redirect_slashes=False,
         middleware=[
             Middleware(RequestLogMiddleware, metrics=runtime.metrics, access_log=settings.access_log),
-            Middleware(AuthMiddleware, tokens=settings.tokens, names=settings.names),
-            Middleware(FastReadMiddleware, runtime=runtime, route=vertices.VERTEX),
+            Middleware(AuthMiddleware, tokens=settings.tokens, allowed_hosts=settings.allowed_hosts),
+            Middleware(FastReadMiddleware, runtime=runtime, route=vertices.VERTEX_ROUTE),
         ],
     )
     app.state.runtime = runtime
     for router in _ROUTERS:
         app.include_router(router)
-    _complete_description(app, runtime)
-    _add_reference(app)
-    _add_handlers(app)
+    _extend_openapi(app, runtime)
+    _add_api_docs(app)
+    _add_error_handlers(app)
     return app
 
 
-def _add_reference(app: FastAPI) -> None:
+def _add_api_docs(app: FastAPI) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
-        return HTMLResponse(
-            render_api_docs(app.openapi()), headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY}
-        )
+        headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+        return HTMLResponse(render_api_docs(app.openapi()), headers=headers)
 
 
-def _add_handlers(app: FastAPI) -> None:
-    """Every error is answered in the same form: `{"error": reason}`."""
+def _add_error_handlers(app: FastAPI) -> None:
+    """Answer every error with the same body: `{"error": reason}`."""
 
     @app.exception_handler(RipplevecError)
-    async def of_ours(request: Request, error: RipplevecError) -> Response:
-        answer = exception_response(error)
-        if answer.status_code == 500:
+    async def handle_library_error(request: Request, error: RipplevecError) -> Response:
+        response = exception_response(error)
+        if response.status_code == 500:
             log.error("unexpected error", exc_info=error)
-        return answer
+        return response
 
     @app.exception_handler(RequestValidationError)
-    async def of_parameters(request: Request, error: RequestValidationError) -> Response:
+    async def handle_invalid_parameters(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         return error_response(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
     @app.exception_handler(HTTPException)
-    async def of_http(request: Request, error: HTTPException) -> Response:
-        headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+    async def handle_http_error(request: Request, error: HTTPException) -> Response:
+        headers = {"Allow": _allowed_methods(request)} if error.status_code == 405 else error.headers
         return error_response(error.status_code, str(error.detail), headers)
 
 
-def _allowed(request: Request) -> str:
-    """All methods of an address: several routes may have the same one, of which the error names the first."""
+def _allowed_methods(request: Request) -> str:
+    """Return all methods of a path: several routes may share it, and the error names only those of the first."""
     routes = [route for router in _ROUTERS for route in router.routes if isinstance(route, Route)]
-    found = {
+    methods = {
         method
         for route in routes
         if route.matches(request.scope)[0] is not Match.NONE
         for method in route.methods or ()
     }
-    return ", ".join(sorted(found)) or "GET"
+    return ", ".join(sorted(methods)) or "GET"
 
 
-def _complete_description(app: FastAPI, runtime: Runtime) -> None:
-    """Add to the description of all endpoints what depends on this service: its tokens, the size of its vectors."""
-    describe = app.openapi
+def _extend_openapi(app: FastAPI, runtime: Runtime) -> None:
+    """Add the parts that depend on this service to the OpenAPI description: its tokens and vector dimension."""
+    generate = app.openapi
 
     def openapi() -> dict[str, Any]:
-        described = describe()
+        description = generate()
         if runtime.settings.tokens:
-            described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            described["security"] = [{"token": []}]
-            for path in OPEN & described["paths"].keys():
-                described["paths"][path]["get"]["security"] = []
+            description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            description["security"] = [{"token": []}]
+            for path in PUBLIC_PATHS & description["paths"].keys():
+                description["paths"][path]["get"]["security"] = []
         if runtime.status == "ready":
-            body = described["paths"]["/v1/nearest"]["post"]["requestBody"]["content"]["application/json"]
+            body = description["paths"]["/v1/nearest"]["post"]["requestBody"]["content"]["application/json"]
             vector = body["schema"]["properties"]["vector"]
             vector["minItems"] = vector["maxItems"] = runtime.model.dim
-        return described
+        return description
 
     app.openapi = openapi  # type: ignore[method-assign]

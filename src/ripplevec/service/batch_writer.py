@@ -1,4 +1,4 @@
-"""The writer: one thread that puts batches on disk, those that wait together with one flush, and applies them."""
+"""Batch writer: one thread that journals the queued batches with one flush (group commit) and applies them."""
 
 from __future__ import annotations
 
@@ -16,40 +16,44 @@ from ripplevec.errors import RipplevecError
 from ripplevec.service.metrics import Metrics
 from ripplevec.service.responses import RejectedRequest
 
+RATE_GROUPS = 64
+"""Number of recent groups from which the write rate is estimated."""
+
+_MAX_RETRY_AFTER = 30  # seconds
+
 
 class BatchSession(Protocol):
-    """What the writer needs of a session."""
+    """The part of a session that the writer uses."""
 
     def apply_many(self, entries: Sequence[JournalEntry]) -> Sequence[Changes | RipplevecError]:
-        """Put batches on disk with one flush and apply each; an error in the place of one that was refused."""
+        """Journal batches with one flush and apply each; a rejected batch yields its error."""
         ...
 
     def find_key(self, key: str) -> int | None:
-        """The number of the batch with a key; raises where the session cannot be used any more."""
+        """Return the sequence number of the batch with this key; raise if the session is unusable."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What became of a batch; `repeated` where it had been applied before, under the same key."""
+    """Changes of a batch; `repeated` if a batch with the same key had been applied before."""
 
     changes: Changes
     repeated: bool
 
 
-RATE_GROUPS = 64
-"""Groups of batches by which the rate of the writer is known."""
-
-
 @dataclass(slots=True)
-class _Waiting:
+class _QueuedBatch:
     entry: JournalEntry
-    done: Future[WriteResult] = field(default_factory=Future)
-    since: float = field(default_factory=time.perf_counter)
+    result: Future[WriteResult] = field(default_factory=Future)
+    queued_at: float = field(default_factory=time.perf_counter)
 
 
 class BatchWriter:
-    """A bounded queue and the thread that empties it. Every request stays one batch, whatever it is flushed with."""
+    """A bounded queue of batches and the thread that writes them.
+
+    Every request stays a batch of its own, even if several are flushed together.
+    """
 
     def __init__(
         self,
@@ -62,118 +66,129 @@ class BatchWriter:
         queue_events: int,
         queue_seconds: float,
         newest: int,
-        broken: Callable[[BaseException], None],
+        on_failure: Callable[[BaseException], None],
     ) -> None:
         self._session, self._metrics = session, metrics
         self._max_delay, self._max_batch = max_delay, max_batch
         self._queue_requests, self._queue_events = queue_requests, queue_events
         self._queue_seconds = queue_seconds
-        self._written: deque[tuple[int, float]] = deque(maxlen=RATE_GROUPS)  # events of a group, and its seconds
-        self._since: float | None = None  # when the group that is being written was begun
-        self._newest, self._broken = newest, broken
-        self._queue: deque[_Waiting] = deque()
-        self.events = 0  # that wait
+        self._recent_groups: deque[tuple[int, float]] = deque(maxlen=RATE_GROUPS)  # (events, seconds)
+        self._group_started: float | None = None  # start time of the group being written
+        self._newest, self._on_failure = newest, on_failure
+        self._queue: deque[_QueuedBatch] = deque()
+        self.queued_events = 0
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="ripplevec-writer", daemon=True)
         self._thread.start()
 
     @property
-    def requests(self) -> int:
-        """How many requests wait."""
+    def queued_requests(self) -> int:
+        """Number of queued requests."""
         return len(self._queue)
 
-    def check_room(self, events: int = 0) -> None:
-        """Refuse with 429 what there is no room for, 503 once the service is closing."""
+    def check_capacity(self, events: int = 0) -> None:
+        """Reject a request: 429 if the queue is full, 503 if it would wait too long or the writer is closed."""
         if self._closed:
-            raise RejectedRequest(503, "the service is closing", {"Retry-After": "5"})
-        if len(self._queue) >= self._queue_requests or (self.events and self.events + events > self._queue_events):
-            raise RejectedRequest(429, "too many batches wait to be written; try again", {"Retry-After": "1"})
+            raise RejectedRequest(503, "the service is shutting down", {"Retry-After": "5"})
+        events_full = self.queued_events and self.queued_events + events > self._queue_events
+        if len(self._queue) >= self._queue_requests or events_full:
+            raise RejectedRequest(429, "the write queue is full; retry", {"Retry-After": "1"})
         if (wait := self.expected_wait()) > self._queue_seconds:
-            reason = f"a batch would wait more than {self._queue_seconds:g} s to be written; try again"
-            raise RejectedRequest(503, reason, {"Retry-After": str(min(max(1, round(wait - self._queue_seconds)), 30))})
+            reason = f"the expected wait in the write queue exceeds {self._queue_seconds:g} s; retry"
+            retry_after = min(max(1, round(wait - self._queue_seconds)), _MAX_RETRY_AFTER)
+            raise RejectedRequest(503, reason, {"Retry-After": str(retry_after)})
 
     def expected_wait(self) -> float:
-        """Seconds that a batch would wait, by what waits and by the last groups; at least as long as others do."""
-        since = self._since
-        if not self._queue and since is None:
+        """Estimate the seconds that a new batch would wait, from the queue and the recent write rate.
+
+        At least as long as the current group has been taking.
+        """
+        started = self._group_started
+        if not self._queue and started is None:
             return 0.0
-        waited = 0.0 if since is None else time.perf_counter() - since
-        written = list(self._written)
-        events, seconds = sum(events for events, _ in written), sum(seconds for _, seconds in written)
-        return waited + (self.events * seconds / events if events else 0.0)
+        elapsed = 0.0 if started is None else time.perf_counter() - started
+        groups = list(self._recent_groups)
+        events, seconds = sum(events for events, _ in groups), sum(seconds for _, seconds in groups)
+        return elapsed + (self.queued_events * seconds / events if events else 0.0)
 
     def submit(self, entry: JournalEntry) -> Future[WriteResult]:
-        """Queue a batch; its future is done once the batch is on disk and applied."""
-        waiting = _Waiting(entry)
-        waiting.done.set_running_or_notify_cancel()  # from here on nobody can take it back
+        """Queue a batch; the future completes once the batch is on disk and applied."""
+        queued = _QueuedBatch(entry)
+        queued.result.set_running_or_notify_cancel()  # a queued batch cannot be canceled
         with self._changed:
-            self.check_room(len(entry.batch))
-            self._queue.append(waiting)
-            self.events += len(entry.batch)
+            self.check_capacity(len(entry.batch))
+            self._queue.append(queued)
+            self.queued_events += len(entry.batch)
             self._changed.notify()
-        return waiting.done
+        return queued.result
 
     def close(self) -> None:
-        """Take nothing more, finish what waits, and end the thread."""
+        """Accept no more batches, write the queued ones, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         self._thread.join()
 
     def _run(self) -> None:
-        while group := self._next():
-            began = self._since = time.perf_counter()
+        while group := self._next_group():
+            started = self._group_started = time.perf_counter()
             self._write(group)
-            self._since = None
-            self._written.append((sum(len(waiting.entry.batch) for waiting in group), time.perf_counter() - began))
+            self._group_started = None
+            events = sum(len(queued.entry.batch) for queued in group)
+            self._recent_groups.append((events, time.perf_counter() - started))
 
-    def _next(self) -> list[_Waiting]:
-        """The batches to be flushed together: those that wait, after a moment for more; none once it is closed."""
+    def _next_group(self) -> list[_QueuedBatch]:
+        """Wait for the batches to flush together: the queued ones, after `max_delay` for more; empty once closed."""
         with self._changed:
             while not self._queue and not self._closed:
                 self._changed.wait()
             if self._max_delay and self._queue:
-                until = self._queue[0].since + self._max_delay
-                while not self._closed and self.events < self._max_batch and (left := until - time.perf_counter()) > 0:
-                    self._changed.wait(left)
-            group: list[_Waiting] = []
+                deadline = self._queue[0].queued_at + self._max_delay
+                while (
+                    not self._closed
+                    and self.queued_events < self._max_batch
+                    and (remaining := deadline - time.perf_counter()) > 0
+                ):
+                    self._changed.wait(remaining)
+            group: list[_QueuedBatch] = []
             events = 0
             while self._queue and (not group or events + len(self._queue[0].entry.batch) <= self._max_batch):
-                waiting = self._queue.popleft()
-                events += len(waiting.entry.batch)
-                group.append(waiting)
-            self.events -= events
+                queued = self._queue.popleft()
+                events += len(queued.entry.batch)
+                group.append(queued)
+            self.queued_events -= events
             return group
 
-    def _write(self, group: list[_Waiting]) -> None:
+    def _write(self, group: list[_QueuedBatch]) -> None:
         try:
-            results = self._session.apply_many([waiting.entry for waiting in group])
-        except BaseException as error:  # whatever it was, those who wait must hear of it
-            self._metrics.failed(len(group))
-            for waiting in group:
-                waiting.done.set_exception(error)
+            results = self._session.apply_many([queued.entry for queued in group])
+        except BaseException as error:  # of any kind: the waiting requests must receive it
+            self._metrics.record_failed_batches(len(group))
+            for queued in group:
+                queued.result.set_exception(error)
             if not is_usable(self._session):
-                self._broken(error)
+                self._on_failure(error)
             return
-        for waiting, result in zip(group, results, strict=True):
+        for queued, result in zip(group, results, strict=True):
             if isinstance(result, RipplevecError):
                 self._metrics.refused_batches.inc()
-                waiting.done.set_exception(result)
+                queued.result.set_exception(result)
             else:
-                self._pass_on(waiting, result)
-        self._metrics.group.observe(len(group))
+                self._complete(queued, result)
+        self._metrics.group_batches.observe(len(group))
 
-    def _pass_on(self, waiting: _Waiting, changes: Changes) -> None:
+    def _complete(self, queued: _QueuedBatch, changes: Changes) -> None:
         repeated = changes.sequence <= self._newest
         if not repeated:
             self._newest = changes.sequence
-            self._metrics.applied(len(waiting.entry.batch), changes, time.perf_counter() - waiting.since)
-        waiting.done.set_result(WriteResult(changes, repeated))
+            seconds = time.perf_counter() - queued.queued_at
+            self._metrics.record_batch(len(queued.entry.batch), changes, seconds)
+        queued.result.set_result(WriteResult(changes, repeated))
 
 
 def is_usable(session: BatchSession) -> bool:
-    """Whether a session can go on after a failure: where disk and memory differ, it cannot."""
+    """Return whether a session can continue after a failure; it cannot if disk and memory differ."""
     try:
         session.find_key("?")
     except RipplevecError:

@@ -1,4 +1,4 @@
-"""The life of a service: recovering, ready, closing; and what its endpoints share."""
+"""Service lifecycle (recovering, ready, closing) and `Runtime`, the shared state of all endpoints."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from ripplevec.batch import Batch
+from ripplevec.batch import Batch, Op
 from ripplevec.changes import Changes
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import ModelFactory, SessionModel
 from ripplevec.durability.snapshot import SnapshotStore
+from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 from ripplevec.io.registry import dead_letters_to
 from ripplevec.service.batch_writer import BatchWriter, WriteResult
-from ripplevec.service.change_feed import ChangeFeed
-from ripplevec.service.encoded_change_feed import EncodedChangeFeed
+from ripplevec.service.change_feed import ChangeFeed, EncodedChangeFeed
 from ripplevec.service.logs import log_event
-from ripplevec.service.map.drift import Drift
+from ripplevec.service.map.stream_stats import Drift
 from ripplevec.service.metrics import Metrics
 from ripplevec.service.reads.coalesced_reads import CoalescedReads
 from ripplevec.service.request_body import BodyReader
@@ -35,57 +35,64 @@ from ripplevec.service.source_follower import SourceFollower
 from ripplevec.service.thread_queue import ThreadQueue
 from ripplevec.service.vector_store_sync import VectorStoreSync
 from ripplevec.service.vertex_labels import VertexLabels
-from ripplevec.service.warmup import warm_up
 
-READERS, SEARCHERS, PREPARERS = 8, 2, 4
-"""Threads for reads, for reads that look at everything, and for bodies of writes before they are written."""
+READER_THREADS, SEARCH_THREADS, WRITE_TASK_THREADS = 8, 2, 4
+"""Threads for short reads, for reads of the whole model, and for tasks before a write (such as decoding bodies)."""
+
+_WARM_UP_VERTICES, _WARM_UP_ARRIVALS = 40, 4
 
 T = TypeVar("T")
 
 
 class Runtime:
-    """What is there while a service runs. Recovery happens in the background; until then everything is refused."""
+    """Shared state of a running service.
+
+    The state is recovered in the background; requests that need it are rejected with 503 until then.
+    """
 
     def __init__(
         self,
         settings: Settings,
-        failed: Callable[[BaseException], None] | None = None,
-        ready: Callable[[], None] | None = None,
+        on_failure: Callable[[BaseException], None] | None = None,
+        on_ready: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings
         self.status = "recovering"
         self.failure: BaseException | None = None
         limits = settings.limits
-        self.bodies = BodyReader(limits, limits.bodies_bytes)
+        self.write_bodies = BodyReader(limits, limits.bodies_bytes)
         self.read_bodies = BodyReader(limits, limits.read_bodies_bytes)
         self.response_budget = ResponseBudget(limits.answers_bytes)
         self.metrics = Metrics()
-        self._readers = self._queue("reader", READERS)
-        self._searchers = self._queue("searcher", SEARCHERS)
-        self._mapper = self._queue("mapper", 1)
-        self._operator = self._queue("operator", 1)
-        self._preparers = ThreadQueue(
-            "ripplevec-preparer", threads=PREPARERS, waiting=limits.queue_requests, seconds=limits.write_seconds
+        self._read_queue = self._make_read_queue("reader", READER_THREADS)
+        self._search_queue = self._make_read_queue("searcher", SEARCH_THREADS)
+        self._map_queue = self._make_read_queue("mapper", 1)
+        self._metrics_queue = self._make_read_queue("operator", 1)
+        self._write_task_queue = ThreadQueue(
+            "ripplevec-preparer",
+            threads=WRITE_TASK_THREADS,
+            max_waiting=limits.queue_requests,
+            timeout=limits.write_seconds,
         )
-        self._failed, self._ready = failed, ready
-        self._snapshot = (0, math.nan)  # the newest that was seen, and when it was written
+        self._on_failure, self._on_ready = on_failure, on_ready
+        self._last_seen_snapshot = (0, math.nan)  # sequence number and modification time
         self._session: Session | None = None
         self._writer: BatchWriter | None = None
         self._feed: ChangeFeed | None = None
         self._encoded_feed: EncodedChangeFeed | None = None
         self._labels: VertexLabels | None = None
-        self._reading: CoalescedReads | None = None
-        self._stream: SourceFollower | None = None
-        self._mirror: VectorStoreSync | None = None
-        self._opening = threading.Thread(target=self._open, name="ripplevec-recovery", daemon=True)
+        self._coalesced_reads: CoalescedReads | None = None
+        self._source_follower: SourceFollower | None = None
+        self._store_sync: VectorStoreSync | None = None
+        self._recovery_thread = threading.Thread(target=self._recover, name="ripplevec-recovery", daemon=True)
         self._stopping = threading.Event()
 
-    # ------------------------------------------------------------------ what endpoints use
+    # ------------------------------------------------------------------ for endpoints
 
     @property
     def session(self) -> Session:
-        """The session, once it is there."""
-        return self._there(self._session)
+        """The session."""
+        return self._require_ready(self._session)
 
     @property
     def model(self) -> SessionModel:
@@ -94,84 +101,84 @@ class Runtime:
 
     @property
     def writer(self) -> BatchWriter:
-        """The one writer."""
-        return self._there(self._writer)
+        """The only writer of the session, besides the source follower."""
+        return self._require_ready(self._writer)
 
     @property
     def feed(self) -> ChangeFeed:
-        """What the last batches changed."""
-        return self._there(self._feed)
+        """Changes of the most recent batches."""
+        return self._require_ready(self._feed)
 
     @property
     def encoded_feed(self) -> EncodedChangeFeed:
-        """The same as messages."""
-        return self._there(self._encoded_feed)
+        """The change feed as JSON messages."""
+        return self._require_ready(self._encoded_feed)
 
     @property
     def labels(self) -> VertexLabels:
-        """The labels of vertices."""
-        return self._there(self._labels)
+        """Labels of vertices."""
+        return self._require_ready(self._labels)
 
     async def write(self, batch: Batch, key: str | None) -> WriteResult:
-        """Put a batch on disk and apply it."""
+        """Journal a batch and apply it."""
         writing = asyncio.wrap_future(self.writer.submit(JournalEntry(batch, key)))
         seconds = self.settings.limits.write_seconds
         done, _ = await asyncio.wait([writing], timeout=seconds)
         if not done:
-            reason = f"not on disk within {seconds:g} s; it may still be: send it again with the same key"
+            reason = f"not on disk within {seconds:g} s, but it may still be written; retry with the same key"
             raise RejectedRequest(503, reason, {"Retry-After": "5"})
         return writing.result()
 
-    async def prepare(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run what a write needs before it is written, on threads that no reader occupies."""
-        return await self._preparers.run(function, *arguments)
+    async def run_write_task(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a task that precedes a write, on threads that reads do not use."""
+        return await self._write_task_queue.run(function, *arguments)
 
-    async def read_shortly(self, function: Callable[[], T], receive: Receive | None = None) -> T:
-        """Read the engine of the model here, while nobody writes: for what takes microseconds, where it is here."""
+    async def read_inline(self, function: Callable[[], T], receive: Receive | None = None) -> T:
+        """Run a read of microseconds under the read lock, on the event loop unless the model is on shards."""
         if self.settings.shards is not None:
-            return await self.read(self._read_in_turn, function, receive=receive)
-        return await self._there(self._reading)(function)
+            return await self.run_read(self._call_locked, function, receive=receive)
+        return await self._require_ready(self._coalesced_reads).run(function)
 
-    async def read(self, function: Callable[..., T], *arguments: Any, receive: Receive | None = None) -> T:
-        """Run a read of the model aside: it may wait for one batch, and nobody should wait for that."""
-        return await self._readers.run(function, *arguments, receive=receive)
+    async def run_read(self, function: Callable[..., T], *arguments: Any, receive: Receive | None = None) -> T:
+        """Run a read of the model on a thread: it may have to wait for a batch, which must not block the event loop."""
+        return await self._read_queue.run(function, *arguments, receive=receive)
 
-    def _read_in_turn(self, function: Callable[[], T]) -> T:
+    def _call_locked(self, function: Callable[[], T]) -> T:
         with self.model.lock.reading():
             return function()
 
-    async def search(
+    async def run_search(
         self,
         function: Callable[..., T],
         *arguments: Any,
         receive: Receive | None = None,
-        seconds: float | None = None,
+        timeout: float | None = None,
     ) -> T:
-        """Run a read that looks at everything there is: few at a time, so that short ones find a thread."""
-        return await self._searchers.run(function, *arguments, receive=receive, seconds=seconds)
+        """Run a read of the whole model; only a few at a time, so that short reads find a free thread."""
+        return await self._search_queue.run(function, *arguments, receive=receive, timeout=timeout)
 
-    async def draw(self, function: Callable[..., T], *arguments: Any, receive: Receive | None = None) -> T:
-        """Run a read of the map: one at a time, as each brings the same map up to date."""
-        return await self._mapper.run(function, *arguments, receive=receive)
+    async def run_map_read(self, function: Callable[..., T], *arguments: Any, receive: Receive | None = None) -> T:
+        """Run a read of the map; one at a time, as each updates the same map state."""
+        return await self._map_queue.run(function, *arguments, receive=receive)
 
-    async def operate(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run what whoever watches the service asks for: on a thread that no other request occupies."""
-        return await self._operator.run(function, *arguments)
+    async def run_metrics_read(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a request of a monitoring system, on a thread that no other request uses."""
+        return await self._metrics_queue.run(function, *arguments)
 
-    def _queue(self, name: str, threads: int) -> ThreadQueue:
+    def _make_read_queue(self, name: str, threads: int) -> ThreadQueue:
         limits = self.settings.limits
         return ThreadQueue(
-            f"ripplevec-{name}", threads=threads, waiting=limits.queue_reads, seconds=limits.read_seconds
+            f"ripplevec-{name}", threads=threads, max_waiting=limits.queue_reads, timeout=limits.read_seconds
         )
 
-    # ------------------------------------------------------------------ its life
+    # ------------------------------------------------------------------ start and stop
 
     def start(self) -> None:
-        """Begin to recover."""
-        self._opening.start()
+        """Start recovery in the background."""
+        self._recovery_thread.start()
 
     def begin_stop(self) -> None:
-        """Let go of those who wait for changes: a stream would never end by itself."""
+        """Release requests that wait for changes: an event stream would never end by itself."""
         self._stopping.set()
         if self.status == "ready":
             self.status = "closing"
@@ -179,39 +186,45 @@ class Runtime:
             self._feed.close()
 
     def stop(self) -> None:
-        """Finish what waits, write a snapshot, let go of the state."""
+        """Write the queued batches and a snapshot, then release the state."""
         self.begin_stop()
-        self._opening.join()
-        if self._stream is not None:
-            self._stream.close()
+        self._recovery_thread.join()
+        if self._source_follower is not None:
+            self._source_follower.close()
         if self._writer is not None:
             self._writer.close()
-        if self._mirror is not None:
-            self._mirror.close()
+        if self._store_sync is not None:
+            self._store_sync.close()
         if self._session is not None:
-            self._last_snapshot(self._session)
+            self._write_final_snapshot(self._session)
             self._session.close()
         if self._labels is not None:
             self._labels.close()
-        for queue in (self._readers, self._searchers, self._mapper, self._operator, self._preparers):
+        for queue in (
+            self._read_queue,
+            self._search_queue,
+            self._map_queue,
+            self._metrics_queue,
+            self._write_task_queue,
+        ):
             queue.close()
         if self._encoded_feed is not None:
             self._encoded_feed.close()
         log_event("closed")
 
-    def _open(self) -> None:
-        began = time.perf_counter()
+    def _recover(self) -> None:
+        started = time.perf_counter()
         try:
-            self._make()
+            self._open()
         except BaseException as error:
             self._fail(error)
             return
-        if self._ready is not None:
-            self._ready()
+        if self._on_ready is not None:
+            self._on_ready()
         recovery = self.session.recovery
         log_event(
             "ready",
-            seconds=round(time.perf_counter() - began, 3),
+            seconds=round(time.perf_counter() - started, 3),
             sequence=self.model.sequence,
             vertices=len(self.model),
             snapshot=recovery.snapshot,
@@ -219,30 +232,30 @@ class Runtime:
         )
 
     def _fail(self, error: BaseException) -> None:
-        """The state cannot be used: nothing is answered any more, and whoever runs this is told, to start it again."""
+        """Reject all requests from now on, as the state is unusable, and notify the caller, who may restart."""
         self.status, self.failure = "failed", error
         log_event("failed", logging.CRITICAL, reason=str(error))
-        if self._failed is not None:
-            self._failed(error)
+        if self._on_failure is not None:
+            self._on_failure(error)
 
-    def _make(self) -> None:
+    def _open(self) -> None:
         settings, limits = self.settings, self.settings.limits
-        session = Session(settings.state, model=_maker(settings), **settings.parameters)
+        session = Session(settings.state, model=_model_factory(settings), **settings.parameters)
         self._session = session
-        if settings.shards is None:  # shards have kernels of their own
+        if settings.shards is None:  # shards use other kernels
             warm_up(session.model)
-        self._reading = CoalescedReads(session.model.lock)
+        self._coalesced_reads = CoalescedReads(session.model.lock)
         newest = session.model.sequence
         self._labels = VertexLabels(settings.state / "labels.sqlite")
         feed = self._feed = ChangeFeed(
             newest,
             session.model.dim,
-            batches=limits.retained_batches,
-            size=limits.retained_bytes,
-            followers=limits.followers,
+            max_batches=limits.retained_batches,
+            max_bytes=limits.retained_bytes,
+            max_followers=limits.followers,
         )
-        self._encoded_feed = EncodedChangeFeed(feed, waiting=limits.followers, seconds=limits.read_seconds)
-        session.add_listener(lambda entry, changes: self._applied(feed, entry, changes))
+        self._encoded_feed = EncodedChangeFeed(feed, max_waiting=limits.followers, timeout=limits.read_seconds)
+        session.add_listener(lambda entry, changes: self._publish(feed, entry, changes))
         self._writer = BatchWriter(
             session,
             self.metrics,
@@ -252,111 +265,136 @@ class Runtime:
             queue_events=limits.queue_events,
             queue_seconds=limits.queue_seconds,
             newest=newest,
-            broken=self._fail,
+            on_failure=self._fail,
         )
         self._add_gauges(session.model)
         if settings.sink is not None:
-            self._mirror = mirror = VectorStoreSync(session, settings.sink)
-            self.metrics.gauge("sink_batches", "Batches that the sink has not got.", lambda: mirror.batches)
+            self._store_sync = store_sync = VectorStoreSync(session, settings.sink)
+            self.metrics.add_gauge(
+                "sink_batches", "Batches not yet in the vector store.", lambda: store_sync.pending_batches
+            )
         if settings.source is not None:
-            letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
-            self._stream = SourceFollower(session, settings.source, self.metrics, letters, self._fail)
+            dead_letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
+            self._source_follower = SourceFollower(session, settings.source, self.metrics, dead_letters, self._fail)
         if self._stopping.is_set():
             self._feed.close()
         self.status = "closing" if self._stopping.is_set() else "ready"
 
-    def _applied(self, feed: ChangeFeed, entry: JournalEntry, changes: Changes) -> None:
-        """Tell those who follow; batches of requests are counted by the writer, who knows how long they took."""
+    def _publish(self, feed: ChangeFeed, entry: JournalEntry, changes: Changes) -> None:
+        """Append to the feed; count batches of the source (the writer counts those of requests, with their latency)."""
         feed.append(changes)
         if entry.source is not None:
-            self.metrics.applied(len(entry.batch), changes, None)
+            self.metrics.record_batch(len(entry.batch), changes, None)
 
-    def _there(self, part: T | None) -> T:
+    def _require_ready(self, part: T | None) -> T:
         if part is None or self.status in ("recovering", "failed"):
-            raise RejectedRequest(503, f"not ready: {self.status}", {"Retry-After": "1"})
+            raise RejectedRequest(503, f"the service is not ready: {self.status}", {"Retry-After": "1"})
         return part
 
-    def _last_snapshot(self, session: Session) -> None:
-        """So that the next start has nothing to replay; without it nothing is lost."""
+    # ------------------------------------------------------------------ snapshots and gauges
+
+    def _write_final_snapshot(self, session: Session) -> None:
+        """Write a snapshot so that the next start replays nothing; no data is lost if this fails."""
         try:
             sequences = SnapshotStore(session.directory / "snapshots").sequences
             if session.model.sequence > (sequences[0] if sequences else 0):
                 session.snapshot()
         except Exception as error:
-            log_event("no last snapshot", logging.WARNING, reason=str(error))
+            log_event("final snapshot failed", logging.WARNING, reason=str(error))
 
     def snapshot_state(self) -> tuple[int, float]:
-        """The sequence number of the newest snapshot and its age in seconds; 0 and NaN where there is none.
+        """Return the sequence number of the newest snapshot and its age in seconds; 0 and NaN if there is none.
 
-        As it was last seen where the directory cannot be read now: whoever watches needs no file handle.
+        If the directory cannot be read (out of file handles, say), the last known snapshot is reported.
         """
         snapshots = SnapshotStore(self.settings.state / "snapshots")
         with suppress(OSError):
-            self._snapshot = next(_written(snapshots), (0, math.nan))
-        sequence, written = self._snapshot
+            self._last_seen_snapshot = next(_snapshot_times(snapshots), (0, math.nan))
+        sequence, written = self._last_seen_snapshot
         return sequence, max(0.0, time.time() - written) if sequence else math.nan
-
-    @property
-    def _reads_waiting(self) -> int:
-        return sum(queue.waiting for queue in (self._readers, self._searchers, self._mapper))
 
     @property
     def snapshot_failed(self) -> bool:
         """Whether the last snapshot could not be written; the batches are safe without it."""
         return self.session.snapshot_failure is not None
 
+    @property
+    def _waiting_reads(self) -> int:
+        return sum(queue.waiting for queue in (self._read_queue, self._search_queue, self._map_queue))
+
     def _add_gauges(self, model: SessionModel) -> None:
-        gauge = self.metrics.gauge
+        gauge = self.metrics.add_gauge
 
         def engine() -> Engine:
             return model.engine
 
-        gauge("ready", "1 once recovery is over.", lambda: float(self.status == "ready"))
-        gauge("sequence", "Batches applied since the start of the state.", lambda: engine().sequence)
+        def body_bytes() -> float:
+            return self.write_bodies.held_bytes + self.read_bodies.held_bytes
+
+        gauge("ready", "1 once recovery is complete.", lambda: float(self.status == "ready"))
+        gauge("sequence", "Batches applied since the state was created.", lambda: engine().sequence)
         gauge("vertices", "Vertices in the graph.", lambda: len(engine()))
         gauge("edges", "Edges in the graph.", lambda: engine().edges)
-        gauge("anchors_refused", "Corrections in a row that came to nothing.", lambda: engine().anchors_refused)
+        gauge("anchors_refused", "Consecutive anchors that were refused.", lambda: engine().anchors_refused)
         gauge("rows_shortened", "Rows scaled back to the bound since the last anchor.", lambda: engine().rows_shortened)
-        gauge("growth_since_anchor", "Growth since the last anchor, as a share.", lambda: float(engine().growth))
-        gauge("drift_degrees", "Mean turn of a sample of vectors since the last anchor that was seen.", _turned(model))
-        gauge("queue_requests", "Requests that wait for the writer.", lambda: self.writer.requests)
-        gauge("queue_events", "Events in them.", lambda: self.writer.events)
-        gauge("queue_reads", "Reads that wait for a thread.", lambda: self._reads_waiting)
-        gauge("body_bytes", "Bytes of requests that are held.", lambda: self.bodies.held + self.read_bodies.held)
-        gauge(
-            "answer_bytes", "Bytes of large answers that clients have not taken yet.", lambda: self.response_budget.held
-        )
-        gauge("followers", "Open streams of changes, and plain requests for them.", lambda: self.feed.followers)
-        gauge("feed_batches", "Batches whose changes are kept.", lambda: self.feed.newest - self.feed.oldest)
-        gauge("snapshot_sequence", "The batch of the newest snapshot.", lambda: self.snapshot_state()[0])
-        gauge("snapshot_failed", "1 where the last could not be written.", lambda: float(self.snapshot_failed))
-        gauge("snapshot_age_seconds", "Since the newest snapshot.", lambda: self.snapshot_state()[1])
+        gauge("growth_since_anchor", "Relative growth since the last anchor.", lambda: float(engine().growth))
+        gauge("drift_degrees", "Mean angle of sampled vectors to those at the last anchor.", _drift_gauge(model))
+        gauge("queue_requests", "Requests in the write queue.", lambda: self.writer.queued_requests)
+        gauge("queue_events", "Events in the write queue.", lambda: self.writer.queued_events)
+        gauge("queue_reads", "Reads that wait for a thread.", lambda: self._waiting_reads)
+        gauge("body_bytes", "Bytes of request bodies in memory.", body_bytes)
+        gauge("answer_bytes", "Bytes of large responses not sent yet.", lambda: self.response_budget.pending_bytes)
+        gauge("followers", "Open change streams and plain requests for changes.", lambda: self.feed.followers)
+        gauge("feed_batches", "Batches whose changes are retained.", lambda: self.feed.newest - self.feed.oldest)
+        gauge("snapshot_sequence", "Sequence number of the newest snapshot.", lambda: self.snapshot_state()[0])
+        gauge("snapshot_failed", "1 if the last snapshot could not be written.", lambda: float(self.snapshot_failed))
+        gauge("snapshot_age_seconds", "Age of the newest snapshot.", lambda: self.snapshot_state()[1])
 
 
-def _written(snapshots: SnapshotStore) -> Iterator[tuple[int, float]]:
-    """The snapshots with the time each was written at, the newest first."""
+def warm_up(model: Embedder) -> None:
+    """Run every kind of operation on a small model with the same parameters, so that all kernels are loaded.
+
+    Kernels are compiled once and cached on disk; even then, loading all of them takes half a second, for which the
+    first requests would have to wait.
+    """
+    trial = SessionModel(**model.get_params() | {"start_size": _WARM_UP_VERTICES // 2})
+    trial.engine.anchor_lag = 1e-9  # one event
+    edges = [(vertex, (vertex + step) % _WARM_UP_VERTICES) for vertex in range(_WARM_UP_VERTICES) for step in (1, 2, 5)]
+    trial.apply_batch(Batch.of([f"v{src}" for src, _ in edges], [f"v{dst}" for _, dst in edges]))
+    for number in range(_WARM_UP_ARRIVALS):  # enough growth to make an anchor due
+        trial.apply_batch(Batch.of([f"new{number}", f"new{number}"], ["v0", f"v{number + 1}"]))
+    trial.apply_batch(Batch.of(["new0"], ["v0"], op=[Op.REMOVE]))
+    trial.nearest("v0")
+    trial.preview(["v0", "v1"])
+    trial.vectors(["v0", "v1"])
+    trial.engine.copy().digest()
+
+
+def _snapshot_times(snapshots: SnapshotStore) -> Iterator[tuple[int, float]]:
+    """Yield the sequence number and modification time of each snapshot, newest first."""
     for sequence in snapshots.sequences:
         with suppress(FileNotFoundError):  # replaced meanwhile
             yield sequence, snapshots.path(sequence).stat().st_mtime
 
 
-def _turned(model: SessionModel) -> Callable[[], float]:
-    """How far vectors have turned, in degrees, whoever asks; NaN where there were none."""
-    drift, measuring = Drift(model), threading.Lock()
+def _drift_gauge(model: SessionModel) -> Callable[[], float]:
+    """Make a thread-safe function that measures drift in degrees; NaN if there were no vectors to compare."""
+    drift, lock = Drift(model), threading.Lock()
 
-    def degrees() -> float:
-        with measuring:
-            turned = drift.measure()
-        return math.nan if turned is None else turned
+    def measure() -> float:
+        with lock:
+            degrees = drift.measure()
+        return math.nan if degrees is None else degrees
 
-    return degrees
+    return measure
 
 
-def _maker(settings: Settings) -> ModelFactory:
-    """What makes the model: one in this process, or one on shards."""
+def _model_factory(settings: Settings) -> ModelFactory:
+    """Return the factory of the model: in this process, or on shards."""
     if settings.shards is None:
         return SessionModel
-    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")  # which aborts 3 s after a SIGTERM, done or not
+    # Ray's handler would abort the process 3 s after a SIGTERM, even if the shutdown is not complete.
+    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
     from ripplevec.cluster import Sharded
 
     return Sharded(settings.shards, settings.ray_address)

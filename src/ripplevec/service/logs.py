@@ -1,4 +1,4 @@
-"""Logs as lines of JSON: what happened, when, and how long it took; never what was sent."""
+"""Logging of the service: JSON lines, and the middleware that logs and counts requests, never their content."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ripplevec.service.responses import error_response
 
 log = logging.getLogger("ripplevec.service")
 
-_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+_UNLOGGED_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON; fields given as `extra={"fields": {…}}` stand beside the message."""
+    """Format a record as one line of JSON; `extra={"fields": {…}}` adds keys to it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return one line of JSON."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
@@ -36,7 +36,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """Send everything that is logged to a stream (standard error), as lines of JSON; warnings too."""
+    """Send all log records and warnings to a stream (standard error by default) as JSON lines."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
@@ -49,38 +49,38 @@ def log_event(event: str, level: int = logging.INFO, **fields: Any) -> None:
 
 
 class RequestLogMiddleware:
-    """Counts and times every request, and logs it."""
+    """Log, count and time every request; answer unexpected errors with 500."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, access_log: bool) -> None:
         self.app, self.metrics, self.access_log = app, metrics, access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and note what became of it."""
+        """Pass a request on and record its outcome."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, begun = time.perf_counter(), 500, False
+        start_time, status, response_started = time.perf_counter(), 500, False
 
-        async def noting(message: Message) -> None:
-            nonlocal status, begun
+        async def send_and_record(message: Message) -> None:
+            nonlocal status, response_started
             if message["type"] == "http.response.start":
-                status, begun = message["status"], True
+                status, response_started = message["status"], True
             await send(message)
 
         try:
-            await self.app(scope, receive, noting)
-        except Exception as error:  # said here once; what raised it keeps its connection where nothing was answered yet
+            await self.app(scope, receive, send_and_record)
+        except Exception as error:  # logged once, here; the connection survives if no response was started
             log.error("unexpected error", exc_info=error)
-            if begun:
+            if response_started:
                 raise
-            await error_response(500, "an unexpected error; see the log of the service")(scope, receive, noting)
+            await error_response(500, "unexpected error; see the service log")(scope, receive, send_and_record)
         finally:
-            self._note(scope, status, time.perf_counter() - began)
+            self._record(scope, status, time.perf_counter() - start_time)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path_format", "other")
         method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE") else "other"
         self.metrics.requests.labels(method, route, str(status)).inc()
-        self.metrics.seconds.labels(method, route).observe(seconds)
-        if self.access_log and scope["path"] not in _QUIET:
+        self.metrics.request_seconds.labels(method, route).observe(seconds)
+        if self.access_log and scope["path"] not in _UNLOGGED_PATHS:
             log_event("request", method=method, route=route, status=status, ms=round(seconds * 1000, 3))

@@ -1,4 +1,4 @@
-"""What comes with a request: read within bounds, of a kind that is expected, as bytes or as a batch."""
+"""Request bodies: read within limits of size, rate and memory, and decoded as batches or request models."""
 
 from __future__ import annotations
 
@@ -16,93 +16,95 @@ from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.settings import Limits
 
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
-EVENTS = (JSON, NDJSON, ARROW)
+EVENT_TYPES = (JSON, NDJSON, ARROW)
 KEY_HEADER = "idempotency-key"
 
 T = TypeVar("T", bound=BaseModel)
 
 
 class BodyReader:
-    """Reads the bodies of requests within a budget of bytes: received and still held, not announced."""
+    """Reads request bodies within a memory budget, which counts received bytes, not announced ones."""
 
     def __init__(self, limits: Limits, budget: int) -> None:
         self.limits, self.budget = limits, max(budget, limits.body_bytes)
-        self.held = 0
+        self.held_bytes = 0
 
     @asynccontextmanager
-    async def of(self, request: Request, kinds: tuple[str, ...] = (JSON,)) -> AsyncIterator[tuple[str, bytes]]:
-        """The kind and the bytes of a body, counted as long as they are held."""
-        kind = content_type(request, kinds)
-        self._check_announced(request)
+    async def read(
+        self, request: Request, content_types: tuple[str, ...] = (JSON,)
+    ) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield the content type and the bytes of a body; it counts against the budget until the block ends."""
+        content_type = check_content_type(request, content_types)
+        self._check_content_length(request)
         parts: list[bytes] = []
         try:
             await self._receive(request, parts)
             parts[:] = [b"".join(parts)]
-            yield kind, parts[0]
+            yield content_type, parts[0]
         finally:
-            self.held -= sum(map(len, parts))
+            self.held_bytes -= sum(map(len, parts))
 
-    def _check_announced(self, request: Request) -> None:
-        """Refuse a size that is too large before anything is read."""
+    def _check_content_length(self, request: Request) -> None:
+        """Reject a body that is too large before it is read."""
         text = request.headers.get("content-length", "0")
         if not (text.isascii() and text.isdigit() and len(text) < 20):
             raise RejectedRequest(400, "Content-Length: expected a number of bytes")
-        self._check(int(text))
+        self._check_size(int(text))
 
     async def _receive(self, request: Request, parts: list[bytes]) -> None:
-        """Collect the parts of a body as they come, each within its time."""
+        """Collect the parts of a body as they arrive, each before its deadline."""
         stream = request.stream()
-        began, size = asyncio.get_running_loop().time(), 0
+        start_time, size = asyncio.get_running_loop().time(), 0
         while True:
             try:
-                async with asyncio.timeout_at(began + self._seconds(size)):
+                async with asyncio.timeout_at(start_time + self._deadline(size)):
                     part = await anext(stream, None)
             except TimeoutError:
                 raise self._too_slow() from None
             except ClientDisconnect:
-                raise RejectedRequest(400, "the body was cut off") from None
+                raise RejectedRequest(400, "the body is incomplete: the client disconnected") from None
             if part is None:
                 return
             size += len(part)
-            self._check(size)
-            if self.held + len(part) > self.budget:
-                raise RejectedRequest(429, "too many large requests at once; try again", {"Retry-After": "1"})
-            self.held += len(part)
+            self._check_size(size)
+            if self.held_bytes + len(part) > self.budget:
+                raise RejectedRequest(429, "too many large requests at once; retry", {"Retry-After": "1"})
+            self.held_bytes += len(part)
             parts.append(part)
 
-    def _seconds(self, size: int) -> float:
-        """How long after its beginning a body of which so much is there has to go on."""
+    def _deadline(self, size: int) -> float:
+        """Return the seconds from the start by which the next part must arrive, given the bytes received so far."""
         limits = self.limits
         return min(limits.body_seconds, limits.body_grace + size / limits.body_rate)
 
     def _too_slow(self) -> RejectedRequest:
-        """A connection that is cut off: whatever came later would be taken for another request."""
+        """Make the error for a slow body; the connection is closed, as later bytes would look like a new request."""
         limits = self.limits
         reason = (
-            f"expected the whole body within {limits.body_seconds:g} s, and {limits.body_rate:,} bytes a second "
-            f"after the first {limits.body_grace:g} s"
+            f"body too slow: expected all of it within {limits.body_seconds:g} s, and {limits.body_rate:,} bytes per "
+            f"second after the first {limits.body_grace:g} s"
         )
         return RejectedRequest(408, reason, {"Connection": "close"})
 
-    def _check(self, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if size > self.limits.body_bytes:
-            raise RejectedRequest(413, f"expected a body of at most {self.limits.body_bytes:,} bytes")
+            raise RejectedRequest(413, f"body: expected at most {self.limits.body_bytes:,} bytes, got more")
 
 
-def content_type(request: Request, kinds: tuple[str, ...]) -> str:
-    """The content type of a request, without its parameters, if it is one of those expected."""
-    kind, _, parameters = request.headers.get("content-type", "").partition(";")
-    kind, charset = kind.strip().lower(), parameters.strip().lower().replace('"', "")
-    if kind not in kinds or charset not in ("", "charset=utf-8"):
-        raise RejectedRequest(415, f"Content-Type: expected {' or '.join(kinds)}", {"Accept": ", ".join(kinds)})
+def check_content_type(request: Request, expected: tuple[str, ...]) -> str:
+    """Return the content type of a request without its parameters; reject one that is not expected with 415."""
+    content_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    content_type, charset = content_type.strip().lower(), parameters.strip().lower().replace('"', "")
+    if content_type not in expected or charset not in ("", "charset=utf-8"):
+        raise RejectedRequest(415, f"Content-Type: expected {' or '.join(expected)}", {"Accept": ", ".join(expected)})
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise RejectedRequest(415, "Content-Encoding: expected none", {"Accept-Encoding": "identity"})
-    return kind
+    return content_type
 
 
-def decode_events(kind: str, data: bytes, key: str | None, limits: Limits) -> Message:
-    """The batch a request holds, and its key, from the body or from the header."""
-    message = _decoded(kind, data)
+def decode_events(content_type: str, data: bytes, key: str | None, limits: Limits) -> Message:
+    """Decode the batch in a body, with its idempotency key from the body or the header."""
+    message = _decode(content_type, data)
     if not len(message.batch):
         raise MessageError("expected at least one event, got none")
     if len(message.batch) > limits.events:
@@ -110,14 +112,14 @@ def decode_events(kind: str, data: bytes, key: str | None, limits: Limits) -> Me
             413, f"expected at most {limits.events:,} events in one request, got {len(message.batch):,}"
         )
     if message.key is not None and key is not None and message.key != key:
-        raise RejectedRequest(409, "key: expected the same in the body and in Idempotency-Key, got two")
+        raise RejectedRequest(409, "key: expected the same key in the body and in Idempotency-Key, got two")
     return Message(message.batch, check_message_key(message.key if key is None else key))
 
 
-def _decoded(kind: str, data: bytes) -> Message:
-    if kind == ARROW:
+def _decode(content_type: str, data: bytes) -> Message:
+    if content_type == ARROW:
         return Message(decode_arrow(data))
-    if kind == JSON:
+    if content_type == JSON:
         return decode_json(data)
     lines = ((f"line {number}", line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
     batch, bad_messages = decode_messages(lines)
@@ -126,17 +128,18 @@ def _decoded(kind: str, data: bytes) -> Message:
     return Message(batch)
 
 
-def parse_body(kind: type[T], data: bytes) -> T:
-    """A small body as what it should be, or one line that says why it is not."""
+def parse_body(model: type[T], data: bytes) -> T:
+    """Parse a JSON body as a request model; the error is one line with the first problem."""
     try:
-        return kind.model_validate_json(data)
+        return model.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "body"
-        raise MessageError(f"{place}: {first['msg']}") from None
+        problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+        raise MessageError(f"{place}: {problem}") from None
 
 
-def removal_message(kind: type[BaseModel], data: bytes, form: str, field: str) -> bytes:
-    """A body that names what to remove, as the message that removes it."""
-    body: dict[str, Any] = parse_body(kind, data).model_dump(mode="json")
-    return json.dumps({"key": body["key"], form: body[field]}).encode()
+def encode_removals(model: type[BaseModel], data: bytes, message_key: str, field: str) -> bytes:
+    """Convert the body of a removal request to the JSON message that removes the same edges or vertices."""
+    body: dict[str, Any] = parse_body(model, data).model_dump(mode="json")
+    return json.dumps({"key": body["key"], message_key: body[field]}).encode()

@@ -1,4 +1,4 @@
-"""Answers that say no: one form for all of them, and what each error of the library means over HTTP."""
+"""JSON responses, error responses with the exception-to-status mapping, and the byte budget of large responses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ripplevec.errors import (
 from ripplevec.io.messages import MessageError
 
 CHUNK_BYTES = 1 << 16
-"""Bytes of a large answer that are handed to a connection at a time."""
+"""Bytes of a large response that are handed to the connection at a time."""
 
-_LONGEST_REASON = 500
+_MAX_REASON_LENGTH = 500
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _STATUS: dict[type[RipplevecError], int] = {
     MessageError: 422,
@@ -36,79 +36,81 @@ _STATUS: dict[type[RipplevecError], int] = {
 
 
 class RejectedRequest(RipplevecError):
-    """A request is refused: with which status, why, and what else to say."""
+    """A request is rejected with this status, reason and response headers."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
         self.status, self.headers = status, dict(headers or {})
 
 
+class NotFiniteError(RipplevecError):
+    """A number in a response is NaN or infinite, which JSON cannot represent: an internal fault."""
+
+    def __init__(self) -> None:
+        super().__init__("vectors: expected finite numbers, got NaN or infinity. The state is damaged; see the log")
+
+
+def json_response(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None, *, finite: bool = True
+) -> Response:
+    """Encode a value as compact JSON.
+
+    A number that is not finite raises NotFiniteError, or becomes null with `finite=False`.
+    """
+    body = to_json(value, inf_nan_mode="constants" if finite else "null")
+    if finite and (b"NaN" in body or b"Infinity" in body):  # may also be part of a string
+        json.loads(body, parse_constant=_reject_constant)
+    return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
+
+
+def _reject_constant(name: str) -> None:
+    raise NotFiniteError
+
+
 def error_response(status: int, reason: str, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to a request that is refused: `{"error": reason}`."""
-    shown = reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
-    body = json.dumps({"error": shown})  # ASCII: a reason may quote what cannot be written as UTF-8
+    """Build the response to a rejected request: `{"error": reason}`."""
+    text = reason if len(reason) <= _MAX_REASON_LENGTH else f"{reason[: _MAX_REASON_LENGTH - 1]}…"
+    body = json.dumps({"error": text})  # ASCII: a reason may quote text that cannot be encoded as UTF-8
     return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
 
 
 def exception_response(error: RipplevecError) -> Response:
-    """What an error of the library means over HTTP."""
+    """Build the error response for an exception of this library."""
     if isinstance(error, RejectedRequest):
         return error_response(error.status, str(error), error.headers)
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
     return error_response(status, str(error), {"Retry-After": "1"} if status == 503 else None)
 
 
-class NotFiniteError(RipplevecError):
-    """A number to be answered is infinite or none at all, which JSON cannot hold: a fault of the service."""
-
-    def __init__(self) -> None:
-        super().__init__("expected finite numbers, got NaN or infinity: the vectors are damaged; see the log")
-
-
-def json_response(
-    value: Any, status: int = 200, headers: Mapping[str, str] | None = None, *, finite: bool = True
-) -> Response:
-    """A value as compact JSON; where a number is not finite NotFiniteError, or null where it need not be."""
-    body = to_json(value, inf_nan_mode="constants" if finite else "null")
-    if finite and (b"NaN" in body or b"Infinity" in body):  # perhaps in a text
-        json.loads(body, parse_constant=_refuse_constant)
-    return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
-
-
-def _refuse_constant(name: str) -> None:
-    raise NotFiniteError
-
-
 class ResponseBudget:
-    """The bytes of large answers that clients have not taken yet, and the most there may be."""
+    """Limit on the bytes of large responses that clients have not received yet."""
 
-    def __init__(self, limit: int) -> None:
-        self.held, self._limit = 0, limit
+    def __init__(self, max_bytes: int) -> None:
+        self.pending_bytes, self._max_bytes = 0, max_bytes
 
-    def check_room(self) -> None:
-        """Refuse to make another large answer while too much of others is held."""
-        if self.held >= self._limit:
-            raise RejectedRequest(503, "too many large answers are on their way; try again", {"Retry-After": "1"})
+    def check_capacity(self) -> None:
+        """Reject a request with 503 while too many bytes of other large responses are pending."""
+        if self.pending_bytes >= self._max_bytes:
+            raise RejectedRequest(503, "too many large responses are being sent; retry", {"Retry-After": "1"})
 
-    def track(self, answer: Response) -> Response:
-        """The same answer, sent in pieces as the client takes them, and counted until then."""
-        return _ChunkedResponse(answer, self)
+    def track(self, response: Response) -> Response:
+        """Wrap a response: it is sent in chunks as the client reads them, and counted until it is sent."""
+        return _ChunkedResponse(response, self)
 
 
 class _ChunkedResponse(Response):
-    def __init__(self, answer: Response, count: ResponseBudget) -> None:
-        super().__init__(None, answer.status_code)
-        self.body, self.raw_headers, self._count = answer.body, answer.raw_headers, count
+    def __init__(self, response: Response, budget: ResponseBudget) -> None:
+        super().__init__(None, response.status_code)
+        self.body, self.raw_headers, self._budget = response.body, response.raw_headers, budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         size = len(self.body)
-        self._count.held += size
+        self._budget.pending_bytes += size
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            for first in range(0, size, CHUNK_BYTES):
-                await send(
-                    {"type": "http.response.body", "body": self.body[first : first + CHUNK_BYTES], "more_body": True}
-                )
+            for start in range(0, size, CHUNK_BYTES):
+                chunk = self.body[start : start + CHUNK_BYTES]
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            self._count.held -= size
+            self._budget.pending_bytes -= size

@@ -1,10 +1,11 @@
-"""The forms of requests and answers that are not streams of events, and how all of them are described."""
+"""Request and response models, and the OpenAPI descriptions of request bodies and error responses."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,59 +20,60 @@ from ripplevec.batch import MAX_TIME, MAX_WEIGHT, MIN_WEIGHT
 from ripplevec.io.messages import MAX_ID_BYTES
 from ripplevec.service.settings import Limits
 
+
+def _integral_float_to_int(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 TextId = Annotated[StrictStr, StringConstraints(min_length=1, max_length=MAX_ID_BYTES)]
 VertexId = StrictInt | TextId
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Weight = Annotated[Number, Field(ge=MIN_WEIGHT, le=MAX_WEIGHT)]
-Whole = Annotated[StrictInt, BeforeValidator(lambda given: _whole(given))]  # JSON knows no difference from 10.0
-COUNT: dict[str, Any] = {"minimum": 1, "maximum": Limits().neighbors}  # as described; settings may say otherwise
-Key = Annotated[StrictStr, StringConstraints(min_length=1, max_length=256)]
+FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Weight = Annotated[FiniteNumber, Field(ge=MIN_WEIGHT, le=MAX_WEIGHT)]
+Integer = Annotated[StrictInt, BeforeValidator(_integral_float_to_int)]  # JSON does not distinguish 10 from 10.0
+K_RANGE: dict[str, Any] = {"minimum": 1, "maximum": Limits().neighbors}  # the default limit; settings may change it
+IdempotencyKey = Annotated[StrictStr, StringConstraints(min_length=1, max_length=256)]
 
 
-def _whole(given: Any) -> Any:
-    return int(given) if isinstance(given, float) and given.is_integer() else given
-
-
-class _Form(BaseModel):
+class _RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class RemoveEdges(_Form):
+class RemoveEdges(_RequestModel):
     """Edges to remove."""
 
-    key: Key | None = None
+    key: IdempotencyKey | None = None
     edges: Annotated[list[tuple[VertexId, VertexId]], Field(min_length=1)]
 
 
-class RemoveVertices(_Form):
+class RemoveVertices(_RequestModel):
     """Vertices to remove."""
 
-    key: Key | None = None
+    key: IdempotencyKey | None = None
     ids: Annotated[list[VertexId], Field(min_length=1)]
 
 
-class Ids(_Form):
-    """Vertices whose vectors are asked for."""
+class VectorsRequest(_RequestModel):
+    """Vertices whose vectors are requested."""
 
     ids: list[VertexId]
 
 
-class Near(_Form):
-    """A vector whose neighbors are asked for."""
+class NearestRequest(_RequestModel):
+    """A query vector and the number of nearest vertices to return."""
 
-    vector: list[Number]
-    k: Annotated[Whole, Field(ge=1, json_schema_extra=COUNT)] = 10
+    vector: list[FiniteNumber]
+    k: Annotated[Integer, Field(ge=1, json_schema_extra=K_RANGE)] = 10
 
 
-class Preview(_Form):
-    """The neighbors a newcomer would have."""
+class PreviewRequest(_RequestModel):
+    """Neighbors of a hypothetical new vertex. The spelling `neighbours` is accepted as well."""
 
-    neighbors: list[VertexId]
+    neighbors: Annotated[list[VertexId], Field(validation_alias=AliasChoices("neighbors", "neighbours"))]
     weights: list[Weight] | None = None
 
 
-class LabelPairs(_Form):
-    """Labels of vertices; null takes one away."""
+class LabelsRequest(_RequestModel):
+    """Labels of vertices; null removes a label."""
 
     labels: Annotated[
         list[tuple[VertexId, Annotated[StrictStr, StringConstraints(max_length=256)] | None]], Field(max_length=100_000)
@@ -79,13 +81,13 @@ class LabelPairs(_Form):
 
 
 class Error(BaseModel):
-    """Why a request was refused."""
+    """Reason why a request was rejected."""
 
     error: str
 
 
 class Receipt(BaseModel):
-    """What became of a batch, once it is on disk."""
+    """Result of a batch, once it is on disk and applied."""
 
     sequence: int
     repeated: bool
@@ -111,7 +113,7 @@ class Vertex(BaseModel):
 
 
 class Vectors(BaseModel):
-    """Vectors of the vertices that are known, in the order asked for, and those that are not."""
+    """Vectors of the requested vertices that exist, in the order of the request, and the ids that do not exist."""
 
     sequence: int
     ids: list[int | str]
@@ -119,24 +121,25 @@ class Vectors(BaseModel):
     missing: list[int | str]
 
 
-_NEAR: dict[str, Any] = {
+# An array instead of a tuple: many tools that read OpenAPI descriptions do not support tuples.
+_NEAREST_ITEM: dict[str, Any] = {
     "type": "array",
     "items": {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "number"}]},
     "minItems": 2,
     "maxItems": 2,
     "description": "an id and its cosine",
-}  # and no tuple, which many tools that read descriptions do not know
+}
 
 
 class Neighbors(BaseModel):
-    """The nearest vertices with their cosines, best first."""
+    """The nearest vertices with their cosines, highest first."""
 
     sequence: int
-    nearest: list[Annotated[tuple[int | str, float], WithJsonSchema(_NEAR)]]
+    nearest: list[Annotated[tuple[int | str, float], WithJsonSchema(_NEAREST_ITEM)]]
 
 
 class Previewed(BaseModel):
-    """The vector a newcomer would get."""
+    """The vector that a new vertex would get."""
 
     sequence: int
     vector: list[float]
@@ -173,40 +176,40 @@ _ARRIVAL = {
 }
 _KEY = {
     "anyOf": [{"type": "string", "minLength": 1, "maxLength": 256}, {"type": "null"}],
-    "description": "a batch with a known key is not applied again",
+    "description": "idempotency key: a batch with a key that was applied before is not applied again",
 }
 
 
-def _document(required: str) -> dict[str, Any]:
-    forms = {"arrivals": _ARRIVAL, "edges": _EDGE, "remove_edges": _PAIR, "remove_vertices": _ID}
-    lists: dict[str, Any] = {name: {"type": "array", "items": form} for name, form in forms.items()}
+def _batch_schema(required: str) -> dict[str, Any]:
+    item_schemas = {"arrivals": _ARRIVAL, "edges": _EDGE, "remove_edges": _PAIR, "remove_vertices": _ID}
+    lists: dict[str, Any] = {name: {"type": "array", "items": schema} for name, schema in item_schemas.items()}
     lists[required]["minItems"] = 1
     return {
         "type": "object",
         "properties": {"key": _KEY, **lists},
         "required": [required],
         "additionalProperties": False,
-        "description": "One batch: what is in it is applied in this order, together, or not at all.",
+        "description": "One batch: its parts are applied in this order, all together or not at all.",
     }
 
 
-def events_body(form: str) -> dict[str, Any]:
-    """How the body of a write is described."""
-    lines = {"type": "string", "description": 'a JSON edge per line, `["a","b",2.0]` or `{"src":"a","dst":"b"}`'}
+def describe_events_body(required: str) -> dict[str, Any]:
+    """Describe the body of a write for OpenAPI; the list named `required` must not be empty."""
+    lines = {"type": "string", "description": 'one JSON edge per line, `["a","b",2.0]` or `{"src":"a","dst":"b"}`'}
     arrow = {"type": "string", "format": "binary", "description": "columns src, dst[, weight, op, time]"}
     content = {
-        "application/json": {"schema": _document(form)},
+        "application/json": {"schema": _batch_schema(required)},
         "application/x-ndjson": {"schema": lines},
         "application/vnd.apache.arrow.stream": {"schema": arrow},
     }
     return {"requestBody": {"required": True, "content": content}}
 
 
-def json_body(kind: type[BaseModel]) -> dict[str, Any]:
-    """How the body of a small request is described."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
+def describe_json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Describe a JSON body for OpenAPI by its request model."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """How the refusals of an endpoint are described; some may come from any of them."""
+def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the error responses of an endpoint for OpenAPI: these, and those that any endpoint may send."""
     return {status: {"model": Error} for status in (400, 401, 403, *statuses, 421, 503)}

@@ -1,4 +1,4 @@
-"""Who may do what: tokens with scopes, the names the service answers to, the sites that may talk to it."""
+"""Access control: tokens with scopes, allowed Host headers, and protection from requests of other websites."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.service.responses import error_response
 
 READ_TOKENS, WRITE_TOKENS = "RIPPLEVEC_READ_TOKENS", "RIPPLEVEC_WRITE_TOKENS"
-SHORTEST_TOKEN = 16
+MIN_TOKEN_LENGTH = 16
 
-OPEN = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
-OPEN_BELOW = ("/static/",)
-"""What needs no token: whether the service lives, and the page, which holds no data of its own."""
+PUBLIC_PATHS = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
+PUBLIC_PREFIXES = ("/static/",)
+"""Paths that need no token: health checks and the live page, which itself contains no data."""
 
 _PAGES = frozenset({"/", "/docs"})
-_OWN_SITES = frozenset({"same-origin", "none"})  # and not same-site, which is another port of this machine, too
+_TRUSTED_SITES = frozenset({"same-origin", "none"})  # not same-site, which includes other ports of this machine
 
-_READING_POSTS = frozenset({"/v1/vectors", "/v1/nearest", "/v1/preview"})
+_READ_ONLY_POSTS = frozenset({"/v1/vectors", "/v1/nearest", "/v1/preview"})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tokens:
-    """The tokens that are known, as hashes, so that they are never shown and all compare in the same time."""
+    """The accepted tokens, stored as hashes: they cannot leak, and all comparisons take the same time."""
 
     read: frozenset[bytes] = frozenset()
     write: frozenset[bytes] = frozenset()
@@ -43,13 +43,13 @@ class Tokens:
 
     @classmethod
     def of(cls, read: Iterable[str] = (), write: Iterable[str] = ()) -> Tokens:
-        """Tokens from their texts."""
-        return cls(frozenset(map(_hashed, map(_checked, read))), frozenset(map(_hashed, map(_checked, write))))
+        """Create from token texts."""
+        return cls(frozenset(map(_hash, map(_validate, read))), frozenset(map(_hash, map(_validate, write))))
 
     @classmethod
     def from_file(cls, path: Path) -> Tokens:
-        """Tokens from a file with lines `read TOKEN` and `write TOKEN`; `#` begins a comment."""
-        found: dict[str, list[str]] = {"read": [], "write": []}
+        """Read tokens from a file with lines `read TOKEN` and `write TOKEN`; `#` starts a comment."""
+        tokens: dict[str, list[str]] = {"read": [], "write": []}
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError as error:
@@ -58,14 +58,14 @@ class Tokens:
             words = line.split("#")[0].split()
             if not words:
                 continue
-            if len(words) != 2 or words[0] not in found:
+            if len(words) != 2 or words[0] not in tokens:
                 raise FormatError(f"{path}, line {number}: expected `read TOKEN` or `write TOKEN`, got something else")
-            found[words[0]].append(words[1])
-        return cls.of(**found)
+            tokens[words[0]].append(words[1])
+        return cls.of(**tokens)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Tokens:
-        """Tokens from two variables, separated by commas."""
+        """Read comma-separated tokens from two environment variables."""
         texts = (environment.get(name, "") for name in (READ_TOKENS, WRITE_TOKENS))
         read, write = ([token.strip() for token in text.split(",") if token.strip()] for text in texts)
         return cls.of(read, write)
@@ -74,85 +74,87 @@ class Tokens:
         return Tokens(self.read | other.read, self.write | other.write)
 
     def allow(self, token: str | None, *, writing: bool) -> bool | None:
-        """Whether a token may do this; None where it is not known at all."""
-        given = _hashed(token or "")
-        may_write = _among(given, self.write)
-        may_read = _among(given, self.read) | may_write
+        """Return whether a token permits the request; None for an unknown token."""
+        digest = _hash(token or "")
+        may_write = _contains(self.write, digest)
+        may_read = _contains(self.read, digest) | may_write
         return (may_write if writing else True) if may_read else None
 
 
-def _checked(token: str) -> str:
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
-        raise InvalidValueError(f"token: expected at least {SHORTEST_TOKEN} printable ASCII characters, got others")
+def _validate(token: str) -> str:
+    if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
+        raise InvalidValueError(f"token: expected at least {MIN_TOKEN_LENGTH} printable ASCII characters, got others")
     return token
 
 
-def _hashed(token: str) -> bytes:
+def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def _among(given: bytes, known: Iterable[bytes]) -> bool:
+def _contains(digests: Iterable[bytes], wanted: bytes) -> bool:
     found = False
-    for token in known:  # all of them: how long it takes says nothing
-        found |= hmac.compare_digest(given, token)
+    for digest in digests:  # all of them, so that the duration reveals nothing
+        found |= hmac.compare_digest(wanted, digest)
     return found
 
 
 class AuthMiddleware:
-    """Refuses a request that calls the service by another name, comes from another site, or lacks the token."""
+    """Reject requests with a wrong Host header, from another website, or without a valid token."""
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, names: frozenset[str] | None) -> None:
-        self.app, self.tokens, self.names = app, tokens, names
+    def __init__(self, app: ASGIApp, tokens: Tokens, allowed_hosts: frozenset[str] | None) -> None:
+        self.app, self.tokens, self.allowed_hosts = app, tokens, allowed_hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer why not."""
+        """Pass a request on or reject it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        refused = self._refusal(scope, Headers(scope=scope))
-        if refused is None:
+        rejection = self._check(scope, Headers(scope=scope))
+        if rejection is None:
             await self.app(scope, receive, send)
         else:
-            await refused(scope, receive, send)
+            await rejection(scope, receive, send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+    def _check(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        """Return the error response to a request, or None if it is permitted."""
         if len(headers.getlist("host")) > 1:
             return error_response(400, "Host: expected one header, got several")
         host = headers.get("host", "")
-        if self.names is not None and _name(host) not in self.names:
-            return error_response(421, "this service does not answer to the name in the Host header; see --allow-host")
+        if self.allowed_hosts is not None and _host_name(host) not in self.allowed_hosts:
+            return error_response(421, "Host: this name is not allowed; see --allow-host")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return error_response(403, "requests from other sites are refused")
+            return error_response(403, "requests from other websites are rejected")
         path, method = scope["path"], scope["method"]
-        if headers.get("sec-fetch-site", "none") not in _OWN_SITES and not _opens_page(method, path, headers):
-            return error_response(403, "requests from other sites are refused")
-        if not self.tokens or path in OPEN or path.startswith(OPEN_BELOW):
+        if headers.get("sec-fetch-site", "none") not in _TRUSTED_SITES and not _opens_page(method, path, headers):
+            return error_response(403, "requests from other websites are rejected")
+        if not self.tokens or path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIXES):
             return None
-        allowed = self.tokens.allow(_bearer(headers), writing=_writes(method, path))
+        allowed = self.tokens.allow(_bearer_token(headers), writing=_is_write(method, path))
         if allowed is None:
-            return error_response(401, "expected a token: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"})
-        return None if allowed else error_response(403, "this token may read, not write")
+            headers_401 = {"WWW-Authenticate": "Bearer"}
+            return error_response(401, "a token is required: Authorization: Bearer …", headers_401)
+        return None if allowed else error_response(403, "this token permits reads only")
 
 
-def _writes(method: str, path: str) -> bool:
-    return method not in ("GET", "HEAD", "OPTIONS") and path not in _READING_POSTS
+def _is_write(method: str, path: str) -> bool:
+    return method not in ("GET", "HEAD", "OPTIONS") and path not in _READ_ONLY_POSTS
 
 
 def _opens_page(method: str, path: str, headers: Headers) -> bool:
-    """Whether a browser opens a page in a window of its own: by a link on another site, say."""
+    """Return whether a browser opens a page as a top-level document, for example from a link on another website."""
     top_level = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return top_level and method == "GET" and path in _PAGES
 
 
-def _bearer(headers: Headers) -> str | None:
+def _bearer_token(headers: Headers) -> str | None:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else None
 
 
-def _name(host: str) -> str:
-    """A Host header without its port and brackets."""
+def _host_name(host: str) -> str:
+    """Strip port and brackets from a Host header."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.rpartition(":")[0].lower() if ":" in host else host.lower()

@@ -1,4 +1,4 @@
-"""Running a service: uvicorn, signals, and an end that drains."""
+"""Server process: uvicorn with bounded connections, signal handling and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from ripplevec.service.app import create_app
 from ripplevec.service.logs import log_event
 from ripplevec.service.settings import Settings
 
-GRACE = 30
-"""Seconds that requests which are being answered have once the service was told to stop."""
+SHUTDOWN_SECONDS = 30
+"""Time that requests in progress have to finish after a stop signal."""
 
-_SWITCH = 0.001  # seconds after which a thread that computes lets another have its turn: readers wait less
+_SWITCH_INTERVAL = 0.001  # seconds after which a computing thread yields the interpreter: reads wait less
 
 
 class Server(uvicorn.Server):
-    """A server that ends streams when it is told to stop, and stops where the state cannot be recovered."""
+    """A uvicorn server that ends event streams on a stop signal, and stops if the state is unusable."""
 
-    def __init__(self, settings: Settings, ready: Callable[[], None] | None = None) -> None:
+    def __init__(self, settings: Settings, on_ready: Callable[[], None] | None = None) -> None:
         self.failure: BaseException | None = None
-        app = create_app(settings, self._fail, ready)
+        app = create_app(settings, self._fail, on_ready)
         self.runtime = app.state.runtime
         super().__init__(
             uvicorn.Config(
                 app,
                 host=settings.host,
                 port=settings.port,
-                http=_protocol(),
+                http=_http_protocol(),
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=GRACE,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
                 timeout_keep_alive=30,
                 limit_concurrency=4096,
                 h11_max_incomplete_event_size=64 << 10,
@@ -49,8 +49,9 @@ class Server(uvicorn.Server):
         )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop taking requests; those that wait for changes are let go."""
-        threading.Thread(target=self.runtime.begin_stop).start()  # it takes locks, which whom this interrupts may hold
+        """Stop accepting requests and release those that wait for changes."""
+        # In a thread: it acquires locks that the code interrupted by this signal handler may hold.
+        threading.Thread(target=self.runtime.begin_stop).start()
         super().handle_exit(sig, frame)
 
     def _fail(self, error: BaseException) -> None:
@@ -58,8 +59,8 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _protocol() -> Any:
-    """HTTP parsed in C; where there is no such parser, in Python."""
+def _http_protocol() -> Any:
+    """Return the protocol with the C parser if it is installed, else uvicorn's parser in Python."""
     try:
         from ripplevec.service.http_protocol import BoundedProtocol
     except ImportError:
@@ -67,20 +68,20 @@ def _protocol() -> Any:
     return BoundedProtocol
 
 
-def _settle() -> None:
-    """Have the garbage collector leave alone what was made to get here.
+def _freeze_garbage_collector() -> None:
+    """Exclude all existing objects (modules, compiled kernels) from garbage collection.
 
-    It would look at all of it again and again (modules, compiled kernels), and everybody would wait 0.1 s each time.
+    Each full collection would scan them again, and all requests would wait 0.1 s.
     """
     gc.collect()
     gc.freeze()
 
 
 def serve(settings: Settings) -> None:
-    """Serve until told to stop by SIGTERM or SIGINT; then finish what waits, write a snapshot, and return."""
-    server = Server(settings, _settle)
-    sys.setswitchinterval(_SWITCH)
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again at its end, when all is done
+    """Serve until SIGTERM or SIGINT; then finish the requests in progress, write a snapshot and return."""
+    server = Server(settings, _freeze_garbage_collector)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again after its shutdown
         signal.signal(number, lambda *_: None)
     log_event("starting", host=settings.host, port=settings.port, state=str(settings.state))
     server.run()

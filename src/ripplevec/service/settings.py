@@ -1,4 +1,4 @@
-"""What a service is told when it is started, and the bounds it keeps."""
+"""Settings of a service and its limits."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ripplevec.service.security import Tokens
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one request, and all of them together, may take."""
+    """Limits on single requests and on all requests together."""
 
     body_bytes: int = 16 << 20
-    bodies_bytes: int = 256 << 20  # received of all requests that write, until they are written
-    read_bodies_bytes: int = 64 << 20  # received of all requests that read, until they are answered
-    answers_bytes: int = 256 << 20  # of large answers that clients have not taken yet
-    events: int = 100_000  # in one request
-    ids: int = 10_000  # in one request for vectors
-    neighbors: int = 1_000  # in one answer of nearest
+    bodies_bytes: int = 256 << 20  # bodies of all writes, until they are written
+    read_bodies_bytes: int = 64 << 20  # bodies of all reads, until they are answered
+    answers_bytes: int = 256 << 20  # large responses that clients have not received yet
+    events: int = 100_000  # per request
+    ids: int = 10_000  # per request for vectors
+    neighbors: int = 1_000  # per response of `nearest`
     queue_requests: int = 1_024
     queue_events: int = 1_000_000
-    queue_seconds: float = 30.0  # that a batch may be expected to wait for the writer
-    queue_reads: int = 256  # that wait for a thread, of each kind
-    read_seconds: float = 30.0  # from a request that reads to its answer
+    queue_seconds: float = 30.0  # expected wait of a batch for the writer
+    queue_reads: int = 256  # reads of each kind that wait for a thread
+    read_seconds: float = 30.0  # from a read request to its response
     body_seconds: float = 30.0
-    body_grace: float = 5.0  # seconds from which on a body has to keep its rate
-    body_rate: int = 16 << 10  # bytes a second
+    body_grace: float = 5.0  # seconds after which `body_rate` is enforced
+    body_rate: int = 16 << 10  # minimum bytes per second
     write_seconds: float = 60.0
-    poll_seconds: float = 60.0  # the longest a long poll may wait
+    poll_seconds: float = 60.0  # maximum wait of a long poll
     followers: int = 256
     retained_batches: int = 100_000
     retained_bytes: int = 256 << 20
@@ -40,16 +40,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One service: where its state lies, where it listens, how it writes."""
+    """Settings of one service: state directory, address, model parameters, write policy."""
 
     state: Path
     host: str = "127.0.0.1"
     port: int = 8080
     source: str | None = None
     dead_letters: str | None = None
-    sink: str | None = None  # a vector store that is kept in step
+    sink: str | None = None  # address of a vector store to keep up to date
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    shards: int | None = None  # on so many of a Ray cluster; None: in this process
+    shards: int | None = None  # number of shards on a Ray cluster; None for this process
     ray_address: str | None = None
     max_delay_ms: float = 0.0
     max_batch: int = 10_000
@@ -62,18 +62,18 @@ class Settings:
         if not self.max_delay_ms >= 0:
             raise InvalidValueError.of("max_delay_ms", "a number ≥ 0", self.max_delay_ms)
         if self.ray_address is not None and self.shards is None:
-            raise InvalidValueError.of("ray_address", "nothing without shards", self.ray_address)
+            raise InvalidValueError.of("ray_address", "None unless shards is set", self.ray_address)
         if self.max_batch < 1:
             raise InvalidValueError.of("max_batch", "a whole number ≥ 1", self.max_batch)
         if not is_loopback(self.host) and not self.tokens:
             raise InvalidValueError(
-                f"host: {self.host} can be reached from other machines, so that tokens are needed; give --token-file, "
-                "or RIPPLEVEC_READ_TOKENS and RIPPLEVEC_WRITE_TOKENS"
+                f"host: {self.host} can be reached from other machines, so tokens are required. Set --token-file, or "
+                "RIPPLEVEC_READ_TOKENS and RIPPLEVEC_WRITE_TOKENS"
             )
 
     @property
-    def names(self) -> frozenset[str] | None:
-        """The names a request may call this service by; None where any will do, as it needs a token anyway."""
+    def allowed_hosts(self) -> frozenset[str] | None:
+        """Accepted names in the Host header; None for any name, as requests then need a token."""
         if is_loopback(self.host):
             return self.hosts | {"localhost", "127.0.0.1", "::1", self.host}
         if self.hosts:
@@ -82,10 +82,10 @@ class Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Return whether an address can be reached from this machine only."""
     if host == "localhost":
         return True
     try:
         return ip_address(host).is_loopback
-    except ValueError:  # a name: what it leads to may change
+    except ValueError:  # a host name, which may resolve to another address later
         return False

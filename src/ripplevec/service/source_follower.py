@@ -1,4 +1,4 @@
-"""A source that a service follows: its own thread reads, the session keeps and applies."""
+"""Source follower: a thread that reads events from a source and applies them through the session."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import threading
 from collections.abc import Callable
 
 from ripplevec.durability.session import Session
-from ripplevec.io.protocols import EventSource, BadMessage, DeadLetterSink
+from ripplevec.io.protocols import BadMessage, DeadLetterSink, EventSource
 from ripplevec.io.registry import stream_from
 from ripplevec.service.batch_writer import is_usable
 from ripplevec.service.logs import log_event
 from ripplevec.service.metrics import Metrics
 
-_PAUSE = 5.0  # seconds before a source that failed is tried again
+_RETRY_SECONDS = 5.0
 
 
 def open_source(address: str) -> EventSource:
-    """The source at an address; a file is followed as it grows."""
+    """Open the source at an address; a file is followed as it grows."""
     return stream_from(address) if "://" in address or address == "-" else stream_from(address, follow=True)
 
 
 class SourceFollower:
-    """Follows one source until it ends or is told to stop; a failure is logged and tried again."""
+    """Follows one source until the source ends or the follower is closed; failures are logged and retried."""
 
     def __init__(
         self,
@@ -30,12 +30,12 @@ class SourceFollower:
         address: str,
         metrics: Metrics,
         dead_letters: DeadLetterSink | None,
-        broken: Callable[[BaseException], None],
+        on_failure: Callable[[BaseException], None],
     ) -> None:
         self._session, self._metrics, self._address = session, metrics, address
-        self._dead_letters, self._broken = dead_letters, broken
+        self._dead_letters, self._on_failure = dead_letters, on_failure
         self._stopped = threading.Event()
-        self._source: EventSource | None = open_source(address)  # an address that is none is refused here
+        self._source: EventSource | None = open_source(address)  # here, so that an invalid address raises at once
         self._thread = threading.Thread(target=self._run, name="ripplevec-source", daemon=True)
         self._thread.start()
 
@@ -54,10 +54,10 @@ class SourceFollower:
                 return
             except Exception as error:
                 if not is_usable(self._session):
-                    self._broken(error)
+                    self._on_failure(error)
                     return
-                log_event("source failed", logging.ERROR, reason=str(error), retry_seconds=_PAUSE)
-                self._stopped.wait(_PAUSE)
+                log_event("source failed", logging.ERROR, reason=str(error), retry_seconds=_RETRY_SECONDS)
+                self._stopped.wait(_RETRY_SECONDS)
 
     def _follow(self) -> None:
         source = self._source or open_source(self._address)
@@ -68,7 +68,7 @@ class SourceFollower:
             source.close()
 
     def record(self, source: str, bad_message: BadMessage) -> None:
-        """Log a message that holds no events: where it stood and why, not what it was. Keep it, if asked."""
+        """Log a message that cannot be decoded, by position and reason but without content; store it if configured."""
         if self._dead_letters is not None:
             self._dead_letters.record(source, bad_message)
         self._metrics.refused_batches.inc()

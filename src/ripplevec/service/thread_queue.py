@@ -1,4 +1,4 @@
-"""Work of requests on a few threads: bounded in number, in waiting and in time, and not for clients that are gone."""
+"""Thread pool with a bounded queue for requests: limits on waiting requests and time; disconnected clients leave it."""
 
 from __future__ import annotations
 
@@ -11,115 +11,117 @@ from starlette.types import Receive
 
 from ripplevec.service.responses import RejectedRequest
 
-CLIENT_GONE = 499
-"""The status of a request whose client hung up before the answer; only logs and metrics ever show it."""
+CLIENT_CLOSED_REQUEST = 499
+"""Status of a request whose client disconnected before the response; it appears only in logs and metrics."""
 
 T = TypeVar("T")
 
 
 class ThreadQueue:
-    """A few threads and a bounded queue before them, for one event loop.
+    """A few threads and a bounded queue in front of them, for one event loop.
 
-    A request is refused where the queue is full or the time is over. One whose client hangs up leaves the queue at
-    once; work that has begun goes on to its end and occupies its thread until then.
+    A request is rejected if the queue is full or its time is over. A request whose client disconnects leaves the queue
+    at once; work that has started runs to its end and occupies its thread until then.
     """
 
-    def __init__(self, name: str, *, threads: int, waiting: int, seconds: float) -> None:
+    def __init__(self, name: str, *, threads: int, max_waiting: int, timeout: float) -> None:
         self._pool = ThreadPoolExecutor(threads, name)
-        self._free, self._most_waiting, self._seconds = threads, waiting, seconds
-        self._waiting: dict[asyncio.Future[None], None] = {}  # in order of their coming
+        self._free, self._max_waiting, self._timeout = threads, max_waiting, timeout
+        self._waiting: dict[asyncio.Future[None], None] = {}  # tickets, first come first served
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a thread."""
+        """Number of requests that wait for a thread."""
         return len(self._waiting)
 
     async def run(
-        self, function: Callable[..., T], *arguments: Any, receive: Receive | None = None, seconds: float | None = None
+        self, function: Callable[..., T], *arguments: Any, receive: Receive | None = None, timeout: float | None = None
     ) -> T:
-        """What the function returns, called by a thread; `receive` tells when the client has hung up."""
+        """Call a function on a thread and return its result; `receive` reports when the client disconnects."""
         loop = asyncio.get_running_loop()
-        latest = loop.time() + (self._seconds if seconds is None else seconds)
-        gone = loop.create_future() if receive is None else loop.create_task(_until_gone(receive))
+        deadline = loop.time() + (self._timeout if timeout is None else timeout)
+        disconnected = loop.create_future() if receive is None else loop.create_task(_wait_for_disconnect(receive))
         try:
             if receive is not None:
-                await asyncio.sleep(0)  # lets the task look once: it may have hung up already
-            await self._enter(gone, latest)
-            return await self._work(gone, latest, function, *arguments)
+                await asyncio.sleep(0)  # let the task check once: the client may have disconnected already
+            await self._acquire_thread(disconnected, deadline)
+            return await self._call(disconnected, deadline, function, *arguments)
         finally:
-            gone.cancel()
+            disconnected.cancel()
 
     def close(self) -> None:
-        """Wait for the work that has begun, and end the threads."""
+        """Wait for work that has started and end the threads."""
         self._pool.shutdown()
 
-    async def _enter(self, gone: asyncio.Future[None], latest: float) -> None:
-        """Wait for a free thread and occupy it."""
-        if gone.done():
-            raise _client_gone()
+    async def _acquire_thread(self, disconnected: asyncio.Future[None], deadline: float) -> None:
+        """Wait for a free thread and reserve it."""
+        if disconnected.done():
+            raise _client_closed_request()
         if self._free:
             self._free -= 1
             return
-        if len(self._waiting) >= self._most_waiting:
-            raise RejectedRequest(503, "too many requests wait to be answered; try again", {"Retry-After": "1"})
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting[turn] = None
-        entered = False
+        if len(self._waiting) >= self._max_waiting:
+            raise RejectedRequest(503, "too many requests are queued; retry", {"Retry-After": "1"})
+        ticket = asyncio.get_running_loop().create_future()
+        self._waiting[ticket] = None
+        acquired = False
         try:
-            await _first_of(turn, gone, latest)
-            entered = turn.done() and not gone.done()
+            await _wait_for_either(ticket, disconnected, deadline)
+            acquired = ticket.done() and not disconnected.done()
         finally:
-            if not entered:
-                self._withdraw(turn)
-        if not entered:
-            raise _client_gone() if gone.done() else self._too_late()
+            if not acquired:
+                self._withdraw(ticket)
+        if not acquired:
+            raise _client_closed_request() if disconnected.done() else self._timeout_error()
 
-    async def _work(self, gone: asyncio.Future[None], latest: float, function: Callable[..., T], *arguments: Any) -> T:
-        """Have a thread that is occupied do the work; it is free again when the work is done, awaited or not."""
+    async def _call(
+        self, disconnected: asyncio.Future[None], deadline: float, function: Callable[..., T], *arguments: Any
+    ) -> T:
+        """Run the function on the reserved thread, which is released when the function returns, awaited or not."""
         work = asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
         work.add_done_callback(self._finish)
-        await _first_of(work, gone, latest)
+        await _wait_for_either(work, disconnected, deadline)
         if work.done():
             return work.result()
-        raise _client_gone() if gone.done() else self._too_late()
+        raise _client_closed_request() if disconnected.done() else self._timeout_error()
 
     def _finish(self, work: asyncio.Future[Any]) -> None:
         if not work.cancelled():
-            work.exception()  # seen, also where nobody waits for it any more
-        self._leave()
+            work.exception()  # mark it as retrieved, even if no request waits for it any more
+        self._release_thread()
 
-    def _withdraw(self, turn: asyncio.Future[None]) -> None:
-        """Give up a place in the queue, or the thread that it has led to meanwhile."""
-        if turn.done():
-            self._leave()
+    def _withdraw(self, ticket: asyncio.Future[None]) -> None:
+        """Give up a place in the queue, or the thread that was assigned to it meanwhile."""
+        if ticket.done():
+            self._release_thread()
         else:
-            del self._waiting[turn]
-            turn.cancel()
+            del self._waiting[ticket]
+            ticket.cancel()
 
-    def _leave(self) -> None:
-        """Hand a thread to the next that waits."""
+    def _release_thread(self) -> None:
+        """Assign a thread to the next waiting request."""
         if self._waiting:
-            turn = next(iter(self._waiting))
-            del self._waiting[turn]
-            turn.set_result(None)
+            ticket = next(iter(self._waiting))
+            del self._waiting[ticket]
+            ticket.set_result(None)
         else:
             self._free += 1
 
-    def _too_late(self) -> RejectedRequest:
-        return RejectedRequest(503, f"not answered within {self._seconds:g} s; try again", {"Retry-After": "1"})
+    def _timeout_error(self) -> RejectedRequest:
+        return RejectedRequest(503, f"no response within {self._timeout:g} s; retry", {"Retry-After": "1"})
 
 
-async def _until_gone(receive: Receive) -> None:
-    """Return when the client has hung up; what is left of a body is passed over."""
+async def _wait_for_disconnect(receive: Receive) -> None:
+    """Return when the client has disconnected; the rest of a body is skipped."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _first_of(one: asyncio.Future[Any], other: asyncio.Future[Any], latest: float) -> None:
-    """Wait until either is done, or until the time is over."""
-    left = latest - asyncio.get_running_loop().time()
-    await asyncio.wait({one, other}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
+async def _wait_for_either(first: asyncio.Future[Any], second: asyncio.Future[Any], deadline: float) -> None:
+    """Wait until one of the futures is done or the deadline has passed."""
+    remaining = deadline - asyncio.get_running_loop().time()
+    await asyncio.wait({first, second}, timeout=max(remaining, 0), return_when=asyncio.FIRST_COMPLETED)
 
 
-def _client_gone() -> RejectedRequest:
-    return RejectedRequest(CLIENT_GONE, "the client has hung up")
+def _client_closed_request() -> RejectedRequest:
+    return RejectedRequest(CLIENT_CLOSED_REQUEST, "the client disconnected")

@@ -1,4 +1,4 @@
-"""A vector store that is kept in step with the model of a service, by a thread of its own: nobody waits for it."""
+"""Vector store sync: a thread that copies every change of the model to a vector store; writers do not wait for it."""
 
 from __future__ import annotations
 
@@ -11,72 +11,72 @@ from ripplevec.io.registry import create_lance_sink
 from ripplevec.service.logs import log_event
 
 MAX_PENDING_ROWS = 1 << 18
-"""Changes that wait for the store at most; where there are more, it is filled anew from the model instead."""
+"""Pending row changes beyond which the store is filled from the model instead."""
 
-_PAUSE = 5.0  # seconds before a store that failed is tried again
+_RETRY_SECONDS = 5.0
 
 
 class VectorStoreSync:
-    """Fills the store with the model where they differ, then passes on every batch; after a failure, both again.
+    """Fills the store from the model where they differ, then writes the changes of every batch.
 
-    So it needs no record of what the store has got: whatever was missed is found when it is filled.
+    After a failure it does both again. It keeps no record of the batches in the store: filling finds all differences.
     """
 
     def __init__(self, session: Session, address: str) -> None:
-        self._sink, self._model = create_lance_sink(address), session.model  # an address that is none is refused here
-        self._waiting: list[Changes] = []
-        self._rows = 0
-        self._unknown, self._closing = True, False
+        self._sink, self._model = create_lance_sink(address), session.model  # an invalid address raises here
+        self._pending: list[Changes] = []
+        self._pending_rows = 0
+        self._needs_fill, self._closing = True, False
         self._changed = threading.Condition()
-        self._since = 0
-        session.add_listener(self._note)
-        self._thread = threading.Thread(target=self._run, name="ripplevec-mirror", daemon=True)
+        self._filled_at = 0  # sequence number
+        session.add_listener(self._enqueue)
+        self._thread = threading.Thread(target=self._run, name="ripplevec-vector-store", daemon=True)
         self._thread.start()
 
     @property
-    def batches(self) -> int:
-        """How many batches the store has not got."""
-        return len(self._waiting)
+    def pending_batches(self) -> int:
+        """Number of batches that are not in the store yet."""
+        return len(self._pending)
 
     def close(self) -> None:
-        """Pass on what waits, and let go of the store."""
+        """Write the pending changes and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         self._thread.join()
 
-    def _note(self, entry: JournalEntry, changes: Changes) -> None:
+    def _enqueue(self, entry: JournalEntry, changes: Changes) -> None:
         with self._changed:
-            self._waiting.append(changes)
-            self._rows += len(changes) + len(changes.removed)
-            if self._rows > MAX_PENDING_ROWS:
-                self._waiting, self._rows, self._unknown = [], 0, True
+            self._pending.append(changes)
+            self._pending_rows += len(changes) + len(changes.removed)
+            if self._pending_rows > MAX_PENDING_ROWS:
+                self._pending, self._pending_rows, self._needs_fill = [], 0, True
             self._changed.notify()
 
     def _run(self) -> None:
-        while self._due():
+        while self._wait_for_work():
             try:
-                self._pass_on()
+                self._write_pending()
             except Exception as error:
-                log_event("store failed", logging.ERROR, reason=str(error), retry_seconds=_PAUSE)
+                log_event("store failed", logging.ERROR, reason=str(error), retry_seconds=_RETRY_SECONDS)
                 with self._changed:
-                    self._unknown = True
-                    if self._changed.wait_for(lambda: self._closing, _PAUSE):
+                    self._needs_fill = True
+                    if self._changed.wait_for(lambda: self._closing, _RETRY_SECONDS):
                         return
 
-    def _due(self) -> bool:
-        """Wait until there is something to do; False where there will be nothing more."""
+    def _wait_for_work(self) -> bool:
+        """Wait until there is something to write; return False if there will be nothing more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._unknown or self._waiting or self._closing)
-            return bool(self._unknown or self._waiting)
+            self._changed.wait_for(lambda: self._needs_fill or self._pending or self._closing)
+            return bool(self._needs_fill or self._pending)
 
-    def _pass_on(self) -> None:
+    def _write_pending(self) -> None:
         with self._changed:
-            ready, unknown = self._waiting, self._unknown
-            self._waiting, self._rows, self._unknown = [], 0, False
-        if unknown:
-            self._since = self._sink.fill(self._model)
-        for changes in ready:
-            if changes.sequence > self._since:  # else it is in what was filled
+            pending, needs_fill = self._pending, self._needs_fill
+            self._pending, self._pending_rows, self._needs_fill = [], 0, False
+        if needs_fill:
+            self._filled_at = self._sink.synchronize(self._model)
+        for changes in pending:
+            if changes.sequence > self._filled_at:  # earlier batches are part of the fill
                 self._sink.write(changes)
         self._sink.flush()

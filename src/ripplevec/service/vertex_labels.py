@@ -1,4 +1,4 @@
-"""Labels of vertices, for whoever looks at them: kept beside the state, no part of it."""
+"""Labels of vertices for display: stored in SQLite next to the state, but not part of it."""
 
 from __future__ import annotations
 
@@ -22,87 +22,88 @@ _log = logging.getLogger("ripplevec.service")
 
 
 class VertexLabels:
-    """A label per vertex, on disk and in memory."""
+    """At most one label per vertex, on disk and in memory."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self._db, self._labels = _open(path)
-        self.version = 0  # raised with every change, for those who keep a copy
+        self.version = 0  # incremented with every change, so that copies can be refreshed
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def get(self, vertex: Id) -> str | None:
-        """The label of a vertex, if it has one."""
+        """Return the label of a vertex, or None."""
         return self._labels.get(vertex)
 
     def put(self, pairs: Iterable[tuple[Id, str | None]]) -> int:
-        """Set labels, or take them away where they are None; how many there are. On disk when it returns."""
-        wanted = dict(pairs)
-        gone = [(json.dumps(name),) for name, label in wanted.items() if label is None]
-        kept = [(json.dumps(name), label) for name, label in wanted.items() if label is not None]
+        """Set labels, or remove those that are None; return the number of labels. Durable when it returns."""
+        updates = dict(pairs)
+        removed = [(json.dumps(vertex),) for vertex, label in updates.items() if label is None]
+        added = [(json.dumps(vertex), label) for vertex, label in updates.items() if label is not None]
         with self._lock:
-            if len(self._labels) + len(kept) > MAX_LABELS:
-                raise RejectedRequest(413, f"expected at most {MAX_LABELS:,} labels in all")
+            if len(self._labels) + len(added) > MAX_LABELS:
+                raise RejectedRequest(413, f"expected at most {MAX_LABELS:,} labels in total")
             try:
                 with transaction(self._db):
-                    self._db.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?)", kept)
-                    self._db.executemany("DELETE FROM labels WHERE id = ?", gone)
+                    self._db.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?)", added)
+                    self._db.executemany("DELETE FROM labels WHERE id = ?", removed)
             except sqlite3.DatabaseError as error:
-                raise StateError(f"labels could not be written ({error}); nothing of them was kept") from error
-            fresh = self._labels | {name: label for name, label in wanted.items() if label is not None}
-            for name, label in wanted.items():
+                raise StateError(f"labels could not be written ({error}); none of them was stored") from error
+            labels = self._labels | {vertex: label for vertex, label in updates.items() if label is not None}
+            for vertex, label in updates.items():
                 if label is None:
-                    fresh.pop(name, None)
-            self._labels = fresh  # replaced, not altered: readers need no lock
+                    labels.pop(vertex, None)
+            self._labels = labels  # replaced, not modified: readers need no lock
             self.version += 1
-            return len(fresh)
+            return len(labels)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database."""
         self._db.close()
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, dict[Id, str]]:
-    """The file of labels and what is in it; a damaged one is put aside, because a service runs without labels too."""
+    """Open the database and read all labels; move a damaged file aside, as a service can run without labels."""
     try:
         return _read(path)
     except (FormatError, sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
-            raise StateError(f"{path}: labels could not be read ({error}); see that it can be written to") from error
-        _put_aside(path, error)
+            raise StateError(f"{path}: labels could not be read ({error}). Make the file writable") from error
+        _move_aside(path, error)
         return _read(path)
 
 
 def _read(path: Path) -> tuple[sqlite3.Connection, dict[Id, str]]:
     if path.is_symlink():
-        raise FormatError("a link")
-    new = not path.exists()
+        raise FormatError("a symbolic link")
+    is_new = not path.exists()
     db = connect(path)
     try:
         db.execute(_TABLE)
-        if new:
+        if is_new:
             fsync_directory(path.parent)
-        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise FormatError(str(found))
-        return db, {json.loads(name): _text(label) for name, label in db.execute("SELECT id, label FROM labels")}
+        (check_result,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if check_result != "ok":
+            raise FormatError(str(check_result))
+        rows = db.execute("SELECT id, label FROM labels")
+        return db, {json.loads(vertex): _require_text(label) for vertex, label in rows}
     except BaseException:
         db.close()
         raise
 
 
-def _text(label: object) -> str:
+def _require_text(label: object) -> str:
     if not isinstance(label, str):
-        raise FormatError(f"expected text, got {type(label).__name__}")
+        raise FormatError(f"label: expected text, got {type(label).__name__}")
     return label
 
 
-def _put_aside(path: Path, error: Exception) -> None:
-    aside = sibling_path(path, "damaged")
-    for end in ("", "-wal"):
-        if os.path.lexists(f"{path}{end}"):
-            os.replace(f"{path}{end}", f"{aside}{end}")
+def _move_aside(path: Path, error: Exception) -> None:
+    damaged = sibling_path(path, "damaged")
+    for suffix in ("", "-wal"):
+        if os.path.lexists(f"{path}{suffix}"):
+            os.replace(f"{path}{suffix}", f"{damaged}{suffix}")
     Path(f"{path}-shm").unlink(missing_ok=True)
-    _log.error("labels damaged file=%s kept=%s error=%s", path, aside.name, error)
+    _log.error("labels damaged file=%s moved_to=%s error=%s", path, damaged.name, error)

@@ -8,7 +8,7 @@ import pytest
 from ripplevec.batch import Batch
 from ripplevec.embedder import Embedder
 from ripplevec.errors import UnknownVertexError
-from ripplevec.service.map.map_sample import anchors, around, chosen, named, sample
+from ripplevec.service.map.map_sample import is_sampled, read_neighborhood, read_vertices, sample_vertices
 
 
 def ring(size: int = 60) -> Embedder:
@@ -18,7 +18,7 @@ def ring(size: int = 60) -> Embedder:
 
 def test_a_sample_of_everything_is_everything_in_order_of_arrival() -> None:
     model = ring()
-    seen = sample(model, 1.0)
+    seen = sample_vertices(model, 1.0)
     assert seen.ids == model.ids
     assert seen.arrival.tolist() == list(range(60))
     np.testing.assert_array_equal(seen.vectors, model.to_numpy())
@@ -29,13 +29,13 @@ def test_rows_that_are_free_or_used_again_do_not_matter() -> None:
     for vertex in (3, 4, 9):
         model.remove_vertex(vertex)
     model.partial_fit([("new", 0), ("newer", 1)])
-    assert sample(model, 1.0).ids == model.ids
-    assert sample(model, 1.0).arrival.tolist()[-2:] == [60, 61]
+    assert sample_vertices(model, 1.0).ids == model.ids
+    assert sample_vertices(model, 1.0).arrival.tolist()[-2:] == [60, 61]
 
 
 def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
     model = ring(400)
-    small, large = sample(model, 0.2), sample(model, 0.5)
+    small, large = sample_vertices(model, 0.2), sample_vertices(model, 0.5)
     assert set(small.ids) < set(large.ids)
     assert 60 <= len(small.ids) <= 100
     assert 180 <= len(large.ids) <= 220
@@ -43,39 +43,32 @@ def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
 
 def test_who_is_in_a_sample_depends_on_its_number_alone() -> None:
     numbers = np.arange(1000)
-    picked = chosen(numbers, 0.3)
-    assert chosen(numbers[500:], 0.3).tolist() == picked[500:].tolist()
-    assert not chosen(numbers[1:], 0.0).any()
-    assert chosen(numbers, 1.0).all()
+    picked = is_sampled(numbers, 0.3)
+    assert is_sampled(numbers[500:], 0.3).tolist() == picked[500:].tolist()
+    assert not is_sampled(numbers[1:], 0.0).any()
+    assert is_sampled(numbers, 1.0).all()
 
 
 def test_those_that_are_unknown_or_have_no_place_are_left_out() -> None:
     model = ring()
     model.partial_fit(Batch.vertices(["alone"]))
-    assert named(model, [3, "alone", "nobody", 4]).ids == [3, 4]
-    assert "alone" not in sample(model, 1.0).ids
-    assert named(model, []).ids == []
+    assert read_vertices(model, [3, "alone", "nobody", 4]).ids == [3, 4]
+    assert "alone" not in sample_vertices(model, 1.0).ids
+    assert read_vertices(model, []).ids == []
 
 
 def test_the_latest_neighbors_come_first_with_their_weights() -> None:
     model = ring()
     model.add_vertex("new", [0, 7], [2.0, 3.0])
-    assert around(model, "new", 10).neighbors == [(7, 3.0), (0, 2.0)]
-    seen = around(model, 0, 2)
+    assert read_neighborhood(model, "new", 10).neighbors == [(7, 3.0), (0, 2.0)]
+    seen = read_neighborhood(model, 0, 2)
     assert seen.degree == 7
     assert len(seen.neighbors) == 2
     assert seen.neighbors[0] == ("new", 2.0)
     assert seen.arrival == 0
-    assert around(model, "new", 10).arrival == 60
+    assert read_neighborhood(model, "new", 10).arrival == 60
 
 
 def test_a_vertex_that_is_not_there_has_no_neighbors() -> None:
     with pytest.raises(UnknownVertexError, match="nobody"):
-        around(ring(), "nobody", 5)
-
-
-def test_anchors_are_counted() -> None:
-    model = ring()
-    before = anchors(model)
-    model.anchor()
-    assert anchors(model) == before + 1
+        read_neighborhood(ring(), "nobody", 5)

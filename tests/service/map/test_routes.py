@@ -51,7 +51,7 @@ def test_everything_the_page_names_is_there(service: Any) -> None:
     for name in named:
         answer = service.http.get(f"/static/{name}")
         assert answer.status_code == 200, name
-        assert answer.headers["content-type"].startswith(routes.KINDS["." + name.rpartition(".")[2]]), name
+        assert answer.headers["content-type"].startswith(routes.MEDIA_TYPES["." + name.rpartition(".")[2]]), name
 
 
 def test_plotly_is_the_installed_one(service: Any) -> None:

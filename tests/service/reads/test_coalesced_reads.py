@@ -16,7 +16,7 @@ def test_a_read_is_done_at_once_where_nobody_writes() -> None:
         assert not _can_write(lock)
         return 7
 
-    assert asyncio.run(CoalescedReads(lock)(read)) == 7
+    assert asyncio.run(CoalescedReads(lock).run(read)) == 7
     assert _can_write(lock)
 
 
@@ -32,7 +32,9 @@ def test_those_that_waited_are_read_together_and_in_order() -> None:
     async def live() -> list[object]:
         reading = CoalescedReads(lock)
         written = _write_until(lock, go_on)
-        waiting = [asyncio.ensure_future(reading(lambda name=name: read(name))) for name in ("a", "gone", "fails", "b")]
+        waiting = [
+            asyncio.ensure_future(reading.run(lambda name=name: read(name))) for name in ("a", "gone", "fails", "b")
+        ]
         await asyncio.sleep(0)
         assert order == []
         waiting[1].cancel()
@@ -53,7 +55,7 @@ def test_an_event_loop_that_has_ended_keeps_no_writer_out() -> None:
 
     async def leave() -> None:
         _write_until(lock, go_on)
-        waiting = asyncio.ensure_future(CoalescedReads(lock)(lambda: 1))
+        waiting = asyncio.ensure_future(CoalescedReads(lock).run(lambda: 1))
         await asyncio.sleep(0)
         waiting.cancel()
 
@@ -64,7 +66,7 @@ def test_an_event_loop_that_has_ended_keeps_no_writer_out() -> None:
 
 def test_an_error_of_a_read_is_the_readers() -> None:
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(CoalescedReads(ReadWriteLock())(lambda: 1 // 0))
+        asyncio.run(CoalescedReads(ReadWriteLock()).run(lambda: 1 // 0))
 
 
 def _write_until(lock: ReadWriteLock, go_on: threading.Event) -> threading.Thread:

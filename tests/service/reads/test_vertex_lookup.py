@@ -1,10 +1,12 @@
+"""Lookups of vertices and figures of the model, each with its sequence number."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
 from ripplevec import Embedder
-from ripplevec.errors import InvalidValueError, UnknownVertexError
+from ripplevec.errors import UnknownVertexError
 from ripplevec.service.reads import vertex_lookup
 
 
@@ -14,53 +16,29 @@ def model() -> Embedder:
     return Embedder(dim=4, threads=1).fit([*edges, (7, "v0"), ("8", "v0"), (8, "v1")])
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "found"),
-    [
-        ("a", "auto", ["a"]),
-        ("7", "auto", ["7", 7]),
-        ("7", "text", ["7"]),
-        ("7", "integer", [7]),
-        ("-7", "integer", [-7]),
-        ("07", "auto", ["07"]),
-        ("a", "integer", []),
-        ("٧", "auto", ["٧"]),
-        ("9" * 5000, "integer", []),
-    ],
-)
-def test_what_an_address_may_mean(text: str, kind: vertex_lookup.IdKind, found: list[object]) -> None:
-    assert vertex_lookup.candidate_ids(text, kind) == found
-
-
-def test_the_text_goes_before_the_integer(model: Embedder) -> None:
-    assert vertex_lookup.known(model, "8", "auto") == "8"
-    assert vertex_lookup.known(model, "8", "integer") == 8
-    assert vertex_lookup.known(model, "7", "auto") == 7
+def test_resolve_id_prefers_the_text_id(model: Embedder) -> None:
+    assert vertex_lookup.resolve_id(model, "8", "auto") == "8"
+    assert vertex_lookup.resolve_id(model, "8", "integer") == 8
+    assert vertex_lookup.resolve_id(model, "7", "auto") == 7
     with pytest.raises(UnknownVertexError):
-        vertex_lookup.known(model, "7", "text")
+        vertex_lookup.resolve_id(model, "7", "text")
 
 
-def test_kinds_are_checked() -> None:
-    assert vertex_lookup.parse_id_kind("text") == "text"
-    with pytest.raises(InvalidValueError, match="kind"):
-        vertex_lookup.parse_id_kind("other")
-
-
-def test_all_about_a_vertex(model: Embedder) -> None:
-    found = vertex_lookup.vertex(model._engine, "v3", "auto")
-    assert np.array_equal(np.array(found.pop("vector"), np.float32), model["v3"])
+def test_read_vertex_returns_vector_and_figures(model: Embedder) -> None:
+    vertex = vertex_lookup.read_vertex(model._engine, "v3", "auto")
+    assert np.array_equal(np.array(vertex.pop("vector"), np.float32), model["v3"])
     expected = {"id": "v3", "degree": 4, "strength": 4.0, "placed": True, "arrival": 3, "age": 29, "sequence": 0}
-    assert found == expected
+    assert vertex == expected
     with pytest.raises(UnknownVertexError):
-        vertex_lookup.vertex(model._engine, "nobody", "auto")
+        vertex_lookup.read_vertex(model._engine, "unknown", "auto")
 
 
-def test_vectors_of_those_that_are_known(model: Embedder) -> None:
-    sequence, there, vectors = vertex_lookup.vectors(model, ["v1", "nobody", 7])
-    assert there.tolist() == [True, False, True]
+def test_read_vectors_masks_unknown_ids(model: Embedder) -> None:
+    sequence, exists, vectors = vertex_lookup.read_vectors(model, ["v1", "unknown", 7])
+    assert exists.tolist() == [True, False, True]
     assert np.array_equal(vectors, model.vectors(["v1", 7]))
     assert sequence == model.sequence
 
 
-def test_the_digest_comes_with_its_number(model: Embedder) -> None:
-    assert vertex_lookup.digest(model) == (model.sequence, model.digest())
+def test_read_digest_returns_sequence_and_digest(model: Embedder) -> None:
+    assert vertex_lookup.read_digest(model) == (model.sequence, model.digest())

@@ -124,5 +124,5 @@ def test_readiness_after_a_refused_anchor_carries_a_warning_and_the_metric_count
                 break
     answer = service.http.get("/readyz")
     assert answer.status_code == 200
-    assert "corrections refused in a row: 1" in answer.json()["warning"]
+    assert "anchors refused in a row: 1" in answer.json()["warning"]
     assert value(service.http.get("/metrics").text, "ripplevec_anchors_refused") == 1

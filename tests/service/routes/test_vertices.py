@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from ripplevec.client import Client, protocol
-from ripplevec.service.lifecycle import SEARCHERS
+from ripplevec.service.lifecycle import SEARCH_THREADS
 from ripplevec.service.settings import Limits
 
 
@@ -150,7 +150,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def waiting(service: Any) -> int:
-    return int(service.runtime._searchers.waiting)
+    return int(service.runtime._search_queue.waiting)
 
 
 def test_nearest_of_abandoned_requests_is_not_worked_out(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_nearest_of_abandoned_requests_is_not_worked_out(start: Any, monkeypatch
     )
     asked = [b"GET /v1/vertices/a/nearest HTTP/1.1\r\nHost: localhost\r\n\r\n", head % len(body) + body]
     connections = []
-    for number in range(SEARCHERS + 40):
+    for number in range(SEARCH_THREADS + 40):
         connections.append(socket.create_connection((address.hostname, address.port)))
         connections[-1].sendall(asked[number % 2])
     wait_until(lambda: waiting(service) == 40)
@@ -173,7 +173,7 @@ def test_nearest_of_abandoned_requests_is_not_worked_out(start: Any, monkeypatch
     wait_until(lambda: waiting(service) == 0)  # while nothing was worked out
     blocked.release.set()
     assert service.http.get("/v1/vertices/a/nearest").status_code == 200
-    assert blocked.calls == SEARCHERS + 1
+    assert blocked.calls == SEARCH_THREADS + 1
 
 
 def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
@@ -182,8 +182,8 @@ def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
     service = start(limits=Limits(queue_reads=3))
     service.edges(["a", "b"])
     blocked = Blocked(service, monkeypatch)
-    with ThreadPoolExecutor(SEARCHERS + 3) as pool:
-        answers = [pool.submit(service.http.get, "/v1/vertices/a/nearest") for _ in range(SEARCHERS + 3)]
+    with ThreadPoolExecutor(SEARCH_THREADS + 3) as pool:
+        answers = [pool.submit(service.http.get, "/v1/vertices/a/nearest") for _ in range(SEARCH_THREADS + 3)]
         wait_until(lambda: waiting(service) == 3)
         refused = service.http.get("/v1/vertices/a/nearest")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
@@ -192,17 +192,17 @@ def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
         assert "ripplevec_queue_reads 3.0" in service.http.get("/metrics").text
         assert service.edges(["a", "c"]).status_code == 200
         blocked.release.set()
-        assert [answer.result(30).status_code for answer in answers] == [200] * (SEARCHERS + 3)
+        assert [answer.result(30).status_code for answer in answers] == [200] * (SEARCH_THREADS + 3)
 
 
 def test_nearest_past_its_deadline_is_refused(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start(limits=Limits(read_seconds=0.1))
     service.edges(["a", "b"])
     blocked = Blocked(service, monkeypatch)
-    for _ in range(SEARCHERS + 2):
+    for _ in range(SEARCH_THREADS + 2):
         refused = service.http.get("/v1/vertices/a/nearest")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-    assert blocked.calls == SEARCHERS
+    assert blocked.calls == SEARCH_THREADS
     blocked.release.set()
     wait_until(lambda: service.http.get("/v1/vertices/a/nearest").status_code == 200)
 
@@ -219,11 +219,11 @@ def test_answers_that_are_not_taken_are_bounded(start: Any) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect((address.hostname, address.port))
         connection.sendall(head % len(body) + body)
-        wait_until(lambda: service.runtime.response_budget.held > 1 << 20)
+        wait_until(lambda: service.runtime.response_budget.pending_bytes > 1 << 20)
         refused = service.http.post("/v1/vectors", json={"ids": [1]})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert service.http.get("/v1/vertices/1").status_code == 200
-    wait_until(lambda: service.runtime.response_budget.held == 0)
+    wait_until(lambda: service.runtime.response_budget.pending_bytes == 0)
     assert service.http.post("/v1/vectors", json={"ids": [1]}).status_code == 200
 
 

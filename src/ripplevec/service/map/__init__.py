@@ -1,1 +1,1 @@
-"""The live map page: its endpoints, sampled points, projection and statistics."""
+"""Live map page: its endpoints, the sampled points with their projection, and stream statistics."""

@@ -1,4 +1,4 @@
-"""What the page sees of a model: a fair sample of its vertices, some of them by name, and who is around one."""
+"""Vertices for the map: a reproducible sample, vertices by id, and the neighborhood of one vertex."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ripplevec.batch import Id, id_column
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiples of it are spread evenly over 64 bits
+_GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)  # its multiples are spread evenly over 64 bits (Fibonacci hashing)
 
 
 class VertexSample(NamedTuple):
-    """Some vertices that have a place: their names, their numbers in order of arrival, their vectors."""
+    """Placed vertices: their ids, arrival numbers and vectors."""
 
     ids: list[Id]
     arrival: NDArray[np.int64]
@@ -24,49 +24,47 @@ class VertexSample(NamedTuple):
 
 
 class Neighborhood(NamedTuple):
-    """A vertex, how many neighbors it has, and the first of them with the weights of their edges."""
+    """The arrival number and degree of a vertex, and some of its neighbors with their edge weights."""
 
     arrival: int
     degree: int
     neighbors: list[tuple[Id, float]]
 
 
-def sample(model: Embedder, share: float) -> VertexSample:
-    """About this share of the vertices, in order of arrival; the same ones every time, and fewer of them for less."""
+def sample_vertices(model: Embedder, fraction: float) -> VertexSample:
+    """Return about this fraction of the vertices in order of arrival.
+
+    The sample is reproducible, and a smaller fraction yields a subset of it.
+    """
     with model.lock.reading():
-        return _glimpse(model.engine, model.engine.rows_by_arrival(partial(chosen, share=share)))
+        return _read_rows(model.engine, model.engine.rows_by_arrival(partial(is_sampled, fraction=fraction)))
 
 
-def named(model: Embedder, ids: list[Id]) -> VertexSample:
-    """Those of the named vertices that exist and have a place."""
+def read_vertices(model: Embedder, ids: list[Id]) -> VertexSample:
+    """Return those of the given vertices that exist and are placed."""
     with model.lock.reading():
         engine = model.engine
         rows = engine.find_rows(id_column(ids))
-        return _glimpse(engine, rows[rows >= 0])
+        return _read_rows(engine, rows[rows >= 0])
 
 
-def around(model: Embedder, vertex: Id, most: int) -> Neighborhood:
-    """Who a vertex is connected to: `most` of its neighbors, the latest edges first."""
+def read_neighborhood(model: Embedder, vertex: Id, limit: int) -> Neighborhood:
+    """Return a vertex with up to `limit` of its neighbors, those of the latest edges first."""
     with model.lock.reading():
         engine = model.engine
         row = int(engine.rows_of(id_column([vertex]))[0])
-        vertex_info, (rows, weights) = engine.vertex_info(row), engine.neighbors(row, most)
+        info, (rows, weights) = engine.vertex_info(row), engine.neighbors(row, limit)
         neighbors = list(zip(engine.ids_of(rows), weights.tolist(), strict=True))
-    return Neighborhood(vertex_info.arrival, vertex_info.degree, neighbors)
+    return Neighborhood(info.arrival, info.degree, neighbors)
 
 
-def anchors(model: Embedder) -> int:
-    """How many anchors there have been."""
-    return model.engine.anchors
-
-
-def chosen(arrival: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
-    """Which vertices are in a sample of this share, by their numbers alone."""
-    if share >= 1:
+def is_sampled(arrival: NDArray[np.int64], fraction: float) -> NDArray[np.bool_]:
+    """Return which vertices belong to a sample of this fraction; depends on their arrival numbers only."""
+    if fraction >= 1:
         return np.ones(len(arrival), bool)
-    return arrival.astype(np.uint64) * _GOLDEN < np.uint64(share * 2.0**64)
+    return arrival.astype(np.uint64) * _GOLDEN_RATIO < np.uint64(fraction * 2.0**64)
 
 
-def _glimpse(engine: Engine, rows: NDArray[np.int64]) -> VertexSample:
+def _read_rows(engine: Engine, rows: NDArray[np.int64]) -> VertexSample:
     rows = rows[engine.placed(rows)]
     return VertexSample(engine.ids_of(rows), engine.arrival_numbers(rows), engine.get_vectors(rows))

@@ -1,4 +1,4 @@
-"""The points of the map: kept up to date from what batches change, whenever somebody looks."""
+"""Map state: the displayed points, updated on demand from the change feed."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from numpy.typing import NDArray
 from ripplevec.batch import Id
 from ripplevec.changes import Changes
 from ripplevec.embedder import Embedder
-from ripplevec.service.map.map_sample import chosen, named, sample
+from ripplevec.service.map.map_sample import is_sampled, read_vertices, sample_vertices
 from ripplevec.service.map.projection import Projection
 from ripplevec.service.responses import RejectedRequest
 
 MAX_POINTS = 50_000
-"""How many vertices are shown at most; of more, a sample."""
+"""Maximum number of points; a larger graph is sampled."""
 
 MAX_BATCHES = 20_000
-"""Batches between two looks beyond which the map is read anew instead."""
+"""Batches between two reads beyond which all vertices are read again instead."""
 
 REFIT_GROWTH = 1.5
-"""How many times as many points as at the last fit ask for another, where no anchor does."""
+"""Growth of the number of points since the last fit that triggers another fit, besides an anchor."""
 
 MAX_EXACT_INTEGER = 2**53
-"""Integers beyond this are not exact in a browser, and go there as text."""
+"""Larger integers are not exact in JavaScript and are sent as text."""
 
 
 class ChangeLog(Protocol):
-    """Who can say what batches have changed."""
+    """Source of the changes of recent batches."""
 
     newest: int
 
-    def after(self, since: int, limit: int) -> list[Changes]:
-        """Up to `limit` batches behind `since`; refused where they are no longer known."""
+    def read_after(self, since: int, limit: int) -> list[Changes]:
+        """Return up to `limit` batches after `since`; rejected if they are no longer retained."""
         ...
 
 
 class LabelStore(Protocol):
-    """Who knows what vertices are labeled with."""
+    """Source of vertex labels."""
 
     version: int
 
     def get(self, vertex: Id) -> str | None:
-        """The label of a vertex, if it has one."""
+        """Return the label of a vertex, or None."""
         ...
 
 
 class MapState:
-    """Which vertices are on the map, where they stand, and when each was touched last.
+    """The points on the map, their positions, and the tick of the last update of each.
 
-    Nothing is done before somebody looks. Between two fits of the projection (an anchor, or much growth) a point moves
-    only where its vector does. `tick` counts looks that found something, `epoch` counts fits: who names both gets what
-    has changed since, who does not gets everything.
+    Work is done only when the map is read. Between two fits of the projection (after an anchor or strong growth), a
+    point moves only if its vector does. `tick` counts reads that found updates, `epoch` counts fits: a client that
+    sends both gets the updates since then, any other client gets all points.
     """
 
     def __init__(
@@ -69,41 +69,42 @@ class MapState:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.model, self.labels, self.limit = model, labels, limit
-        self.epoch, self.tick = secrets.randbelow(2**40), 0  # another service, another epoch: a page may outlive one
+        self.epoch, self.tick = secrets.randbelow(2**40), 0  # random: a page may stay open across service restarts
         self._feed, self._clock = feed, clock
-        self._since, self._next_fit = -1, 0.0
-        self._looking = threading.Lock()
+        self._since, self._next_fit_time = -1, 0.0
+        self._lock = threading.Lock()
         self._fit_due = True
-        self._share = 1.0
-        self._labeled = labels.version
+        self._fraction = 1.0
+        self._labels_version = labels.version
         self._projection: Projection | None = None
-        self._take([], np.empty(0, np.int64), np.empty((0, model.dim), np.float32))
+        self._replace_points([], np.empty(0, np.int64), np.empty((0, model.dim), np.float32))
 
-    def look(self, epoch: int | None = None, tick: int | None = None) -> dict[str, Any]:
-        """The points touched and gone since a tick of this epoch, or all of them."""
-        with self._looking:
+    def read(self, epoch: int | None = None, tick: int | None = None) -> dict[str, Any]:
+        """Return the points updated and removed since a tick of the current epoch, otherwise all points."""
+        with self._lock:
             self._refresh()
-            self._label_anew()
+            self._refresh_labels()
             whole = epoch != self.epoch or tick is None
-            recent = np.ones(len(self._ids), bool) if whole else self._touched > tick
-            gone = [] if whole else self._arrival[recent & ~self._alive].tolist()
-            points = self._columns(np.flatnonzero(recent & self._alive))
+            updated = np.ones(len(self._ids), bool) if whole else self._updated_tick > tick
+            gone = [] if whole else self._arrival[updated & ~self._alive].tolist()
+            points = self._to_columns(np.flatnonzero(updated & self._alive))
             return {"epoch": self.epoch, "tick": self.tick, "whole": whole, "points": points, "gone": gone}
 
-    def place(self, ids: Sequence[Id]) -> dict[Id, dict[str, Any]]:
-        """Where vertices stand, shown or not; those without a place are left out."""
-        with self._looking:
+    def locate(self, ids: Sequence[Id]) -> dict[Id, dict[str, Any]]:
+        """Return the positions of vertices, displayed or not; vertices that are not placed are omitted."""
+        with self._lock:
             self._refresh()
             projection = self._projection
         if projection is None or not ids:
             return {}
-        seen = named(self.model, list(ids))
-        places, community = projection.place(seen.vectors).round(4), projection.community(seen.vectors)
-        rows = zip(seen.ids, places.tolist(), community.tolist(), strict=True)
-        return {name: {"x": x, "y": y, "community": number} for name, (x, y), number in rows}
+        vertices = read_vertices(self.model, list(ids))
+        positions = projection.project(vertices.vectors).round(4)
+        communities = projection.assign_communities(vertices.vectors)
+        rows = zip(vertices.ids, positions.tolist(), communities.tolist(), strict=True)
+        return {vertex: {"x": x, "y": y, "community": community} for vertex, (x, y), community in rows}
 
-    def _columns(self, slots: NDArray[np.int64]) -> dict[str, list[Any]]:
-        x, y = self._places[slots].round(4).T.tolist()
+    def _to_columns(self, slots: NDArray[np.int64]) -> dict[str, list[Any]]:
+        x, y = self._positions[slots].round(4).T.tolist()
         return {
             "id": [json_id(self._ids[slot]) for slot in slots.tolist()],
             "arrival": self._arrival[slots].tolist(),
@@ -113,102 +114,109 @@ class MapState:
             "label": [self._label[slot] for slot in slots.tolist()],
         }
 
-    # ------------------------------------------------------------------ keeping up
+    # ------------------------------------------------------------------ updates
 
     def _refresh(self) -> None:
-        noted = self._news()
-        if noted is None:
-            self._read_anew()
+        batches = self._read_new_batches()
+        if batches is None:
+            self._refit()
             return
-        self._fit_due |= any(changes.anchored for changes in noted) or len(self._slot) > REFIT_GROWTH * self._fitted_on
-        if self._fit_due and self._clock() >= self._next_fit:
-            self._read_anew()
-        elif noted:
-            self._follow(noted)
+        grown = len(self._slot) > REFIT_GROWTH * self._fitted_points
+        self._fit_due |= any(changes.anchored for changes in batches) or grown
+        if self._fit_due and self._clock() >= self._next_fit_time:
+            self._refit()
+        elif batches:
+            self._apply_changes(batches)
 
-    def _news(self) -> list[Changes] | None:
-        """What batches changed since the last look; None where that is not known any more."""
+    def _read_new_batches(self) -> list[Changes] | None:
+        """Return the batches since the last read; None if they are no longer retained or too many."""
+        batches: list[Changes] | None
         try:
-            noted = self._feed.after(self._since, MAX_BATCHES)
+            batches = self._feed.read_after(self._since, MAX_BATCHES)
         except RejectedRequest:
-            noted = None
-        if noted is None or len(noted) == MAX_BATCHES:
-            self._since = self._feed.newest  # before anything is read: what is seen twice does no harm
+            batches = None
+        if batches is None or len(batches) == MAX_BATCHES:
+            self._since = self._feed.newest  # before the vertices are read: applying a change twice is harmless
             return None
-        self._since = noted[-1].sequence if noted else self._since
-        return noted
+        self._since = batches[-1].sequence if batches else self._since
+        return batches
 
-    def _read_anew(self) -> None:
-        began = self._clock()
-        self._share = min(1.0, self.limit / max(len(self.model), 1))
-        seen = sample(self.model, self._share)
-        self._projection = Projection.fit(seen.vectors, self._projection)
+    def _refit(self) -> None:
+        """Read a new sample of all vertices and fit the projection to it."""
+        start_time = self._clock()
+        self._fraction = min(1.0, self.limit / max(len(self.model), 1))
+        sample = sample_vertices(self.model, self._fraction)
+        self._projection = Projection.fit(sample.vectors, self._projection)
         self.epoch += 1
         self.tick += 1
-        self._take(*seen)
+        self._replace_points(*sample)
         self._fit_due = False
-        self._next_fit = began + max(1.0, 10 * (self._clock() - began))  # at most a tenth of the time goes into fits
+        # Spend at most a tenth of the time on fits.
+        self._next_fit_time = start_time + max(1.0, 10 * (self._clock() - start_time))
 
-    def _take(self, ids: list[Id], arrival: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def _replace_points(self, ids: list[Id], arrival: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         self._ids, self._arrival = ids, arrival
-        self._slot = {name: slot for slot, name in enumerate(ids)}
-        self._label = [self.labels.get(name) for name in ids]
-        self._places, self._community = self._projected(vectors)
-        self._touched = np.full(len(ids), self.tick)
+        self._slot = {vertex: slot for slot, vertex in enumerate(ids)}
+        self._label = [self.labels.get(vertex) for vertex in ids]
+        self._positions, self._community = self._project(vectors)
+        self._updated_tick = np.full(len(ids), self.tick)
         self._alive = np.ones(len(ids), bool)
-        self._fitted_on = max(len(ids), 10)
+        self._fitted_points = max(len(ids), 10)
 
-    def _projected(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _project(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         if self._projection is None:
             return np.zeros((len(vectors), 2)), np.full(len(vectors), -1)
-        return self._projection.place(vectors), self._projection.community(vectors)
+        return self._projection.project(vectors), self._projection.assign_communities(vectors)
 
-    def _follow(self, noted: list[Changes]) -> None:
-        """Move, add and take out the points of vertices that batches changed."""
-        changed = dict.fromkeys(name for changes in noted for name in [*changes.removed, *changes.ids])
-        seen = named(self.model, list(changed))
-        here = dict(zip(seen.ids, range(len(seen.ids)), strict=True))
+    def _apply_changes(self, batches: list[Changes]) -> None:
+        """Move, add and remove the points of vertices that changed."""
+        changed = dict.fromkeys(vertex for changes in batches for vertex in [*changes.removed, *changes.ids])
+        current = read_vertices(self.model, list(changed))
+        index = dict(zip(current.ids, range(len(current.ids)), strict=True))
         self.tick += 1
-        for name in changed.keys() & self._slot.keys():
-            if name not in here or self._arrival[self._slot[name]] != seen.arrival[here[name]]:
-                slot = self._slot.pop(name)
-                self._alive[slot], self._touched[slot] = False, self.tick
-        places, community = self._projected(seen.vectors)
-        slots = np.array([self._slot.get(name, -1) for name in seen.ids], np.int64)
-        old, new = np.flatnonzero(slots >= 0), np.flatnonzero((slots < 0) & chosen(seen.arrival, self._share))
-        self._places[slots[old]], self._community[slots[old]] = places[old], community[old]
-        self._touched[slots[old]] = self.tick
-        self._append([seen.ids[row] for row in new.tolist()], seen.arrival[new], places[new], community[new])
+        for vertex in changed.keys() & self._slot.keys():
+            # A vertex with another arrival number was removed and has arrived again.
+            if vertex not in index or self._arrival[self._slot[vertex]] != current.arrival[index[vertex]]:
+                slot = self._slot.pop(vertex)
+                self._alive[slot], self._updated_tick[slot] = False, self.tick
+        positions, community = self._project(current.vectors)
+        slots = np.array([self._slot.get(vertex, -1) for vertex in current.ids], np.int64)
+        moved = np.flatnonzero(slots >= 0)
+        added = np.flatnonzero((slots < 0) & is_sampled(current.arrival, self._fraction))
+        self._positions[slots[moved]], self._community[slots[moved]] = positions[moved], community[moved]
+        self._updated_tick[slots[moved]] = self.tick
+        added_ids = [current.ids[row] for row in added.tolist()]
+        self._append_points(added_ids, current.arrival[added], positions[added], community[added])
 
-    def _label_anew(self) -> None:
-        """Touch the points whose labels have changed."""
+    def _refresh_labels(self) -> None:
+        """Mark the points whose labels have changed as updated."""
         version = self.labels.version
-        if version == self._labeled:
+        if version == self._labels_version:
             return
-        now = [self.labels.get(name) for name in self._ids]
-        slots = [slot for slot, (old, new) in enumerate(zip(self._label, now, strict=True)) if old != new]
-        self._label, self._labeled = now, version
+        labels = [self.labels.get(vertex) for vertex in self._ids]
+        slots = [slot for slot, (old, new) in enumerate(zip(self._label, labels, strict=True)) if old != new]
+        self._label, self._labels_version = labels, version
         if slots:
             self.tick += 1
-            self._touched[slots] = self.tick
+            self._updated_tick[slots] = self.tick
 
-    def _append(
+    def _append_points(
         self,
         ids: list[Id],
         arrival: NDArray[np.int64],
-        places: NDArray[np.float64],
+        positions: NDArray[np.float64],
         community: NDArray[np.int64],
     ) -> None:
-        self._slot |= {name: slot for slot, name in enumerate(ids, len(self._ids))}
+        self._slot |= {vertex: slot for slot, vertex in enumerate(ids, len(self._ids))}
         self._ids += ids
-        self._label += [self.labels.get(name) for name in ids]
+        self._label += [self.labels.get(vertex) for vertex in ids]
         self._arrival = np.concatenate([self._arrival, arrival])
-        self._places = np.concatenate([self._places, places])
+        self._positions = np.concatenate([self._positions, positions])
         self._community = np.concatenate([self._community, community])
-        self._touched = np.concatenate([self._touched, np.full(len(ids), self.tick)])
+        self._updated_tick = np.concatenate([self._updated_tick, np.full(len(ids), self.tick)])
         self._alive = np.concatenate([self._alive, np.ones(len(ids), bool)])
 
 
-def json_id(name: Id) -> Id:
-    """An id as JSON carries it to a browser."""
-    return str(name) if isinstance(name, int) and abs(name) > MAX_EXACT_INTEGER else name
+def json_id(vertex: Id) -> Id:
+    """Convert an id to a JSON value that JavaScript reads exactly."""
+    return str(vertex) if isinstance(vertex, int) and abs(vertex) > MAX_EXACT_INTEGER else vertex

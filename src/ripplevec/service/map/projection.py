@@ -1,9 +1,10 @@
-"""Where a vector stands on the map: among the centers of communities, which stay where they are from fit to fit.
+"""Projection of vectors to the plane, arranged by communities that keep their places from fit to fit.
 
-A map by two principal components shows two directions of many: ten communities lie over each other. So the vectors'
-communities are found first, by k-means; their centers get places in the plane that keep the distances between them as
-far as a plane can; and a vector stands between these places, by its likeness to each center. A fit begins with the
-centers and places of the one before and is turned onto it, so that communities keep their number and their place.
+Two principal components show only two directions of many: ten communities would overlap. So communities are found
+first, by spherical k-means; their centers get positions in the plane that preserve the distances between them as well
+as a plane can (SMACOF); and a vector is placed between these positions by its similarity to each center. A fit starts
+from the centers and positions of the previous one and is rotated onto it (Procrustes), so that communities keep their
+number and their place.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-COMMUNITIES = 10
-"""How many there are at most: more colors than this cannot be told apart."""
+MAX_COMMUNITIES = 10
+"""More colors than this cannot be distinguished."""
 
-LEARNED_FROM = 2000
-"""How many vectors the centers are learned from."""
+FIT_SAMPLE = 2000
+"""Approximate number of vectors that the centers are fitted to."""
 
-STARTS, DRAWS = 4, 8
-"""How often k-means is begun afresh, and how many rows are tried for each center to begin with."""
+RESTARTS, SEED_CANDIDATES = 4, 8
+"""Number of k-means runs with new seeds, and of candidates for each seed (greedy k-means++)."""
 
-BETTER = 0.004
-"""How much better a fresh start must come out to be preferred to what was known, in the mean cosine."""
+MIN_IMPROVEMENT = 0.004
+"""Increase of the mean cosine by which new centers must improve on the previous ones to replace them."""
 
-ENOUGH = 0.75
-"""Which share of what the best axes show is enough to keep those that are."""
+MIN_AXES_QUALITY = 0.75
+"""Share of the variance of the best axes at which the previous axes are kept."""
 
-LIKENESS = 6.0
-"""How much more a near center counts than a far one: the exponent of the cosines."""
+SOFTMAX_SHARPNESS = 6.0
+"""Factor of the cosines in the softmax weights of the centers."""
 
-SPREAD, GATHERED = 0.85, 0.6
-"""How far a community spreads around its place: the factor and the exponent of what a vector differs from its centers.
+SPREAD, SPREAD_EXPONENT = 0.85, 0.6
+"""Factor and exponent of the distance between a point and its community's position.
 
-An exponent below 1 opens the dense middle and draws the far ones in.
+An exponent below 1 widens the dense middle and pulls outliers in.
 """
 
 Points = NDArray[np.float64]
@@ -46,117 +47,119 @@ class Projection:
     """A fixed map from vectors to the plane."""
 
     centers: Points  # (communities, dim), unit rows
-    places: Points  # (communities, 2)
+    positions: Points  # (communities, 2)
     axes: Points  # (dim, 2): the two directions in which vectors differ most from their centers
 
     @classmethod
     def fit(cls, vectors: NDArray[Any], previous: Projection | None = None) -> Projection:
-        """A map for these vectors, as like the previous one as they allow."""
-        rows = unit(vectors[:: max(1, -(-len(vectors) // LEARNED_FROM))])
+        """Fit a projection to vectors, as similar to the previous one as they allow."""
+        rows = normalize(vectors[:: max(1, -(-len(vectors) // FIT_SAMPLE))])
         rows = rows[rows.any(axis=1)]
         if previous is not None and previous.centers.shape[1] != rows.shape[1]:
             previous = None
         if not len(rows):
             return previous or cls._empty(vectors.shape[1])
-        centers = communities(rows, None if previous is None else previous.centers)
+        centers = fit_centers(rows, None if previous is None else previous.centers)
         residuals = rows - centers[np.argmax(rows @ centers.T, axis=1)]
-        return cls(centers, _layout(centers, previous), _axes(residuals, previous))
+        return cls(centers, _layout_centers(centers, previous), _choose_axes(residuals, previous))
 
     @classmethod
     def _empty(cls, dim: int) -> Projection:
         return cls(np.zeros((0, dim)), np.zeros((0, 2)), np.zeros((dim, 2)))
 
-    def place(self, vectors: NDArray[Any]) -> Points:
-        """The places of vectors; those without direction stand in the middle."""
-        rows = unit(vectors)
+    def project(self, vectors: NDArray[Any]) -> Points:
+        """Return the positions of vectors; zero vectors are placed at the origin."""
+        rows = normalize(vectors)
         if not len(self.centers):
             return np.zeros((len(rows), 2))
-        likeness = rows @ self.centers.T
-        weight = np.exp(LIKENESS * (likeness - likeness.max(axis=1, keepdims=True)))
+        similarity = rows @ self.centers.T
+        weight = np.exp(SOFTMAX_SHARPNESS * (similarity - similarity.max(axis=1, keepdims=True)))
         weight /= weight.sum(axis=1, keepdims=True)
-        around = (rows - weight @ self.centers) @ self.axes
-        length = np.linalg.norm(around, axis=1, keepdims=True)
-        around *= SPREAD * np.where(length > 0, length, 1.0) ** (GATHERED - 1)
-        places = weight @ self.places + around
-        places[~rows.any(axis=1)] = 0.0
-        return places
+        offset = (rows - weight @ self.centers) @ self.axes
+        length = np.linalg.norm(offset, axis=1, keepdims=True)
+        offset *= SPREAD * np.where(length > 0, length, 1.0) ** (SPREAD_EXPONENT - 1)
+        positions = weight @ self.positions + offset
+        positions[~rows.any(axis=1)] = 0.0
+        return positions
 
-    def community(self, vectors: NDArray[Any]) -> NDArray[np.int64]:
-        """The number of the nearest center; −1 for a vector without direction."""
-        rows = unit(vectors)
+    def assign_communities(self, vectors: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the number of the nearest center of each vector; −1 for a zero vector."""
+        rows = normalize(vectors)
         if not len(self.centers):
             return np.full(len(rows), -1)
         return np.where(rows.any(axis=1), np.argmax(rows @ self.centers.T, axis=1), -1)
 
 
-def unit(vectors: NDArray[Any]) -> Points:
-    """Rows of length one; rows of zeros stay."""
+def normalize(vectors: NDArray[Any]) -> Points:
+    """Scale rows to unit length; zero rows stay zero."""
     rows = np.asarray(vectors, np.float64)
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(length > 0, length, 1.0)
 
 
-def communities(rows: Points, known: Points | None) -> Points:
-    """The centers of the rows, in the order of those known; found from these, unless a fresh start does better."""
-    fresh = max((k_means(rows, drawn(rows, seed)) for seed in range(STARTS)), key=lambda found: _fit(rows, found))
-    if known is None or not len(known):
-        return fresh
-    kept = k_means(rows, known)
-    if len(known) >= len(fresh) and _fit(rows, kept) > _fit(rows, fresh) - BETTER:
-        return kept
-    return in_order(fresh, known)
+def fit_centers(rows: Points, previous: Points | None) -> Points:
+    """Fit community centers: from the previous ones and in their order, unless a restart is clearly better."""
+    candidates = (k_means(rows, choose_seeds(rows, seed)) for seed in range(RESTARTS))
+    restarted = max(candidates, key=lambda centers: _mean_similarity(rows, centers))
+    if previous is None or not len(previous):
+        return restarted
+    continued = k_means(rows, previous)
+    gain = _mean_similarity(rows, restarted) - MIN_IMPROVEMENT
+    if len(previous) >= len(restarted) and _mean_similarity(rows, continued) > gain:
+        return continued
+    return match_order(restarted, previous)
 
 
-def _fit(rows: Points, centers: Points) -> float:
-    """How like a row is to its center, in the mean."""
+def _mean_similarity(rows: Points, centers: Points) -> float:
+    """Return the mean cosine between a row and its nearest center."""
     return float((rows @ centers.T).max(axis=1).mean())
 
 
-def drawn(rows: Points, seed: int) -> Points:
-    """Rows to begin with, each the likelier the less it is like those before (k-means++); the best of a few draws."""
+def choose_seeds(rows: Points, seed: int) -> Points:
+    """Choose rows as initial centers by greedy k-means++: likelier the less similar they are to those chosen before."""
     rng = np.random.default_rng(seed)
     chosen = [int(rng.integers(len(rows)))]
-    far = 1 - rows @ rows[chosen[0]]
-    while len(chosen) < min(COMMUNITIES, len(rows)) and far.max() > 1e-9:
-        heights = np.cumsum(np.maximum(far, 0.0))
-        draws = np.searchsorted(heights, rng.random(DRAWS) * heights[-1], side="right")
-        left = np.minimum(far[:, None], 1 - rows @ rows[draws].T)
-        best = int(np.argmin(left.sum(axis=0)))
-        chosen.append(int(draws[best]))
-        far = left[:, best]
+    distance = 1 - rows @ rows[chosen[0]]
+    while len(chosen) < min(MAX_COMMUNITIES, len(rows)) and distance.max() > 1e-9:
+        cumulative = np.cumsum(np.maximum(distance, 0.0))
+        candidates = np.searchsorted(cumulative, rng.random(SEED_CANDIDATES) * cumulative[-1], side="right")
+        remaining = np.minimum(distance[:, None], 1 - rows @ rows[candidates].T)
+        best = int(np.argmin(remaining.sum(axis=0)))
+        chosen.append(int(candidates[best]))
+        distance = remaining[:, best]
     return rows[chosen]
 
 
-def in_order(centers: Points, known: Points) -> Points:
-    """The centers, each at the number of the known one it is most like; the best pairs first."""
-    likeness = centers @ known.T
+def match_order(centers: Points, previous: Points) -> Points:
+    """Reorder centers so that each has the number of the most similar previous one; the best pairs match first."""
+    similarity = centers @ previous.T
     number = np.full(len(centers), -1)
-    for _ in range(min(likeness.shape)):
-        here, there = np.unravel_index(np.argmax(likeness), likeness.shape)
-        number[here] = there
-        likeness[here], likeness[:, there] = -np.inf, -np.inf
-    rest = np.flatnonzero(number < 0)
+    for _ in range(min(similarity.shape)):
+        center, match = np.unravel_index(np.argmax(similarity), similarity.shape)
+        number[center] = match
+        similarity[center], similarity[:, match] = -np.inf, -np.inf
+    unmatched = np.flatnonzero(number < 0)
     free = np.setdiff1d(np.arange(len(centers)), number)
-    number[rest] = free[: len(rest)]
+    number[unmatched] = free[: len(unmatched)]
     return centers[np.argsort(number, kind="stable")]
 
 
 def k_means(rows: Points, centers: Points, rounds: int = 20) -> Points:
-    """Centers of unit length, each the direction of the mean of the rows that are most like it."""
+    """Run spherical k-means: each center becomes the direction of the mean of its nearest rows."""
     for _ in range(rounds):
         nearest = np.argmax(rows @ centers.T, axis=1)
         member = nearest[:, None] == np.arange(len(centers))
         sums = member.T.astype(np.float64) @ rows
-        alone = ~sums.any(axis=1)
-        moved = unit(np.where(alone[:, None], centers, sums))
-        if np.abs(moved - centers).max() < 1e-4:
-            return moved
-        centers = moved
+        is_empty = ~sums.any(axis=1)
+        updated = normalize(np.where(is_empty[:, None], centers, sums))
+        if np.abs(updated - centers).max() < 1e-4:
+            return updated
+        centers = updated
     return centers
 
 
 def principal_axes(rows: Points) -> Points:
-    """The two directions of largest variance, as columns; the first column's largest entry is positive."""
+    """Return the two directions of largest variance as columns, with the largest entry of each positive."""
     centered = rows - rows.mean(axis=0)
     _, vectors = np.linalg.eigh(centered.T @ centered)
     axes = vectors[:, ::-1][:, :2]
@@ -165,46 +168,47 @@ def principal_axes(rows: Points) -> Points:
     return axes * np.where(axes[np.argmax(np.abs(axes), axis=0), [0, 1]] < 0, -1.0, 1.0)
 
 
-def turn_onto(points: Points, target: Points) -> Points:
-    """The rotation, perhaps with a reflection, that brings points nearest to their targets (Procrustes)."""
+def fit_rotation(points: Points, target: Points) -> Points:
+    """Return the rotation, possibly with a reflection, that maps points closest to their targets (Procrustes)."""
     left, _, right = np.linalg.svd(points.T @ target)
     return left @ right
 
 
-def _axes(residuals: Points, previous: Projection | None) -> Points:
-    """The directions in which communities spread; the former ones for as long as they show nearly as much."""
+def _choose_axes(residuals: Points, previous: Projection | None) -> Points:
+    """Return the directions in which communities spread; the previous ones while they show nearly as much variance."""
     best = principal_axes(residuals)
     if previous is None or not len(previous.centers):
         return best
     shown, possible = (float(np.square(residuals @ axes).sum()) for axes in (previous.axes, best))
-    if shown >= ENOUGH * possible:
+    if shown >= MIN_AXES_QUALITY * possible:
         return previous.axes
-    return best @ turn_onto(residuals @ best, residuals @ previous.axes)
+    return best @ fit_rotation(residuals @ best, residuals @ previous.axes)
 
 
-def _layout(centers: Points, previous: Projection | None) -> Points:
-    """Places of the centers, with distances like those between the centers; the known ones near where they were."""
-    apart = np.linalg.norm(centers[:, None] - centers[None], axis=2)
+def _layout_centers(centers: Points, previous: Projection | None) -> Points:
+    """Return positions of the centers that preserve their distances; known centers stay close to their positions."""
+    distances = np.linalg.norm(centers[:, None] - centers[None], axis=2)
     start = (centers - centers.mean(axis=0)) @ principal_axes(centers)
-    if previous is None or not len(previous.places):
-        return spread_out(start, apart, 2000)
-    known = min(len(previous.places), len(centers))
-    turned = start @ turn_onto(start[:known] - start[:known].mean(axis=0), previous.places[:known])
-    turned[:known] = previous.places[:known]
-    places = spread_out(turned, apart, 10)  # a better layout is not worth a map that moves
-    middle, before = places[:known].mean(axis=0), previous.places[:known].mean(axis=0)
-    return (places - middle) @ turn_onto(places[:known] - middle, previous.places[:known] - before) + before
+    if previous is None or not len(previous.positions):
+        return smacof(start, distances, 2000)
+    known = min(len(previous.positions), len(centers))
+    rotated = start @ fit_rotation(start[:known] - start[:known].mean(axis=0), previous.positions[:known])
+    rotated[:known] = previous.positions[:known]
+    positions = smacof(rotated, distances, 10)  # few rounds: a stable map matters more than a better layout
+    middle, before = positions[:known].mean(axis=0), previous.positions[:known].mean(axis=0)
+    rotation = fit_rotation(positions[:known] - middle, previous.positions[:known] - before)
+    return (positions - middle) @ rotation + before
 
 
-def spread_out(places: Points, apart: Points, rounds: int) -> Points:
-    """Places whose distances are as near to those given as a plane allows: majorization of the stress (SMACOF)."""
-    count = len(places)
+def smacof(positions: Points, distances: Points, rounds: int) -> Points:
+    """Move positions so that their distances approach the given ones: stress majorization (SMACOF)."""
+    count = len(positions)
     for _ in range(rounds):
-        distance = np.linalg.norm(places[:, None] - places[None], axis=2)
-        ratio = np.divide(apart, distance, out=np.zeros_like(apart), where=distance > 1e-12)
-        pull = np.diag(ratio.sum(axis=1)) - ratio
-        moved = pull @ places / count
-        if np.abs(moved - places).max() < 1e-6:
-            return moved
-        places = moved
-    return places
+        current = np.linalg.norm(positions[:, None] - positions[None], axis=2)
+        ratio = np.divide(distances, current, out=np.zeros_like(distances), where=current > 1e-12)
+        guttman = np.diag(ratio.sum(axis=1)) - ratio
+        updated = guttman @ positions / count
+        if np.abs(updated - positions).max() < 1e-6:
+            return updated
+        positions = updated
+    return positions

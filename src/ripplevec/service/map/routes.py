@@ -1,4 +1,4 @@
-"""The live page and what it asks for: the points of the map, how the stream goes, who is around a vertex."""
+"""Live page and its endpoints: points of the map, stream statistics, the neighborhood of a vertex, static files."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from ripplevec.batch import Id
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError, UnknownVertexError
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.map import map_sample
+from ripplevec.service.map.map_sample import read_neighborhood
 from ripplevec.service.map.map_state import ChangeLog, LabelStore, MapState, json_id
 from ripplevec.service.map.stream_stats import StreamStats
 from ripplevec.service.metrics import Metrics
 from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads.path_ids import IdKind
 from ripplevec.service.responses import RejectedRequest, json_response
 
 MAX_NEIGHBORHOOD = 100
-"""How many neighbors of a vertex are shown, and how many that are near it."""
+"""Maximum number of neighbors, and of nearest vertices, that are shown for a vertex."""
 
-CONTENT_POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' data: blob:",  # plotly.js draws into images of its own
+        "img-src 'self' data: blob:",  # plotly.js renders to images
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
@@ -40,83 +41,85 @@ CONTENT_POLICY = "; ".join(
     ]
 )
 HEADERS = {
-    "Content-Security-Policy": CONTENT_POLICY,
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 router = APIRouter(include_in_schema=False)
-_making = threading.Lock()
+_creation_lock = threading.Lock()
 
 
 class LivePage:
-    """What the page is told of one model."""
+    """Data of the live page for one model."""
 
     def __init__(self, model: Embedder, feed: ChangeLog, labels: LabelStore, metrics: Metrics) -> None:
         self.model, self.labels = model, labels
-        self.shown = MapState(model, feed, labels)
-        self.pulse = StreamStats(model, feed, metrics.latest)
+        self.map_state = MapState(model, feed, labels)
+        self.stream_stats = StreamStats(model, feed, metrics.recent_batches)
 
-    def map(self, epoch: int | None, tick: int | None) -> dict[str, Any]:
-        """The points that have changed since, or all, and the size of what they are a sample of."""
-        return {**self.shown.look(epoch, tick), "model": vertex_lookup.model_stats(self.model)}
+    def read_map(self, epoch: int | None, tick: int | None) -> dict[str, Any]:
+        """Return all points, or those updated since a tick, and the figures of the model."""
+        return {**self.map_state.read(epoch, tick), "model": vertex_lookup.read_model_stats(self.model)}
 
-    def around(self, text: str, kind: vertex_lookup.IdKind, k: int) -> dict[str, Any]:
-        """A vertex with its neighbors and those near it, each with its place on the map; an id of null: unknown.
+    def read_around(self, text: str, kind: IdKind, k: int) -> dict[str, Any]:
+        """Return a vertex with its neighbors and nearest vertices, each with its position; an id of null if unknown.
 
-        Somebody who mistypes a name has not asked for anything that the browser should log as an error.
+        Not a 404: browsers would log a mistyped id as an error.
         """
         try:
-            vertex = vertex_lookup.known(self.model, text, kind)
+            vertex = vertex_lookup.resolve_id(self.model, text, kind)
         except UnknownVertexError:
             return {"id": None}
-        near = self.model.nearest(vertex, k)
-        seen = map_sample.around(self.model, vertex, k)
-        names = [vertex, *(name for name, _ in near), *(name for name, _ in seen.neighbors)]
-        places = self.shown.place(list(dict.fromkeys(names)))
+        nearest = self.model.nearest(vertex, k)
+        neighborhood = read_neighborhood(self.model, vertex, k)
+        ids = [vertex, *(other for other, _ in nearest), *(other for other, _ in neighborhood.neighbors)]
+        positions = self.map_state.locate(list(dict.fromkeys(ids)))
         return {
-            **self._point(vertex, places),
-            "arrival": seen.arrival,
-            "degree": seen.degree,
-            "nearest": [{**self._point(name, places), "cosine": round(cosine, 4)} for name, cosine in near],
-            "neighbors": [{**self._point(name, places), "weight": weight} for name, weight in seen.neighbors],
+            **self._to_point(vertex, positions),
+            "arrival": neighborhood.arrival,
+            "degree": neighborhood.degree,
+            "nearest": [{**self._to_point(other, positions), "cosine": round(cosine, 4)} for other, cosine in nearest],
+            "neighbors": [
+                {**self._to_point(other, positions), "weight": weight} for other, weight in neighborhood.neighbors
+            ],
         }
 
-    def _point(self, vertex: Id, places: dict[Id, dict[str, Any]]) -> dict[str, Any]:
-        return {"id": json_id(vertex), "label": self.labels.get(vertex), **places.get(vertex, {})}
+    def _to_point(self, vertex: Id, positions: dict[Id, dict[str, Any]]) -> dict[str, Any]:
+        return {"id": json_id(vertex), "label": self.labels.get(vertex), **positions.get(vertex, {})}
 
 
-def live(request: Request) -> LivePage:
-    """What the page is told of the model of this service; made once, when it is first asked for."""
+def get_live_page(request: Request) -> LivePage:
+    """Return the live page data of this service, created on first use."""
     state = request.app.state
-    with _making:
-        if not hasattr(state, "live"):
+    with _creation_lock:
+        if not hasattr(state, "live_page"):
             runtime = state.runtime
-            state.live = LivePage(runtime.model, runtime.feed, runtime.labels, runtime.metrics)
-    return state.live
+            state.live_page = LivePage(runtime.model, runtime.feed, runtime.labels, runtime.metrics)
+    return state.live_page
 
 
-Page = Annotated[LivePage, Depends(live)]
+Page = Annotated[LivePage, Depends(get_live_page)]
 Count = Annotated[int | None, Query(ge=0)]
 
 
 @router.get("/v1/map")
 async def read_map(request: Request, page: Page, epoch: Count = None, tick: Count = None) -> Response:
-    """The points of the map: all of them, or those touched since a tick of this epoch."""
+    """Return the points of the map: all of them, or those updated since a tick of the current epoch."""
     runtime: Runtime = request.app.state.runtime
-    runtime.response_budget.check_room()
-    answer = await runtime.draw(lambda: json_response(page.map(epoch, tick)), receive=request.receive)
-    return runtime.response_budget.track(answer)
+    runtime.response_budget.check_capacity()
+    response = await runtime.run_map_read(lambda: json_response(page.read_map(epoch, tick)), receive=request.receive)
+    return runtime.response_budget.track(response)
 
 
 @router.get("/v1/map/pulse")
-async def read_pulse(request: Request, page: Page) -> Response:
-    """The last two minutes of the stream, second by second."""
+async def read_stream_stats(request: Request, page: Page) -> Response:
+    """Return the statistics of the last two minutes per second."""
     runtime: Runtime = request.app.state.runtime
-    return json_response(await runtime.read(page.pulse.read, receive=request.receive))
+    return json_response(await runtime.run_read(page.stream_stats.read, receive=request.receive))
 
 
 @router.get("/v1/map/around")
@@ -124,50 +127,51 @@ async def read_around(
     request: Request,
     page: Page,
     id: Annotated[str, Query(min_length=1, max_length=1024)],
-    kind: vertex_lookup.IdKind = "auto",
+    kind: IdKind = "auto",
     k: Annotated[int, Query(ge=1, le=MAX_NEIGHBORHOOD)] = 12,
 ) -> Response:
-    """A vertex, its neighbors, and the vertices near it."""
+    """Return a vertex with its neighbors and its nearest vertices."""
     runtime: Runtime = request.app.state.runtime
-    return json_response(await runtime.draw(page.around, id, kind, k, receive=request.receive))
+    return json_response(await runtime.run_map_read(page.read_around, id, kind, k, receive=request.receive))
 
 
 @router.get("/")
-def page() -> Response:
-    """The page itself: it holds no data."""
-    return HTMLResponse(_page(), headers=HEADERS)
+def read_page() -> Response:
+    """Return the HTML page, which contains no data."""
+    return HTMLResponse(_render_page(), headers=HEADERS)
 
 
 @router.get("/static/{name}")
-def asset(name: str) -> Response:
-    """What the page is made of."""
-    path = plotly_js() if name == "plotly.js" else _assets().get(name)
+def read_static_file(name: str) -> Response:
+    """Return a script, style sheet or image of the page."""
+    path = plotly_js() if name == "plotly.js" else _static_files().get(name)
     if path is None:
-        raise RejectedRequest(404, "there is no such file")
-    kept = {"Cache-Control": "max-age=86400"} if name == "plotly.js" else {}
-    return FileResponse(path, media_type=KINDS[path.suffix], headers={**HEADERS, **kept})
+        raise RejectedRequest(404, "no such file")
+    caching = {"Cache-Control": "max-age=86400"} if name == "plotly.js" else {}
+    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers={**HEADERS, **caching})
 
 
 @cache
-def _assets() -> dict[str, Path]:
+def _static_files() -> dict[str, Path]:
     folder = Path(str(files("ripplevec.service") / "page"))
-    return {path.name: path for path in folder.iterdir() if path.suffix in KINDS}
+    return {path.name: path for path in folder.iterdir() if path.suffix in MEDIA_TYPES}
 
 
 @cache
-def _page() -> str:
-    """The page with an element for every style that plotly.js brings along as text, which the policy would forbid.
+def _render_page() -> str:
+    """Return the page with a placeholder element for each style sheet that plotly.js would insert as text.
 
-    It brings such a style (of maps, which are not drawn here) only where no element has the style's name.
+    The content security policy forbids such styles (for geographic maps, which this page does not use), and plotly.js
+    inserts one only if no element has its id.
     """
     template = (files("ripplevec.service") / "page" / "index.html").read_text(encoding="utf-8")
-    names = re.findall(r'getElementById\("([0-9a-f]{64})"\)', plotly_js().read_text(encoding="utf-8"))
-    return template.replace("<!-- styles -->", "".join(f'<meta id="{name}">' for name in dict.fromkeys(names)))
+    ids = re.findall(r'getElementById\("([0-9a-f]{64})"\)', plotly_js().read_text(encoding="utf-8"))
+    return template.replace("<!-- styles -->", "".join(f'<meta id="{id}">' for id in dict.fromkeys(ids)))
 
 
 @cache
 def plotly_js() -> Path:
-    """The copy of plotly.js that is installed with the package of the same name."""
+    """Return the path of plotly.js in the installed `plotly` package."""
     spec = find_spec("plotly")
     if spec is None or spec.origin is None:
         raise MissingExtraError("the live page", "serve")

@@ -1,4 +1,4 @@
-"""How the stream goes, second by second: arrivals, changes, how long writing took, and the drift."""
+"""Statistics of the stream per second (arrivals, changes, write latency) and the drift of vectors since an anchor."""
 
 from __future__ import annotations
 
@@ -7,105 +7,134 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ripplevec.embedder import Embedder
-from ripplevec.service.map.drift import Drift
+from ripplevec.service.map.map_sample import read_vertices, sample_vertices
 from ripplevec.service.map.map_state import MAX_BATCHES, ChangeLog
+from ripplevec.service.map.projection import normalize
+from ripplevec.service.metrics import AppliedBatch
 from ripplevec.service.responses import RejectedRequest
 
 SECONDS = 120
-"""How far back it goes."""
+"""Length of the history."""
 
-AppliedBatch: TypeAlias = tuple[float, int, int, int, float]
-"""A batch: when it was applied, its events, arrivals and changes, and the seconds its sender waited (NaN: nobody)."""
+DRIFT_SAMPLE = 1000
+"""Approximate number of vertices whose drift is measured."""
+
+
+class Drift:
+    """Mean rotation of sampled vectors since the last anchor, or since the first measurement before any anchor."""
+
+    def __init__(self, model: Embedder) -> None:
+        self._model = model
+        self._reference = sample_vertices(model, 0.0)
+        self._anchors = -1
+        self.since_anchor = False
+
+    def measure(self) -> float | None:
+        """Return the mean angle in degrees between current and reference vectors; None if there are none in common."""
+        anchors = self._model.engine.anchors
+        if anchors != self._anchors:
+            self.since_anchor = self._anchors >= 0
+            self._anchors = anchors
+            self._reference = sample_vertices(self._model, DRIFT_SAMPLE / max(len(self._model), 1))
+        current = read_vertices(self._model, self._reference.ids)
+        _, before, after = np.intersect1d(
+            self._reference.arrival, current.arrival, assume_unique=True, return_indices=True
+        )
+        if not before.size:
+            return None
+        cosines = (normalize(self._reference.vectors[before]) * normalize(current.vectors[after])).sum(axis=1)
+        return round(float(np.degrees(np.arccos(np.clip(cosines, -1, 1))).mean()), 4)
 
 
 @dataclass(slots=True)
 class SecondStats:
-    """What happened in one second."""
+    """Counts of one second."""
 
     number: int
     batches: int = 0
     events: int = 0
     arrivals: int = 0
-    newcomers: int = 0  # of the batches without an anchor, which moves nearly everybody
-    ripples: int = 0  # and what these batches changed
+    counted_arrivals: int = 0  # arrivals of batches without an anchor, which would move nearly all vectors
+    counted_changes: int = 0  # changes of the same batches
     drift: float | None = None
-    times: list[float] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
 
-    def count(self, batch: AppliedBatch) -> None:
+    def add_batch(self, batch: AppliedBatch) -> None:
         """Add a batch."""
         _, events, arrivals, _, seconds = batch
         self.batches += 1
         self.events += events
         self.arrivals += arrivals
         if seconds == seconds:
-            self.times.append(seconds)
+            self.latencies.append(seconds)
 
-    def model_stats(self) -> dict[str, Any]:
-        """Its counts, the changes per arrival, and percentiles of its times in milliseconds."""
-        p50, p99 = (np.percentile(self.times, [50, 99]) * 1e3).round(3).tolist() if self.times else (None, None)
-        ripples = round(self.ripples / self.newcomers, 3) if self.newcomers else None
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, the changes per arrival, and latency percentiles in milliseconds."""
+        latencies = self.latencies
+        p50, p99 = (np.percentile(latencies, [50, 99]) * 1e3).round(3).tolist() if latencies else (None, None)
+        ripples = round(self.counted_changes / self.counted_arrivals, 3) if self.counted_arrivals else None
         counts = {name: getattr(self, name) for name in ("batches", "events", "arrivals", "drift")}
         return {"second": self.number, **counts, "ripples": ripples, "p50": p50, "p99": p99}
 
 
 class StreamStats:
-    """Counts of the last two minutes, a row per second in which something happened.
+    """Statistics of the last two minutes, one row per second with activity.
 
-    `batches` gives the latest batches in order; those of every second that is looked at are counted once.
+    `recent_batches` returns the latest batches in order; each is counted once.
     """
 
     def __init__(
         self,
         model: Embedder,
         feed: ChangeLog,
-        batches: Callable[[], Iterable[AppliedBatch]],
+        recent_batches: Callable[[], Iterable[AppliedBatch]],
         *,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._feed, self._batches, self._clock, self._drift = feed, batches, clock, Drift(model)
+        self._feed, self._recent_batches, self._clock, self._drift = feed, recent_batches, clock, Drift(model)
         self._since = feed.newest
-        self._reading = threading.Lock()
-        self._counted = -np.inf
+        self._lock = threading.Lock()
+        self._counted_until = -np.inf
         self._seconds: deque[SecondStats] = deque(maxlen=SECONDS)
 
     def read(self) -> dict[str, Any]:
-        """The last two minutes, and which second it is now (that one is not over yet)."""
-        with self._reading:
-            self._count()
-            now = self._at(self._clock())
-            self._follow(now)
+        """Return the last two minutes and the number of the current second, which is not complete yet."""
+        with self._lock:
+            self._count_batches()
+            now = self._second_at(self._clock())
+            self._count_changes(now)
             if now.drift is None:
                 now.drift = self._drift.measure()
-            kept = [second.model_stats() for second in self._seconds if second.number > now.number - SECONDS]
-            return {"now": now.number, "seconds": kept, "since_anchor": self._drift.since_anchor}
+            rows = [second.to_dict() for second in self._seconds if second.number > now.number - SECONDS]
+            return {"now": now.number, "seconds": rows, "since_anchor": self._drift.since_anchor}
 
-    def _count(self) -> None:
-        fresh = [batch for batch in self._batches() if batch[0] > self._counted]
-        for batch in fresh:
-            self._at(batch[0]).count(batch)
-        if fresh:
-            self._counted = fresh[-1][0]
+    def _count_batches(self) -> None:
+        new = [batch for batch in self._recent_batches() if batch[0] > self._counted_until]
+        for batch in new:
+            self._second_at(batch[0]).add_batch(batch)
+        if new:
+            self._counted_until = new[-1][0]
 
-    def _follow(self, now: SecondStats) -> None:
-        """Count what batches have changed; it counts for the second in which it is heard of."""
+    def _count_changes(self, now: SecondStats) -> None:
+        """Count the changes of new batches, in the second in which they are read from the feed."""
         try:
-            told = self._feed.after(self._since, MAX_BATCHES)
+            new = self._feed.read_after(self._since, MAX_BATCHES)
         except RejectedRequest:
             self._since = self._feed.newest
             return
-        for changes in told:
+        for changes in new:
             if not changes.anchored:
-                now.newcomers += int(np.count_nonzero(changes.arrived))
-                now.ripples += len(changes)
+                now.counted_arrivals += int(np.count_nonzero(changes.arrived))
+                now.counted_changes += len(changes)
             self._since = changes.sequence
 
-    def _at(self, moment: float) -> SecondStats:
-        number = int(moment)
+    def _second_at(self, time: float) -> SecondStats:
+        number = int(time)
         if not self._seconds or self._seconds[-1].number < number:
             self._seconds.append(SecondStats(number))
         return self._seconds[-1]

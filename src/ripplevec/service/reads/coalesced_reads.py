@@ -1,4 +1,4 @@
-"""Short reads of the model from an event loop: at once, or together with all others that waited for the same batch."""
+"""Coalesced reads: short reads from an event loop run at once, or together when the current batch is written."""
 
 from __future__ import annotations
 
@@ -15,51 +15,54 @@ T = TypeVar("T")
 
 
 class CoalescedReads:
-    """Reads that take microseconds. A thread each, only to wait for a batch, would cost many times what they do."""
+    """Runs reads that take microseconds under the read lock.
+
+    Reads that find a writer at work wait together on one thread: a thread for each would cost many times the read.
+    """
 
     def __init__(self, lock: ReadWriteLock) -> None:
         self._lock = lock
-        self._waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
-        self._adding = threading.Lock()
-        self._waiter = ThreadPoolExecutor(1, "ripplevec-waiting-reader")
+        self._pending: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+        self._pending_lock = threading.Lock()
+        self._executor = ThreadPoolExecutor(1, "ripplevec-waiting-reader")
 
-    async def __call__(self, read: Callable[[], T]) -> T:
-        """What `read` returns; it is called while nobody writes, by this event loop or by the thread that waited."""
+    async def run(self, read: Callable[[], T]) -> T:
+        """Return the result of `read`, called while no writer is active, here or on the waiting thread."""
         if self._lock.try_reading():
             try:
                 return read()
             finally:
                 self._lock.end_reading()
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-        with self._adding:
-            self._waiting.append((read, done))
-            first = len(self._waiting) == 1
-        if first:
-            self._waiter.submit(self._read_all, loop)
-        return await done
+        result: asyncio.Future[T] = loop.create_future()
+        with self._pending_lock:
+            self._pending.append((read, result))
+            is_first = len(self._pending) == 1
+        if is_first:
+            self._executor.submit(self._run_pending, loop)
+        return await result
 
-    def _read_all(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _run_pending(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock.reading():
-            with self._adding:
-                waiting, self._waiting = self._waiting, []
-            found = [(done, _outcome(read)) for read, done in waiting if not done.done()]
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_settle, found)
+            with self._pending_lock:
+                pending, self._pending = self._pending, []
+            outcomes = [(result, _call(read)) for read, result in pending if not result.done()]
+        with suppress(RuntimeError):  # the loop is closed, so no request waits any more
+            loop.call_soon_threadsafe(_deliver, outcomes)
 
 
-def _outcome(read: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def _call(read: Callable[[], Any]) -> tuple[Any, Exception | None]:
     try:
         return read(), None
     except Exception as error:
         return None, error
 
 
-def _settle(found: list[tuple[asyncio.Future[Any], tuple[Any, Exception | None]]]) -> None:
-    for done, (value, error) in found:
-        if done.done():
+def _deliver(outcomes: list[tuple[asyncio.Future[Any], tuple[Any, Exception | None]]]) -> None:
+    for result, (value, error) in outcomes:
+        if result.done():
             continue
         if error is None:
-            done.set_result(value)
+            result.set_result(value)
         else:
-            done.set_exception(error)
+            result.set_exception(error)

@@ -1,9 +1,9 @@
-"""Reads of the model that belong together: a vector with the sequence number at which it was so."""
+"""Reads of the model for endpoints: each returns its values with the sequence number that they belong to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,44 +11,29 @@ from numpy.typing import NDArray
 from ripplevec.batch import Id, id_column
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
-from ripplevec.errors import InvalidValueError, UnknownVertexError
-
-IdKind = Literal["auto", "text", "integer"]
-
-
-def parse_id_kind(text: str) -> IdKind:
-    """What an id in an address is said to be."""
-    if text not in get_args(IdKind):
-        raise InvalidValueError.of("kind", "auto, text or integer", text)
-    return cast(IdKind, text)
+from ripplevec.errors import UnknownVertexError
+from ripplevec.service.reads.path_ids import IdKind, candidate_ids
 
 
-def candidate_ids(text: str, kind: IdKind) -> list[Id]:
-    """What an id in an address may mean: the text, and the integer where it is written as one."""
-    digits = text.removeprefix("-")
-    integer = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 1024 else None
-    if integer is not None and str(integer) != text:
-        integer = None
-    found: list[Id] = [] if kind == "integer" else [text]
-    return found if integer is None or kind == "text" else [*found, integer]
-
-
-def known(model: Embedder, text: str, kind: IdKind) -> Id:
-    """The vertex that an address names, the text before the integer."""
-    for vertex in candidate_ids(text, kind):
-        if vertex in model:
-            return vertex
+def resolve_id(model: Embedder, text: str, kind: IdKind) -> Id:
+    """Return the id of the vertex that a path means; a text id takes precedence over an integer id."""
+    for candidate in candidate_ids(text, kind):
+        if candidate in model:
+            return candidate
     raise UnknownVertexError([text])
 
 
-def vertex(engine: Engine, text: str, kind: IdKind) -> dict[str, Any]:
-    """All about one vertex, while nobody writes; its age is the number of vertices that arrived after it."""
-    for name in candidate_ids(text, kind):
-        row = engine.find_row(name)
+def read_vertex(engine: Engine, text: str, kind: IdKind) -> dict[str, Any]:
+    """Return the vector and figures of one vertex; its age is the number of vertices that arrived after it.
+
+    The caller holds the read lock.
+    """
+    for candidate in candidate_ids(text, kind):
+        row = engine.find_row(candidate)
         if row >= 0:
             info = engine.vertex_info(row)
             return {
-                "id": name,
+                "id": candidate,
                 "vector": engine.get_vector(row).tolist(),
                 "degree": info.degree,
                 "strength": info.strength,
@@ -60,24 +45,24 @@ def vertex(engine: Engine, text: str, kind: IdKind) -> dict[str, Any]:
     raise UnknownVertexError([text])
 
 
-def vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_], NDArray[np.float32]]:
-    """The sequence number, which of these vertices are known, and the vectors of those."""
+def read_vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bool_], NDArray[np.float32]]:
+    """Return the sequence number, a mask of the ids that exist, and the vectors of those."""
     column = id_column(list(ids))
     with model.lock.reading():
         engine = model.engine
         rows = engine.find_rows(column)
-        there = rows >= 0
-        return engine.sequence, there, engine.get_vectors(rows[there])
+        exists = rows >= 0
+        return engine.sequence, exists, engine.get_vectors(rows[exists])
 
 
-def preview(model: Embedder, neighbors: Sequence[Id], weights: Any) -> tuple[int, NDArray[np.float32]]:
-    """The sequence number, and the vector that a vertex with these neighbors would get."""
+def preview_vector(model: Embedder, neighbors: Sequence[Id], weights: Any) -> tuple[int, NDArray[np.float32]]:
+    """Return the sequence number, and the vector that a new vertex with these neighbors would get."""
     with model.lock.reading():
         return model.engine.sequence, model.preview(neighbors, weights)
 
 
-def model_stats(model: Embedder) -> dict[str, Any]:
-    """How the model stands, as far as that takes no time."""
+def read_model_stats(model: Embedder) -> dict[str, Any]:
+    """Return the figures of the model that are available in constant time."""
     with model.lock.reading():
         engine = model.engine
         return {
@@ -94,7 +79,7 @@ def model_stats(model: Embedder) -> dict[str, Any]:
         }
 
 
-def digest(model: Embedder) -> tuple[int, str]:
-    """The digest of the state, with the sequence number at which it was so."""
+def read_digest(model: Embedder) -> tuple[int, str]:
+    """Return the sequence number and the digest of the state at that number."""
     with model.lock.exclude_writers():
         return model.engine.sequence, model.engine.digest()

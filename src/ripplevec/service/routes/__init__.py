@@ -1,1 +1,1 @@
-"""The endpoints, a file per subject."""
+"""HTTP endpoints under /v1, and those for operation."""

@@ -1,4 +1,4 @@
-"""How the service is: statistics, metrics, whether it lives and is ready."""
+"""Endpoints for operation: statistics, metrics, health and readiness."""
 
 from __future__ import annotations
 
@@ -15,63 +15,71 @@ from ripplevec.service.responses import json_response
 
 router = APIRouter(tags=["operations"])
 
-_OPEN = {status: answer for status, answer in schemas.refusals().items() if status not in (401, 503)}  # to everybody
-_LONG = 60.0  # seconds for what reads everything there is
+_PUBLIC_ERRORS = {status: error for status, error in schemas.describe_errors().items() if status not in (401, 503)}
+_FULL_READ_SECONDS = 60.0  # timeout of reads of the whole state
 
 
-@router.get("/v1/stats", responses=schemas.refusals(422), response_model=dict[str, Any])
+@router.get("/v1/stats", responses=schemas.describe_errors(422), response_model=dict[str, Any])
 async def stats(request: Request, digest: bool = False, full: bool = False) -> Response:
-    """Sizes, sequence number, growth since the last anchor, queue, snapshots, and rates of the last minute.
+    """Return sizes, sequence number, growth since the last anchor, queue, snapshots and rates of the last minute.
 
-    `digest` adds the digest of the state, `full` its diagnostics; both read everything there is, and writers wait.
+    `digest` adds the digest of the state, `full` its diagnostics; both read the whole state while writers wait.
     """
     runtime: Runtime = request.app.state.runtime
     model, feed, writer = runtime.model, runtime.feed, runtime.writer
     snapshot, age = runtime.snapshot_state()
     report: dict[str, Any] = {
-        **await runtime.read_shortly(lambda: vertex_lookup.model_stats(model)),
+        **await runtime.read_inline(lambda: vertex_lookup.read_model_stats(model)),
         "version": __version__,
         "status": runtime.status,
-        "queue": {"requests": writer.requests, "events": writer.events},
+        "queue": {"requests": writer.queued_requests, "events": writer.queued_events},
         "feed": {"oldest": feed.oldest, "newest": feed.newest, "followers": feed.followers},
         "snapshot": {
             "sequence": snapshot,
             "age_seconds": None if age != age else age,
             "failed": runtime.snapshot_failed,
         },
-        "recent": runtime.metrics.recent(),
+        "recent": runtime.metrics.summarize_last_minute(),
         "labels": len(runtime.labels),
     }
     if full:
-        report["diagnostics"] = await runtime.search(model.diagnostics, receive=request.receive, seconds=_LONG)
+        report["diagnostics"] = await runtime.run_search(
+            model.diagnostics, receive=request.receive, timeout=_FULL_READ_SECONDS
+        )
     if digest:
-        found = await runtime.search(vertex_lookup.digest, model, receive=request.receive, seconds=_LONG)
-        report["sequence"], report["digest"] = found
+        report["sequence"], report["digest"] = await runtime.run_search(
+            vertex_lookup.read_digest, model, receive=request.receive, timeout=_FULL_READ_SECONDS
+        )
     return json_response(report, finite=False)
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **schemas.refusals()})
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}, **schemas.describe_errors()},
+)
 async def metrics(request: Request) -> Response:
-    """Everything that is counted, as Prometheus reads it."""
+    """Return all metrics in the Prometheus text format."""
     runtime: Runtime = request.app.state.runtime
-    return Response(await runtime.operate(runtime.metrics.text), media_type=CONTENT_TYPE)
+    return Response(await runtime.run_metrics_read(runtime.metrics.render), media_type=CONTENT_TYPE)
 
 
-@router.get("/healthz", response_model=dict[str, str], responses=_OPEN)
+@router.get("/healthz", response_model=dict[str, str], responses=_PUBLIC_ERRORS)
 async def healthz(request: Request) -> Response:
-    """Whether the process lives; also while it recovers."""
+    """Return whether the process is alive; also during recovery."""
     return json_response({"status": request.app.state.runtime.status})
 
 
-@router.get("/readyz", response_model=dict[str, str], responses={**_OPEN, 503: {"model": dict[str, str]}})
+@router.get("/readyz", response_model=dict[str, str], responses={**_PUBLIC_ERRORS, 503: {"model": dict[str, str]}})
 async def readyz(request: Request) -> Response:
-    """Whether requests are taken: not while the state is being recovered, nor when the service is closing.
+    """Return whether requests are accepted: not during recovery, nor while the service is closing.
 
-    A `warning` says that the last anchor came to nothing: requests are taken, but vectors get older with every batch.
+    A `warning` reports that the last anchor was refused: requests are accepted, but vectors become less accurate with
+    every batch.
     """
     runtime: Runtime = request.app.state.runtime
     if runtime.status != "ready":
         return json_response({"status": runtime.status}, 503)
-    anchors_refused = runtime.model.engine.anchors_refused
-    warning = {"warning": f"corrections refused in a row: {anchors_refused}; vectors are not corrected. See the log"}
-    return json_response({"status": runtime.status} | (warning if anchors_refused else {}))
+    refused = runtime.model.engine.anchors_refused
+    warning = {"warning": f"anchors refused in a row: {refused}; vectors are not corrected. See the log"}
+    return json_response({"status": runtime.status} | (warning if refused else {}))
