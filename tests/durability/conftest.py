@@ -1,4 +1,4 @@
-"""Journals for the tests of what survives."""
+"""Fixtures of the durability tests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ripplevec.durability.journal import Journal
 
 @pytest.fixture
 def journal_at(tmp_path: Path) -> Iterator[Callable[..., Journal]]:
-    """The journal of this test, new or opened again."""
+    """Function that creates or reopens the journal of this test; all are closed at the end."""
     with ExitStack() as stack:
 
-        def opened(**options: object) -> Journal:
-            meta = {"made": "for a test"}
-            return stack.enter_context(closing(Journal(tmp_path / "journal.sqlite", new=lambda: meta, **options)))
+        def open_journal(**options: object) -> Journal:
+            metadata = {"made": "for a test"}
+            journal = Journal(tmp_path / "journal.sqlite", make_metadata=lambda: metadata, **options)
+            return stack.enter_context(closing(journal))
 
-        yield opened
+        yield open_journal

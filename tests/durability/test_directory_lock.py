@@ -43,7 +43,9 @@ def test_directory_lock_unwritable_path_raises_state_error(tmp_path: Path) -> No
             DirectoryLock(path)
 
 
-def test_directory_lock_failing_ftruncate_still_locks_and_unlocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_lock_failing_ftruncate_still_locks_and_unlocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise OSError(5, "Input/output error")
 

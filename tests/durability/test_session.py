@@ -20,28 +20,28 @@ from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.durability.snapshot import SnapshotStore, SnapshotWriter
 from ripplevec.errors import SelfLoopWarning, StateError
-from ripplevec.io.protocols import Poison, Read
+from ripplevec.io.protocols import BadMessage, ReadResult
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.2, "anchor_lag": 0.1, "threads": 1}
-NAMES: list[Any] = [0, 1, 2, 3, "0", "a", "é", 10**30, -(2**70), -5]
+VERTEX_IDS: list[Any] = [0, 1, 2, 3, "0", "a", "é", 10**30, -(2**70), -5]
 
 
 @pytest.fixture
-def new(tmp_path: Path) -> Iterator[Callable[..., Session]]:
-    """Sessions in one directory; whatever is left open is closed."""
+def open_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
+    """Function that opens the session of this test; all are closed at the end."""
     with contextlib.ExitStack() as stack:
         yield lambda **options: stack.enter_context(Session(tmp_path / "state", **{**PARAMETERS, **options}))
 
 
-def abandon(session: Session) -> None:
-    """As a crash does: the lock goes, and nothing is written any more."""
+def simulate_crash(session: Session) -> None:
+    """Release the lock without writing anything else, as a crash does."""
     session._writer.close()
     session._lock.release()
-    session._closed = session._let_go = True
+    session._closed = session._released = True
 
 
-def a_stream(batches: int = 20, size: int = 12, seed: int = 0) -> list[Batch]:
-    """Edges of a growing graph; the last of each batch is removed by the next."""
+def make_stream(batches: int = 20, size: int = 12, seed: int = 0) -> list[Batch]:
+    """Return batches of a growing graph; each removes the last edge of the one before."""
     rng, stream = np.random.default_rng(seed), []
     for number in range(batches):
         ends = rng.integers(0, 10 + 4 * number, (size, 2))
@@ -54,29 +54,29 @@ def a_stream(batches: int = 20, size: int = 12, seed: int = 0) -> list[Batch]:
     return stream
 
 
-def uninterrupted(tmp_path: Path, stream: list[Batch], **options: Any) -> str:
-    """The digest of a session that took in a stream batch by batch."""
+def uninterrupted_digest(tmp_path: Path, stream: list[Batch], **options: Any) -> str:
+    """Return the digest of a session that applied a stream batch by batch."""
     with Session(tmp_path / "uninterrupted", **{**PARAMETERS, **options}) as session:
         for batch in stream:
             session.apply(batch)
         return session.model.digest()
 
 
-# ---------------------------------------------------------------------- what goes in
+# ---------------------------------------------------------------------- batches
 
 
-def test_a_batch_is_there_again(new: Any) -> None:
-    with new() as session:
+def test_session_reopened_has_same_state(open_session: Any) -> None:
+    with open_session() as session:
         changes = session.apply([("a", "b", 2.0), (1, "1")])
         assert (changes.sequence, changes.ids) == (1, ["a", "b", 1, "1"])
         digest = session.model.digest()
-    with new() as session:
+    with open_session() as session:
         assert session.model.digest() == digest
         assert session.recovery.replayed == 1
 
 
-def test_a_refused_batch_leaves_nothing(new: Any) -> None:
-    with new() as session:
+def test_session_rejected_batch_saves_nothing(open_session: Any) -> None:
+    with open_session() as session:
         session.apply([("a", "b")])
         digest = session.model.digest()
         with pytest.raises(UnknownEdgeError):
@@ -86,12 +86,12 @@ def test_a_refused_batch_leaves_nothing(new: Any) -> None:
         assert session.model.digest() == digest
         assert session.find_key("k") is None
         assert session.position("s") is None
-    with new() as session:
+    with open_session() as session:
         assert session.model.digest() == digest
 
 
-def test_a_key_is_applied_once(new: Any) -> None:
-    with new() as session:
+def test_session_repeated_key_is_applied_once(open_session: Any) -> None:
+    with open_session() as session:
         first = session.apply([("a", "b")], key="k")
         session.apply([("b", "c")])
         digest = session.model.digest()
@@ -99,42 +99,44 @@ def test_a_key_is_applied_once(new: Any) -> None:
         assert (first.sequence, again.sequence, len(again), again.vectors.shape) == (1, 1, 0, (0, 3))
         assert (again.removed, again.anchored, again.arrived.tolist()) == ([], False, [])
         assert session.model.digest() == digest
-    with new() as session:
+    with open_session() as session:
         assert session.apply([("a", "b")], key="k").sequence == 1
         assert session.find_key("k") == 1
         assert session.model.sequence == 2
 
 
-def test_a_group_is_one_flush_and_a_batch_each(new: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, flushes = a_stream(), []
+def test_session_apply_many_writes_once_and_applies_each_batch(
+    open_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, flushes = make_stream(), []
     append = Journal.append
     monkeypatch.setattr(Journal, "append", lambda *given: (flushes.append(1), append(*given))[1])
-    session = new()
-    answers = session.apply_many(stream)
+    session = open_session()
+    results = session.apply_many(stream)
     assert len(flushes) == 1
-    assert [answer.sequence for answer in answers] == list(range(1, 21))
-    assert session.model.digest() == uninterrupted(tmp_path, stream)
+    assert [result.sequence for result in results] == list(range(1, 21))
+    assert session.model.digest() == uninterrupted_digest(tmp_path, stream)
 
 
-def test_in_a_group_each_is_judged_after_those_before_it(new: Any) -> None:
-    def gone(name: str) -> Batch:
-        return Batch.of([name], ["b"], op=[Op.REMOVE])
+def test_session_apply_many_validates_each_batch_after_earlier_ones(open_session: Any) -> None:
+    def removal(vertex: str) -> Batch:
+        return Batch.of([vertex], ["b"], op=[Op.REMOVE])
 
-    session = new()
-    answers = session.apply_many(
+    session = open_session()
+    results = session.apply_many(
         [
             JournalEntry([("a", "b")], "one"),
-            gone("a"),
-            gone("a"),
+            removal("a"),
+            removal("a"),
             JournalEntry([("a", "b")], "one"),
             JournalEntry(Batch.of(["c", "x"], ["b", "b"], op=[Op.ADD, Op.REMOVE]), "bad"),
-            gone("c"),
+            removal("c"),
             JournalEntry([("c", "b")], "two"),
-            gone("c"),
+            removal("c"),
             JournalEntry("nonsense"),
         ]
     )
-    found = [answer.sequence if isinstance(answer, Changes) else type(answer).__name__ for answer in answers]
+    found = [result.sequence if isinstance(result, Changes) else type(result).__name__ for result in results]
     unknown = "UnknownVertexError"
     assert found == [1, 2, "UnknownEdgeError", 1, unknown, unknown, 3, 4, "InvalidValueError"]
     assert session.model.diagnostics()["edges"] == 0
@@ -150,15 +152,15 @@ def test_in_a_group_each_is_judged_after_those_before_it(new: Any) -> None:
         {"source": ""},
     ],
 )
-def test_what_cannot_be_kept_beside_a_batch_is_refused(new: Any, given: dict[str, Any]) -> None:
-    session = new()
+def test_session_invalid_key_source_or_position_raises(open_session: Any, given: dict[str, Any]) -> None:
+    session = open_session()
     with pytest.raises(InvalidValueError):
         session.apply([("a", "b")], **given)
     assert session.model.sequence == 0
 
 
-def test_the_model_is_for_reading(new: Any) -> None:
-    session = new()
+def test_session_model_write_methods_raise_state_error(open_session: Any) -> None:
+    session = open_session()
     session.apply([("a", "b")])
     for change in (
         lambda: session.model.partial_fit([("a", "c")]),
@@ -175,13 +177,13 @@ def test_the_model_is_for_reading(new: Any) -> None:
     assert session.model.ids == ["a", "b"]
 
 
-# ---------------------------------------------------------------------- what survives
+# ---------------------------------------------------------------------- recovery
 
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[Batch]:
-    """Batches of additions, weights, removals and returns, with names of all kinds; some will be refused."""
-    name = st.sampled_from(NAMES)
+    """Batches that add, weight, remove and add again, with ids of all kinds; some will be rejected."""
+    name = st.sampled_from(VERTEX_IDS)
     row = st.tuples(name, name, st.sampled_from([0.5, 1.0, 4.0]), st.sampled_from([0, 0, 0, 0, 0, 0, 1, 2, 3]))
     batches = draw(st.lists(st.lists(row, min_size=1, max_size=8), min_size=1, max_size=14))
     return [Batch.of(*map(list, zip(*rows, strict=True))) for rows in batches]
@@ -190,42 +192,42 @@ def streams(draw: st.DrawFn) -> list[Batch]:
 @pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @settings(max_examples=40)
 @given(stream=streams(), seed=st.integers(0, 10**6), lag=st.sampled_from([0, 1e-9, 0.1]))
-def test_interrupted_anywhere_the_digest_is_that_of_one_go(
+def test_session_crashes_anywhere_keep_digest_of_uninterrupted_run(
     tmp_path_factory: pytest.TempPathFactory, stream: list[Batch], seed: int, lag: float
 ) -> None:
-    """Groups of any size, snapshots at any time, the process gone at any time: the same as one batch after another."""
+    """Groups of any size, with snapshots and crashes at any time, equal one batch after another."""
     choices = random.Random(seed)
-    place = tmp_path_factory.mktemp("state") / "state"
-    plain = Session(place.with_name("plain"), **{**PARAMETERS, "anchor_lag": lag})
-    refused, waiting = set(), list(enumerate(stream))
+    directory = tmp_path_factory.mktemp("state") / "state"
+    plain = Session(directory.with_name("plain"), **{**PARAMETERS, "anchor_lag": lag})
+    rejected, waiting = set(), list(enumerate(stream))
     for number, batch in waiting:
         try:
             plain.apply(batch)
         except RipplevecError:
-            refused.add(number)
+            rejected.add(number)
     while waiting:
-        session = Session(place, snapshot_every=choices.choice([3, 1000]), **{**PARAMETERS, "anchor_lag": lag})
+        session = Session(directory, snapshot_every=choices.choice([3, 1000]), **{**PARAMETERS, "anchor_lag": lag})
         for _ in range(choices.randrange(4)):
             size = choices.randrange(1, 5)
-            answers = session.apply_many([JournalEntry(batch, key=str(number)) for number, batch in waiting[:size]])
-            for (number, _), answer in zip(waiting, answers, strict=False):
-                assert isinstance(answer, RipplevecError) == (number in refused)
+            results = session.apply_many([JournalEntry(batch, key=str(number)) for number, batch in waiting[:size]])
+            for (number, _), result in zip(waiting, results, strict=False):
+                assert isinstance(result, RipplevecError) == (number in rejected)
             if choices.random() < 0.3:
                 session.snapshot()
             sent, waiting = waiting[:size], waiting[size:]
-            if choices.random() < 0.5:  # a client that was not told sends again what was applied
-                waiting = [(number, batch) for number, batch in sent if number not in refused] + waiting
-        abandon(session)
-    with Session(place) as session:
+            if choices.random() < 0.5:  # a client without an result repeats batches that were applied
+                waiting = [(number, batch) for number, batch in sent if number not in rejected] + waiting
+        simulate_crash(session)
+    with Session(directory) as session:
         assert session.model.digest() == plain.model.digest()
-        assert session.model.sequence == len(stream) - len(refused)
+        assert session.model.sequence == len(stream) - len(rejected)
         session.model.check()
     plain.close()
 
 
 @pytest.mark.parametrize("rule", ["ripple", "paper"])
-def test_a_session_without_lag_is_the_plain_model(tmp_path: Path, rule: str) -> None:
-    stream = a_stream()
+def test_session_without_anchor_lag_equals_embedder(tmp_path: Path, rule: str) -> None:
+    stream = make_stream()
     parameters = {"dim": 3, "start_size": 6, "rule": rule, "threads": 1}
     model = Embedder(**parameters)
     with Session(tmp_path / "state", anchor_lag=0, snapshot_every=30, **parameters) as session:
@@ -234,9 +236,9 @@ def test_a_session_without_lag_is_the_plain_model(tmp_path: Path, rule: str) -> 
         assert session.model.digest() == model.digest()
 
 
-def test_snapshots_come_by_themselves_and_the_journal_shrinks(new: Any) -> None:
-    session = new(snapshot_every=40)
-    for batch in a_stream(40):
+def test_session_writes_snapshots_and_compacts_journal(open_session: Any) -> None:
+    session = open_session(snapshot_every=40)
+    for batch in make_stream(40):
         session.apply(batch)
     session.snapshot()
     session.apply([("x", "y")])
@@ -248,8 +250,8 @@ def test_snapshots_come_by_themselves_and_the_journal_shrinks(new: Any) -> None:
     assert session.snapshot_failure is None
 
 
-def test_parameters_are_those_of_the_directory(new: Any, tmp_path: Path) -> None:
-    new(seed=5).close()
+def test_session_parameters_must_equal_saved_ones(open_session: Any, tmp_path: Path) -> None:
+    open_session(seed=5).close()
     with Session(tmp_path / "state") as session:
         assert (session.model.seed, session.model.dim, session.model.engine.anchor_lag) == (5, 3, 0.1)
     with Session(tmp_path / "state", dim=3, threads=2, search="exact", storage_dir=tmp_path) as session:
@@ -257,7 +259,7 @@ def test_parameters_are_those_of_the_directory(new: Any, tmp_path: Path) -> None
         assert session.model.search == "exact"
         assert session.model.storage_dir == tmp_path
     for other in ({"dim": 4}, {"seed": 0}, {"anchor_lag": 4}, {"anchor_lag": -1}):
-        with pytest.raises(InvalidValueError, match=f"{next(iter(other))}: expected .*begin another directory"):
+        with pytest.raises(InvalidValueError, match=f"{next(iter(other))}: expected .*use another directory"):
             Session(tmp_path / "state", **other)
     with pytest.raises(InvalidValueError, match="one of dim"):
         Session(tmp_path / "state", color="blue")
@@ -267,19 +269,19 @@ def test_parameters_are_those_of_the_directory(new: Any, tmp_path: Path) -> None
     Session(tmp_path / "other").close()
 
 
-def test_one_session_at_a_time(new: Any) -> None:
-    first = new()
+def test_session_second_session_raises_until_first_is_closed(open_session: Any) -> None:
+    first = open_session()
     with pytest.raises(StateError, match=f"in use by process {os.getpid()}"):
-        new()
+        open_session()
     first.close()
     first.close()
     with pytest.raises(StateError, match="closed"):
         first.apply([("a", "b")])
-    new()
+    open_session()
 
 
-def test_a_failure_to_write_changes_nothing(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = new()
+def test_session_failed_write_changes_nothing(open_session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session()
     session.apply([("a", "b")])
     digest = session.model.digest()
     session._journal._db.execute("PRAGMA max_page_count = 1")
@@ -290,40 +292,42 @@ def test_a_failure_to_write_changes_nothing(new: Any, monkeypatch: pytest.Monkey
     assert session.apply([("b", "c")]).sequence == 2
 
 
-def test_a_failure_between_disk_and_memory_ends_the_session(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = new()
+def test_session_failure_between_disk_and_memory_ends_session(
+    open_session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session()
     session.apply([("a", "b")])
     with monkeypatch.context() as patch:
         patch.setattr(type(session.model.engine.graph), "apply", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             session.apply([("b", "c")], key="k")
-    with pytest.raises(StateError, match="open the directory again"):
+    with pytest.raises(StateError, match="Open the directory again"):
         session.apply([("c", "d")])
     session.close()
-    session = new()
+    session = open_session()
     assert (session.model.ids, session.find_key("k")) == (["a", "b", "c"], 2)
 
 
-def test_a_warning_made_an_error_comes_when_all_is_done(new: Any) -> None:
-    session, heard = new(), list[int]()
-    session.add_listener(lambda _, changes: heard.append(changes.sequence))
+def test_session_self_loop_warning_as_error_comes_after_commit(open_session: Any) -> None:
+    session, notified = open_session(), list[int]()
+    session.add_listener(lambda _, changes: notified.append(changes.sequence))
     with pytest.raises(SelfLoopWarning):
         session.apply_many([Batch.of(["a"], ["a"]), Batch.of(["a"], ["b"])])
     assert session.model.ids == ["a", "b"]
     assert session.apply([("b", "c")]).sequence == 3
-    assert heard == [1, 2, 3]
+    assert notified == [1, 2, 3]
 
 
-def test_session_that_is_opened_again_does_not_warn_of_what_was_warned_of(new: Any) -> None:
-    session = new()
+def test_session_reopened_does_not_repeat_self_loop_warning(open_session: Any) -> None:
+    session = open_session()
     with pytest.raises(SelfLoopWarning):
         session.apply(Batch.of(["a", "a"], ["a", "b"]))
     session.close()
-    assert new().apply([("b", "c")]).sequence == 2
+    assert open_session().apply([("b", "c")]).sequence == 2
 
 
-def test_many_threads_may_write_and_read(new: Any) -> None:
-    session, sequences = new(snapshot_every=50), []
+def test_session_threads_write_and_read_concurrently(open_session: Any) -> None:
+    session, sequences = open_session(snapshot_every=50), []
 
     def write(name: str) -> None:
         for number in range(20):
@@ -338,15 +342,15 @@ def test_many_threads_may_write_and_read(new: Any) -> None:
     assert sorted(sequences) == list(range(1, 81))
     digest = session.model.digest()
     session.close()
-    assert new().model.digest() == digest
+    assert open_session().model.digest() == digest
 
 
-def test_listeners_hear_of_every_batch_in_order_whoever_applies_it(new: Any) -> None:
-    session, heard = new(), list[tuple[int, Any, int]]()
+def test_session_listener_gets_batches_of_all_threads_in_order(open_session: Any) -> None:
+    session, notified = open_session(), list[tuple[int, Any, int]]()
     session.apply([("a", "b")])
-    session.add_listener(lambda entry, changes: heard.append((changes.sequence, entry.source, len(entry.batch))))
+    session.add_listener(lambda entry, changes: notified.append((changes.sequence, entry.source, len(entry.batch))))
     session.apply([("b", "c"), ("c", "d")], key="k")
-    session.apply([("b", "c"), ("c", "d")], key="k")  # known: nothing is applied
+    session.apply([("b", "c"), ("c", "d")], key="k")  # repeated key: nothing is applied
     with pytest.raises(UnknownEdgeError):
         session.apply(Batch.of(["a"], ["d"], op=[Op.REMOVE]))
 
@@ -357,68 +361,68 @@ def test_listeners_hear_of_every_batch_in_order_whoever_applies_it(new: Any) -> 
     threads = [threading.Thread(target=write, args=(name,)) for name in ("x", "y")]
     for thread in threads:
         thread.start()
-    session.run(Lines([Batch.of(["a"], ["s"]), Batch.of(["s"], ["t"])]))
+    session.run(ListSource([Batch.of(["a"], ["s"]), Batch.of(["s"], ["t"])]))
     for thread in threads:
         thread.join()
-    assert [sequence for sequence, _, _ in heard] == list(range(2, session.model.sequence + 1))
-    assert heard[0] == (2, None, 2)
-    assert [source for _, source, _ in heard if source is not None] == ["lines", "lines"]
+    assert [sequence for sequence, _, _ in notified] == list(range(2, session.model.sequence + 1))
+    assert notified[0] == (2, None, 2)
+    assert [source for _, source, _ in notified if source is not None] == ["lines", "lines"]
 
 
-def test_a_listener_that_fails_does_not_undo_the_batch(new: Any) -> None:
-    session, heard = new(), list[int]()
+def test_session_failing_listener_does_not_undo_batch(open_session: Any) -> None:
+    session, notified = open_session(), list[int]()
 
-    def failing(entry: JournalEntry, changes: Changes) -> None:
-        heard.append(changes.sequence)
+    def failing_listener(entry: JournalEntry, changes: Changes) -> None:
+        notified.append(changes.sequence)
         raise ZeroDivisionError
 
-    session.add_listener(failing)
+    session.add_listener(failing_listener)
     for sequence in (1, 2):
         with pytest.raises(ZeroDivisionError):
             session.apply([("a", sequence)])
-    assert (heard, session.model.sequence, len(session.model)) == ([1, 2], 2, 3)
+    assert (notified, session.model.sequence, len(session.model)) == ([1, 2], 2, 3)
 
 
-def test_a_session_that_cannot_be_opened_leaves_no_lock(new: Any, tmp_path: Path) -> None:
-    new().close()
+def test_session_failed_open_releases_lock(open_session: Any, tmp_path: Path) -> None:
+    open_session().close()
     (tmp_path / "state" / "journal.sqlite").write_bytes(b"nonsense" * 1000)
     for _ in range(2):
         with pytest.raises(RipplevecError, match="damaged"):
-            new()
+            open_session()
     shutil.rmtree(tmp_path / "state")
-    new()
+    open_session()
 
 
-def test_flipped_bytes_of_the_log_never_pass(new: Any, tmp_path: Path) -> None:
-    """Wherever a byte of SQLite's log is flipped: the same state, or less with a note, or a refusal."""
-    session, digests = new(), {}
-    for number, batch in enumerate(a_stream(12), 1):
+def test_session_flipped_wal_bytes_never_go_unnoticed(open_session: Any, tmp_path: Path) -> None:
+    """Any flipped byte leads to the same state, to an earlier one with a note, or to an error."""
+    session, digests = open_session(), {}
+    for number, batch in enumerate(make_stream(12), 1):
         session.apply(batch)
         digests[number] = session.model.digest()
-    abandon(session)
+    simulate_crash(session)
     log = (tmp_path / "state" / "journal.sqlite-wal").read_bytes()
     outcomes = set()
     for number, at in enumerate([0, 5, 17, 33, 40, 50, *range(100, len(log), len(log) // 40), len(log) - 1]):
-        place = tmp_path / f"copy {number}"
-        place.mkdir()
-        shutil.copy(tmp_path / "state" / "journal.sqlite", place)
-        (place / "journal.sqlite-wal").write_bytes(log[:at] + bytes([log[at] ^ 0xFF]) + log[at + 1 :])
+        directory = tmp_path / f"copy {number}"
+        directory.mkdir()
+        shutil.copy(tmp_path / "state" / "journal.sqlite", directory)
+        (directory / "journal.sqlite-wal").write_bytes(log[:at] + bytes([log[at] ^ 0xFF]) + log[at + 1 :])
         try:
-            with Session(place) as opened:
+            with Session(directory) as opened:
                 sequence, notes = opened.model.sequence, opened.recovery.notes
                 assert opened.model.digest() == digests[sequence]
                 assert sequence == 12 or notes
-                outcomes.add("same" if sequence == 12 else "told")
+                outcomes.add("same" if sequence == 12 else "noted")
         except RipplevecError:
-            outcomes.add("refused")
-    assert {"told", "refused"} <= outcomes
+            outcomes.add("rejected")
+    assert {"noted", "rejected"} <= outcomes
 
 
-# ---------------------------------------------------------------------- the loop
+# ---------------------------------------------------------------------- streams
 
 
-class Lines:
-    """A source of batches, read one by one, which may hold poison and may end."""
+class ListSource:
+    """Source of a list of batches and bad messages (text), read one by one, which may end."""
 
     name = "lines"
 
@@ -430,7 +434,7 @@ class Lines:
     def open(self, position: int | None) -> None:
         self.at = position or 0
 
-    def read(self, timeout: float) -> Read | None:
+    def read(self, timeout: float) -> ReadResult | None:
         if self.at == len(self.batches):
             if self.ends:
                 raise EOFError
@@ -438,160 +442,160 @@ class Lines:
         batch = self.batches[self.at]
         self.at += 1
         if isinstance(batch, str):
-            return Read(Batch.of([], []), self.at, [Poison(batch, f"line {self.at}", "no edge")])
-        return Read(batch, self.at)
+            return ReadResult(Batch.of([], []), self.at, [BadMessage(batch, f"line {self.at}", "no edge")])
+        return ReadResult(batch, self.at)
 
     def acknowledge(self, position: int) -> None:
         self.acknowledged.append(position)
 
     def close(self) -> None:
-        raise AssertionError("whoever opened a source closes it")
+        raise AssertionError("a session must not close its source")
 
 
-class Kept:
-    """A sink that keeps what it got, and may fail."""
+class ListSink:
+    """Sink that records sequence numbers and may fail."""
 
     def __init__(self) -> None:
-        self.got: list[int] = []
+        self.received: list[int] = []
         self.flushed = 0
         self.broken = False
 
     def write(self, changes: Changes) -> None:
         if self.broken:
-            raise ConnectionError("gone")
-        self.got.append(changes.sequence)
+            raise ConnectionError("sink is down")
+        self.received.append(changes.sequence)
 
     def flush(self) -> None:
-        self.flushed = len(self.got)
+        self.flushed = len(self.received)
 
     def close(self) -> None:
-        raise AssertionError("whoever opened a sink closes it")
+        raise AssertionError("a session must not close its sinks")
 
 
-class Letters:
+class DeadLetters:
     def __init__(self) -> None:
-        self.kept: list[tuple[str, Poison]] = []
+        self.messages: list[tuple[str, BadMessage]] = []
 
-    def refuse(self, source: str, poison: Poison) -> None:
-        self.kept.append((source, poison))
+    def record(self, source: str, bad_message: BadMessage) -> None:
+        self.messages.append((source, bad_message))
 
 
-def test_a_source_is_taken_in_to_its_end(new: Any, tmp_path: Path) -> None:
-    stream, sink = a_stream(40), Kept()
-    source, session = Lines(stream), new()
+def test_run_finite_source_is_read_to_its_end(open_session: Any, tmp_path: Path) -> None:
+    stream, sink = make_stream(40), ListSink()
+    source, session = ListSource(stream), open_session()
     assert session.run(source, [sink]) == 40
-    assert sink.got == list(range(1, 41))
+    assert sink.received == list(range(1, 41))
     assert sink.flushed == 40
     assert source.acknowledged[-1] == 40
     assert session.position("lines") == 40
-    assert session.run(Lines(stream)) == 0
-    assert session.model.digest() == uninterrupted(tmp_path, stream)
+    assert session.run(ListSource(stream)) == 0
+    assert session.model.digest() == uninterrupted_digest(tmp_path, stream)
 
 
-def test_a_source_is_taken_in_until_told(new: Any) -> None:
-    session, source = new(), Lines(a_stream(40), ends=False)
+def test_run_until_stops_between_reads(open_session: Any) -> None:
+    session, source = open_session(), ListSource(make_stream(40), ends=False)
     assert 0 < session.run(source, until=lambda: session.model.sequence > 0) < 40
     assert session.run(source, until=lambda: session.model.sequence >= 40) == 40 - source.acknowledged[0]
 
 
-def test_what_cannot_be_used_goes_to_the_dead_letters(new: Any, tmp_path: Path) -> None:
+def test_run_bad_messages_go_to_dead_letters(open_session: Any, tmp_path: Path) -> None:
     bad = Batch.of(["p", "x", "p", "p"], ["q", "y", "q", "q"], op=[Op.ADD, Op.REMOVE, Op.REMOVE, Op.REMOVE])
-    stream = [*a_stream(5), "garbage", bad, Batch.of(["z"], ["z"], op=[Op.REMOVE_VERTEX]), *a_stream(6)[5:]]
-    letters, session = Letters(), new()
-    assert session.run(Lines(stream), dead_letters=letters) == 9
-    assert [(source, poison.where) for source, poison in letters.kept] == [
+    stream = [*make_stream(5), "garbage", bad, Batch.of(["z"], ["z"], op=[Op.REMOVE_VERTEX]), *make_stream(6)[5:]]
+    letters, session = DeadLetters(), open_session()
+    assert session.run(ListSource(stream), dead_letters=letters) == 9
+    assert [(source, bad_message.where) for source, bad_message in letters.messages] == [
         ("lines", "line 6"),
-        ("lines", "row 1 of the read up to 7"),
-        ("lines", "row 3 of the read up to 7"),
-        ("lines", "row 0 of the read up to 8"),
+        ("lines", "row 1 of the read that ends at 7"),
+        ("lines", "row 3 of the read that ends at 7"),
+        ("lines", "row 0 of the read that ends at 8"),
     ]
-    assert "unknown vertex 'x'" in letters.kept[1][1].reason
-    assert "no edge between 'p' and 'q'" in letters.kept[2][1].reason
+    assert "unknown vertex 'x'" in letters.messages[1][1].reason
+    assert "no edge between 'p' and 'q'" in letters.messages[2][1].reason
     assert session.position("lines") == 9
     assert {"p", "q"} <= set(session.model.ids)
     good = [*stream[:5], Batch.of([], []), Batch.of(["p", "p"], ["q", "q"], op=[0, 1]), Batch.of([], []), stream[-1]]
-    assert session.model.digest() == uninterrupted(tmp_path, good)
+    assert session.model.digest() == uninterrupted_digest(tmp_path, good)
 
 
-def test_without_dead_letters_poison_ends_the_loop_behind_what_is_good(new: Any) -> None:
-    session, source = new(), Lines([*a_stream(3), "garbage", *a_stream(4)[3:]])
+def test_run_without_dead_letters_stops_at_bad_message(open_session: Any) -> None:
+    session, source = open_session(), ListSource([*make_stream(3), "garbage", *make_stream(4)[3:]])
     for _ in range(2):
-        with pytest.raises(StateError, match="lines: line 4: no edge; give `dead_letters`"):
+        with pytest.raises(StateError, match=r"lines: bad message at line 4: no edge\. Pass `dead_letters`"):
             session.run(source)
     assert (session.model.sequence, session.position("lines")) == (3, 3)
     assert source.acknowledged[-1] == 3
 
 
-def test_a_sink_that_fails_gets_it_again(new: Any) -> None:
-    stream, sink = a_stream(40), Kept()
-    session, source = new(), Lines(stream)
+def test_run_failed_sink_receives_changes_again(open_session: Any) -> None:
+    stream, sink = make_stream(40), ListSink()
+    session, source = open_session(), ListSource(stream)
     sink.broken = True
     with pytest.raises(ConnectionError):
         session.run(source, [sink])
     assert source.acknowledged == []
     sink.broken = False
     assert session.run(source, [sink]) == 40 - session.recovery.replayed - 16
-    assert sink.got == list(range(1, 41))
+    assert sink.received == list(range(1, 41))
 
 
-def test_changes_that_a_crash_kept_from_the_sinks_are_made_again(new: Any) -> None:
-    stream, sink = a_stream(40), Kept()
-    session = new(snapshot_every=50)
-    session.run(Lines(stream[:20]), [sink])
+def test_run_after_crash_publishes_missing_changes(open_session: Any) -> None:
+    stream, sink = make_stream(40), ListSink()
+    session = open_session(snapshot_every=50)
+    session.run(ListSource(stream[:20]), [sink])
     sink.broken = True
     with pytest.raises(ConnectionError):
-        session.run(Lines(stream), [sink])
+        session.run(ListSource(stream), [sink])
     session.snapshot()
-    abandon(session)
+    simulate_crash(session)
     sink.broken = False
-    session = new()
+    session = open_session()
     vectors = session.recovery.unpublished["lines"][0].vectors
-    source = Lines(stream)
+    source = ListSource(stream)
     session.run(source, [sink])
     assert vectors.shape[1] == 3
-    assert sink.got[:20] == list(range(1, 21))
-    assert sorted(set(sink.got)) == list(range(1, 41))
-    assert source.acknowledged[0] == 36  # what was on disk is forgotten by the source only now
+    assert sink.received[:20] == list(range(1, 21))
+    assert sorted(set(sink.received)) == list(range(1, 41))
+    assert source.acknowledged[0] == 36  # batches on disk are acknowledged only after their changes were published
     session.close()
-    assert new().recovery.unpublished == {}
+    assert open_session().recovery.unpublished == {}
 
 
-def test_changes_of_the_very_first_batches_are_made_again_too(new: Any) -> None:
-    stream, sink = a_stream(40), Kept()
-    session, sink.broken = new(), True
+def test_run_after_crash_publishes_changes_of_first_batches(open_session: Any) -> None:
+    stream, sink = make_stream(40), ListSink()
+    session, sink.broken = open_session(), True
     with pytest.raises(ConnectionError):
-        session.run(Lines(stream), [sink])
-    abandon(session)
+        session.run(ListSource(stream), [sink])
+    simulate_crash(session)
     sink.broken = False
-    new().run(Lines(stream), [sink])
-    assert sink.got == list(range(1, 41))
+    open_session().run(ListSource(stream), [sink])
+    assert sink.received == list(range(1, 41))
 
 
-def test_without_sinks_nothing_waits_for_them(new: Any) -> None:
-    stream, sink = a_stream(30), Kept()
-    session = new()
-    session.run(Lines(stream[:10]), [sink])
-    session.run(Lines(stream[:20]))
-    abandon(session)
-    assert new().recovery.unpublished == {}
+def test_run_without_sinks_leaves_no_unpublished_changes(open_session: Any) -> None:
+    stream, sink = make_stream(30), ListSink()
+    session = open_session()
+    session.run(ListSource(stream[:10]), [sink])
+    session.run(ListSource(stream[:20]))
+    simulate_crash(session)
+    assert open_session().recovery.unpublished == {}
 
 
-def test_another_class_may_make_the_model(new: Any) -> None:
-    class Other(SessionModel):
+def test_session_custom_model_class_is_used_but_not_saved(open_session: Any) -> None:
+    class CustomModel(SessionModel):
         pass
 
-    session = new(model=Other)
-    assert type(session.model) is Other
+    session = open_session(model=CustomModel)
+    assert type(session.model) is CustomModel
     session.apply([("a", "b"), ("b", "c")])
     digest = session.model.digest()
-    abandon(session)
-    again = new()  # the class is not kept: the state is the same for all
+    simulate_crash(session)
+    again = open_session()  # the class is not saved, and the state does not depend on it
     assert type(again.model) is SessionModel
     assert again.model.digest() == digest
 
 
-def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "durability.md").read_text()
+def test_session_example_in_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "durability.md").read_text()
     monkeypatch.chdir(tmp_path)
     exec(compile(page.split("```python\n")[1].split("```")[0], "durability.md", "exec"), names := {})
     assert names["changes"].ids == ["alice", "bob", "carol"]
@@ -599,29 +603,29 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (session.model.sequence, session.find_key("order-17")) == (1, 1)
 
 
-def test_close_after_an_interrupted_close_waits_for_the_snapshot(tmp_path: Path, monkeypatch: Any) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+def test_session_close_after_interrupted_close_waits_for_snapshot(tmp_path: Path, monkeypatch: Any) -> None:
+    started, proceed = threading.Event(), threading.Event()
     write = SnapshotStore.write
 
-    def slow(self: SnapshotStore, copy: Any) -> None:
-        begun.set()
-        assert go_on.wait(20)
-        write(self, copy)
+    def slow_write(self: SnapshotStore, state: Any) -> None:
+        started.set()
+        assert proceed.wait(20)
+        write(self, state)
 
     def interrupt(self: SnapshotWriter) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SnapshotStore, "write", slow)
+    monkeypatch.setattr(SnapshotStore, "write", slow_write)
     session = Session(tmp_path, dim=3, snapshot_every=1)
     session.apply([("a", "b")])
-    assert begun.wait(20)
+    assert started.wait(20)
     with monkeypatch.context() as patch:
         patch.setattr(SnapshotWriter, "close", interrupt)
         with pytest.raises(KeyboardInterrupt):
             session.close()
     with pytest.raises(StateError, match="in use"):  # the snapshot is still being written
         Session(tmp_path)
-    go_on.set()
+    proceed.set()
     for _ in range(2):
         session.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ripplevec-snapshot")]

@@ -18,61 +18,61 @@ from ripplevec.engine.engine import Engine
 from ripplevec.errors import FormatError
 
 
-def engine(batches: int = 1, **parameters: Any) -> Engine:
+def make_engine(batches: int = 1, **parameters: Any) -> Engine:
     model = Embedder(**{"dim": 3, "start_size": 6, "threads": 1, **parameters})
     for number in range(batches):
         model.partial_fit([(number, number + 1), (number, number + 3), ("a", number)])
-    return model._engine
+    return model.engine
 
 
-def test_a_snapshot_is_the_state_with_its_digest(tmp_path: Path) -> None:
-    snapshots, one = SnapshotStore(tmp_path / "snapshots"), engine(6)
+def test_snapshot_store_write_then_read_restores_state(tmp_path: Path) -> None:
+    snapshots, engine = SnapshotStore(tmp_path / "snapshots"), make_engine(6)
     assert snapshots.sequences == []
-    snapshots.write(one.copy())
-    back = snapshots.read(6)
-    assert (back.sequence, back.digest) == (6, one.digest())
-    other = engine(0)
-    other.restore(back.arrays)
-    assert other.digest() == one.digest()
-    assert snapshots.describe(6)["digest"] == one.digest()
+    snapshots.write(engine.snapshot())
+    snapshot = snapshots.read(6)
+    assert (snapshot.sequence, snapshot.digest) == (6, engine.digest())
+    restored = make_engine(0)
+    restored.restore(snapshot.arrays)
+    assert restored.digest() == engine.digest()
+    assert snapshots.describe(6)["digest"] == engine.digest()
     assert snapshots.path(6).name == "000000000006"
 
 
-def test_the_last_two_are_kept(tmp_path: Path) -> None:
+def test_snapshot_store_write_keeps_newest_two(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     for batches in (1, 2, 9, 12):
-        snapshots.write(engine(batches).copy())
+        snapshots.write(make_engine(batches).copy())
     assert snapshots.sequences == [12, 9]
 
 
-def test_a_copy_does_not_see_what_comes_later(tmp_path: Path) -> None:
-    one = engine(6)
-    digest, copy = one.digest(), one.copy()
+def test_state_snapshot_ignores_later_batches(tmp_path: Path) -> None:
+    engine = make_engine(6)
+    digest, state = engine.digest(), engine.snapshot()
     model = Embedder(dim=3, start_size=6, threads=1)
-    model._engine = one
+    model._engine = engine
     model.partial_fit([(50, 1), (51, 2)])
-    assert copy.digest() == digest != model.digest()
-    assert copy.sequence == 6
+    assert state.digest() == digest != model.digest()
+    assert state.sequence == 6
 
 
 @pytest.mark.parametrize("parameters", [{}, {"rule": "paper"}, {"directed": True, "duplicates": "replace"}])
-def test_the_digest_of_a_copy_is_that_of_the_engine(parameters: dict[str, Any]) -> None:
-    one = engine(6, **parameters)
-    assert one.copy().digest() == one.digest()
+def test_state_snapshot_digest_equals_engine_digest(parameters: dict[str, Any]) -> None:
+    engine = make_engine(6, **parameters)
+    assert engine.snapshot().digest() == engine.digest()
 
 
-def test_a_snapshot_under_another_name_is_refused(tmp_path: Path) -> None:
+def test_snapshot_store_read_renamed_folder_raises_format_error(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
-    snapshots.write(engine(2).copy())
+    snapshots.write(make_engine(2).copy())
     snapshots.path(2).rename(snapshots.path(3))
     with pytest.raises(FormatError, match="snapshot of batch 3"):
         snapshots.read(3)
 
 
-def test_what_was_interrupted_is_cleared_and_the_damaged_is_kept_aside(tmp_path: Path) -> None:
+def test_snapshot_store_removes_temporary_files_and_quarantines(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     snapshots.remove_temporary_files()
-    snapshots.write(engine(2).copy())
+    snapshots.write(make_engine(2).copy())
     (tmp_path / ".000000000003.ripplevec-new").mkdir()
     (tmp_path / ".000000000003.ripplevec-new" / "half.npy").touch()
     snapshots.remove_temporary_files()
@@ -80,67 +80,67 @@ def test_what_was_interrupted_is_cleared_and_the_damaged_is_kept_aside(tmp_path:
     for _ in range(2):
         assert snapshots.quarantine(2).name == "000000000002.damaged"
         assert snapshots.sequences == []
-        snapshots.write(engine(2).copy())
+        snapshots.write(make_engine(2).copy())
 
 
-def test_a_writer_works_in_the_background_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go_on, told = threading.Event(), threading.Event(), []
+def test_snapshot_writer_runs_in_background_and_calls_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, proceed, calls = threading.Event(), threading.Event(), []
 
-    def slow(*given: Any, **options: Any) -> None:
-        begun.set()
-        assert go_on.wait(20)
+    def slow_write_arrays(*given: Any, **options: Any) -> None:
+        started.set()
+        assert proceed.wait(20)
         write_arrays(*given, **options)
 
     write_arrays = snapshot.write_arrays
-    monkeypatch.setattr(snapshot, "write_arrays", slow)
-    writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: told.append(1))
+    monkeypatch.setattr(snapshot, "write_arrays", slow_write_arrays)
+    writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: calls.append(1))
     assert not writer.busy
-    done = writer.submit(engine(2).copy())
-    assert begun.wait(20)
+    done = writer.submit(make_engine(2).copy())
+    assert started.wait(20)
     assert writer.busy
-    assert not told
-    go_on.set()
+    assert not calls
+    proceed.set()
     done.result()
     writer.close()
-    assert (told, writer.busy, writer.snapshots.sequences) == ([1], False, [2])
+    assert (calls, writer.busy, writer.snapshots.sequences) == ([1], False, [2])
 
 
-def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
+def test_snapshot_writer_failed_write_is_reported_and_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(*_: Any, **__: Any) -> None:
+    def raise_disk_full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: None)
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
-        patch.setattr(np, "save", full)
+        patch.setattr(np, "save", raise_disk_full)
         with pytest.raises(OSError, match="No space"):
-            writer.submit(engine(2).copy()).result()
+            writer.submit(make_engine(2).copy()).result()
     assert isinstance(writer.failure, OSError)
-    assert "no snapshot of batch 2" in caplog.text
+    assert "snapshot failed" in caplog.text
     assert list(tmp_path.iterdir()) == []
-    writer.submit(engine(2).copy()).result()
+    writer.submit(make_engine(2).copy()).result()
     assert writer.failure is None
     writer.close()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
-def test_a_snapshot_stands_back_behind_other_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has thread priorities")
+def test_snapshot_writer_thread_has_lower_priority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    priorities: list[int] = []
 
-    def noting(self: SnapshotStore, copy: StateSnapshot) -> None:
-        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+    def record_priority(self: SnapshotStore, state: StateSnapshot) -> None:
+        priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
-    monkeypatch.setattr(SnapshotStore, "write", noting)
-    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    monkeypatch.setattr(SnapshotStore, "write", record_priority)
+    own_priority = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: None)
-    writer.submit(engine().copy()).result()
+    writer.submit(make_engine().snapshot()).result()
     writer.close()
-    assert seen[0] > own
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+    assert priorities[0] > own_priority
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own_priority
 
 
-def test_odd_names_and_links_among_snapshots_are_left_alone(tmp_path: Path) -> None:
+def test_snapshot_store_ignores_other_files_and_links(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path / "snapshots")
     for name in ("7", "²", "٣٣٣٣٣٣٣٣٣٣٣٣", "0000000000001", "notes", "000000000005.damaged"):
         (tmp_path / "snapshots" / name).mkdir(parents=True)
@@ -152,22 +152,22 @@ def test_odd_names_and_links_among_snapshots_are_left_alone(tmp_path: Path) -> N
     (tmp_path / "snapshots" / ".000000000003.ripplevec-old").write_text("a file")
     snapshots.remove_temporary_files()
     for batches in (1, 2, 3, 4):
-        snapshots.write(engine(batches).copy())
+        snapshots.write(make_engine(batches).copy())
     assert snapshots.sequences == [4, 3]
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert (tmp_path / "snapshots" / "000000000001.damaged").is_symlink()
 
 
-def test_snapshots_that_are_a_link_are_refused(tmp_path: Path) -> None:
+def test_snapshot_store_symlinked_directory_raises_format_error(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "snapshots").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(FormatError, match="expected a directory, got a link"):
+    with pytest.raises(FormatError, match="expected a directory, got a symbolic link"):
         assert SnapshotStore(tmp_path / "snapshots").sequences
 
 
-def test_write_of_a_snapshot_makes_its_folders_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_store_write_fsyncs_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[Path] = []
     monkeypatch.setattr("ripplevec.util.checked_directory.fsync_directory", flushed.append)
-    SnapshotStore(tmp_path / "snapshots").write(engine(1).copy())
+    SnapshotStore(tmp_path / "snapshots").write(make_engine(1).copy())
     assert flushed[0] == tmp_path
     assert flushed[-1] == tmp_path / "snapshots"

@@ -1,15 +1,17 @@
-"""Recovery of a session: load the newest good snapshot, then replay every later batch in order."""
+"""Opening and recovery of a state: load the newest good snapshot, then replay every later batch in order."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from ripplevec.changes import Changes
-from ripplevec.durability.journal import Journal, JournalRow
-from ripplevec.durability.session_model import SessionModel
+from ripplevec.durability.journal import JOURNAL_FILE, Journal, JournalRow
+from ripplevec.durability.session_model import SessionModel, build_metadata, check_parameters
 from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, RipplevecError, SelfLoopWarning, StateError
@@ -48,6 +50,20 @@ class RecoveryReport:
         """Add a note, and log it as a warning."""
         self.notes.append(text)
         _log.warning(text)
+
+
+def open_journal(
+    directory: Path, parameters: Mapping[str, Any], anchor_lag: float | None, settings: Mapping[str, Any]
+) -> Journal:
+    """Open or create the journal of a state directory, and check the parameters against the saved ones."""
+    path = directory / JOURNAL_FILE
+    journal = Journal(path, make_metadata=lambda: build_metadata(parameters, anchor_lag, settings))
+    try:
+        check_parameters(journal.metadata, parameters, anchor_lag, settings)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
 
 
 def recover(

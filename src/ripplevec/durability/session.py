@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 from ripplevec.changes import Changes
+from ripplevec.durability.change_publisher import ChangePublisher, Listener
 from ripplevec.durability.directory_lock import DirectoryLock
 from ripplevec.durability.group_commit import CommitGroup
-from ripplevec.durability.journal import JOURNAL_FILE, Journal, JournalEntry
-from ripplevec.durability.recovery import RecoveryReport, recover
+from ripplevec.durability.journal import JournalEntry
+from ripplevec.durability.recovery import open_journal, recover
 from ripplevec.durability.session_model import (
     RUNTIME_PARAMETERS,
     ModelFactory,
     SessionModel,
-    build_metadata,
-    check_parameters,
     create_model,
 )
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SNAPSHOTS_KEPT, SnapshotStore, SnapshotWriter
@@ -37,9 +36,6 @@ __all__ = ["JournalEntry", "Session"]
 
 SNAPSHOT_EVERY = 250_000
 """Default number of events between two snapshots; a tenth of the graph's edges if that is more."""
-
-Listener: TypeAlias = Callable[[JournalEntry, Changes], None]
-"""Callback for every applied batch: the entry in the journal, and its changes."""
 
 GROUP_SIZE = 16
 """Largest number of reads from a source that share a flush."""
@@ -54,7 +50,8 @@ class Session:
     """Model in a directory that survives crashes with every acknowledged batch, bit for bit.
 
     One session at a time may use a directory. Within it, any thread may write, one after the other, and any number
-    of threads may read `model`.
+    of threads may read `model`. All methods that write raise `StateError` after `close`, or after an error that left
+    memory and disk in doubt.
 
     Parameters
     ----------
@@ -75,8 +72,6 @@ class Session:
     ----------
     directory : pathlib.Path
         The state directory.
-    snapshot_every : int
-        Number of events between two snapshots; may be changed.
     model : SessionModel
         The model, for reading only: its write methods raise `StateError`.
     recovery : RecoveryReport
@@ -115,16 +110,12 @@ class Session:
         if isinstance(snapshot_every, bool) or not isinstance(snapshot_every, int) or snapshot_every < 1:
             raise InvalidValueError.of("snapshot_every", "a whole number of events ≥ 1", snapshot_every)
         self.directory, self.snapshot_every = Path(directory), snapshot_every
-        self.model: SessionModel
-        self.recovery: RecoveryReport
         self._write_lock = threading.RLock()
-        self._published: dict[str, int] = {}  # per source with sinks: the last batch whose changes they received
-        self._listeners: list[Listener] = []
         self._failure: BaseException | None = None
         self._closed = self._released = False  # closed: no more batches; released: the directory is unlocked
         self._lock = DirectoryLock(self.directory)
         try:
-            self._journal = _open_journal(self.directory, parameters, anchor_lag, model.saved_settings)
+            self._journal = open_journal(self.directory, parameters, anchor_lag, model.saved_settings)
             snapshots, metadata = SnapshotStore(self.directory / SNAPSHOTS_DIRECTORY), self._journal.metadata
             runtime = {name: value for name, value in parameters.items() if name in RUNTIME_PARAMETERS}
             self.model, self.recovery = recover(
@@ -135,7 +126,7 @@ class Session:
                 self._journal.close()
             self._lock.release()
             raise
-        self._unpublished = self.recovery.unpublished
+        self._publisher = ChangePublisher(self.recovery.unpublished)
         self._writer = SnapshotWriter(snapshots, lambda: self._journal.compact(self._last_compactable_batch()))
         self._events_at_last_snapshot = self.recovery.events
 
@@ -167,8 +158,6 @@ class Session:
         ------
         RipplevecError
             If the batch is invalid, or cannot be written. Nothing of it is saved then.
-        StateError
-            Also if the session is closed or has failed.
 
         Examples
         --------
@@ -176,10 +165,8 @@ class Session:
         >>> with Session(tempfile.mkdtemp(), dim=4) as session:
         ...     changes = session.apply([("a", "b")], key="order-17")
         ...     again = session.apply([("a", "b")], key="order-17")
-        >>> changes.ids, again.ids
-        (['a', 'b'], [])
-        >>> changes.sequence, again.sequence
-        (1, 1)
+        >>> changes.sequence, changes.ids, again.sequence, again.ids
+        (1, ['a', 'b'], 1, [])
         """
         (result,) = self.apply_many([JournalEntry(batch, key, source, position)])
         if isinstance(result, RipplevecError):
@@ -203,7 +190,7 @@ class Session:
         Raises
         ------
         StateError
-            If the group cannot be written, or the session is closed or has failed.
+            If the group cannot be written; nothing of it is saved then.
 
         Examples
         --------
@@ -235,11 +222,6 @@ class Session:
         int or None
             The sequence number; None if no recent batch has the key.
 
-        Raises
-        ------
-        StateError
-            If the session is closed or has failed.
-
         Examples
         --------
         >>> import tempfile
@@ -264,11 +246,6 @@ class Session:
         -------
         Position or None
             The position; None if no batch came from the source.
-
-        Raises
-        ------
-        StateError
-            If the session is closed or has failed.
 
         Examples
         --------
@@ -301,7 +278,7 @@ class Session:
         1 ['a', 'b']
         """
         with self._write_lock:
-            self._listeners.append(listener)
+            self._publisher.add_listener(listener)
 
     # ------------------------------------------------------------------ streams
 
@@ -339,11 +316,11 @@ class Session:
         Raises
         ------
         StateError
-            If a bad message is read without `dead_letters`, a batch cannot be written, or the session is closed.
+            If a bad message is read without `dead_letters`, or a batch cannot be written.
         """
         position = self.position(source.name)
         source.open(position)
-        self._publish(source.name, sinks)
+        self._publisher.publish(source.name, sinks)
         if position is not None:
             source.acknowledge(position)
         batches, ended, last_flush = 0, False, time.monotonic()
@@ -373,36 +350,21 @@ class Session:
             group = CommitGroup(self.model, self._journal)
             failure = group.add_reads(source.name, reads, dead_letters)
             if sinks:
-                self._published.setdefault(source.name, self._journal.last)
-            else:  # no sink waits for its changes
-                self._unpublished.pop(source.name, None)
-                self._published[source.name] = self._journal.last + len(reads)
+                self._publisher.start_source(source.name, self._journal.last)
+            else:
+                self._publisher.skip_source(source.name, self._journal.last + len(reads))
             results = self._commit(group, source.name if sinks else None)
         if results:
-            self._publish(source.name, sinks)
+            self._publisher.publish(source.name, sinks)
             source.acknowledge(reads[len(results) - 1].position)
         if failure is not None:
             raise failure
         self.model.warn_self_loops()
 
-    def _publish(self, source: str, sinks: Sequence[ChangeSink]) -> None:
-        """Write the pending changes of a source to its sinks; if a sink raises, they stay pending."""
-        pending = self._unpublished.get(source, [])
-        if not sinks or not pending:
-            return
-        for sink in sinks:
-            for changes in pending:
-                sink.write(changes)
-            sink.flush()
-        self._published[source] = pending[-1].sequence  # on disk with the next batch, or when the session closes
-        del self._unpublished[source]
-
     # ------------------------------------------------------------------ snapshots
 
     def snapshot(self) -> int:
         """Write a snapshot of the current state and wait until it is on disk.
-
-        Snapshots are also written in the background, see `snapshot_every`; this method is for a planned stop.
 
         Returns
         -------
@@ -417,14 +379,10 @@ class Session:
         Examples
         --------
         >>> import tempfile
-        >>> directory = tempfile.mkdtemp()
-        >>> with Session(directory, dim=4) as session:
+        >>> with Session(tempfile.mkdtemp(), dim=4) as session:
         ...     _ = session.apply([("a", "b")])
         ...     session.snapshot()
         1
-        >>> with Session(directory) as session:
-        ...     session.recovery.snapshot, session.recovery.replayed
-        (1, 0)
         """
         with self._write_lock:
             self._check_usable()
@@ -440,22 +398,12 @@ class Session:
         return sequence
 
     def compact(self) -> None:
-        """Delete the batches that the last two snapshots do not need, and free their disk space.
-
-        This also happens gradually after every snapshot; the method is for freeing the space at once.
+        """Delete the batches that the last two snapshots do not need, now instead of gradually; free the disk space.
 
         Raises
         ------
         StateError
-            If the journal cannot be rewritten, or the session is closed or has failed.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> with Session(tempfile.mkdtemp(), dim=4) as session:
-        ...     _ = session.apply([("a", "b")])
-        ...     _ = session.snapshot()
-        ...     session.compact()
+            If the journal cannot be rewritten.
         """
         with self._write_lock:
             self._check_usable()
@@ -471,12 +419,6 @@ class Session:
 
         Nothing has to be saved: all batches are on disk. A snapshot that is being written is waited for. Later calls
         have no effect.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> session = Session(tempfile.mkdtemp(), dim=4)
-        >>> session.close()
         """
         with self._write_lock:
             self._closed = True
@@ -485,8 +427,9 @@ class Session:
                 return
             self._released = True
             try:
-                if self._published and self._failure is None and not self._journal.commit_uncertain:
-                    self._journal.append([], self._published)
+                published = self._publisher.published
+                if published and self._failure is None and not self._journal.commit_uncertain:
+                    self._journal.append([], published)
             finally:
                 self._journal.close()
                 self._lock.release()
@@ -510,11 +453,11 @@ class Session:
 
         def on_applied(entry: JournalEntry, changes: Changes) -> None:
             if source is not None:
-                self._unpublished.setdefault(source, []).append(changes)
-            listener_errors.extend(self._notify_listeners(entry, changes))
+                self._publisher.queue(source, changes)
+            listener_errors.extend(self._publisher.notify_listeners(entry, changes))
 
         try:
-            results = group.commit(dict(self._published), on_applied)
+            results = group.commit(dict(self._publisher.published), on_applied)
         except BaseException as error:
             nothing_written = isinstance(error, StateError) and self._journal.last == last_before
             if self._journal.commit_uncertain or not nothing_written:
@@ -529,21 +472,9 @@ class Session:
                 self._start_snapshot()
         return results
 
-    def _notify_listeners(self, entry: JournalEntry, changes: Changes) -> list[Exception]:
-        """Call every listener with a batch; return the errors that they raised."""
-        errors: list[Exception] = []
-        for listener in self._listeners:
-            try:
-                listener(entry, changes)
-            except MemoryError:
-                raise
-            except Exception as error:
-                errors.append(error)
-        return errors
-
     def _start_snapshot(self) -> Future[None]:
         self._events_at_last_snapshot = self.model.engine.events
-        return self._writer.submit(self.model.engine.copy())
+        return self._writer.submit(self.model.engine.snapshot())
 
     def _last_compactable_batch(self) -> int:
         """Return the last batch that none of the kept snapshots needs for recovery."""
@@ -561,10 +492,7 @@ class Session:
 
 
 def _read_group(source: EventSource) -> tuple[list[ReadResult], bool]:
-    """Read what a source has available, at most a group, after a short wait for the first read.
-
-    The second value tells whether the source has ended.
-    """
+    """Wait shortly for a read and return all that are available, at most a group, and whether the source has ended."""
     reads: list[ReadResult] = []
     try:
         while len(reads) < GROUP_SIZE and (read := source.read(0 if reads else _READ_TIMEOUT_SECONDS)) is not None:
@@ -572,16 +500,3 @@ def _read_group(source: EventSource) -> tuple[list[ReadResult], bool]:
     except EOFError:
         return reads, True
     return reads, False
-
-
-def _open_journal(
-    directory: Path, parameters: dict[str, Any], anchor_lag: float | None, settings: Mapping[str, Any]
-) -> Journal:
-    """Open or create the journal of a directory, and check the parameters against the saved ones."""
-    journal = Journal(directory / JOURNAL_FILE, make_metadata=lambda: build_metadata(parameters, anchor_lag, settings))
-    try:
-        check_parameters(journal.metadata, parameters, anchor_lag, settings)
-    except BaseException:
-        journal.close()
-        raise
-    return journal
