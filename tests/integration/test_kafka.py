@@ -117,7 +117,7 @@ def test_a_partition_that_is_far_ahead_is_paused(send, begun):
     (first,) = some(source, 4)
     assert numbers(first) == [0, 1, 2, 3]
     assert source.read(0.5) is None  # it is the turn of another, which is silent
-    assert len(source._waiting[0]) < 20
+    assert len(source._buffered[0]) < 20
     for partition in range(1, PARTITIONS):
         send(edges(1000 * partition, 1000 * partition + 96), partition)
     reads = some(source, 380)

@@ -25,7 +25,7 @@ from ripplevec.io.sources.redis import RedisSource
 
 PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 SIZE, BATCHES = 4, 24
-NOT_COMMITTED = "the offsets of the last reads were not committed"
+NOT_COMMITTED = "last offsets not committed"
 LONG = 120.0
 HASTY = {"socket.timeout.ms": 1200, "reconnect.backoff.max.ms": 200}
 
@@ -104,7 +104,7 @@ class KafkaAway:
 class RedisAway:
     """A real redis-server, which is made to hang, or is killed and started again with what it had put on disk."""
 
-    noticed = "is away"
+    noticed = "broker unreachable"
 
     def __init__(self, server, leave, come_back):
         self._server, self.leave, self.come_back = server, leave, come_back

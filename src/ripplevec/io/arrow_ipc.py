@@ -1,9 +1,9 @@
-"""How much memory an Arrow stream from outside would take up, known before anything in it is unpacked.
+"""Arrow IPC streams: encoding a table, and the memory a foreign stream would need, known before it is decoded.
 
-A compressed buffer begins with the length that it claims to unpack to, and Arrow takes so much memory before it looks
-further. Where the buffers lie stands in the metadata of a message: tables of FlatBuffers, of which a few fields are
-read here (Message.header, DictionaryBatch.data, RecordBatch.buffers and RecordBatch.compression of Arrow's format).
-Text that stands once and is referred to often becomes longer, too, when every row gets its own.
+A compressed buffer starts with its claimed decompressed length, and Arrow allocates that much memory before it looks
+further. The positions of the buffers are in the message metadata: FlatBuffers tables, of which a few fields are parsed
+here (Message.header, DictionaryBatch.data, RecordBatch.buffers and RecordBatch.compression of the Arrow format).
+Dictionary-encoded text also grows when it is decoded, because every row gets its own copy.
 """
 
 from __future__ import annotations
@@ -14,71 +14,86 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_HEADER, _CUSTOM, _DATA, _BUFFERS, _COMPRESSION = 2, 4, 1, 2, 3  # the numbers of the fields within their tables
-_PLAIN = -1  # the length that a buffer claims which was left as it is
+_HEADER, _CUSTOM_METADATA, _DICTIONARY_DATA, _BUFFERS, _COMPRESSION = 2, 4, 1, 2, 3  # field numbers in their tables
+_UNCOMPRESSED = -1  # claimed length of a buffer that is stored uncompressed
+
+
+def encode_arrow_stream(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """Return the schema and the rows as the bytes of an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write(rows)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+# Size of a foreign stream
 
 
 def unpacked_size(stream: bytes) -> int:
-    """What the bodies of all messages of a stream claim to be when they are unpacked."""
-    return sum(_claimed(message) for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(stream)))
+    """Return the total size of all message bodies after decompression, as the stream claims it."""
+    return sum(_claimed_size(message) for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(stream)))
 
 
-def _claimed(message: pa.ipc.Message) -> int:
+def _claimed_size(message: pa.ipc.Message) -> int:
     if message.type not in ("record batch", "dictionary"):
         return 0
-    data, body = memoryview(message.metadata), memoryview(message.body)
+    metadata, body = memoryview(message.metadata), memoryview(message.body)
     try:
-        if message.metadata_version < pa.ipc.MetadataVersion.V5 and _field(data, _reference(data, 0), _CUSTOM):
+        root = _follow_offset(metadata, 0)
+        if message.metadata_version < pa.ipc.MetadataVersion.V5 and _find_field(metadata, root, _CUSTOM_METADATA):
             raise pa.ArrowInvalid("metadata of Arrow before 1.0, which may hide a compression")
-        return _lengths(data, body, message.type == "dictionary")
+        return _sum_buffer_sizes(metadata, body, message.type == "dictionary")
     except struct.error as error:
         raise pa.ArrowInvalid(f"metadata that points outside of itself ({error})") from error
 
 
-def _lengths(data: memoryview, body: memoryview, is_dictionary: bool) -> int:
-    batch = _reference(data, _field(data, _reference(data, 0), _HEADER))
+def _sum_buffer_sizes(metadata: memoryview, body: memoryview, is_dictionary: bool) -> int:
+    batch = _follow_offset(metadata, _find_field(metadata, _follow_offset(metadata, 0), _HEADER))
     if is_dictionary:
-        batch = _reference(data, _field(data, batch, _DATA))
-    buffers, compression = _field(data, batch, _BUFFERS), _field(data, batch, _COMPRESSION)
+        batch = _follow_offset(metadata, _find_field(metadata, batch, _DICTIONARY_DATA))
+    buffers, compression = _find_field(metadata, batch, _BUFFERS), _find_field(metadata, batch, _COMPRESSION)
     if not compression or not buffers:
         return len(body)
-    vector = _reference(data, buffers)
-    (count,) = struct.unpack_from("<I", data, vector)
-    places = (struct.unpack_from("<qq", data, vector + 4 + 16 * number) for number in range(count))
-    return sum(_length(body, offset, length) for offset, length in places if length)
+    vector = _follow_offset(metadata, buffers)
+    (count,) = struct.unpack_from("<I", metadata, vector)
+    ranges = (struct.unpack_from("<qq", metadata, vector + 4 + 16 * number) for number in range(count))
+    return sum(_buffer_size(body, offset, length) for offset, length in ranges if length)
 
 
-def _length(body: memoryview, offset: int, length: int) -> int:
+def _buffer_size(body: memoryview, offset: int, length: int) -> int:
     if offset < 0 or length < 8:
         raise pa.ArrowInvalid("a buffer that is too short for its length")
     (claimed,) = struct.unpack_from("<q", body, offset)
-    if claimed < _PLAIN:  # it would be taken off from the others
+    if claimed < _UNCOMPRESSED:  # a negative size would reduce the sum
         raise pa.ArrowInvalid(f"a buffer of {claimed} bytes")
-    return length if claimed == _PLAIN else int(claimed)
+    return length if claimed == _UNCOMPRESSED else int(claimed)
 
 
-def _reference(data: memoryview, place: int) -> int:
-    """Where something lies that is referred to from this place."""
-    return place + int(struct.unpack_from("<I", data, place)[0])
+def _follow_offset(metadata: memoryview, place: int) -> int:
+    """Return the place that the relative offset at `place` points to."""
+    return place + int(struct.unpack_from("<I", metadata, place)[0])
 
 
-def _field(data: memoryview, table: int, number: int) -> int:
-    """Where a field of a table lies; 0 where the table does not have it."""
-    listed = table - int(struct.unpack_from("<i", data, table)[0])
-    if listed < 0:
+def _find_field(metadata: memoryview, table: int, number: int) -> int:
+    """Return the place of a field of a FlatBuffers table; 0 if the table does not have it."""
+    vtable = table - int(struct.unpack_from("<i", metadata, table)[0])
+    if vtable < 0:
         raise struct.error("a table before its beginning")
-    (size,) = struct.unpack_from("<H", data, listed)
+    (size,) = struct.unpack_from("<H", metadata, vtable)
     entry = 4 + 2 * number
-    offset = struct.unpack_from("<H", data, listed + entry)[0] if entry < size else 0
+    offset = struct.unpack_from("<H", metadata, vtable + entry)[0] if entry < size else 0
     return table + int(offset) if offset else 0
 
 
+# Size of text
+
+
 def decoded_text_size(column: pa.ChunkedArray) -> int:
-    """What a checked column of text takes up when every row has its own; 0 where it holds no text."""
-    return sum(_text_bytes(chunk) for chunk in column.chunks)
+    """Return the bytes of a valid text column when every row has its own copy; 0 for a column that is not text."""
+    return sum(_chunk_text_size(chunk) for chunk in column.chunks)
 
 
-def _text_bytes(chunk: pa.Array) -> int:
+def _chunk_text_size(chunk: pa.Array) -> int:
     if isinstance(chunk, pa.DictionaryArray):
         if (lengths := _text_lengths(chunk.dictionary)) is None:
             return 0
@@ -88,18 +103,10 @@ def _text_bytes(chunk: pa.Array) -> int:
 
 
 def _text_lengths(texts: pa.Array) -> pa.Array | None:
-    """The bytes of each; None where they are no text."""
-    if pa.types.is_string_view(texts.type):  # 16 bytes each, of which the first four are the length
+    """Return the length of each text in bytes; None if the array is not text."""
+    if pa.types.is_string_view(texts.type):  # 16 bytes per view; the first four are the length
         views = np.frombuffer(texts.buffers()[1], np.int32)[::4]
         return pa.array(views[texts.offset : texts.offset + len(texts)].astype(np.int64))
     if pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type):
         return pc.binary_length(texts).cast(pa.int64())
     return None
-
-
-def encode_arrow_stream(rows: pa.Table | pa.RecordBatch) -> bytes:
-    """The schema and the rows, as one stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write(rows)
-    return bytes(sink.getvalue().to_pybytes())

@@ -1,4 +1,4 @@
-"""Writing a file so that it appears whole or not at all."""
+"""Atomic file writes: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside `path` that takes its place when all went well and is removed when not."""
+    """Yield a temporary file beside `path` that replaces it on success and is removed on an error."""
     target = Path(path)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
     try:
         yield Path(name)
-        os.chmod(name, 0o666 & ~_umask())
+        os.chmod(name, 0o666 & ~_get_umask())
         os.replace(name, target)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -25,7 +25,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
+def _get_umask() -> int:
+    mask = os.umask(0)  # the only way to read it is to set it
     os.umask(mask)
     return mask

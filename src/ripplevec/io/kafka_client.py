@@ -1,4 +1,4 @@
-"""What every Kafka client of ours is set to, and which of its errors pass by themselves."""
+"""Kafka clients: import of the optional library, default settings, and error logging."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def import_confluent_kafka() -> Any:
-    """The module `confluent_kafka`, or one sentence where it is not installed."""
+    """Return the module `confluent_kafka`; raise `MissingExtraError` if it is not installed."""
     try:
         import confluent_kafka
     except ImportError as error:
@@ -19,16 +19,22 @@ def import_confluent_kafka() -> Any:
     return confluent_kafka
 
 
-def create_kafka_client(kind: str, servers: str, config: dict[str, Any] | None, **ours: Any) -> Any:
-    """A Consumer or a Producer with the settings of librdkafka that we need, unless the user says otherwise."""
+def create_kafka_client(class_name: str, servers: str, config: dict[str, Any] | None, **defaults: Any) -> Any:
+    """Create a Consumer or a Producer; the settings in `config` override the defaults."""
     kafka = import_confluent_kafka()
-    settings = {"bootstrap.servers": servers, "error_cb": log_client_error, "logger": log, **ours, **(config or {})}
+    settings = {
+        "bootstrap.servers": servers,
+        "error_cb": log_client_error,
+        "logger": log,
+        **defaults,
+        **(config or {}),
+    }
     try:
-        return getattr(kafka, kind)(settings)
+        return getattr(kafka, class_name)(settings)
     except kafka.KafkaException as error:
         raise InvalidValueError(f"Kafka: expected settings that librdkafka knows: {error.args[0].str()}") from error
 
 
 def log_client_error(error: Any) -> None:
-    """librdkafka reconnects by itself; what it says meanwhile is for the log."""
-    log.warning("Kafka: %s", error)
+    """Log an error that librdkafka reports; it reconnects by itself."""
+    log.warning("Kafka client error, reconnecting error=%s", error)

@@ -1,7 +1,8 @@
-"""What a message holds: JSON or Arrow from a broker, a request or a line, as a batch or as one clear refusal.
+"""Event messages decoded into batches: JSON, Arrow streams and broker fields, from brokers, requests and text lines.
 
-JSON forms: one edge, `{"src": …, "dst": …, "weight": …, "op": …, "time": …}` or `[src, dst, weight, time]`, and a
-document with any of `arrivals`, `edges`, `remove_edges`, `remove_vertices`, applied in this order, and perhaps a `key`.
+JSON forms: one edge, `{"src": …, "dst": …, "weight": …, "op": …, "time": …}` or `[src, dst, weight, time]`, or a
+document with any of `arrivals`, `edges`, `remove_edges`, `remove_vertices`, applied in this order, and optionally a
+`key`. A key that is not known is an error, because ignoring it could lose events silently.
 """
 
 from __future__ import annotations
@@ -26,37 +27,43 @@ from ripplevec.io.readers.parquet import to_seconds
 from ripplevec.io.rebatch import concatenate
 
 MAX_ID_BYTES = 1024
-"""The longest id, in bytes of UTF-8 (digits, for an integer)."""
+"""Longest id in bytes of UTF-8 (of decimal digits, for an integer)."""
 
 MAX_ARROW_BYTES = 1 << 27
-"""The most bytes that an Arrow stream may become when what is compressed or referred to in it is written out."""
+"""Largest size of an Arrow stream after decompression, with dictionary-encoded text written out."""
 
 MAX_DISPLAY_CHARS = 1 << 16
-"""How many characters of a refused message are kept."""
+"""Characters of a bad message that are kept."""
+
+MAX_KEY_LENGTH = 256
+"""Longest idempotency key in characters, wherever it is given."""
 
 DOCUMENT_LISTS = ("arrivals", "edges", "remove_edges", "remove_vertices")
+ARRIVAL_KEYS = ("id", "neighbors", "weights", "time")
+EDGE_FIELDS = ("src", "dst", "weight", "op", "time")
+
 ARROW_MAGIC = b"\xff\xff\xff\xff"
-"""How an Arrow stream begins, and no JSON does."""
+"""First bytes of an Arrow stream; no JSON text starts with them."""
 
 Payload: TypeAlias = bytes | Mapping[str, bytes]
-"""JSON or Arrow, or the fields of one edge."""
+"""A message: bytes with JSON or Arrow, or the fields of a broker entry."""
 
 
 class MessageError(RipplevecError, ValueError):
-    """A message holds no events; says what was expected of it."""
+    """A message cannot be decoded into events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The events of one message, and the key under which a sender may send it again without harm."""
+    """The events of one message, and its idempotency key: a message sent again with the same key is applied once."""
 
     batch: Batch
     key: str | None = None
 
 
 @dataclass(slots=True)
-class _Columns:
-    """Rows of a batch before their values are checked; None where a value is left out."""
+class _EventColumns:
+    """Columns of a batch before validation; None marks a missing value."""
 
     src: list[Any] = field(default_factory=list)
     dst: list[Any] = field(default_factory=list)
@@ -64,190 +71,105 @@ class _Columns:
     time: list[Any] = field(default_factory=list)
     op: list[Any] = field(default_factory=list)
 
-    def add(self, src: Sequence[Any], dst: Sequence[Any], weight: Any = None, time: Any = None, op: Any = None) -> None:
-        """Put rows behind the others; what is left out is None in every one of them."""
-        none = [None] * len(src)
+    def extend(
+        self, src: Sequence[Any], dst: Sequence[Any], weight: Any = None, time: Any = None, op: Any = None
+    ) -> None:
+        """Append rows; a column that is not given is None in every row."""
+        missing = [None] * len(src)
         self.src += src
         self.dst += dst
-        self.weight += none if weight is None else weight
-        self.time += none if time is None else time
-        self.op += none if op is None else op
+        self.weight += missing if weight is None else weight
+        self.time += missing if time is None else time
+        self.op += missing if op is None else op
 
 
 def decode_message(data: bytes, options: ReadOptions | None = None) -> Message:
-    """The events of a message in JSON or as an Arrow stream; `MessageError` where it holds none."""
+    """Decode a JSON or Arrow message; raise `MessageError` if it is neither or has invalid events."""
     return Message(decode_arrow(data)) if data[:4] == ARROW_MAGIC else decode_json(data, options)
 
 
 def decode_json(data: bytes, options: ReadOptions | None = None) -> Message:
-    """The events of one JSON value; the options name the columns and the kind of ids of single edges."""
+    """Decode a JSON message; the options name the columns and the id type of single edges."""
     try:
-        return _message(_load(data), options)
-    except RecursionError:  # also where a message would show what was nested
+        return _decode_value(_load_json(data), options)
+    except RecursionError:  # may also come from formatting a deeply nested value for an error message
         raise MessageError("expected JSON of moderate depth, got values nested too deeply") from None
 
 
-def decode_arrow(data: bytes) -> Batch:
-    """The events of an Arrow stream with the columns src, dst[, weight, op, time]."""
-    try:
-        _check_unpacked(unpacked_size(data))
-        with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
-            table = reader.read_all()
-        return decode_table(table)
-    except MessageError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:  # the last: names of columns that are no text
-        raise MessageError(f"expected an Arrow stream, got {len(data):,} bytes that are none ({error})") from error
-
-
-def decode_table(table: pa.Table) -> Batch:
-    """The events of an Arrow table from outside: nothing in it is trusted before it is checked."""
-    names = table.column_names
-    known = [name for name in ("src", "dst", "weight", "op", "time") if name in names]
-    if known[:2] != ["src", "dst"] or any(names.count(name) > 1 for name in known):
-        raise MessageError(f"expected columns src, dst[, weight, op, time], got {shorten(names)}")
-    table = table.select(known)
-    try:
-        table.validate(full=True)
-        _check_unpacked(decoded_text_size(table["src"]) + decoded_text_size(table["dst"]))
-        columns = {name: _arrow_column(name, table[name]) for name in known}
-        with np.errstate(invalid="ignore"):  # some of the many NaNs would be warned of, not only refused
-            batch = Batch.of(**columns)
-    except (pa.ArrowException, InvalidValueError) as error:
-        raise MessageError(str(error)) from error
-    return _with_fair_ids(batch)
-
-
-def _check_unpacked(size: int) -> None:
-    if size > MAX_ARROW_BYTES:
-        raise MessageError(f"expected an Arrow stream that unpacks to {MAX_ARROW_BYTES:,} bytes at most, got {size:,}")
-
-
-def _arrow_column(name: str, column: pa.ChunkedArray) -> Any:
-    kind = column.type
-    if name == "op" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return [_operation(value) for value in column.to_pylist()]
-    if name == "time":
-        if not pa.types.is_temporal(kind) and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
-            raise MessageError(f"time: expected numbers or timestamps, got a column of type {kind}")
-        return np.asarray(to_seconds(column), np.float64)
-    if name in ("weight", "op") and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
-        raise MessageError(f"{name}: expected numbers, got a column of type {kind}")
-    return column
-
-
 def decode_fields(fields: Mapping[str, bytes], options: ReadOptions | None = None) -> Message:
-    """The events of an entry: a field `data` with JSON or Arrow in it, or the fields src, dst[, weight, op, time]."""
-    return decode_message(fields["data"], options) if "data" in fields else _message(_edge(fields), options)
+    """Decode a broker entry: the fields src, dst[, weight, op, time], or one field `data` with JSON or Arrow."""
+    if "data" in fields:
+        return decode_message(_data_field(fields), options)
+    return _decode_value(_edge_from_fields(fields), options)
 
 
 def decode_messages(
     items: Iterable[tuple[str, Payload]], options: ReadOptions | None = None
 ) -> tuple[Batch, list[BadMessage]]:
-    """Many messages, each with the place it stood, as one batch in their order, and those that hold no events.
+    """Decode messages, each with its place in the stream, into one batch in their order, and the bad messages.
 
-    They are taken together; only where one of them is wrong, or is Arrow, they are taken one by one.
+    They are decoded together for speed. Only if one of them is bad, or is Arrow, they are decoded one by one.
     """
-    items, values = list(items), EdgeFieldExtractor(options or ReadOptions())
-    columns, edges = _Columns(), list[Any]()
+    items, extractor = list(items), EdgeFieldExtractor(options or ReadOptions())
+    columns, edges = _EventColumns(), list[Any]()
     try:
         for _, payload in items:
-            value = _value(payload)
+            value = _payload_to_json(payload)
             if not _is_document(value):
                 edges.append(value)
                 continue
-            _rows(edges, columns, values)
+            _append_edges(edges, columns, extractor)
             edges = []
-            _document(value, columns, values)
-        _rows(edges, columns, values)
-        return _checked(columns, options), []
+            _append_document(value, columns, extractor)
+        _append_edges(edges, columns, extractor)
+        return _build_batch(columns, options), []
     except (MessageError, RecursionError):
-        return _one_by_one(items, options)
+        return _decode_one_by_one(items, options)
 
 
-def _value(payload: Payload) -> Any:
-    """A message as a JSON value."""
+def _payload_to_json(payload: Payload) -> Any:
+    """Return a payload as a JSON value."""
     if isinstance(payload, Mapping):
         if "data" not in payload:
-            return _edge(payload)
-        payload = payload["data"]
+            return _edge_from_fields(payload)
+        payload = _data_field(payload)
     if payload[:4] == ARROW_MAGIC:
         raise MessageError("expected JSON, got Arrow")
-    return _load(payload)
+    return _load_json(payload)
 
 
-def _one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> tuple[Batch, list[BadMessage]]:
+def _decode_one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> tuple[Batch, list[BadMessage]]:
     batches, bad_messages = [], []
     for where, payload in items:
         try:
-            message = (
-                decode_fields(payload, options) if isinstance(payload, Mapping) else decode_message(payload, options)
-            )
-            batches.append(message.batch)
+            batches.append(_decode_payload(payload, options).batch)
         except MessageError as error:
             bad_messages.append(BadMessage(to_display_text(payload), where, str(error)))
     return concatenate(batches), bad_messages
 
 
+def _decode_payload(payload: Payload, options: ReadOptions | None) -> Message:
+    return decode_fields(payload, options) if isinstance(payload, Mapping) else decode_message(payload, options)
+
+
 def to_display_text(payload: Payload) -> str:
-    """A message as text, as far as it is shown."""
+    """Return a payload as text of bounded length, with invalid bytes escaped."""
     if isinstance(payload, Mapping):
         payload = json.dumps({name: to_display_text(value) for name, value in payload.items()}).encode()
     return payload[:MAX_DISPLAY_CHARS].decode(errors="backslashreplace")
 
 
-# JSON
+# Idempotency keys
 
 
-def _no_constant(name: str) -> None:
-    raise MessageError(f"expected numbers as JSON has them, got {name}")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
-
-
-def _load(data: bytes) -> Any:
-    try:
-        return _DECODER.decode(data.decode())
-    except UnicodeDecodeError:
-        raise MessageError("expected UTF-8 text, got other bytes") from None
-    except ValueError as error:
-        raise MessageError(f"expected JSON, got {shorten(to_display_text(data))} ({error})") from None
-
-
-def _message(value: Any, options: ReadOptions | None) -> Message:
-    columns, values = _Columns(), EdgeFieldExtractor(options or ReadOptions())
-    key = None
-    if _is_document(value):
-        key = _document(value, columns, values)
-    else:
-        _rows([value], columns, values)
-    return Message(_checked(columns, options), key)
-
-
-def _is_document(value: Any) -> bool:
-    return isinstance(value, dict) and not value.keys().isdisjoint(DOCUMENT_LISTS)
-
-
-def _document(document: dict[str, Any], columns: _Columns, values: EdgeFieldExtractor) -> str | None:
-    unknown = document.keys() - {*DOCUMENT_LISTS, "key"}
-    if unknown:
-        raise MessageError(f"expected only key, {', '.join(DOCUMENT_LISTS)}, got {shorten(min(unknown))} too")
-    for form in DOCUMENT_LISTS:
-        rows = document.get(form, [])
-        if type(rows) is not list:
-            raise MessageError(f"{form}: expected a list, got {shorten(rows)}")
-    for row in document.get("arrivals", ()):
-        _arrival(row, columns)
-    _rows(document.get("edges", []), columns, values)
-    _removals(document.get("remove_edges", []), columns)
-    gone = document.get("remove_vertices", [])
-    columns.add(gone, gone, op=[Op.REMOVE_VERTEX] * len(gone))
-    return check_message_key(document.get("key"))
+def check_idempotency_key(key: Any) -> None:
+    """Raise `InvalidValueError` if the key is neither None nor text of a valid length."""
+    if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH and _is_utf8(key)):
+        raise InvalidValueError.of("key", f"text of 1 to {MAX_KEY_LENGTH} characters", key)
 
 
 def check_message_key(key: str | None) -> str | None:
-    """The key of a message, or an error where it cannot be one."""
+    """Return the key of a message; raise `MessageError` if it is invalid."""
     try:
         check_idempotency_key(key)
     except InvalidValueError as error:
@@ -255,9 +177,122 @@ def check_message_key(key: str | None) -> str | None:
     return key
 
 
-def _arrival(row: Any, columns: _Columns) -> None:
-    if not isinstance(row, dict) or "id" not in row or row.keys() - {"id", "neighbors", "weights", "time"}:
+def _is_utf8(key: str) -> bool:
+    """Return whether text can be encoded as UTF-8; unpaired surrogates cannot."""
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# Arrow
+
+
+def decode_arrow(data: bytes) -> Batch:
+    """Decode an Arrow stream with the columns src, dst[, weight, op, time]; other columns are ignored."""
+    try:
+        _check_arrow_size(unpacked_size(data))
+        with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+            table = reader.read_all()
+        return decode_table(table)
+    except MessageError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: column names that are not UTF-8
+        raise MessageError(f"expected an Arrow stream, got {len(data):,} other bytes ({error})") from error
+
+
+def decode_table(table: pa.Table) -> Batch:
+    """Decode an untrusted Arrow table; it is validated before use."""
+    names = table.column_names
+    used = [name for name in EDGE_FIELDS if name in names]
+    if used[:2] != ["src", "dst"] or any(names.count(name) > 1 for name in used):
+        raise MessageError(f"expected columns src, dst[, weight, op, time], got {shorten(names)}")
+    table = table.select(used)
+    try:
+        table.validate(full=True)
+        _check_arrow_size(decoded_text_size(table["src"]) + decoded_text_size(table["dst"]))
+        columns = {name: _convert_arrow_column(name, table[name]) for name in used}
+        with np.errstate(invalid="ignore"):  # signaling NaNs would warn; they are rejected anyway
+            batch = Batch.of(**columns)
+    except (pa.ArrowException, InvalidValueError) as error:
+        raise MessageError(str(error)) from error
+    return _check_id_lengths(batch)
+
+
+def _check_arrow_size(size: int) -> None:
+    if size > MAX_ARROW_BYTES:
+        raise MessageError(f"expected an Arrow stream that unpacks to {MAX_ARROW_BYTES:,} bytes at most, got {size:,}")
+
+
+def _convert_arrow_column(name: str, column: pa.ChunkedArray) -> Any:
+    column_type = column.type
+    is_number = pa.types.is_integer(column_type) or pa.types.is_floating(column_type)
+    if name == "op" and (pa.types.is_string(column_type) or pa.types.is_large_string(column_type)):
+        return [_convert_op(value) for value in column.to_pylist()]
+    if name == "time":
+        if not pa.types.is_temporal(column_type) and not is_number:
+            raise MessageError(f"time: expected numbers or timestamps, got a column of type {column_type}")
+        return np.asarray(to_seconds(column), np.float64)
+    if name in ("weight", "op") and not is_number:
+        raise MessageError(f"{name}: expected numbers, got a column of type {column_type}")
+    return column
+
+
+# JSON
+
+
+def _reject_constant(name: str) -> None:
+    raise MessageError(f"expected numbers that JSON defines, got {name}")
+
+
+_JSON_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
+
+
+def _load_json(data: bytes) -> Any:
+    try:
+        return _JSON_DECODER.decode(data.decode())
+    except UnicodeDecodeError:
+        raise MessageError("expected UTF-8 text, got other bytes") from None
+    except ValueError as error:
+        raise MessageError(f"expected JSON, got {shorten(to_display_text(data))} ({error})") from None
+
+
+def _decode_value(value: Any, options: ReadOptions | None) -> Message:
+    columns, extractor = _EventColumns(), EdgeFieldExtractor(options or ReadOptions())
+    key = None
+    if _is_document(value):
+        key = _append_document(value, columns, extractor)
+    else:
+        _append_edges([value], columns, extractor)
+    return Message(_build_batch(columns, options), key)
+
+
+def _is_document(value: Any) -> bool:
+    return isinstance(value, dict) and not value.keys().isdisjoint(DOCUMENT_LISTS)
+
+
+def _append_document(document: dict[str, Any], columns: _EventColumns, extractor: EdgeFieldExtractor) -> str | None:
+    """Append the events of a document; return its idempotency key."""
+    _check_keys("document", document, ("key", *DOCUMENT_LISTS))
+    for name in DOCUMENT_LISTS:
+        rows = document.get(name, [])
+        if type(rows) is not list:
+            raise MessageError(f"{name}: expected a list, got {shorten(rows)}")
+    for row in document.get("arrivals", ()):
+        _append_arrival(row, columns)
+    _append_edges(document.get("edges", []), columns, extractor)
+    _append_removals(document.get("remove_edges", []), columns)
+    removed = document.get("remove_vertices", [])
+    columns.extend(removed, removed, op=[Op.REMOVE_VERTEX] * len(removed))
+    return check_message_key(document.get("key"))
+
+
+def _append_arrival(row: Any, columns: _EventColumns) -> None:
+    if not isinstance(row, dict) or "id" not in row:
         raise MessageError(f'arrivals: expected {{"id": …, "neighbors": […], "weights": […]}}, got {shorten(row)}')
+    row = _normalize_neighbors_key(row)
+    _check_keys("arrivals", row, ARRIVAL_KEYS)
     neighbors, weights = row.get("neighbors", []), row.get("weights")
     if type(neighbors) is not list or (weights is not None and type(weights) is not list):
         raise MessageError(f"arrivals: expected lists of neighbors and weights, got {shorten(row)}")
@@ -265,20 +300,39 @@ def _arrival(row: Any, columns: _Columns) -> None:
         raise MessageError(f"weights: expected {len(neighbors):,}, one per neighbor, got {len(weights):,}")
     times = [row.get("time")] * max(len(neighbors), 1)
     if neighbors:
-        columns.add([row["id"]] * len(neighbors), neighbors, weights, times)
+        columns.extend([row["id"]] * len(neighbors), neighbors, weights, times)
     else:
-        columns.add([row["id"]], [row["id"]], None, times, [Op.VERTEX])
+        columns.extend([row["id"]], [row["id"]], None, times, [Op.VERTEX])
 
 
-def _rows(rows: list[Any], columns: _Columns, values: EdgeFieldExtractor) -> None:
-    if set(map(type, rows)) == {list} and values.plain:
-        width = set(map(len, rows))
-        if width <= {2} or width <= {3}:  # nearly always: all alike
-            columns.add(*map(list, zip(*rows, strict=True)))
+def _normalize_neighbors_key(arrival: dict[str, Any]) -> dict[str, Any]:
+    """Return an arrival whose key "neighbours" is spelled "neighbors"; raise `MessageError` if it has both."""
+    if "neighbours" not in arrival:
+        return arrival
+    if "neighbors" in arrival:
+        raise MessageError('arrivals: expected one of "neighbors" and "neighbours", got both. Remove one of them.')
+    return {"neighbors" if key == "neighbours" else key: value for key, value in arrival.items()}
+
+
+def _check_keys(name: str, mapping: Mapping[str, Any], expected: Sequence[str]) -> None:
+    """Raise `MessageError` if the mapping has a key that is not expected."""
+    for key in mapping:
+        if key not in expected:
+            raise MessageError(
+                f"{name}: expected only the keys {', '.join(expected)}, got {shorten(key)}. "
+                "Remove the key or correct its spelling."
+            )
+
+
+def _append_edges(rows: list[Any], columns: _EventColumns, extractor: EdgeFieldExtractor) -> None:
+    if set(map(type, rows)) == {list} and extractor.keeps_lists:
+        lengths = set(map(len, rows))
+        if lengths <= {2} or lengths <= {3}:  # the usual case: all rows have the same form
+            columns.extend(*map(list, zip(*rows, strict=True)))
             return
     for row in rows:
         try:
-            src, dst, weight, time, op = values(row)
+            src, dst, weight, time, op = extractor.extract(row)
         except RowError as error:
             raise MessageError(f"expected {error}, got {shorten(row)}") from None
         columns.src.append(src)
@@ -288,20 +342,26 @@ def _rows(rows: list[Any], columns: _Columns, values: EdgeFieldExtractor) -> Non
         columns.op.append(op)
 
 
-def _removals(rows: list[Any], columns: _Columns) -> None:
+def _append_removals(rows: list[Any], columns: _EventColumns) -> None:
     for row in rows:
         if type(row) is not list or len(row) != 2:
             raise MessageError(f"remove_edges: expected pairs [src, dst], got {shorten(row)}")
-    columns.add([row[0] for row in rows], [row[1] for row in rows], op=[Op.REMOVE] * len(rows))
+    columns.extend([row[0] for row in rows], [row[1] for row in rows], op=[Op.REMOVE] * len(rows))
 
 
-# Fields
+# Broker fields
 
 
-def _edge(fields: Mapping[str, bytes]) -> dict[str, Any]:
-    """The fields of one edge as the JSON object they would be."""
-    if not {"src", "dst"} <= fields.keys() or fields.keys() - {"src", "dst", "weight", "op", "time"}:
-        raise MessageError(f"expected fields src, dst[, weight, op, time], or data, got {shorten(list(fields))}")
+def _data_field(fields: Mapping[str, bytes]) -> bytes:
+    if len(fields) > 1:
+        raise _unexpected_fields_error(fields)
+    return fields["data"]
+
+
+def _edge_from_fields(fields: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the fields of one edge as the equivalent JSON object."""
+    if not {"src", "dst"} <= fields.keys() or fields.keys() - set(EDGE_FIELDS):
+        raise _unexpected_fields_error(fields)
     try:
         edge: dict[str, Any] = {name: value.decode() for name, value in fields.items()}
         if "weight" in edge:
@@ -313,50 +373,58 @@ def _edge(fields: Mapping[str, bytes]) -> dict[str, Any]:
     return edge
 
 
+def _unexpected_fields_error(fields: Mapping[str, bytes]) -> MessageError:
+    return MessageError(
+        f"expected fields src, dst[, weight, op, time], or data alone, got {shorten(list(fields))}. "
+        "Remove other fields or correct their spelling."
+    )
+
+
 # Values
 
 
-def _checked(columns: _Columns, options: ReadOptions | None) -> Batch:
+def _build_batch(columns: _EventColumns, options: ReadOptions | None) -> Batch:
     ids = "auto" if options is None else options.ids
     try:
         ends = (columns.src, columns.dst)
         src, dst = ends if ids == "auto" else ([parse_id(name, ids) for name in column] for column in ends)
-        batch = Batch.of(src, dst, _weights(columns.weight), _operations(columns.op), _times(columns.time))
+        weight, op, time = _convert_weights(columns.weight), _convert_ops(columns.op), _convert_times(columns.time)
+        batch = Batch.of(src, dst, weight, op, time)
     except RowError as error:
         raise MessageError(f"expected {error}") from None
     except InvalidValueError as error:
         raise MessageError(str(error)) from None
-    return _with_fair_ids(batch)
+    return _check_id_lengths(batch)
 
 
-def _weights(values: list[Any]) -> list[float] | None:
-    kinds = set(map(type, values))
-    if kinds <= {type(None)}:
+def _convert_weights(values: list[Any]) -> list[float] | None:
+    types = set(map(type, values))
+    if types <= {type(None)}:
         return None
-    if not kinds <= {int, float, type(None)}:
+    if not types <= {int, float, type(None)}:
         wrong = next(value for value in values if type(value) not in (int, float, type(None)))
         raise MessageError(f"weight: expected positive finite numbers, got {shorten(wrong)}")
-    weights = [1.0 if value is None else value for value in values] if type(None) in kinds else values
-    if min(weights) < MIN_WEIGHT or max(weights) > MAX_WEIGHT:  # before they are rounded to what is held
+    weights = [1.0 if value is None else value for value in values] if type(None) in types else values
+    if min(weights) < MIN_WEIGHT or max(weights) > MAX_WEIGHT:  # checked before rounding to float32
         wrong = next(value for value in weights if not MIN_WEIGHT <= value <= MAX_WEIGHT)
         limits = f"from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}"
         raise MessageError(f"weight: expected positive finite numbers {limits}, got {shorten(wrong)}")
     return weights
 
 
-def _times(values: list[Any]) -> list[float] | None:
+def _convert_times(values: list[Any]) -> list[float] | None:
     if set(map(type, values)) <= {type(None)}:
         return None
     return [math.nan if value is None else parse_time(value) for value in values]
 
 
-def _operations(values: list[Any]) -> list[Op] | None:
+def _convert_ops(values: list[Any]) -> list[Op] | None:
     if set(map(type, values)) <= {type(None)}:
         return None
-    return [Op.ADD if value is None else _operation(value) for value in values]
+    return [Op.ADD if value is None else _convert_op(value) for value in values]
 
 
-def _operation(value: Any) -> Op:
+def _convert_op(value: Any) -> Op:
     try:
         return parse_op(value)
     except RowError:
@@ -364,40 +432,21 @@ def _operation(value: Any) -> Op:
         raise MessageError(f"op: expected one of {names}, got {shorten(value)}") from None
 
 
-def _with_fair_ids(batch: Batch) -> Batch:
+def _check_id_lengths(batch: Batch) -> Batch:
     for column in (batch.src, batch.dst):
-        length = _longest(column)
+        length = _max_id_length(column)
         if length == 0 or length > MAX_ID_BYTES:
             got = "empty text" if not length else f"one of {length:,} bytes"
             raise MessageError(f"expected ids of 1 to {MAX_ID_BYTES:,} bytes, got {got}")
     return batch
 
 
-def _longest(column: IdColumn) -> int:
-    """The length of the longest id, but 0 where one is empty; integers of 64 bits are never too long."""
+def _max_id_length(column: IdColumn) -> int:
+    """Return the length of the longest id in bytes, but 0 if one is empty; 64-bit integers are never too long."""
     if isinstance(column, np.ndarray):
         return 1
     if isinstance(column, pa.Array):
-        ends = pc.min_max(pc.binary_length(column)).as_py()
-        return int(ends["max"] if ends["min"] else 0)
+        extremes = pc.min_max(pc.binary_length(column)).as_py()
+        return int(extremes["max"] if extremes["min"] else 0)
     lengths = [len(str(name).encode()) for name in column]
     return max(lengths) if min(lengths) else 0
-
-
-MAX_KEY_LENGTH = 256
-"""In characters, wherever a key comes in."""
-
-
-def check_idempotency_key(key: Any) -> None:
-    """Refuse what cannot be a key; None is no key, which is fine."""
-    if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH and _is_text(key)):
-        raise InvalidValueError.of("key", f"text of 1 to {MAX_KEY_LENGTH} characters", key)
-
-
-def _is_text(key: str) -> bool:
-    """Whether it can be written as UTF-8; half of a character cannot."""
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

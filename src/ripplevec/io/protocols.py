@@ -1,4 +1,4 @@
-"""What a live stream is: reads with positions, acknowledged once they are safe, and sinks for what they changed."""
+"""Interfaces of live streams: sources with positions, change sinks and dead-letter sinks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,25 @@ from ripplevec.batch import Batch
 from ripplevec.changes import Changes
 
 Position: TypeAlias = Any
-"""Where a source stands, as JSON holds it: an offset, an entry id, or one of them per partition."""
+"""A place in a stream as a JSON value: an offset, an entry id, or one of them per partition."""
+
+DEFAULT_READ_SIZE = 1000
+"""Rows, lines or messages per read by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:
-    """A message that holds no events: what it was, as far as it can be shown, where it stood, why it was refused."""
+    """A message that could not be decoded into events.
+
+    Attributes
+    ----------
+    message : str
+        The message as text, truncated if it is long.
+    where : str
+        Its place in the stream, for example "edges.csv, line 4".
+    reason : str
+        Why it was rejected.
+    """
 
     message: str
     where: str
@@ -23,7 +36,7 @@ class BadMessage:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """One read of a source: the events it held, the position after it, and what could not be understood."""
+    """The events of one read of a source, the position after it, and the messages that could not be decoded."""
 
     batch: Batch
     position: Position
@@ -31,55 +44,58 @@ class ReadResult:
 
 
 class EventSource(Protocol):
-    """Where events come from. One read is one batch; what was read again after a crash is read in the same order."""
+    """A source of events. One read is one batch; events read again after a crash come in the same order."""
 
     name: str
-    """The same for the same stream every time: positions are kept under it."""
+    """Identifies the stream; positions are saved under this name, so it must be the same after a restart."""
 
     def open(self, position: Position | None) -> None:
-        """Begin after this position, or at the beginning."""
+        """Start after this position, or at the beginning of the stream for None."""
         ...
 
     def read(self, timeout: float) -> ReadResult | None:
-        """The next events; None where none came within `timeout` seconds. EOFError once no more can come."""
+        """Return the next events; None if none came within `timeout` seconds. Raise EOFError at the end."""
         ...
 
     def acknowledge(self, position: Position) -> None:
-        """Everything up to this position is on disk here: the source may forget it."""
+        """Tell the source that everything up to this position is on disk and may be discarded by the stream."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         ...
 
 
 class ChangeSink(Protocol):
-    """Where changes go. After a crash the changes of the last batches may be written again, with the same sequence."""
+    """A destination for changes.
+
+    After a crash, the changes of the last batches may be written again with the same sequence numbers.
+    """
 
     def write(self, changes: Changes) -> None:
-        """Pass on what one batch changed."""
+        """Accept the changes of one batch."""
         ...
 
     def flush(self) -> None:
-        """Return once everything written so far is with the receiver.
+        """Return once everything written so far has reached the receiver.
 
-        A session also calls it about once per second while no input comes: raise here if the receiver has been away
-        for too long, and return soon if nothing waits for it.
+        A session also calls it about once per second while no input comes: raise an error if the receiver has been
+        unreachable for too long, and return promptly if nothing is queued.
         """
         ...
 
     def close(self) -> None:
-        """Flush, and let go of files and connections."""
+        """Flush, then close files and connections."""
         ...
 
 
 class DeadLetterSink(Protocol):
-    """Where messages go that hold no events."""
+    """A destination for messages that could not be decoded."""
 
     def record(self, source: str, bad_message: BadMessage) -> None:
-        """Keep one such message with its reason; return once it is with the receiver."""
+        """Store a message with its reason; return once it has reached the receiver."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         ...

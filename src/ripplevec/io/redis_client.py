@@ -1,4 +1,4 @@
-"""Connections to Redis that never repeat a command by themselves: what was lost must be known to be lost."""
+"""Redis connections without automatic retries, so that the caller knows about every lost command."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from redis import Redis
 
 RESPONSE_TIMEOUT = 30.0
-"""Seconds within which Redis must answer, beyond those that it was asked to wait."""
+"""Seconds within which Redis must answer, in addition to the time that a command asks it to block."""
 
 
 def create_redis_client(url: str) -> Redis:
-    """A client for an address like redis://user:password@host:6379/0; it connects when first used."""
+    """Create a client for an address like redis://user:password@host:6379/0; it connects on first use."""
     try:
         import redis
         from redis.backoff import NoBackoff
@@ -26,26 +26,26 @@ def create_redis_client(url: str) -> Redis:
 
 
 def connection_errors() -> tuple[type[Exception], ...]:
-    """The errors that say that Redis is not there now, and may be later."""
+    """Return the errors that mean that Redis is temporarily unavailable."""
     from redis.exceptions import ConnectionError, ReadOnlyError, TimeoutError
 
-    return ConnectionError, TimeoutError, ReadOnlyError  # the last: while another server takes over
+    return ConnectionError, TimeoutError, ReadOnlyError  # ReadOnlyError: during a failover to another server
 
 
 def is_access_denied(error: Exception) -> bool:
-    """Whether Redis is there and does not let us in: waiting will not help."""
+    """Return whether Redis answered and denied access, so that retrying is pointless."""
     from redis.exceptions import AuthenticationError, AuthorizationError
 
     return isinstance(error, AuthenticationError | AuthorizationError)
 
 
-def server_address(client: Redis) -> str:
-    """Where a client connects to, without passwords."""
-    settings: dict[str, Any] = client.connection_pool.connection_kwargs
-    place = settings.get("path") or f"{settings.get('host', 'localhost')}:{settings.get('port', 6379)}"
-    return f"redis://{place}/{settings.get('db') or 0}"
-
-
 def access_denied_error(client: Redis, error: Exception) -> UnreachableError:
-    """The error for a client that is not let in."""
-    return UnreachableError(f"{server_address(client)} does not let us in: {error}")
+    """Build the error for denied access."""
+    return UnreachableError(f"{server_address(client)} denied access: {error}. Check the user and the password.")
+
+
+def server_address(client: Redis) -> str:
+    """Return the address that a client connects to, without credentials."""
+    settings: dict[str, Any] = client.connection_pool.connection_kwargs
+    server = settings.get("path") or f"{settings.get('host', 'localhost')}:{settings.get('port', 6379)}"
+    return f"redis://{server}/{settings.get('db') or 0}"

@@ -1,4 +1,4 @@
-"""The one door to live streams: an address, a path, "-" or a frame becomes a source, an address or a path a sink."""
+"""Registry of sources and sinks: creates them from a path, an address, "-" or a frame."""
 
 from __future__ import annotations
 
@@ -24,163 +24,203 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-REDIS, LANCE = ("redis", "rediss", "unix"), "lancedb"
+REDIS_SCHEMES, LANCE_SCHEME = ("redis", "rediss", "unix"), "lancedb"
+
 REDIS_OPTIONS = (
-    "stream",
-    "group",
-    "consumer",
-    "batch_size",
-    "fixed",
-    "claim_idle",
-    "patience",
-    "maxlen",
-    "ids",
-    "name",
+    *("stream", "group", "consumer", "batch_size", "fixed"),
+    *("claim_idle", "patience", "maxlen", "ids", "name"),
 )
-"""What the address of a Redis may say to us; the rest of its query is for the client library."""
+"""Options in the query of a Redis address that are ours; the rest of the query is for the client library."""
 
 SOURCES: dict[str, Callable[..., EventSource]] = {}
-"""Sources by the scheme of their address, beside Redis and Kafka: each is made of the whole address and its options."""
+"""Additional sources by the scheme of their address; each is called with the whole address and its options."""
 
 
 def stream_from(where: Any, **options: Any) -> EventSource:
-    """A source of events.
+    """Create a source of events.
 
-    `where` is a file or a folder, "-" for standard input, `redis://host:port/db?stream=…&group=…`,
-    `kafka://host:port/topic?group=…`, or a pandas, polars or pyarrow frame. The options are those of the source, and
-    may stand in an address too: batch_size, fixed, follow, format, name, group, ids, and so on.
+    Parameters
+    ----------
+    where : str, path or frame
+        A file or a folder, "-" for standard input, `redis://host:port/db?stream=…&group=…`,
+        `kafka://host:port/topic?group=…`, or a pandas, polars or pyarrow frame.
+    **options
+        Options of the source, which may also be in the query of an address: batch_size, fixed, follow, format, name,
+        group, ids, and so on. An argument overrides the address.
+
+    Returns
+    -------
+    EventSource
+
+    Raises
+    ------
+    InvalidValueError
+        If the address or an option is not valid.
     """
     if not isinstance(where, str | os.PathLike):
-        return _made(FrameSource, where, **options)
-    scheme, marked, _ = str(where).partition("://")
-    if marked and scheme in SOURCES:
-        return _made(SOURCES[scheme], where, **options)
+        return _construct(FrameSource, where, **options)
+    scheme, separator, _ = str(where).partition("://")
+    if separator and scheme in SOURCES:
+        return _construct(SOURCES[scheme], where, **options)
     url = parse_broker_address(where)
     if url is None:
-        return _made(StdinSource, **options) if str(where) == "-" else _made(FileSource, where, **options)
+        return _construct(StdinSource, **options) if str(where) == "-" else _construct(FileSource, where, **options)
     from ripplevec.io.sources.kafka import KafkaSource
     from ripplevec.io.sources.redis import RedisSource
 
-    brokers: list[Callable[..., EventSource]] = [RedisSource, KafkaSource]
-    return create_for_broker(url, brokers, options)
+    factories: list[Callable[..., EventSource]] = [RedisSource, KafkaSource]
+    return create_for_broker(url, factories, options)
 
 
 def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
-    """A sink for changes.
+    """Create a sink for changes.
 
-    `where` is "-" for standard output, a .jsonl file, a folder for Parquet, a Redis or Kafka address, or
-    `lancedb://DIRECTORY?table=…`, a table that is kept in step.
+    Parameters
+    ----------
+    where : str or path
+        "-" for standard output, a .jsonl file, a folder for Parquet, a Redis or Kafka address, or
+        `lancedb://DIRECTORY?table=…` for a table that is kept in sync.
+    **options
+        Options of the sink, which may also be in the query of an address.
+
+    Returns
+    -------
+    ChangeSink
+
+    Raises
+    ------
+    InvalidValueError
+        If the path, the address or an option is not valid.
     """
-    if str(where).startswith(f"{LANCE}://"):
+    if str(where).startswith(f"{LANCE_SCHEME}://"):
         return create_lance_sink(str(where), **options)
     url = parse_broker_address(where)
     if url is None:
         if str(where) == "-":
-            return _made(StdoutSink, **options)
-        known: dict[str, Callable[..., ChangeSink]] = {".jsonl": JsonlSink, ".ndjson": JsonlSink, "": ParquetSink}
-        return _made(_file_sink("sink", where, known), where, **options)
+            return _construct(StdoutSink, **options)
+        by_suffix: dict[str, Callable[..., ChangeSink]] = {".jsonl": JsonlSink, ".ndjson": JsonlSink, "": ParquetSink}
+        return _construct(_select_by_suffix("sink", where, by_suffix), where, **options)
     from ripplevec.io.sinks.kafka import KafkaSink
     from ripplevec.io.sinks.redis import RedisSink
 
-    brokers: list[Callable[..., ChangeSink]] = [RedisSink, KafkaSink]
-    return create_for_broker(url, brokers, options)
+    factories: list[Callable[..., ChangeSink]] = [RedisSink, KafkaSink]
+    return create_for_broker(url, factories, options)
 
 
 def create_lance_sink(address: str, **options: Any) -> LanceSink:
-    """The table at `lancedb://DIRECTORY?table=…`."""
+    """Create a sink for the table at `lancedb://DIRECTORY?table=…`."""
     url = urlsplit(address)
     directory = unquote(url.netloc + url.path)
-    if url.scheme != LANCE or not directory:
-        raise InvalidValueError.of("address", f"{LANCE}://DIRECTORY?table=…", address)
+    if url.scheme != LANCE_SCHEME or not directory:
+        raise InvalidValueError.of("address", f"{LANCE_SCHEME}://DIRECTORY?table=…", address)
     from ripplevec.io.sinks.lance import LanceSink
 
-    return _made(LanceSink, directory, **(dict(parse_qsl(url.query)) | options))
+    return _construct(LanceSink, directory, **(dict(parse_qsl(url.query)) | options))
 
 
 def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> DeadLetterSink:
-    """A sink for messages that hold no events: a .jsonl file, or a Redis or Kafka address."""
+    """Create a sink for messages that could not be decoded.
+
+    Parameters
+    ----------
+    where : str or path
+        A .jsonl file, or a Redis or Kafka address.
+    **options
+        Options of the sink, which may also be in the query of an address.
+
+    Returns
+    -------
+    DeadLetterSink
+
+    Raises
+    ------
+    InvalidValueError
+        If the path, the address or an option is not valid.
+    """
     url = parse_broker_address(where)
     if url is None:
-        known = {".jsonl": JsonlDeadLetters, ".ndjson": JsonlDeadLetters}
-        return _made(_file_sink("dead letters", where, known), where, **options)
+        by_suffix = {".jsonl": JsonlDeadLetters, ".ndjson": JsonlDeadLetters}
+        return _construct(_select_by_suffix("dead letters", where, by_suffix), where, **options)
     from ripplevec.io.sinks.kafka import KafkaDeadLetters
     from ripplevec.io.sinks.redis import RedisDeadLetters
 
-    brokers: list[Callable[..., DeadLetterSink]] = [RedisDeadLetters, KafkaDeadLetters]
-    return create_for_broker(url, brokers, options)
+    factories: list[Callable[..., DeadLetterSink]] = [RedisDeadLetters, KafkaDeadLetters]
+    return create_for_broker(url, factories, options)
 
 
 def parse_broker_address(where: str | os.PathLike[str]) -> SplitResult | None:
-    """The parts of an address; None for a path."""
+    """Return the parts of a Redis or Kafka address; None for a path."""
     if not isinstance(where, str) or "://" not in where:
         return None
     url = urlsplit(where)
-    if url.scheme not in (*REDIS, "kafka"):
+    if url.scheme not in (*REDIS_SCHEMES, "kafka"):
         raise InvalidValueError.of("address", "redis://…, kafka://… or a path", f"{url.scheme}://…")
     return url
 
 
-def _file_sink(name: str, where: str | os.PathLike[str], known: Mapping[str, Callable[..., T]]) -> Callable[..., T]:
-    path = Path(where)
-    suffix = "" if path.is_dir() else path.suffix.lower()
-    if suffix not in known:
-        choices = ", ".join(suffix or "no suffix (a folder for Parquet)" for suffix in known)
-        raise InvalidValueError.of(name, f"a path that ends in {choices}", str(where))
-    return known[suffix]
-
-
-def create_for_broker(url: SplitResult, brokers: Sequence[Callable[..., T]], options: dict[str, Any]) -> T:
-    """What stands for an address: of two kinds, the first for Redis and the second for Kafka, the one it names."""
-    redis, kafka = brokers
+def create_for_broker(url: SplitResult, factories: Sequence[Callable[..., T]], options: dict[str, Any]) -> T:
+    """Call the factory for the broker of an address: the first one for Redis, the second one for Kafka."""
+    redis_factory, kafka_factory = factories
     query = dict(parse_qsl(url.query))
     if url.scheme == "kafka":
         topic = unquote(url.path.strip("/"))
         if not url.netloc or not topic:
             raise InvalidValueError.of("address", "kafka://host:port/topic", url.geturl())
-        config = {name: query.pop(name) for name in list(query) if "." in name}  # as librdkafka names its settings
-        return _made(kafka, url.netloc, topic, config=config, **(_typed(query) | options))
-    ours = {name: query.pop(name) for name in REDIS_OPTIONS if name in query}
-    options = _typed(ours) | options
+        config = {name: query.pop(name) for name in list(query) if "." in name}  # settings of librdkafka have dots
+        return _construct(kafka_factory, url.netloc, topic, config=config, **(_parse_options(query) | options))
+    redis_options = {name: query.pop(name) for name in REDIS_OPTIONS if name in query}
+    options = _parse_options(redis_options) | options
     if not options.get("stream"):
         raise InvalidValueError.of("address", "redis://host:port/db?stream=…", "one without a stream")
-    return _made(redis, urlunsplit(url._replace(query=urlencode(query))), **options)
+    return _construct(redis_factory, urlunsplit(url._replace(query=urlencode(query))), **options)
 
 
-def _typed(query: dict[str, str]) -> dict[str, Any]:
-    """The options of an address as what they are."""
-    kinds: dict[str, Callable[[str], Any]] = {
+def _select_by_suffix(
+    name: str, where: str | os.PathLike[str], by_suffix: Mapping[str, Callable[..., T]]
+) -> Callable[..., T]:
+    path = Path(where)
+    suffix = "" if path.is_dir() else path.suffix.lower()
+    if suffix not in by_suffix:
+        choices = ", ".join(suffix or "no suffix (a folder for Parquet)" for suffix in by_suffix)
+        raise InvalidValueError.of(name, f"a path that ends in {choices}", str(where))
+    return by_suffix[suffix]
+
+
+def _parse_options(query: dict[str, str]) -> dict[str, Any]:
+    """Convert the options of an address from text to their types."""
+    parsers: dict[str, Callable[[str], Any]] = {
         "batch_size": int,
         "maxlen": int,
         "claim_idle": float,
         "patience": float,
-        "fixed": _flag,
+        "fixed": _parse_bool,
     }
-    made: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name, text in query.items():
         try:
-            made[name] = kinds.get(name, str)(text)
+            options[name] = parsers.get(name, str)(text)
         except ValueError:
             raise InvalidValueError.of(name, "a number" if name != "fixed" else "yes or no", text) from None
-    return made
+    return options
 
 
-def _flag(text: str) -> bool:
-    known = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False}
-    if text.lower() not in known:
+def _parse_bool(text: str) -> bool:
+    values = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False}
+    if text.lower() not in values:
         raise ValueError(text)
-    return known[text.lower()]
+    return values[text.lower()]
 
 
-def _made(kind: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """One of ours with these options, or an error that names the option it does not have."""
-    parameters = inspect.signature(kind).parameters
-    known = {name for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
+def _construct(factory: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    """Call a factory; raise an error that names an option that it does not have."""
+    parameters = inspect.signature(factory).parameters
+    accepted = {name for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
-        known |= {field.name for field in fields(ReadOptions)} - {"on_error"}
-    unknown = sorted(options.keys() - known)
+        accepted |= {field.name for field in fields(ReadOptions)} - {"on_error"}
+    unknown = sorted(options.keys() - accepted)
     if unknown:
-        choices = ", ".join(sorted(known - {"config"})) or "none"
+        choices = ", ".join(sorted(accepted - {"config"})) or "none"
         raise InvalidValueError(
-            f"{getattr(kind, '__name__', '')}: expected options {choices}, got {shorten(unknown[0])}"
+            f"{getattr(factory, '__name__', '')}: expected options {choices}, got {shorten(unknown[0])}"
         )
-    return kind(*arguments, **options)
+    return factory(*arguments, **options)

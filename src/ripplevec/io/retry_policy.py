@@ -1,4 +1,7 @@
-"""What to do while a broker is away: ask again, after longer and longer pauses, and give up only if told to."""
+"""Retries while a broker is unreachable: growing delays, and an error after a time limit.
+
+The limit is called `patience` in options and addresses: the seconds after which an unreachable broker is an error.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from ripplevec.errors import RipplevecError
 log = logging.getLogger(__name__)
 
 INITIAL_DELAY, MAX_DELAY = 0.05, 5.0
+
 DEFAULT_PATIENCE = 60.0
-"""Seconds after which a broker that does not answer is an error, where somebody waits for it."""
+"""Seconds after which an unreachable broker is an error for a caller that waits for it."""
 
 T = TypeVar("T")
 
@@ -23,53 +27,62 @@ class UnreachableError(RipplevecError, ConnectionError):
 
 
 class Backoff:
-    """How long to pause before the next try: twice as long each time, up to a limit."""
+    """Delays between retries: each is twice as long as the one before, up to a limit."""
 
     def __init__(self) -> None:
-        self._pause = INITIAL_DELAY
+        self._delay = INITIAL_DELAY
 
-    def next(self) -> float:
-        """Seconds to pause now."""
-        pause, self._pause = self._pause, min(2 * self._pause, MAX_DELAY)
-        return pause
+    def next_delay(self) -> float:
+        """Return the seconds to wait now."""
+        delay, self._delay = self._delay, min(2 * self._delay, MAX_DELAY)
+        return delay
 
     def reset(self) -> None:
-        """It worked: begin with short pauses again."""
-        self._pause = INITIAL_DELAY
+        """Start again with a short delay after a success."""
+        self._delay = INITIAL_DELAY
 
 
 class OutageTimer:
-    """How long a broker has not answered between deliveries; an error once `patience` seconds have passed."""
+    """Measures how long a broker has been unreachable; raises once `patience` seconds have passed."""
 
-    def __init__(self, what: str, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._what, self._patience, self._clock = what, patience, clock
+    def __init__(self, name: str, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name, self._patience, self._clock = name, patience, clock
         self._since: float | None = None
 
     def record_success(self) -> None:
-        """Record an answer."""
+        """Record that the broker answered."""
         self._since = None
 
     def record_failure(self, error: Exception) -> None:
-        """Record a question without an answer; `UnreachableError` if the first of them was asked too long ago."""
+        """Record that the broker did not answer; raise `UnreachableError` if the outage has lasted too long."""
         now = self._clock()
         if self._since is None:
             self._since = now
-            log.warning("%s is away, trying again: %s", self._what, error)
+            log_unreachable(self._name, error)
         if now - self._since >= self._patience:
-            raise UnreachableError(f"{self._what} has not answered for {self._patience:g} s: {error}") from error
+            raise _unreachable_error(self._name, self._patience, error) from error
 
 
-def retry(action: Callable[[], T], failures: tuple[type[Exception], ...], patience: float, what: str) -> T:
-    """Try until it works; `UnreachableError` once `patience` seconds have passed."""
-    backoff, deadline, told = Backoff(), time.monotonic() + patience, False
+def retry(action: Callable[[], T], failures: tuple[type[Exception], ...], patience: float, name: str) -> T:
+    """Call the action until it succeeds; raise `UnreachableError` once `patience` seconds have passed."""
+    backoff, deadline, logged = Backoff(), time.monotonic() + patience, False
     while True:
         try:
             return action()
         except failures as error:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise UnreachableError(f"{what} has not answered for {patience:g} s: {error}") from error
-            if not told:
-                log.warning("%s is away, trying again: %s", what, error)
-            told = True
-            time.sleep(min(backoff.next(), left))
+                raise _unreachable_error(name, patience, error) from error
+            if not logged:
+                log_unreachable(name, error)
+            logged = True
+            time.sleep(min(backoff.next_delay(), left))
+
+
+def log_unreachable(name: str, error: object) -> None:
+    """Log that a broker is unreachable and that the operation will be retried."""
+    log.warning("broker unreachable, retrying broker=%s error=%s", name, error)
+
+
+def _unreachable_error(name: str, patience: float, error: Exception) -> UnreachableError:
+    return UnreachableError(f"{name} has not answered for {patience:g} s: {error}")

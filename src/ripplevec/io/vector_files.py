@@ -1,4 +1,4 @@
-"""Where vectors go: Parquet, CSV, npz or word2vec files, and the log of changes; a file appears whole or not at all."""
+"""Vector files (Parquet, CSV, npz, word2vec) and change logs; every file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from ripplevec.io.atomic_file import atomic_write
 VECTOR_FILE_SUFFIXES = (".parquet", ".csv", ".npz", ".txt", ".bin")
 CHANGE_LOG_SUFFIXES = (".parquet", ".jsonl")
 
+_WORD2VEC_ROWS = 1 << 14  # rows formatted as text at once
+
 
 def check_output_path(name: str, path: str | os.PathLike[str], choices: Sequence[str]) -> str:
-    """The suffix of a file to write; an error where it is not one of the choices or its folder is not there."""
+    """Return the suffix of an output file; raise if it is not one of the choices or the folder does not exist."""
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in choices:
@@ -40,59 +42,142 @@ def check_output_path(name: str, path: str | os.PathLike[str], choices: Sequence
 def write_vectors(
     path: str | os.PathLike[str], ids: Sequence[Id], vectors: NDArray[np.float32] | NDArray[np.float16]
 ) -> None:
-    """Write one vector per id to a .parquet (id, vector), .csv (id, v0, v1, …) or .npz (ids, vectors) file.
+    """Write one vector per id to a file whose suffix selects the format.
 
-    Or as word2vec does: .txt its text, .bin its binary format. Vectors of float16 stay so in Parquet and npz.
+    Parameters
+    ----------
+    path : str or path
+        .parquet (columns id, vector), .csv (id, v0, v1, …), .npz (arrays ids, vectors), .txt (word2vec text) or .bin
+        (word2vec binary).
+    ids : sequence of int or str
+        Integers stay integers if all ids are; otherwise all are written as text.
+    vectors : array of shape (len(ids), dim)
+        float16 vectors stay float16 in Parquet and npz.
+
+    Raises
+    ------
+    InvalidValueError
+        If the suffix is unknown, the folder does not exist, or word2vec cannot represent an id.
     """
     suffix = check_output_path("output", path, VECTOR_FILE_SUFFIXES)
     with atomic_write(path) as part:
         if suffix in (".txt", ".bin"):
-            (write_text if suffix == ".txt" else write_binary)(part, ids, np.asarray(vectors, np.float32))
+            write = _write_word2vec_text if suffix == ".txt" else _write_word2vec_binary
+            write(part, ids, np.asarray(vectors, np.float32))
             return
-        names = id_array(ids)
+        id_column = ids_to_arrow(ids)
         if suffix == ".parquet":
-            pq.write_table(pa.table({"id": names, "vector": vector_array(vectors)}), part)
+            pq.write_table(pa.table({"id": id_column, "vector": vectors_to_arrow(vectors)}), part)
         elif suffix == ".csv":
             columns = {f"v{column}": vectors[:, column] for column in range(vectors.shape[1])}
-            arrow_csv.write_csv(pa.table({"id": names, **columns}), part)
+            arrow_csv.write_csv(pa.table({"id": id_column, **columns}), part)
         else:
             with part.open("wb") as file:
-                np.savez(file, ids=_numpy_ids(names), vectors=vectors)
+                np.savez(file, ids=_ids_to_numpy(id_column), vectors=vectors)
 
 
-def id_array(ids: Sequence[Id]) -> pa.Array:
-    """Ids as one Arrow column: int64 where all are such integers, else text (1 and "1" then look the same)."""
+# Arrow columns
+
+
+def ids_to_arrow(ids: Sequence[Id]) -> pa.Array:
+    """Return ids as an Arrow column: int64 if all fit, otherwise text, where 1 and "1" are the same."""
     if all(isinstance(name, int) for name in ids):
         with suppress(OverflowError, pa.ArrowInvalid):
             return pa.array(ids, pa.int64())
     return pa.array([str(name) for name in ids], pa.large_string())
 
 
-def _numpy_ids(names: pa.Array) -> NDArray[Any]:
-    return np.asarray(names.to_numpy() if names.type == pa.int64() else np.array(names.to_pylist(), np.str_))
+def _ids_to_numpy(ids: pa.Array) -> NDArray[Any]:
+    return np.asarray(ids.to_numpy() if ids.type == pa.int64() else np.array(ids.to_pylist(), np.str_))
 
 
-def vector_array(vectors: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
-    """A matrix as an Arrow column of fixed-size lists of float32, or float16 as given, null where a row is missing."""
-    kind = np.float16 if vectors.dtype == np.float16 else np.float32
-    flat = pa.array(np.ascontiguousarray(vectors, kind).reshape(-1))
+def vectors_to_arrow(vectors: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return a matrix as an Arrow column of fixed-size lists, float16 or else float32, with null for missing rows."""
+    dtype = np.float16 if vectors.dtype == np.float16 else np.float32
+    flat = pa.array(np.ascontiguousarray(vectors, dtype).reshape(-1))
     mask = None if missing is None else pa.array(missing)
     return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1], mask=mask)
 
 
-class ChangeLog:
-    """The changes of every batch, a row per vertex, in a .parquet or .jsonl file that appears once it is closed.
+def changes_to_columns(changes: Changes, dim: int) -> dict[str, Any]:
+    """Return the columns of a change log except the ids: one row per changed vertex, then one per removed vertex."""
+    changed_count, removed_count = len(changes.ids), len(changes.removed)
+    count = changed_count + removed_count
+    removed = np.arange(count) >= changed_count
+    vectors = np.zeros((count, dim), np.float32)
+    vectors[:changed_count] = changes.vectors
+    return {
+        "sequence": np.full(count, changes.sequence),
+        "arrived": np.append(np.asarray(changes.arrived, bool), np.zeros(removed_count, bool)),
+        "removed": removed,
+        "anchored": np.full(count, changes.anchored),
+        "vector": vectors_to_arrow(vectors, removed),
+    }
 
-    The first batch says whether the ids are integers or text. In Parquet that holds for all of them.
+
+# word2vec formats, which gensim, node2vec and many other tools read
+
+
+def ids_to_words(ids: Sequence[Id]) -> list[str]:
+    """Return ids as text; raise `InvalidValueError` if two ids have the same text."""
+    words = [str(name) for name in ids]
+    if len(set(words)) < len(words):
+        duplicate, _ = Counter(words).most_common(1)[0]
+        raise InvalidValueError.of("ids", "ids that differ as text", f"both {duplicate} and {duplicate!r}")
+    return words
+
+
+def _write_word2vec_text(path: Path, ids: Sequence[Id], vectors: NDArray[np.float32]) -> None:
+    """Write a line with both sizes, then a line per vertex: id and vector components, separated by blanks."""
+    words = _check_words(ids)
+    with path.open("wb") as file:
+        file.write(_word2vec_header(vectors))
+        for first in range(0, len(words), _WORD2VEC_ROWS):
+            rows = slice(first, first + _WORD2VEC_ROWS)
+            numbers = (pa.array(column).cast(pa.string()) for column in vectors[rows].T)
+            lines = pc.binary_join_element_wise(pa.array(words[rows], pa.string()), *numbers, " ")
+            file.writelines(f"{line}\n".encode() for line in lines.to_pylist())
+
+
+def _write_word2vec_binary(path: Path, ids: Sequence[Id], vectors: NDArray[np.float32]) -> None:
+    """Write a line with both sizes, then for each vertex its id and the bytes of its float32 vector."""
+    rows = np.ascontiguousarray(vectors, "<f4")
+    with path.open("wb") as file:
+        file.write(_word2vec_header(vectors))
+        for word, row in zip(_check_words(ids), rows, strict=True):
+            file.write(word.encode() + b" " + row.tobytes() + b"\n")
+
+
+def _word2vec_header(vectors: NDArray[np.float32]) -> bytes:
+    return f"{vectors.shape[0]} {vectors.shape[1]}\n".encode()
+
+
+def _check_words(ids: Sequence[Id]) -> list[str]:
+    """Return ids as words; raise if an id contains a blank, which ends a word and cannot be escaped."""
+    words = ids_to_words(ids)
+    for word in words:
+        if len(word.split()) != 1 or word.strip() != word:
+            raise InvalidValueError.of("ids", "ids without blanks, which end a word in these formats", word)
+    return words
+
+
+# Change logs
+
+
+class ChangeLog:
+    """Writes the changes of every batch to a .parquet or .jsonl file, one row per vertex.
+
+    Use it as a context manager; the file appears when it is closed. In Parquet the first batch decides whether all ids
+    are integers or text.
     """
 
     def __init__(self, path: str | os.PathLike[str], dim: int) -> None:
         suffix = check_output_path("changes", path, CHANGE_LOG_SUFFIXES)
         self._stack = ExitStack()
         part = self._stack.enter_context(atomic_write(path))
-        file = _ParquetLog(part, dim) if suffix == ".parquet" else _JsonLog(part)
-        self._write = file.write
-        self._stack.callback(file.close)
+        writer = _ParquetLogWriter(part, dim) if suffix == ".parquet" else _JsonLogWriter(part)
+        self._write = writer.write
+        self._stack.callback(writer.close)
 
     def __enter__(self) -> ChangeLog:
         return self
@@ -101,12 +186,12 @@ class ChangeLog:
         self._stack.__exit__(*error)
 
     def write(self, changes: Changes) -> None:
-        """Put the changes of one batch behind those before it."""
+        """Append the changes of one batch."""
         self._write(changes)
 
 
-class _JsonLog:
-    """Changes as lines of JSON, where ids keep their kind."""
+class _JsonLogWriter:
+    """Writes changes as JSON Lines, where ids keep their type."""
 
     def __init__(self, part: Path) -> None:
         self._file = part.open("w", encoding="utf-8")
@@ -116,108 +201,47 @@ class _JsonLog:
 
     def write(self, changes: Changes) -> None:
         arrived, vectors = np.asarray(changes.arrived).tolist(), np.asarray(changes.vectors).tolist()
-        for name, new, vector in zip(changes.ids, arrived, vectors, strict=True):
-            self._line(changes, name, new, vector)
+        for name, is_new, vector in zip(changes.ids, arrived, vectors, strict=True):
+            self._write_line(changes, name, is_new, vector)
         for name in changes.removed:
-            self._line(changes, name, False, None)
+            self._write_line(changes, name, False, None)
 
-    def _line(self, changes: Changes, name: Id, arrived: bool, vector: list[float] | None) -> None:
+    def _write_line(self, changes: Changes, name: Id, arrived: bool, vector: list[float] | None) -> None:
         flags = {"arrived": arrived, "removed": vector is None, "anchored": changes.anchored}
         self._file.write(json.dumps({"sequence": changes.sequence, "id": name, **flags, "vector": vector}) + "\n")
 
 
-class _ParquetLog:
-    """Changes as a Parquet table, a row group per batch."""
+class _ParquetLogWriter:
+    """Writes changes as a Parquet table, one row group per batch."""
 
     def __init__(self, part: Path, dim: int) -> None:
         self._part, self._dim = part, dim
         self._writer: pq.ParquetWriter | None = None
 
     def close(self) -> None:
-        self._opened(pa.int64()).close()
+        self._open_writer(pa.int64()).close()
 
     def write(self, changes: Changes) -> None:
-        table = self._table(changes)
-        self._opened(table.schema.field("id").type).write_table(table)
+        table = self._build_table(changes)
+        self._open_writer(table.schema.field("id").type).write_table(table)
 
-    def _opened(self, kind: pa.DataType) -> pq.ParquetWriter:
-        self._writer = self._writer or pq.ParquetWriter(self._part, _log_schema(kind, self._dim))
+    def _open_writer(self, id_type: pa.DataType) -> pq.ParquetWriter:
+        self._writer = self._writer or pq.ParquetWriter(self._part, _change_log_schema(id_type, self._dim))
         return self._writer
 
-    def _table(self, changes: Changes) -> pa.Table:
-        names = id_array([*changes.ids, *changes.removed])
+    def _build_table(self, changes: Changes) -> pa.Table:
+        ids = ids_to_arrow([*changes.ids, *changes.removed])
         if self._writer:
-            names = _as_before(names, self._writer.schema.field("id").type)
-        return pa.table({**change_columns(changes, self._dim), "id": names}, _log_schema(names.type, self._dim))
+            ids = _cast_ids(ids, self._writer.schema.field("id").type)
+        return pa.table({**changes_to_columns(changes, self._dim), "id": ids}, _change_log_schema(ids.type, self._dim))
 
 
-def change_columns(changes: Changes, dim: int) -> dict[str, Any]:
-    """What a row per changed vertex, and then per removed one, says of it, but for its id."""
-    kept, gone = len(changes.ids), len(changes.removed)
-    removed = np.arange(kept + gone) >= kept
-    vectors = np.zeros((kept + gone, dim), np.float32)
-    vectors[:kept] = changes.vectors
-    return {
-        "sequence": np.full(kept + gone, changes.sequence),
-        "arrived": np.append(np.asarray(changes.arrived, bool), np.zeros(gone, bool)),
-        "removed": removed,
-        "anchored": np.full(kept + gone, changes.anchored),
-        "vector": vector_array(vectors, removed),
-    }
-
-
-def _log_schema(kind: pa.DataType, dim: int) -> pa.Schema:
+def _change_log_schema(id_type: pa.DataType, dim: int) -> pa.Schema:
     flags = [(flag, pa.bool_()) for flag in ("arrived", "removed", "anchored")]
-    return pa.schema([("sequence", pa.int64()), ("id", kind), *flags, ("vector", pa.list_(pa.float32(), dim))])
+    return pa.schema([("sequence", pa.int64()), ("id", id_type), *flags, ("vector", pa.list_(pa.float32(), dim))])
 
 
-def _as_before(names: pa.Array, kind: pa.DataType) -> pa.Array:
-    if names.type != kind and kind == pa.int64():
-        raise FormatError("changes: expected integer ids as before, got text; read all ids as text with --ids str")
-    return names.cast(kind)
-
-
-_ROWS = 1 << 14  # turned into text together
-
-
-def ids_to_words(ids: Sequence[Id]) -> list[str]:
-    """Ids as text; an error where two of them would become the same."""
-    words = [str(name) for name in ids]
-    if len(set(words)) < len(words):
-        twice, _ = Counter(words).most_common(1)[0]
-        raise InvalidValueError.of("ids", "ids that differ as text", f"both {twice} and {twice!r}")
-    return words
-
-
-def write_text(path: Path, ids: Sequence[Id], vectors: NDArray[np.float32]) -> None:
-    """A line with both sizes, then a line per vertex: its id and the numbers of its vector, one blank between them."""
-    words = _unbroken(ids)
-    with path.open("wb") as file:
-        file.write(_sizes(vectors))
-        for first in range(0, len(words), _ROWS):
-            rows = slice(first, first + _ROWS)
-            numbers = (pa.array(column).cast(pa.string()) for column in vectors[rows].T)
-            lines = pc.binary_join_element_wise(pa.array(words[rows], pa.string()), *numbers, " ")
-            file.writelines(f"{line}\n".encode() for line in lines.to_pylist())
-
-
-def write_binary(path: Path, ids: Sequence[Id], vectors: NDArray[np.float32]) -> None:
-    """The same with every vector as the bytes of its float32 numbers."""
-    rows = np.ascontiguousarray(vectors, "<f4")
-    with path.open("wb") as file:
-        file.write(_sizes(vectors))
-        for word, row in zip(_unbroken(ids), rows, strict=True):
-            file.write(word.encode() + b" " + row.tobytes() + b"\n")
-
-
-def _sizes(vectors: NDArray[np.float32]) -> bytes:
-    return f"{vectors.shape[0]} {vectors.shape[1]}\n".encode()
-
-
-def _unbroken(ids: Sequence[Id]) -> list[str]:
-    """Ids as words: a blank ends a word, and there is no way to write one into it."""
-    words = ids_to_words(ids)
-    for word in words:
-        if len(word.split()) != 1 or word.strip() != word:
-            raise InvalidValueError.of("ids", "ids without blanks, which end a word in these formats", word)
-    return words
+def _cast_ids(ids: pa.Array, id_type: pa.DataType) -> pa.Array:
+    if ids.type != id_type and id_type == pa.int64():
+        raise FormatError("changes: expected integer ids as before, got text. Read all ids as text with --ids str.")
+    return ids.cast(id_type)

@@ -1,7 +1,7 @@
-"""Edges as lines of text: fields between commas, tabs, semicolons or blanks, with or without a header.
+"""Separated text edge files: fields between commas, tabs, semicolons or blanks, with or without a header.
 
-The exact parser below says what a file means and names the line where it means nothing. Blocks without surprises go
-through Arrow instead, which is far faster; whatever it refuses is read again by the exact one.
+Two parsers read the same format. The exact parser works line by line, defines the format and names the bad lines. The
+Arrow parser is far faster and handles blocks without unusual syntax; a block that it refuses goes to the exact one.
 """
 
 from __future__ import annotations
@@ -33,160 +33,170 @@ from ripplevec.io.readers.edge_rows import (
     parse_op_column,
 )
 
-COMMENTS = (b"#", b"%")
-PLAIN_WHOLE = "^(0|-?[1-9][0-9]*)$"
-"""What ids must look like to be taken for integers: written in the one usual way, so that "007" stays text."""
+COMMENT_PREFIXES = (b"#", b"%")
+
+CANONICAL_INTEGER = "^(0|-?[1-9][0-9]*)$"
+"""Pattern of the ids detected as integers: only the canonical notation, so that "007" stays text."""
 
 _COMMENT_LINES = re.compile(rb"(?m)^[#%].*\n?")
 _QUOTED = re.compile(rb'"[^"]*"')
 _BLANKS = re.compile(r'("(?:[^"]|"")*")|[ \t]+')
 
 
-class _NotPlainError(Exception):
-    """A block has something that only the exact parser reads the way it is meant."""
+class _NeedsExactParserError(Exception):
+    """A block has syntax that the Arrow parser would misread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a line is cut, and which of its fields count."""
+    """Delimiter, number of fields, and positions of the used columns; part of the position of a live source."""
 
     delimiter: str
     width: int
     columns: dict[str, int]
 
 
-def read(source: ByteStream, options: ReadOptions, bad: BadRowHandler) -> Iterator[Batch]:
-    """The edges of a text file; ids that all look like integers in its first block are integers."""
+def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
+    """Yield the edges of a text file; with `ids="auto"` the first block decides whether ids are integers."""
     layout, ids = None, options.ids
-    for block in source.line_blocks():
+    for block in stream.line_blocks():
         if layout is None:
-            begun = start(block, source.name, options)
-            if begun is None:
+            detected = detect_layout(block, stream.name, options)
+            if detected is None:
                 continue
-            layout, block = begun
+            layout, block = detected
         if ids == "auto":
             ids = detect_id_type(block, layout)
-        yield parse(block, layout, ids, bad)
+        yield parse_block(block, layout, ids, bad_rows)
 
 
-def start(block: LineBlock, name: str, options: ReadOptions) -> tuple[Layout, LineBlock] | None:
-    """The layout as the first line of data shows it, and what follows the header, if that line is one."""
+# Layout
+
+
+def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[Layout, LineBlock] | None:
+    """Return the layout seen in the first data line, and the lines after the header; None if there is no data line."""
     lines = _data_lines(block)
     first = next(lines, None)
     if first is None:
         return None
     number, line = first
-    delimiter = _delimiter(line)
+    delimiter = _detect_delimiter(line)
     try:
-        fields = _fields(line, delimiter)
+        fields = _split_fields(line, delimiter)
     except RowError as error:
         raise FormatError(f"{name}, line {number:,}: expected {error}, got {shorten(line)}") from None
-    columns, header = _columns(fields, name, options)
-    if not header:
-        _refuse_unknown_header(fields, next(lines, None), delimiter, name, options)
-    after = number - block.first + 1 if header else 0
-    rest = block.data.split(b"\n", after)[after]
-    return Layout(delimiter, len(fields), columns), LineBlock(block.first + after, rest)
+    columns, has_header = _locate_columns(fields, name, options)
+    if not has_header:
+        _reject_unknown_header(fields, next(lines, None), delimiter, name, options)
+    skipped = number - block.first + 1 if has_header else 0
+    rest = block.data.split(b"\n", skipped)[skipped]
+    return Layout(delimiter, len(fields), columns), LineBlock(block.first + skipped, rest)
 
 
-def _columns(fields: list[str], name: str, options: ReadOptions) -> tuple[dict[str, int], bool]:
-    """Which fields count, and whether the first line is a header."""
-    asked = {role: value for role in COLUMN_NAMES if (value := getattr(options, role)) not in (None, "none")}
-    if not all(value.isdecimal() for value in asked.values()):
-        found = find_columns(fields, options)
-        if found is None:
+def _locate_columns(fields: list[str], name: str, options: ReadOptions) -> tuple[dict[str, int], bool]:
+    """Return the positions of the used columns, and whether the first line is a header."""
+    requested = {column: value for column in COLUMN_NAMES if (value := getattr(options, column)) not in (None, "none")}
+    if not all(value.isdecimal() for value in requested.values()):
+        by_name = find_columns(fields, options)
+        if by_name is None:
             raise missing_columns_error(name, fields, options)
-        return found, True
-    left_out = ReadOptions(weight=options.weight, time=options.time, op=options.op)
-    known = find_columns(fields, ReadOptions() if asked else left_out)
-    if known and not asked:
-        return known, True
-    positions = {role: int(value) - 1 for role, value in asked.items()} or _usual(len(fields), options)
-    positions = {"src": 0, "dst": 1} | positions
+        return by_name, True
+    ignored_only = ReadOptions(weight=options.weight, time=options.time, op=options.op)
+    by_default_name = find_columns(fields, ReadOptions() if requested else ignored_only)
+    if by_default_name and not requested:
+        return by_default_name, True
+    positions = {column: int(value) - 1 for column, value in requested.items()}
+    positions = {"src": 0, "dst": 1} | (positions or _default_positions(len(fields), options))
     if not all(0 <= position < len(fields) for position in positions.values()):
-        wanted = ", ".join(f"{role} in field {position + 1}" for role, position in positions.items())
+        expected = ", ".join(f"{column} in field {position + 1}" for column, position in positions.items())
         between = " between tabs, commas, semicolons or blanks" if len(fields) == 1 else ""
-        raise FormatError(f"{name}: expected {wanted}{between}, got {len(fields)} field(s) in {shorten(fields)}")
-    return positions, known is not None
+        raise FormatError(f"{name}: expected {expected}{between}, got {len(fields)} field(s) in {shorten(fields)}")
+    return positions, by_default_name is not None
 
 
-def _usual(width: int, options: ReadOptions) -> dict[str, int]:
-    """The order of the fields in a file that does not say: src, dst, weight, time."""
-    order = dict(zip(POSITIONAL_COLUMNS, range(width), strict=False))
-    return {role: position for role, position in order.items() if getattr(options, role) != "none"}
+def _default_positions(width: int, options: ReadOptions) -> dict[str, int]:
+    """Return the positions in a file without a header: src, dst, weight, time, without the ignored ones."""
+    positions = dict(zip(POSITIONAL_COLUMNS, range(width), strict=False))
+    return {column: position for column, position in positions.items() if getattr(options, column) != "none"}
 
 
-def _refuse_unknown_header(
+def _reject_unknown_header(
     fields: list[str], second: tuple[int, bytes] | None, delimiter: str, name: str, options: ReadOptions
 ) -> None:
-    """An error for a first line of words above a line of numbers: read as an edge, it would do quiet harm."""
+    """Raise if a line of words precedes a line of numbers: read as an edge, a header would corrupt the graph."""
     if options.ids != "auto" or second is None:
         return
     try:
-        below = _fields(second[1], delimiter)
+        second_fields = _split_fields(second[1], delimiter)
     except RowError:
         return
-    if all(map(INTEGER_ID.fullmatch, below[:2])) and not any(map(INTEGER_ID.fullmatch, fields[:2])):
+    if all(map(INTEGER_ID.fullmatch, second_fields[:2])) and not any(map(INTEGER_ID.fullmatch, fields[:2])):
         raise missing_columns_error(name, fields, options)
 
 
 def detect_id_type(block: LineBlock, layout: Layout) -> str:
-    """ "int" where every id of a block looks like an integer, "str" where one does not, "auto" where there is none."""
-    probe = parse(block, layout, "str", BadRowHandler("", on_error="skip"))
-    if not len(probe):
+    """Return "int" if every id of a block is a canonical integer, "str" if one is not, "auto" if there is no id."""
+    sample = parse_block(block, layout, "str", BadRowHandler("", on_error="skip"))
+    if not len(sample):
         return "auto"
-    return "int" if all(_all_match(column, PLAIN_WHOLE) for column in (probe.src, probe.dst)) else "str"
+    return "int" if all(_all_match(column, CANONICAL_INTEGER) for column in (sample.src, sample.dst)) else "str"
 
 
 def _all_match(column: IdColumn | pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
 
 
-def parse(block: LineBlock, layout: Layout, ids: str, bad: BadRowHandler) -> Batch:
-    """The edges of whole lines without a header; ids are "int" or "str"."""
+def _detect_delimiter(line: bytes) -> str:
+    """Return the first of tab, comma and semicolon that a line contains outside quotes; a blank if there is none."""
+    unquoted = _QUOTED.sub(b"", line.strip())
+    return next((delimiter for delimiter in "\t,;" if delimiter.encode() in unquoted), " ")
+
+
+def parse_block(block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHandler) -> Batch:
+    """Return the edges of whole lines without a header; `ids` is "int" or "str"."""
     try:
-        return _fast(block, layout, ids)
-    except (_NotPlainError, RowError, pa.ArrowInvalid, InvalidValueError):
-        return _exact(block, layout, ids, bad)
+        return _parse_with_arrow(block, layout, ids)
+    except (_NeedsExactParserError, RowError, pa.ArrowInvalid, InvalidValueError):
+        return _parse_exactly(block, layout, ids, bad_rows)
 
 
-# The fast way
+# The Arrow parser
 
 
-def _fast(block: LineBlock, layout: Layout, ids: str) -> Batch:
-    data = _plain(block.data, layout.delimiter)
-    data += layout.delimiter.join("1" * layout.width).encode() + b"\n"  # a quote left open would swallow this line
-    roles = {role: str(position) for role, position in layout.columns.items()}
-    kinds = {name: pa.float64() if role == "weight" else pa.large_string() for role, name in roles.items()}
+def _parse_with_arrow(block: LineBlock, layout: Layout, ids: str) -> Batch:
+    data = _normalize_for_arrow(block.data, layout.delimiter)
+    data += layout.delimiter.join("1" * layout.width).encode() + b"\n"  # an open quote would swallow this line
+    names = {column: str(position) for column, position in layout.columns.items()}
+    types = {name: pa.float64() if column == "weight" else pa.large_string() for column, name in names.items()}
     table = arrow_csv.read_csv(
         pa.BufferReader(data),
         arrow_csv.ReadOptions(column_names=[*map(str, range(layout.width))], use_threads=False, block_size=len(data)),
         arrow_csv.ParseOptions(delimiter=layout.delimiter),
-        arrow_csv.ConvertOptions(include_columns=list(kinds), column_types=kinds, null_values=[]),
+        arrow_csv.ConvertOptions(include_columns=list(types), column_types=types, null_values=[]),
     )
     if len(table) != data.count(b"\n"):
-        raise _NotPlainError
-    columns = {role: table[name].combine_chunks()[:-1] for role, name in roles.items()}
+        raise _NeedsExactParserError
+    columns = {column: table[name].combine_chunks()[:-1] for column, name in names.items()}
     time, op = columns.get("time"), columns.get("op")
     return Batch.of(
-        _arrow_ids(columns["src"], ids),
-        _arrow_ids(columns["dst"], ids),
+        _convert_ids(columns["src"], ids),
+        _convert_ids(columns["dst"], ids),
         columns.get("weight"),
         None if op is None else parse_op_column(op),
-        None if time is None else _arrow_times(time),
+        None if time is None else _convert_times(time),
     )
 
 
-def _plain(data: bytes, delimiter: str) -> bytes:
-    """A block as Arrow takes it: no comments, Unix line ends, one blank between fields."""
+def _normalize_for_arrow(data: bytes, delimiter: str) -> bytes:
+    """Return a block without comments, with Unix line ends and a single blank between fields."""
     data = data.replace(b"\r\n", b"\n")
     if b"\r" in data:
-        raise _NotPlainError
-    if any(data.startswith(sign) or b"\n" + sign in data for sign in COMMENTS):
+        raise _NeedsExactParserError
+    if any(data.startswith(prefix) or b"\n" + prefix in data for prefix in COMMENT_PREFIXES):
         data = _COMMENT_LINES.sub(b"", data)
     if delimiter == " ":
         if b'"' in data:
-            raise _NotPlainError
+            raise _NeedsExactParserError
         data = data.replace(b"\t", b" ")
         if b"  " in data:
             data = re.sub(rb" +", b" ", data)
@@ -195,58 +205,58 @@ def _plain(data: bytes, delimiter: str) -> bytes:
     return data
 
 
-def _arrow_ids(column: pa.Array, ids: str) -> pa.Array:
+def _convert_ids(column: pa.Array, ids: str) -> pa.Array:
     column = pc.utf8_trim(column, " \t")
     if ids == "str":
         if pc.any(pc.equal(pc.binary_length(column), 0)).as_py():
-            raise _NotPlainError
+            raise _NeedsExactParserError
         return column
     if not pc.all(pc.ascii_is_decimal(column)).as_py() and not _all_match(column, "^-?[0-9]+$"):
-        raise _NotPlainError
+        raise _NeedsExactParserError
     return column.cast(pa.int64())
 
 
-def _arrow_times(column: pa.Array) -> NDArray[np.float64]:
-    for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+def _convert_times(column: pa.Array) -> NDArray[np.float64]:
+    for time_type in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
-            times = column.cast(kind)
+            times = column.cast(time_type)
         except pa.ArrowInvalid:
             continue
-        seconds = times.to_numpy() if kind == pa.float64() else times.cast(pa.int64()).to_numpy() / 1e6
+        seconds = times.to_numpy() if time_type == pa.float64() else times.cast(pa.int64()).to_numpy() / 1e6
         if (np.abs(seconds) <= MAX_TIME).all():
             return np.asarray(seconds, np.float64)
-    raise _NotPlainError
+    raise _NeedsExactParserError
 
 
-# The exact way
+# The exact parser
 
 
-def _exact(block: LineBlock, layout: Layout, ids: str, bad: BadRowHandler) -> Batch:
-    rows = BatchBuilder(layout.columns, ids)
+def _parse_exactly(block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHandler) -> Batch:
+    builder = BatchBuilder(layout.columns, ids)
     for number, line in _data_lines(block):
         try:
-            fields = _fields(line, layout.delimiter)
+            fields = _split_fields(line, layout.delimiter)
             if len(fields) != layout.width:
                 raise RowError(f"{layout.width} fields, not {len(fields)}")
-            rows.add({role: fields[position] for role, position in layout.columns.items()})
+            builder.add({column: fields[position] for column, position in layout.columns.items()})
         except RowError as error:
-            bad.report(number, error, line.decode(errors="replace"))
-    return rows.batch()
+            bad_rows.report(number, error, line.decode(errors="replace"))
+    return builder.build()
 
 
 def _data_lines(block: LineBlock) -> Iterator[tuple[int, bytes]]:
-    """The lines that are neither blank nor a comment, with their numbers."""
+    """Yield the lines that are neither blank nor a comment, with their numbers."""
     for number, line in enumerate(block.data.split(b"\n"), block.first):
         if is_data_line(line):
             yield number, line.removesuffix(b"\r")
 
 
 def is_data_line(line: bytes) -> bool:
-    """Whether a line is neither blank nor a comment."""
-    return bool(line.strip()) and not line.startswith(COMMENTS)
+    """Return whether a line is neither blank nor a comment."""
+    return bool(line.strip()) and not line.startswith(COMMENT_PREFIXES)
 
 
-def _fields(line: bytes, delimiter: str) -> list[str]:
+def _split_fields(line: bytes, delimiter: str) -> list[str]:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -261,9 +271,3 @@ def _fields(line: bytes, delimiter: str) -> list[str]:
     if reader.line_num > 1:
         raise RowError("a closing quote")
     return [field.strip(" \t") for field in fields]
-
-
-def _delimiter(line: bytes) -> str:
-    """What stands between the fields of a line: the first of tab, comma and semicolon that it has, else blanks."""
-    bare = _QUOTED.sub(b"", line.strip())
-    return next((sign for sign in "\t,;" if sign.encode() in bare), " ")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ripplevec.batch import LARGEST_TIME, Batch, Id, Op
+from ripplevec.batch import MAX_TIME, Batch, Id, Op
 from ripplevec.errors import FormatError, InvalidValueError, check_choice, shorten
 
 POSITIONAL_COLUMNS = {
@@ -21,7 +21,7 @@ POSITIONAL_COLUMNS = {
     "weight": ("weight",),
     "time": ("time", "timestamp"),
 }
-"""Columns in the order they have in a file without a header, each with the names recognized by default (in any case)."""
+"""Columns in their order in a file without a header, each with the names recognized by default (in any case)."""
 
 COLUMN_NAMES = {**POSITIONAL_COLUMNS, "op": ("op",)}
 """All columns with the names recognized by default; `op` is recognized by name only, never by position."""
@@ -162,7 +162,7 @@ def parse_time(value: object) -> float:
             pass
         else:
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if not abs(seconds) <= LARGEST_TIME:
+    if not abs(seconds) <= MAX_TIME:
         raise RowError(f"a time as a number or in ISO 8601, not {shorten(value)}")
     return seconds
 

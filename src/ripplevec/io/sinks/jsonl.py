@@ -1,4 +1,4 @@
-"""Changes and refused messages as lines of JSON: in a file that grows, or on standard output."""
+"""JSON Lines sinks: changes in a file or on standard output, and rejected messages in a file."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ripplevec.io.protocols import BadMessage
 
 
 class JsonlSink:
-    """A file to which every batch adds a line with its changes (several, where there are many)."""
+    """A file to which every batch appends a line with its changes (several lines if there are many)."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = _Growing(path)
+        self._file = _AppendOnlyFile(path)
 
     def write(self, changes: Changes) -> None:
-        """Add the lines of one batch."""
+        """Append the lines of one batch."""
         for message in encode_change_messages(changes):
-            self._file.add(message)
+            self._file.append(message)
 
     def flush(self) -> None:
         """Return once all lines are on disk."""
         self._file.flush()
 
     def close(self) -> None:
-        """Flush, and let go of the file."""
+        """Flush and close the file."""
         self._file.close()
 
 
 class StdoutSink:
-    """Standard output, a line per batch (several, where it changed much)."""
+    """Standard output, one line per batch (several lines if it has many changes)."""
 
     def write(self, changes: Changes) -> None:
         """Print the lines of one batch."""
@@ -41,51 +41,55 @@ class StdoutSink:
             sys.stdout.buffer.write(message + b"\n")
 
     def flush(self) -> None:
-        """Return once whoever reads can have it all."""
+        """Return once all lines have been passed to the reader."""
         sys.stdout.buffer.flush()
 
     def close(self) -> None:
-        """Flush; standard output belongs to the process."""
+        """Flush; standard output belongs to the process and stays open."""
         self.flush()
 
 
 class JsonlDeadLetters:
-    """A file of messages that held no events, a line each, on disk before the stream goes on."""
+    """A file of rejected messages, one per line, on disk before the stream continues."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = _Growing(path)
+        self._file = _AppendOnlyFile(path)
 
     def record(self, source: str, bad_message: BadMessage) -> None:
-        """Add one message with its reason."""
-        self._file.add(dead_letter(source, bad_message))
+        """Append one message with its reason."""
+        self._file.append(encode_dead_letter(source, bad_message))
         self._file.flush()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
-def dead_letter(source: str, bad_message: BadMessage) -> bytes:
-    """A message that held no events, as it is kept: where it came from, why it was refused, what it was."""
-    fields = {
+def dead_letter_fields(source: str, bad_message: BadMessage) -> dict[str, str]:
+    """Return the fields under which a rejected message is stored: source, where, reason, message."""
+    return {
         "source": source,
         "where": bad_message.where,
         "reason": bad_message.reason,
         "message": bad_message.message,
     }
-    return json.dumps(fields).encode()
 
 
-class _Growing:
-    """A file of lines that is added to; the half of a line that a crash may have left is taken away first."""
+def encode_dead_letter(source: str, bad_message: BadMessage) -> bytes:
+    """Return a rejected message as JSON."""
+    return json.dumps(dead_letter_fields(source, bad_message)).encode()
+
+
+class _AppendOnlyFile:
+    """A file of lines that grows; an incomplete line left by a crash is removed when it is opened."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = Path(path).open("ab")  # noqa: SIM115  (closed by whoever owns it)
-        whole = _whole_lines(Path(path))
-        if whole < self._file.tell():
-            self._file.truncate(whole)
+        self._file = Path(path).open("ab")  # noqa: SIM115  (closed by the owner)
+        complete_size = _size_of_complete_lines(Path(path))
+        if complete_size < self._file.tell():
+            self._file.truncate(complete_size)
 
-    def add(self, line: bytes) -> None:
+    def append(self, line: bytes) -> None:
         self._file.write(line + b"\n")
 
     def flush(self) -> None:
@@ -97,12 +101,12 @@ class _Growing:
             return
         try:
             self.flush()
-        finally:  # what cannot be written is let go with the file: later it would land among the lines of another
+        finally:  # drop what cannot be written; it would otherwise appear later among lines written by another process
             self._file.close()
 
 
-def _whole_lines(path: Path, step: int = 1 << 16) -> int:
-    """The size of a file up to its last newline."""
+def _size_of_complete_lines(path: Path, step: int = 1 << 16) -> int:
+    """Return the size of a file up to its last newline."""
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         while end:

@@ -1,4 +1,4 @@
-"""Changes and refused messages as messages of Kafka topics."""
+"""Kafka sinks: changes and rejected messages as messages of a topic."""
 
 from __future__ import annotations
 
@@ -9,94 +9,94 @@ from ripplevec.io.change_messages import encode_change_messages
 from ripplevec.io.kafka_client import create_kafka_client, import_confluent_kafka
 from ripplevec.io.protocols import BadMessage
 from ripplevec.io.retry_policy import DEFAULT_PATIENCE, OutageTimer, UnreachableError
-from ripplevec.io.sinks.jsonl import dead_letter
+from ripplevec.io.sinks.jsonl import encode_dead_letter
 
 CHECK_TIMEOUT = 1.0
-"""Seconds that Kafka has to answer while there is nothing to send."""
+"""Seconds that Kafka has to answer a check while there is nothing to send."""
 
 
-class _Messages:
-    """Messages on their way to a topic, in order; librdkafka sends them again until they have arrived."""
+class _MessageQueue:
+    """Messages for a topic, sent in order; librdkafka retries until they are delivered."""
 
     def __init__(self, servers: str, topic: str, patience: float, config: dict[str, Any] | None) -> None:
-        ours = {"enable.idempotence": True, "delivery.timeout.ms": max(1000, int(1000 * patience))}
-        self._producer = create_kafka_client("Producer", servers, config, **ours)
+        defaults = {"enable.idempotence": True, "delivery.timeout.ms": max(1000, int(1000 * patience))}
+        self._producer = create_kafka_client("Producer", servers, config, **defaults)
         self._name, self._topic, self._patience = f"kafka://{servers}/{topic}", topic, patience
-        self._failure: Any = None
-        self._sending = False  # whether messages were added since the last `send`
-        self._absence, self._unreachable = OutageTimer(self._name, patience), import_confluent_kafka().KafkaException
+        self._failure: Any = None  # first delivery error since the last `deliver`
+        self._has_undelivered = False  # whether messages were added since the last `deliver`
+        self._outage, self._kafka_error = OutageTimer(self._name, patience), import_confluent_kafka().KafkaException
 
     def add(self, message: bytes, key: bytes) -> None:
-        self._sending = True
+        self._has_undelivered = True
         while True:
             try:
-                self._producer.produce(self._topic, message, key, on_delivery=self._delivered)
+                self._producer.produce(self._topic, message, key, on_delivery=self._on_delivery)
                 self._producer.poll(0)
                 return
-            except BufferError:  # as many are on their way as it holds
-                self.send()
+            except BufferError:  # librdkafka's queue is full
+                self.deliver()
 
-    def send(self) -> None:
-        """Return once Kafka has them all."""
-        left = self._producer.flush(self._patience)
-        failure, self._failure, self._sending = self._failure, None, False
-        if left or failure is not None:
-            reason = failure or f"{left:,} messages are still on their way"
-            raise UnreachableError(f"{self._name} has not taken what was sent within {self._patience:g} s: {reason}")
+    def deliver(self) -> None:
+        """Return once Kafka has received all messages."""
+        undelivered = self._producer.flush(self._patience)
+        failure, self._failure, self._has_undelivered = self._failure, None, False
+        if undelivered or failure is not None:
+            reason = failure or f"{undelivered:,} messages are not delivered"
+            raise UnreachableError(f"{self._name} has not accepted all messages within {self._patience:g} s: {reason}")
 
-    def check(self) -> None:
-        """Ask Kafka for a sign of life, unless messages are on their way; an error once it has been away too long."""
-        if self._sending:
+    def check_connection(self) -> None:
+        """Raise if Kafka has been unreachable for too long; skipped while messages are being delivered."""
+        if self._has_undelivered:
             return
         try:
             self._producer.list_topics(self._topic, timeout=min(CHECK_TIMEOUT, self._patience))
-        except self._unreachable as error:
-            self._absence.record_failure(error)
+        except self._kafka_error as error:
+            self._outage.record_failure(error)
         else:
-            self._absence.record_success()
+            self._outage.record_success()
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _on_delivery(self, error: Any, message: Any) -> None:
         self._failure = self._failure or error
 
 
 class KafkaSink:
-    """A topic to which every batch adds a message (several, where it changed much).
+    """A topic to which every batch adds a message (several messages if it has many changes).
 
-    All have the same key and so go to one partition, where they stay in order.
+    All messages have the same key, so they go to one partition and stay in order.
     """
 
     def __init__(
         self, servers: str, topic: str, *, patience: float = DEFAULT_PATIENCE, config: dict[str, Any] | None = None
     ) -> None:
-        self._messages = _Messages(servers, topic, patience, config)
+        self._queue = _MessageQueue(servers, topic, patience, config)
 
     def write(self, changes: Changes) -> None:
-        """Send the messages of one batch."""
+        """Queue the messages of one batch."""
         for message in encode_change_messages(changes):
-            self._messages.add(message, b"changes")
+            self._queue.add(message, b"changes")
 
     def flush(self) -> None:
-        """Return once Kafka has all messages; without any, see whether it is there."""
-        self._messages.check()
-        self._messages.send()
+        """Return once Kafka has all messages; if there are none, check the connection."""
+        self._queue.check_connection()
+        self._queue.deliver()
 
     def close(self) -> None:
-        """Send what is on its way."""
-        self._messages.send()
+        """Deliver the queued messages."""
+        self._queue.deliver()
 
 
 class KafkaDeadLetters:
-    """A topic of messages that held no events, as JSON: source, where, reason, message."""
+    """A topic of rejected messages as JSON: source, where, reason, message."""
 
     def __init__(
         self, servers: str, topic: str, *, patience: float = DEFAULT_PATIENCE, config: dict[str, Any] | None = None
     ) -> None:
-        self._messages = _Messages(servers, topic, patience, config)
+        self._queue = _MessageQueue(servers, topic, patience, config)
 
     def record(self, source: str, bad_message: BadMessage) -> None:
-        """Send one message with its reason, and return once it is there."""
-        self._messages.add(dead_letter(source, bad_message), source.encode())
-        self._messages.send()
+        """Send one message with its reason; return once Kafka has received it."""
+        self._queue.add(encode_dead_letter(source, bad_message), source.encode())
+        self._queue.deliver()
 
     def close(self) -> None:
-        """There is nothing left to send."""
+        """Do nothing: every message has been delivered."""

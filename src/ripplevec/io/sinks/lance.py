@@ -1,4 +1,4 @@
-"""A table of LanceDB kept in step with a model: what a batch changed is written over, what it removed is gone."""
+"""LanceDB sink: a table with the current vector of every vertex, kept in sync with a model."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from numpy.typing import NDArray
 from ripplevec.batch import Id
 from ripplevec.changes import Changes
 from ripplevec.errors import InvalidValueError, MissingExtraError
-from ripplevec.io.vector_files import vector_array
+from ripplevec.io.vector_files import vectors_to_arrow
 
 if TYPE_CHECKING:
     from ripplevec.embedder import Embedder
 
-ROWS = 1 << 17
-"""Vertices that wait for a flush at most; then they are written without one."""
+MAX_QUEUED_ROWS = 1 << 17
+"""Vertices queued for the next flush at most; then they are written without one."""
 
-TIDY = 256
-"""Flushes after which what they left in pieces is put together and what nobody reads any more is dropped."""
+FLUSHES_PER_COMPACTION = 256
+"""Flushes after which small fragments are merged and old table versions are deleted."""
 
-_READERS = timedelta(hours=1)  # for so long whoever has opened the table may go on reading what it was then
-_AT_ONCE = 1000  # ids in one condition
+_VERSION_LIFETIME = timedelta(hours=1)  # a reader may use the table version it opened for this long
+_IDS_PER_CONDITION = 1000
 
 
 class LanceSink:
-    """`lancedb://DIRECTORY?table=vertices`: a row per vertex, with its vector after the last batch that moved it.
+    """`lancedb://DIRECTORY?table=vertices`: one row per vertex, with its vector after the last batch that moved it.
 
-    The columns are `id` (text), `integer` (whether the id is a number), `sequence` (of that batch) and `vector`. To
-    write the same changes again alters nothing. The table is made with the first of them.
+    The columns are `id` (text), `integer` (whether the id is an integer), `sequence` (of that batch) and `vector`.
+    Writing the same changes again has no effect. The table is created with the first changes.
     """
 
     def __init__(self, directory: str | os.PathLike[str], *, table: str = "vertices") -> None:
@@ -41,107 +41,106 @@ class LanceSink:
             import lancedb
         except ImportError as error:
             raise MissingExtraError("a LanceDB sink", "lancedb") from error
-        self._database, self._name = lancedb.connect(directory), table
+        self._database, self._table_name = lancedb.connect(directory), table
         self._table: Any = None
-        self._waiting: dict[Id, tuple[Changes, int] | None] = {}  # None: removed
-        self._flushes = 0
+        self._queued: dict[Id, tuple[Changes, int] | None] = {}  # changes and row in them; None: vertex removed
+        self._flush_count = 0
 
     def write(self, changes: Changes) -> None:
-        """Keep what one batch changed for the next flush, instead of what was kept of the same vertices."""
-        self._waiting |= dict.fromkeys(changes.removed)
-        self._waiting |= {name: (changes, row) for row, name in enumerate(changes.ids)}
-        if len(self._waiting) >= ROWS:
+        """Queue the changes of one batch for the next flush; they replace queued changes of the same vertices."""
+        self._queued |= dict.fromkeys(changes.removed)
+        self._queued |= {name: (changes, row) for row, name in enumerate(changes.ids)}
+        if len(self._queued) >= MAX_QUEUED_ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """Return once the table has it all."""
-        if not self._waiting:
+        """Return once the table has all queued changes."""
+        if not self._queued:
             return
-        kept = {name: found for name, found in self._waiting.items() if found is not None}
-        gone = [name for name, found in self._waiting.items() if found is None]
-        if kept:
-            vectors = np.stack([changes.vectors[row] for changes, row in kept.values()])
-            sequences = np.array([changes.sequence for changes, _ in kept.values()])
-            rows = _as_rows(list(kept), sequences, vectors)
-            self._upsert(rows.schema).execute(rows)
-        if gone and self._opened() is not None:
-            for condition in _among(gone):
+        updated = {name: change for name, change in self._queued.items() if change is not None}
+        removed = [name for name, change in self._queued.items() if change is None]
+        if updated:
+            vectors = np.stack([changes.vectors[row] for changes, row in updated.values()])
+            sequences = np.array([changes.sequence for changes, _ in updated.values()])
+            rows = _build_rows(list(updated), sequences, vectors)
+            self._prepare_upsert(rows.schema).execute(rows)
+        if removed and self._open_table() is not None:
+            for condition in _id_conditions(removed):
                 self._table.delete(condition)
-        self._waiting = {}
-        self._tidy()
+        self._queued = {}
+        self._compact_if_due()
 
-    def fill(self, model: Embedder) -> int:
-        """Make the table hold exactly the vertices of a model; the sequence number of the model it now holds.
+    def synchronize(self, model: Embedder) -> int:
+        """Make the table contain exactly the vertices of a model; return the sequence number of that state.
 
-        Nothing is written where it does already: its newest row is of the model's last batch, and there are as many.
+        Nothing is written if the table is up to date: its newest row has the sequence number of the model's last batch,
+        and the number of rows agrees.
         """
-        self._waiting = {}
-        newest = self._newest()
+        self._queued = {}
+        table_state = self._newest_sequence_and_size()
         with model.lock.reading():
             rows, sequence = model.engine.rows_by_arrival(), model.sequence
-            if newest == (sequence, len(rows)):
+            if table_state == (sequence, len(rows)):
                 return sequence
             ids, vectors = model.engine.ids_of(rows), model.engine.get_vectors(rows)
-        whole = _as_rows(ids, np.full(len(ids), sequence), vectors)
-        self._upsert(whole.schema).when_not_matched_by_source_delete().execute(whole)
+        table_rows = _build_rows(ids, np.full(len(ids), sequence), vectors)
+        self._prepare_upsert(table_rows.schema).when_not_matched_by_source_delete().execute(table_rows)
         return sequence
 
     def close(self) -> None:
-        """Write what has been kept."""
+        """Write the queued changes."""
         self.flush()
 
-    # ------------------------------------------------------------------ inside
-
-    def _upsert(self, schema: pa.Schema) -> Any:
-        """What writes rows of this schema over those of the same ids, and the others behind."""
-        table = self._opened(schema)
+    def _prepare_upsert(self, schema: pa.Schema) -> Any:
+        """Return an operation that updates rows with the same id and inserts the others."""
+        table = self._open_table(schema)
         return table.merge_insert(["id", "integer"]).when_matched_update_all().when_not_matched_insert_all()
 
-    def _opened(self, schema: pa.Schema | None = None) -> Any:
-        """The table; made with this schema where there is none, else None."""
+    def _open_table(self, schema: pa.Schema | None = None) -> Any:
+        """Return the table; if it does not exist, create it with the schema, or return None if none is given."""
         if self._table is None:
-            if self._name in self._database.list_tables(limit=1 << 20).tables:
-                self._table = self._database.open_table(self._name)
+            if self._table_name in self._database.list_tables(limit=1 << 20).tables:
+                self._table = self._database.open_table(self._table_name)
             elif schema is not None:
-                self._table = self._database.create_table(self._name, schema=schema)
+                self._table = self._database.create_table(self._table_name, schema=schema)
         if self._table is not None and schema is not None:
-            self._check(schema)
+            self._check_schema(schema)
         return self._table
 
-    def _check(self, schema: pa.Schema) -> None:
-        there = self._table.schema
-        for field in schema:
-            if field.name not in there.names or there.field(field.name).type != field.type:
-                got = there.field(field.name).type if field.name in there.names else "a table without it"
-                raise InvalidValueError.of(f"table {self._name}, {field.name}", str(field.type), str(got))
+    def _check_schema(self, expected: pa.Schema) -> None:
+        existing = self._table.schema
+        for field in expected:
+            if field.name not in existing.names or existing.field(field.name).type != field.type:
+                got = existing.field(field.name).type if field.name in existing.names else "a table without it"
+                raise InvalidValueError.of(f"table {self._table_name}, {field.name}", str(field.type), str(got))
 
-    def _newest(self) -> tuple[int, int]:
-        """The newest sequence number in the table, and how many rows it has."""
-        if self._opened() is None or not len(self._table):
+    def _newest_sequence_and_size(self) -> tuple[int, int]:
+        """Return the newest sequence number in the table and the number of rows; (-1, 0) if there is no row."""
+        if self._open_table() is None or not len(self._table):
             return -1, 0
-        numbers = self._table.search().select(["sequence"]).limit(None).to_arrow()["sequence"].to_numpy()
-        return int(numbers.max()), len(numbers)
+        sequences = self._table.search().select(["sequence"]).limit(None).to_arrow()["sequence"].to_numpy()
+        return int(sequences.max()), len(sequences)
 
-    def _tidy(self) -> None:
-        self._flushes += 1
-        if self._flushes % TIDY == 0 and self._opened() is not None:
-            self._table.optimize(cleanup_older_than=_READERS)
+    def _compact_if_due(self) -> None:
+        self._flush_count += 1
+        if self._flush_count % FLUSHES_PER_COMPACTION == 0 and self._open_table() is not None:
+            self._table.optimize(cleanup_older_than=_VERSION_LIFETIME)
 
 
-def _as_rows(ids: Sequence[Id], sequences: NDArray[np.int64], vectors: NDArray[np.float32]) -> pa.Table:
+def _build_rows(ids: Sequence[Id], sequences: NDArray[np.int64], vectors: NDArray[np.float32]) -> pa.Table:
     columns = {
         "id": pa.array(map(str, ids), pa.string()),
         "integer": np.fromiter((isinstance(name, int) for name in ids), bool, len(ids)),
         "sequence": sequences,
-        "vector": vector_array(vectors),
+        "vector": vectors_to_arrow(vectors),
     }
     return pa.table(columns)
 
 
-def _among(ids: Sequence[Id]) -> Iterator[str]:
-    """Conditions that hold for these ids."""
+def _id_conditions(ids: Sequence[Id]) -> Iterator[str]:
+    """Yield SQL conditions that together match exactly these ids."""
     for integer in (False, True):
         names = [str(name) for name in ids if isinstance(name, int) is integer]
-        for first in range(0, len(names), _AT_ONCE):
-            texts = ", ".join("'" + name.replace("'", "''") + "'" for name in names[first : first + _AT_ONCE])
+        for first in range(0, len(names), _IDS_PER_CONDITION):
+            texts = ", ".join("'" + name.replace("'", "''") + "'" for name in names[first : first + _IDS_PER_CONDITION])
             yield f"integer = {str(integer).lower()} AND id IN ({texts})"

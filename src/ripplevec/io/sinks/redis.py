@@ -1,4 +1,4 @@
-"""Changes and refused messages as entries of Redis Streams."""
+"""Redis sinks: changes and rejected messages as entries of a Redis Stream."""
 
 from __future__ import annotations
 
@@ -15,45 +15,46 @@ from ripplevec.io.redis_client import (
     server_address,
 )
 from ripplevec.io.retry_policy import DEFAULT_PATIENCE, OutageTimer, retry
+from ripplevec.io.sinks.jsonl import dead_letter_fields
 
 MAX_QUEUED_BYTES = 1 << 23
-"""What waits for a flush at most; then it is sent without one."""
+"""Bytes queued for the next flush at most; then they are sent without one."""
 
 
-class _Entries:
-    """Entries on their way to a stream, kept until Redis has them all."""
+class _EntryQueue:
+    """Entries for a stream, kept until Redis has received them all."""
 
     def __init__(self, url: str, stream: str, maxlen: int | None, patience: float) -> None:
         self._client = create_redis_client(url)
         self._name = f"{server_address(self._client)}/{stream}"
         self._stream, self._maxlen, self._patience = stream, maxlen, patience
-        self._absence = OutageTimer(self._name, patience)
-        self._waiting: list[dict[Any, Any]] = []
+        self._outage = OutageTimer(self._name, patience)
+        self._entries: list[dict[Any, Any]] = []
 
     def add(self, fields: dict[str, bytes | str | int]) -> None:
-        self._waiting.append(fields)
+        self._entries.append(fields)
 
-    def send(self) -> None:
-        """Return once Redis has them; those sent into a lost connection are sent again."""
-        if self._waiting:
-            retry(self._try, connection_errors(), self._patience, self._name)
-            self._waiting = []
-            self._absence.record_success()
+    def deliver(self) -> None:
+        """Return once Redis has all entries; entries sent into a lost connection are sent again."""
+        if self._entries:
+            retry(self._send_entries, connection_errors(), self._patience, self._name)
+            self._entries = []
+            self._outage.record_success()
 
-    def check(self) -> None:
-        """Ask Redis for a sign of life, unless entries wait for it; an error once it has been away for too long."""
-        if self._waiting:
+    def check_connection(self) -> None:
+        """Raise if Redis has been unreachable for too long; skipped while entries are queued."""
+        if self._entries:
             return
         try:
             self._client.ping()
         except connection_errors() as error:
-            self._absence.record_failure(error)
+            self._outage.record_failure(error)
         else:
-            self._absence.record_success()
+            self._outage.record_success()
 
-    def _try(self) -> None:
+    def _send_entries(self) -> None:
         with self._client.pipeline(transaction=False) as pipe:
-            for fields in self._waiting:
+            for fields in self._entries:
                 pipe.xadd(self._stream, fields, maxlen=self._maxlen)
             try:
                 pipe.execute()
@@ -67,53 +68,48 @@ class _Entries:
 
 
 class RedisSink:
-    """A stream to which every batch adds an entry (several, where it changed much): `sequence`, and `data` as JSON.
+    """A stream to which every batch adds an entry with the fields `sequence` and `data` (JSON).
 
-    With `maxlen`, Redis keeps about so many entries.
+    A batch with many changes adds several entries. With `maxlen`, Redis keeps about that many entries.
     """
 
     def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = DEFAULT_PATIENCE) -> None:
-        self._entries, self._size = _Entries(url, stream, maxlen, patience), 0
+        self._queue, self._queued_bytes = _EntryQueue(url, stream, maxlen, patience), 0
 
     def write(self, changes: Changes) -> None:
-        """Have the entries of one batch ready to be sent."""
+        """Queue the entries of one batch."""
         for message in encode_change_messages(changes):
-            self._entries.add({"sequence": int(changes.sequence), "data": message})
-            self._size += len(message)
-        if self._size > MAX_QUEUED_BYTES:
+            self._queue.add({"sequence": int(changes.sequence), "data": message})
+            self._queued_bytes += len(message)
+        if self._queued_bytes > MAX_QUEUED_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Return once Redis has all entries; without any, see whether it is there."""
-        self._entries.check()
-        self._entries.send()
-        self._size = 0
+        """Return once Redis has all entries; if there are none, check the connection."""
+        self._queue.check_connection()
+        self._queue.deliver()
+        self._queued_bytes = 0
 
     def close(self) -> None:
-        """Send what waits, and let go of the connection."""
+        """Deliver the queued entries and close the connection."""
         try:
-            self._entries.send()
+            self._queue.deliver()
         finally:
-            self._entries.close()
+            self._queue.close()
 
 
 class RedisDeadLetters:
-    """A stream of messages that held no events: `source`, `where`, `reason`, `message`."""
+    """A stream of rejected messages with the fields `source`, `where`, `reason`, `message`."""
 
     def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = DEFAULT_PATIENCE) -> None:
-        self._entries = _Entries(url, stream, maxlen, patience)
+        self._queue = _EntryQueue(url, stream, maxlen, patience)
 
     def record(self, source: str, bad_message: BadMessage) -> None:
-        """Add one message with its reason."""
-        fields = {
-            "source": source,
-            "where": bad_message.where,
-            "reason": bad_message.reason,
-            "message": bad_message.message,
-        }
-        self._entries.add({name: text.encode(errors="backslashreplace") for name, text in fields.items()})
-        self._entries.send()
+        """Add one message with its reason; return once Redis has received it."""
+        fields = dead_letter_fields(source, bad_message)
+        self._queue.add({name: text.encode(errors="backslashreplace") for name, text in fields.items()})
+        self._queue.deliver()
 
     def close(self) -> None:
-        """Let go of the connection."""
-        self._entries.close()
+        """Close the connection."""
+        self._queue.close()

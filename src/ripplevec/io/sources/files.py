@@ -1,4 +1,7 @@
-"""Files as a live source: one file, or a folder of them in the order of their names, perhaps followed as they grow."""
+"""Files and folders as a live source, optionally followed as they grow.
+
+`FileSource` selects the file to read; `TextFileReader` and `ParquetFileReader` read a single file from a position on.
+"""
 
 from __future__ import annotations
 
@@ -12,39 +15,39 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ripplevec.errors import FormatError, InvalidValueError, check_choice
-from ripplevec.io.protocols import Position, ReadResult
+from ripplevec.io.protocols import DEFAULT_READ_SIZE, Position, ReadResult
 from ripplevec.io.readers import parquet
 from ripplevec.io.readers.byte_stream import READ_BYTES, open_byte_stream
 from ripplevec.io.readers.edge_files import FORMATS, detect_format
 from ripplevec.io.readers.edge_rows import ReadOptions, check_positive_int
 from ripplevec.io.sources.text_lines import LINE_FORMATS, BadMessageCollector, LineBuffer, read_events
 
-DEFAULT_BATCH_SIZE = 1000
-"""Edges in a read, unless another number is asked for."""
-
 POLL_INTERVAL = 0.05
-"""Seconds between two looks at a file that may grow."""
+"""Seconds between two checks of a file that may grow."""
+
+FINGERPRINT_BYTES = 4096
+"""Leading bytes of a file whose hash identifies it."""
 
 
 class FileReader(Protocol):
-    """One file that is being read."""
+    """Reads a single file."""
 
     def read(self, growing: bool) -> ReadResult | None:
-        """The next events; None where there are none, or, of one that is still growing, none yet."""
+        """Return the next events; None at the end, or if a growing file has no complete event at present."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         ...
 
 
 class FileSource:
-    """The edges of a file, or of the files of a folder in the order of their names, `batch_size` at a time.
+    """The edges of a file, or of the files of a folder in the order of their names, `batch_size` per read.
 
-    With `follow`, the file is waited for to grow, or the folder to get more files: the last of them may grow, and is
-    finished once there is a later one. A read ends with its file. With `fixed`, a growing file is read only in full
-    batches, so that where they begin does not depend on when it was looked at. Names that begin with "." or "_" do not
-    count.
+    With `follow`, the source waits for the file to grow, or for more files in the folder. Only the last file of a
+    folder may grow; it is complete once a later one exists. A read never spans two files. With `fixed`, a growing file
+    is read in full batches only, so that the batches do not depend on the time of reading. Files whose names start
+    with "." or "_" are ignored.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class FileSource:
         path: str | os.PathLike[str],
         *,
         follow: bool = False,
-        batch_size: int = DEFAULT_BATCH_SIZE,
+        batch_size: int = DEFAULT_READ_SIZE,
         fixed: bool = False,
         format: str | None = None,
         name: str | None = None,
@@ -65,189 +68,191 @@ class FileSource:
             check_choice("format", format, tuple(FORMATS))
         self._format, self._follow, self._fixed = format, follow, fixed
         self._batch_size = check_positive_int("batch_size", batch_size)
-        self._file: FileReader | None = None
-        self._current: str | None = None
+        self._reader: FileReader | None = None
+        self._current: str | None = None  # name of the current file
         self._names: list[str] = []
 
     def open(self, position: Position | None) -> None:
-        """Begin after this position, in the file that it names."""
+        """Start after this position, in the file that it names."""
         self.close()
-        place = dict(position or {})
-        self._current = place.pop("file", None)
-        self._names = self._listed()
+        file_position = dict(position or {})
+        self._current = file_position.pop("file", None)
+        self._names = self._list_files()
         if self._current is None:
             return
         if self._current not in self._names:
-            raise FormatError(f"{self.path}: expected the file {self._current}, which was being read, but it is gone")
-        if len(self._earlier()) > place.pop("before"):
-            raise self._too_late()
-        self._file = self._opened(self._current, place)
+            raise FormatError(
+                f"{self.path}: the file {self._current}, which was being read, is missing. "
+                "Restore it, or read the folder as a source with another name."
+            )
+        if len(self._earlier_files()) > file_position.pop("before"):
+            raise self._new_earlier_file_error()
+        self._reader = self._open_reader(self._current, file_position)
 
     def read(self, timeout: float) -> ReadResult | None:
-        """The next edges of the current file, or of the one after it."""
+        """Return the next events of the current file or of a later one."""
         deadline = time.monotonic() + timeout
         while True:
-            read = self._read()
-            if read is not None:
-                place = {"file": self._current, "before": len(self._earlier())}
-                return ReadResult(read.batch, {**place, **read.position}, read.bad_messages)
+            result = self._read_available()
+            if result is not None:
+                folder_position = {"file": self._current, "before": len(self._earlier_files())}
+                return ReadResult(result.batch, {**folder_position, **result.position}, result.bad_messages)
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
             time.sleep(min(left, POLL_INTERVAL))
 
     def acknowledge(self, position: Position) -> None:
-        """Files keep what was read of them."""
+        """Do nothing: files keep their content."""
 
     def close(self) -> None:
-        """Let go of the current file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Close the current file."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
-    def _read(self) -> ReadResult | None:
-        """What there is now: of the current file, or of the next one that has something."""
+    def _read_available(self) -> ReadResult | None:
+        """Return the events available now in the current file or in the next file that has some."""
         while True:
-            if self._file is None and self._current is not None:
-                self._file = self._opened(self._current, {})
-            read = self._file.read(self._follow) if self._file else None
-            if read is None and self._follow:
-                self._look_again()  # first: a file is finished only if a later one was there before its end was seen
-            following = self._following()
-            if read is None and following and self._file:
-                read = self._file.read(False)
-            if read is not None:
-                return read
-            if not following:
+            if self._reader is None and self._current is not None:
+                self._reader = self._open_reader(self._current, {})
+            result = self._reader.read(self._follow) if self._reader else None
+            if result is None and self._follow:
+                # List before the final read: a file is complete only if a later one existed before its end was seen.
+                self._list_new_files()
+            next_file = self._next_file()
+            if result is None and next_file and self._reader:
+                result = self._reader.read(False)
+            if result is not None:
+                return result
+            if not next_file:
                 if self._follow:
                     return None
                 raise EOFError(f"{self.path} has been read to its end")
             self.close()
-            self._current = following
+            self._current = next_file
 
-    def _earlier(self) -> set[str]:
-        """The files before the current one."""
+    def _earlier_files(self) -> set[str]:
+        """Return the names of the files before the current one."""
         return {name for name in self._names if self._current is not None and name < self._current}
 
-    def _following(self) -> str | None:
-        """The file after the current one."""
+    def _next_file(self) -> str | None:
+        """Return the name of the file after the current one."""
         return next((name for name in self._names if self._current is None or name > self._current), None)
 
-    def _look_again(self) -> None:
-        before = self._names
-        self._names = self._listed()
-        if not self._earlier() <= set(before):
-            raise self._too_late()
+    def _list_new_files(self) -> None:
+        previous = self._names
+        self._names = self._list_files()
+        if not self._earlier_files() <= set(previous):
+            raise self._new_earlier_file_error()
 
-    def _listed(self) -> list[str]:
+    def _list_files(self) -> list[str]:
         if not self.path.is_dir():
-            self.path.stat()  # the error of the system, where there is none
+            self.path.stat()  # raises the system's error if the path does not exist
             return [self.path.name]
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file() and entry.name[0] not in "._")
 
-    def _opened(self, name: str, place: dict[str, Any]) -> FileReader | None:
-        """The reader for a file; None as long as there is nothing in it."""
+    def _open_reader(self, name: str, position: dict[str, Any]) -> FileReader | None:
+        """Return a reader for a file; None while the file is empty."""
         path = self.path / name if self.path.is_dir() else self.path
-        if not place and not (path.exists() and path.stat().st_size):
+        if not position and not (path.exists() and path.stat().st_size):
             return None
-        with open_byte_stream(path) as source:
-            format = self._format or detect_format(source, path)
-        if self._follow and not self.path.is_dir() and (format == "parquet" or source.compressed):
+        with open_byte_stream(path) as stream:
+            format = self._format or detect_format(stream, path)
+        if self._follow and not self.path.is_dir() and (format == "parquet" or stream.compressed):
             raise InvalidValueError.of("follow", "plain text, which can grow, or a folder", str(path))
-        kind = ParquetFileReader if format == "parquet" else TextFileReader
-        return kind(path, format, self._options, self._batch_size, self._fixed, place)
+        reader = ParquetFileReader if format == "parquet" else TextFileReader
+        return reader(path, format, self._options, self._batch_size, self._fixed, position)
 
-    def _too_late(self) -> FormatError:
+    def _new_earlier_file_error(self) -> FormatError:
         return FormatError(
-            f"{self.path}: expected new files behind {self._current} in the order of names, got one before it, "
-            "which would never be read"
+            f"{self.path}: expected new files after {self._current} in name order, got an earlier one, which would "
+            "never be read. Rename it so that it sorts after the files already read."
         )
 
 
-FINGERPRINT_BYTES = 4096
-"""How many of its first bytes a file is known by."""
-
-
 class TextFileReader:
-    """The lines of one file from a position on: a byte offset, the number of the line there, and what was known then.
+    """The lines of one file from a position on: byte offset, line number, fingerprint, and state of the line format.
 
-    A position belongs to the file as it was: where its first bytes are others, or it has become shorter, going on
-    would silently skip or repeat edges, and that is an error.
+    A position is valid only for the same file. If the first bytes differ or the file has become shorter, continuing
+    would silently skip or repeat edges, so it is an error.
     """
 
     def __init__(
         self, path: Path, format: str, options: ReadOptions, batch_size: int, fixed: bool, position: dict[str, Any]
     ) -> None:
         self.path, self._batch_size, self._fixed = path, batch_size, fixed
-        self._source = open_byte_stream(path)
+        self._stream = open_byte_stream(path)
         try:
-            self._head_size, self._head = self._fingerprint(0)
+            self._fingerprint_size, self._fingerprint = self._compute_fingerprint(0)
             self._lines = LineBuffer(str(path), self._fill, position.get("offset", 0), position.get("line", 1))
             self._format = LINE_FORMATS[format](str(path), options, position)
-            self._go_to(position)
+            self._seek(position)
         except BaseException:
-            self._source.close()
+            self._stream.close()
             raise
 
     def read(self, growing: bool) -> ReadResult | None:
-        """The next lines as events; None where there are none, or not enough yet for a read of fixed size."""
-        if growing := growing and not self._source.compressed:
+        """Return the events of the next lines; None if there are none, or not enough for a read of fixed size."""
+        if growing := growing and not self._stream.compressed:
             self._check_same_file()
         events = read_events(self._lines, self._format, self._batch_size, not growing, self._fixed)
         return None if events is None else ReadResult(events[0], self._position(), events[1])
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._source.close()
+        """Close the file."""
+        self._stream.close()
 
     def _fill(self) -> bytes:
-        return self._source.read(READ_BYTES) or b""
+        return self._stream.read(READ_BYTES) or b""
 
     def _position(self) -> dict[str, Any]:
-        if self._head_size < FINGERPRINT_BYTES:  # more of it has been read since
-            self._head_size, self._head = self._fingerprint(min(self._lines.offset, FINGERPRINT_BYTES))
-        place = {"offset": self._lines.offset, "line": self._lines.line, "head": self._head}
-        return {**place, **self._format.known()}
+        if self._fingerprint_size < FINGERPRINT_BYTES:  # more bytes have been read since
+            size = min(self._lines.offset, FINGERPRINT_BYTES)
+            self._fingerprint_size, self._fingerprint = self._compute_fingerprint(size)
+        position = {"offset": self._lines.offset, "line": self._lines.line, "head": self._fingerprint}
+        return {**position, **self._format.saved_state()}
 
-    def _go_to(self, position: dict[str, Any]) -> None:
+    def _seek(self, position: dict[str, Any]) -> None:
         offset = position.get("offset", 0)
         if not offset:
             return
-        self._head_size, self._head = self._fingerprint(min(offset, FINGERPRINT_BYTES))
-        if self._source.skip(offset - 1) < offset - 1 or not (last := self._source.read(1)):
-            raise self._another(f"it has become shorter than the {offset:,} bytes that were read")
-        if self._head != position["head"]:
-            raise self._another("it begins with other bytes than when it was read")
-        if last != b"\n" and self._source.peek(1):
-            raise self._another(f"line {position['line'] - 1:,} has become longer after it was read; follow it instead")
+        self._fingerprint_size, self._fingerprint = self._compute_fingerprint(min(offset, FINGERPRINT_BYTES))
+        if self._stream.skip(offset - 1) < offset - 1 or not (last := self._stream.read(1)):
+            raise self._file_changed_error(f"it has become shorter than the {offset:,} bytes already read")
+        if self._fingerprint != position["head"]:
+            raise self._file_changed_error("its first bytes have changed")
+        if last != b"\n" and self._stream.peek(1):
+            raise self._file_changed_error(f"line {position['line'] - 1:,} has become longer (use follow)")
 
     def _check_same_file(self) -> None:
         try:
-            there, opened = self.path.stat(), os.fstat(self._source.fileno())
+            current, opened = self.path.stat(), os.fstat(self._stream.fileno())
         except FileNotFoundError:
-            raise self._another("it is gone") from None
-        if not os.path.samestat(there, opened):
-            raise self._another("another file has taken its place")
-        if there.st_size < self._lines.held():
-            raise self._another(f"it has become shorter than the {self._lines.held():,} bytes that were read")
-        if self._fingerprint(self._head_size)[1] != self._head:
-            raise self._another("it begins with other bytes than when it was read")
+            raise self._file_changed_error("it has been removed") from None
+        if not os.path.samestat(current, opened):
+            raise self._file_changed_error("another file has replaced it")
+        if current.st_size < self._lines.end_offset():
+            size = self._lines.end_offset()
+            raise self._file_changed_error(f"it has become shorter than the {size:,} bytes already read")
+        if self._compute_fingerprint(self._fingerprint_size)[1] != self._fingerprint:
+            raise self._file_changed_error("its first bytes have changed")
 
-    def _fingerprint(self, size: int) -> tuple[int, str]:
-        """What the beginning of the file is known by; of one that may grow, only what has been read already."""
+    def _compute_fingerprint(self, size: int) -> tuple[int, str]:
+        """Return the size and hash of the leading bytes; for a file that may grow, of those already read only."""
         with self.path.open("rb") as file:
-            data = file.read(FINGERPRINT_BYTES if self._source.compressed else size)
+            data = file.read(FINGERPRINT_BYTES if self._stream.compressed else size)
         return size, hashlib.sha256(data).hexdigest()[:16]
 
-    def _another(self, what: str) -> FormatError:
+    def _file_changed_error(self, reason: str) -> FormatError:
         return FormatError(
-            f"{self.path}: expected the file that was being read, but {what}; "
-            "read what has replaced it as a source with another name"
+            f"{self.path}: expected the file that was being read, but {reason}. "
+            "Read the new content as a source with another name."
         )
 
 
 class ParquetFileReader:
-    """The rows of one file from a position on: a row, and the size of the file that it is a row of."""
+    """The rows of one Parquet file from a position on: row number, and file size to recognize the file."""
 
     def __init__(
         self, path: Path, format: str, options: ReadOptions, batch_size: int, fixed: bool, position: dict[str, Any]
@@ -255,42 +260,44 @@ class ParquetFileReader:
         self.path, self._options, self._batch_size = path, options, batch_size
         self._size, self._row = path.stat().st_size, position.get("row", 0)
         if position.get("size", self._size) != self._size:
-            size = f"{position['size']:,} bytes"
-            raise FormatError(f"{path}: expected the file that was being read, of {size}, got one of {self._size:,}")
-        with open_byte_stream(path) as source:
-            self._file = parquet.open_file(source)
-            self._roles = parquet.find_parquet_columns(self._file, source.name, options)
-        self._tables = self._from_row(self._row)
-        self._waiting = pa.table({name: pa.array([], kind) for name, kind in self._kinds()})
+            raise FormatError(
+                f"{path}: expected the file that was being read, of {position['size']:,} bytes, got one of "
+                f"{self._size:,} bytes. Read the new file as a source with another name."
+            )
+        with open_byte_stream(path) as stream:
+            self._file = parquet.open_parquet(stream)
+            self._column_names = parquet.find_parquet_columns(self._file, stream.name, options)
+        self._tables = self._read_row_groups(self._row)
+        self._pending = pa.table({name: pa.array([], column_type) for name, column_type in self._column_types()})
 
     def read(self, growing: bool) -> ReadResult | None:
-        """The next rows as events; None at the end. Such a file does not grow."""
-        with parquet.reading(str(self.path)):
-            while len(self._waiting) < self._batch_size and (more := next(self._tables, None)) is not None:
-                more.validate(full=True)  # text that is not UTF-8 would be found out much later
-                self._waiting = pa.concat_tables([self._waiting, more])
-        if not len(self._waiting):
+        """Return the events of the next rows; None at the end. A Parquet file does not grow."""
+        with parquet.damage_as_format_error(str(self.path)):
+            while len(self._pending) < self._batch_size and (table := next(self._tables, None)) is not None:
+                table.validate(full=True)  # finds invalid UTF-8 here rather than much later
+                self._pending = pa.concat_tables([self._pending, table])
+        if not len(self._pending):
             return None
-        rows, self._waiting = self._waiting[: self._batch_size], self._waiting[self._batch_size :]
-        columns = {role: rows[name].combine_chunks() for role, name in self._roles.items()}
-        bad = BadMessageCollector(str(self.path))
-        bad.unit = "row"
-        batch = parquet.parse(columns, self._row + 1, self._options.ids, bad)
+        rows, self._pending = self._pending[: self._batch_size], self._pending[self._batch_size :]
+        columns = {column: rows[name].combine_chunks() for column, name in self._column_names.items()}
+        collector = BadMessageCollector(str(self.path))
+        collector.unit = "row"
+        batch = parquet.parse_columns(columns, self._row + 1, self._options.ids, collector)
         self._row += len(rows)
-        return ReadResult(batch, {"row": self._row, "size": self._size}, bad.bad_messages)
+        return ReadResult(batch, {"row": self._row, "size": self._size}, collector.bad_messages)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close(force=True)
 
-    def _kinds(self) -> list[tuple[str, pa.DataType]]:
+    def _column_types(self) -> list[tuple[str, pa.DataType]]:
         schema = self._file.schema_arrow
-        return [(name, schema.field(name).type) for name in dict.fromkeys(self._roles.values())]
+        return [(name, schema.field(name).type) for name in dict.fromkeys(self._column_names.values())]
 
-    def _from_row(self, row: int) -> Iterator[pa.Table]:
-        """The rest of the file, row group by row group; those before the row are not looked at."""
+    def _read_row_groups(self, first_row: int) -> Iterator[pa.Table]:
+        """Yield the rows from `first_row` on, by row group; earlier row groups are not read."""
         for group in range(self._file.num_row_groups):
             length = self._file.metadata.row_group(group).num_rows
-            if row < length:
-                yield self._file.read_row_group(group, columns=[name for name, _ in self._kinds()])[row:]
-            row = max(row - length, 0)
+            if first_row < length:
+                yield self._file.read_row_group(group, columns=[name for name, _ in self._column_types()])[first_row:]
+            first_row = max(first_row - length, 0)

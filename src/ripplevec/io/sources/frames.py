@@ -1,4 +1,4 @@
-"""A table in memory as a source: the rows of a pandas, polars or pyarrow frame, a batch at a time."""
+"""Data frames as a live source: the rows of a pandas, polars or pyarrow table."""
 
 from __future__ import annotations
 
@@ -9,61 +9,61 @@ import pyarrow as pa
 from ripplevec.batch import Batch
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.messages import to_display_text
-from ripplevec.io.protocols import BadMessage, Position, ReadResult
+from ripplevec.io.protocols import DEFAULT_READ_SIZE, BadMessage, Position, ReadResult
 from ripplevec.io.readers.edge_rows import check_positive_int
 from ripplevec.io.rebatch import concatenate
-from ripplevec.io.sources.files import DEFAULT_BATCH_SIZE
 
 
 class FrameSource:
-    """The rows of a frame with the columns src, dst[, weight, op, time], `batch_size` at a time, in their order."""
+    """The rows of a frame with the columns src, dst[, weight, op, time], in their order, `batch_size` per read."""
 
-    def __init__(self, frame: Any, *, batch_size: int = DEFAULT_BATCH_SIZE, name: str = "frame") -> None:
+    def __init__(self, frame: Any, *, batch_size: int = DEFAULT_READ_SIZE, name: str = "frame") -> None:
         if not hasattr(frame, "columns"):
             raise InvalidValueError.of("frame", "a pandas, polars or pyarrow table", frame)
         self.name = name
         self._frame, self._batch_size, self._row = frame, check_positive_int("batch_size", batch_size), 0
-        self._part(0, 0)  # an error now where the columns are others
+        self._convert(0, 0)  # raises now if a column is missing
 
     def open(self, position: Position | None) -> None:
-        """Begin behind the row of this position."""
+        """Start after the row of this position."""
         self._row = (position or {"row": 0})["row"]
 
     def read(self, timeout: float) -> ReadResult | None:
-        """The next rows."""
+        """Return the events of the next rows."""
         first, last = self._row, min(self._row + self._batch_size, len(self._frame))
         if first >= last:
             raise EOFError(f"all {len(self._frame):,} rows of {self.name} have been read")
-        batch, bad_messages = self._events(first, last)
+        batch, bad_messages = self._read_rows(first, last)
         self._row = last
         return ReadResult(batch, {"row": last}, bad_messages)
 
     def acknowledge(self, position: Position) -> None:
-        """A frame keeps its rows."""
+        """Do nothing: a frame keeps its rows."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to close."""
 
-    def _events(self, first: int, last: int) -> tuple[Batch, list[BadMessage]]:
+    def _read_rows(self, first: int, last: int) -> tuple[Batch, list[BadMessage]]:
         try:
-            return self._part(first, last), []
+            return self._convert(first, last), []
         except InvalidValueError:
             batches, bad_messages = [], []
-        for row in range(first, last):  # to find out which
+        for row in range(first, last):  # one by one, to identify the bad rows
             try:
-                batches.append(self._part(row, row + 1))
+                batches.append(self._convert(row, row + 1))
             except InvalidValueError as error:
-                bad_messages.append(BadMessage(self._shown(row), f"{self.name}, row {row + 1:,}", str(error)))
+                where = f"{self.name}, row {row + 1:,}"
+                bad_messages.append(BadMessage(self._row_text(row), where, str(error)))
         return concatenate(batches), bad_messages
 
-    def _part(self, first: int, last: int) -> Batch:
-        return Batch.from_any(self._rows(first, last))
+    def _convert(self, first: int, last: int) -> Batch:
+        return Batch.from_any(self._slice(first, last))
 
-    def _rows(self, first: int, last: int) -> Any:
+    def _slice(self, first: int, last: int) -> Any:
         return self._frame.iloc[first:last] if hasattr(self._frame, "iloc") else self._frame[first:last]
 
-    def _shown(self, row: int) -> str:
-        rows = self._rows(row, row + 1)
+    def _row_text(self, row: int) -> str:
+        rows = self._slice(row, row + 1)
         if hasattr(rows, "iloc"):
             values = rows.to_dict(orient="records")
         else:

@@ -1,4 +1,7 @@
-"""Lines of text as events, a fixed number of lines at a time; what a later reader must know of them is kept."""
+"""Lines of a growing text decoded into events: a line buffer with positions, and the CSV and JSON line formats.
+
+Shared by text files and standard input. A line counts only once its newline has arrived.
+"""
 
 from __future__ import annotations
 
@@ -8,111 +11,172 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from ripplevec.batch import Batch
-from ripplevec.errors import FormatError, shorten
+from ripplevec.errors import shorten
 from ripplevec.io.messages import decode_messages, to_display_text
 from ripplevec.io.protocols import BadMessage
 from ripplevec.io.readers import csv
-from ripplevec.io.readers.byte_stream import MAX_LINE_BYTES, LineBlock
+from ripplevec.io.readers.byte_stream import MAX_LINE_BYTES, LineBlock, line_too_long_error
 from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
 
 
-class LineFormat(Protocol):
-    """A way to write events in lines."""
+class LineBuffer:
+    """Buffers a byte stream and hands out whole lines; knows the offset and number of the next line.
 
-    def begin(self, lines: LineBuffer, final: bool) -> bool:
-        """Take what stands before the first event; False where that is not all there yet."""
+    `fill` returns the next bytes, empty if there are none at present. An incomplete line stays in the buffer unless
+    the caller says that the stream has ended.
+    """
+
+    def __init__(self, name: str, fill: Callable[[], bytes], offset: int = 0, line: int = 1) -> None:
+        self.name, self.offset, self.line = name, offset, line
+        self._fill = fill
+        self._data = b""
+        self._start = 0
+
+    def peek(self, count: int, is_data_line: Callable[[bytes], bool], final: bool) -> tuple[LineBlock, int]:
+        """Return the lines up to the `count`-th data line, or as many as there are, and their number of data lines.
+
+        With `final` the stream has ended, and a last line without a newline is complete.
+        """
+        end, data_lines = self._start, 0
+        while data_lines < count:
+            next_line = self._data.find(b"\n", end) + 1
+            if next_line:
+                data_lines += is_data_line(self._data[end:next_line])
+                end = next_line
+                continue
+            scanned, rest = end - self._start, len(self._data) - end
+            if rest > MAX_LINE_BYTES:
+                raise line_too_long_error(self.name, self.line, MAX_LINE_BYTES)
+            has_more = self._read_more()
+            end = self._start + scanned
+            if not has_more:
+                if final and rest:
+                    data_lines += is_data_line(self._data[end:])
+                    end = len(self._data)
+                break
+        return LineBlock(self.line, self._data[self._start : end]), data_lines
+
+    def advance(self, size: int) -> None:
+        """Consume `size` bytes of the peeked lines; they must be whole lines."""
+        data = self._data[self._start : self._start + size]
+        self._start += size
+        self.offset += size
+        self.line += data.count(b"\n") + bool(data and not data.endswith(b"\n"))
+
+    def buffered_lines(self) -> LineBlock:
+        """Return the whole lines in the buffer without consuming them."""
+        return LineBlock(self.line, self._data[self._start : self._data.rfind(b"\n") + 1])
+
+    def end_offset(self) -> int:
+        """Return the offset up to which the stream has been read, consumed or not."""
+        return self.offset + len(self._data) - self._start
+
+    def _read_more(self) -> bool:
+        more = self._fill()
+        if not self.end_offset() and more.startswith(codecs.BOM_UTF8):
+            more, self.offset = more[len(codecs.BOM_UTF8) :], len(codecs.BOM_UTF8)
+        self._data = self._data[self._start :] + more
+        self._start = 0
+        return bool(more)
+
+
+class LineFormat(Protocol):
+    """A format with events in lines of text."""
+
+    def read_header(self, lines: LineBuffer, final: bool) -> bool:
+        """Consume the lines before the first event; return False if they have not all arrived."""
         ...
 
-    def counts(self, line: bytes) -> bool:
-        """Whether a line holds something to be read."""
+    def is_data_line(self, line: bytes) -> bool:
+        """Return whether a line contains an event."""
         ...
 
     def parse(self, block: LineBlock) -> tuple[Batch, list[BadMessage]]:
-        """The events of some lines, and the lines that hold none."""
+        """Return the events of some lines, and the lines that could not be parsed."""
         ...
 
-    def known(self) -> dict[str, Any]:
-        """What was found out at the beginning and holds for the rest, as JSON."""
+    def saved_state(self) -> dict[str, Any]:
+        """Return what the first lines determined, as JSON; it becomes part of the position."""
         ...
 
 
 class BadMessageCollector(BadRowHandler):
-    """The lines of a block that could not be read, each with its reason."""
+    """Collects the bad rows of a block as bad messages, each with its reason."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "skip")
         self.bad_messages: list[BadMessage] = []
 
     def report(self, number: int, expected: object, got: object) -> None:
-        """Keep one of them."""
+        """Add a bad row."""
         message = got if isinstance(got, str) else repr(got)
+        where = f"{self.name}, {self.unit} {number:,}"
         reason = f"expected {expected}, got {shorten(got)}"
-        self.bad_messages.append(
-            BadMessage(to_display_text(message.encode()), f"{self.name}, {self.unit} {number:,}", reason)
-        )
+        self.bad_messages.append(BadMessage(to_display_text(message.encode()), where, reason))
 
 
 class CsvLines:
-    """Separated fields; the first lines say how, and whether ids are integers."""
+    """Separated fields; the first lines determine the layout and the type of the ids."""
 
-    def __init__(self, name: str, options: ReadOptions, known: dict[str, Any]) -> None:
+    def __init__(self, name: str, options: ReadOptions, saved_state: dict[str, Any]) -> None:
         self._name, self._options = name, options
-        self._layout = csv.Layout(**known["layout"]) if "layout" in known else None
-        self._ids = known.get("ids", options.ids)
+        self._layout = csv.Layout(**saved_state["layout"]) if "layout" in saved_state else None
+        self._ids = saved_state.get("ids", options.ids)
 
-    def begin(self, lines: LineBuffer, final: bool) -> bool:
-        """Find the layout from the first line, and the kind of ids from all lines that are here."""
+    def read_header(self, lines: LineBuffer, final: bool) -> bool:
+        """Detect the layout from the first two data lines, and the type of the ids from all buffered lines."""
         if self._layout is not None:
             return True
-        head, found = lines.peek(2, csv.is_data_line, final)  # a header is known by the line below it
-        begun = csv.start(head, self._name, self._options) if found and (found == 2 or final) else None
-        if begun is None:
+        head, data_lines = lines.peek(2, csv.is_data_line, final)  # the second line tells whether the first is a header
+        complete = data_lines and (data_lines == 2 or final)
+        detected = csv.detect_layout(head, self._name, self._options) if complete else None
+        if detected is None:
             return False
-        self._layout, rest = begun
-        lines.take(len(head.data) - len(rest.data))
+        self._layout, rest = detected
+        lines.advance(len(head.data) - len(rest.data))
         if self._ids == "auto":
-            self._ids = csv.detect_id_type(lines.waiting(), self._layout)
+            self._ids = csv.detect_id_type(lines.buffered_lines(), self._layout)
         return True
 
-    counts = staticmethod(csv.is_data_line)
+    is_data_line = staticmethod(csv.is_data_line)
 
     def parse(self, block: LineBlock) -> tuple[Batch, list[BadMessage]]:
-        """The edges of some lines."""
-        assert self._layout is not None  # it has begun
-        bad = BadMessageCollector(self._name)
+        """Return the edges of some lines, and the bad lines."""
+        assert self._layout is not None  # the header has been read
+        collector = BadMessageCollector(self._name)
         if not block.data.endswith(b"\n"):
             block = LineBlock(block.first, block.data + b"\n")
-        if self._ids == "auto":  # there was no edge to tell by
+        if self._ids == "auto":  # no edge has been seen so far
             self._ids = csv.detect_id_type(block, self._layout)
-        return csv.parse(block, self._layout, self._ids, bad), bad.bad_messages
+        return csv.parse_block(block, self._layout, self._ids, collector), collector.bad_messages
 
-    def known(self) -> dict[str, Any]:
-        """The layout and the kind of ids."""
+    def saved_state(self) -> dict[str, Any]:
+        """Return the layout and the type of the ids."""
         return {} if self._layout is None else {"layout": asdict(self._layout), "ids": self._ids}
 
 
 class JsonLines:
-    """A JSON value per line: an edge, or any other message."""
+    """One JSON value per line: an edge or any other event message."""
 
-    def __init__(self, name: str, options: ReadOptions, known: dict[str, Any]) -> None:
+    def __init__(self, name: str, options: ReadOptions, saved_state: dict[str, Any]) -> None:
         self._name, self._options = name, options
 
-    def begin(self, lines: LineBuffer, final: bool) -> bool:
-        """There is nothing before the first line."""
+    def read_header(self, lines: LineBuffer, final: bool) -> bool:
+        """Return True: there is no header."""
         return True
 
-    def counts(self, line: bytes) -> bool:
-        """Blank lines do not count."""
+    def is_data_line(self, line: bytes) -> bool:
+        """Return whether a line is not blank."""
         return bool(line.strip())
 
     def parse(self, block: LineBlock) -> tuple[Batch, list[BadMessage]]:
-        """The events of some lines."""
+        """Return the events of some lines, and the bad lines."""
         numbered = enumerate(block.data.split(b"\n"), block.first)
         items = [(f"{self._name}, line {number:,}", line) for number, line in numbered if line.strip()]
         return decode_messages(items, self._options)
 
-    def known(self) -> dict[str, Any]:
-        """Nothing: every line speaks for itself."""
+    def saved_state(self) -> dict[str, Any]:
+        """Return nothing: every line is self-contained."""
         return {}
 
 
@@ -125,71 +189,12 @@ LINE_FORMATS: dict[str, Callable[[str, ReadOptions, dict[str, Any]], LineFormat]
 def read_events(
     lines: LineBuffer, format: LineFormat, batch_size: int, final: bool, fixed: bool
 ) -> tuple[Batch, list[BadMessage]] | None:
-    """The events of the next lines, at most `batch_size` that count; None where there are none, or too few yet."""
-    if not format.begin(lines, final):
+    """Consume and parse at most `batch_size` data lines; None if there are none, or with `fixed` not enough yet."""
+    if not format.read_header(lines, final):
         return None
-    block, found = lines.peek(batch_size, format.counts, final)
-    if not found or (fixed and not final and found < batch_size):
+    block, data_lines = lines.peek(batch_size, format.is_data_line, final)
+    if not data_lines or (fixed and not final and data_lines < batch_size):
         return None
     events = format.parse(block)
-    lines.take(len(block.data))
+    lines.advance(len(block.data))
     return events
-
-
-class LineBuffer:
-    """Whole lines from a stream of bytes, with the byte and the line where the next ones begin.
-
-    `fill` gives the next bytes, none where there are none now. A line that has no newline yet stays where it is,
-    unless it is said that the stream is at its end.
-    """
-
-    def __init__(self, name: str, fill: Callable[[], bytes], offset: int = 0, line: int = 1) -> None:
-        self.name, self.offset, self.line = name, offset, line
-        self._fill = fill
-        self._data = b""
-        self._start = 0
-
-    def peek(self, count: int, counts: Callable[[bytes], bool], final: bool) -> tuple[LineBlock, int]:
-        """As many whole lines as hold `count` that count, or what there is; and how many that count are in it."""
-        end, found = self._start, 0
-        while found < count:
-            cut = self._data.find(b"\n", end) + 1
-            if cut:
-                found += counts(self._data[end:cut])
-                end = cut
-                continue
-            taken, rest = end - self._start, len(self._data) - end
-            if rest > MAX_LINE_BYTES:
-                limit = f"{MAX_LINE_BYTES:,} bytes"
-                raise FormatError(f"{self.name}, line {self.line:,}: expected lines of text, got one beyond {limit}")
-            more = self._more()
-            end = self._start + taken
-            if not more:
-                if final and rest:
-                    found += counts(self._data[end:])
-                    end = len(self._data)
-                break
-        return LineBlock(self.line, self._data[self._start : end]), found
-
-    def take(self, size: int) -> None:
-        """Go on behind so many bytes of what was last looked at: whole lines."""
-        data = self._data[self._start : self._start + size]
-        self._start += size
-        self.offset += size
-        self.line += data.count(b"\n") + bool(data and not data.endswith(b"\n"))
-
-    def waiting(self) -> LineBlock:
-        """The whole lines that are here already."""
-        return LineBlock(self.line, self._data[self._start : self._data.rfind(b"\n") + 1])
-
-    def held(self) -> int:
-        """The byte up to which the stream has been read, given out or not."""
-        return self.offset + len(self._data) - self._start
-
-    def _more(self) -> bool:
-        more = self._fill()
-        if not self.held() and more.startswith(codecs.BOM_UTF8):
-            more, self.offset = more[len(codecs.BOM_UTF8) :], len(codecs.BOM_UTF8)
-        self._data = self._data[self._start :] + more
-        self._start = 0
-        return bool(more)
