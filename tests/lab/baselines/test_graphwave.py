@@ -9,7 +9,14 @@ from scipy.linalg import expm
 from scipy.sparse import csr_array, diags_array
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.baselines.graphwave import REACH, GraphWave, characteristic, coefficients, heat_scales, wavelets
+from ripplevec.lab.baselines.graphwave import (
+    LAST_SAMPLE_POINT,
+    GraphWave,
+    chebyshev_coefficients,
+    choose_scales,
+    compute_wavelets,
+    sample_characteristic,
+)
 
 KARATE = nx.karate_club_graph()
 
@@ -28,45 +35,47 @@ def heat(graph: csr_array, scale: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
-def test_wavelets_are_columns_of_the_dense_exponential(scale: float) -> None:
+def test_compute_wavelets_equal_columns_of_dense_exponential(scale: float) -> None:
     graph = matrix_of(KARATE)
     scales = np.array([scale, 2 * scale])
-    columns = wavelets(normalized(graph), coefficients(scales), 5, 12)
+    columns = compute_wavelets(normalized(graph), chebyshev_coefficients(scales), 5, 12)
     for of, found in zip(scales, columns, strict=True):
         np.testing.assert_allclose(found, heat(graph, of)[:, 5:12], atol=1e-7)
 
 
-def test_characteristic_is_the_mean_turn_at_each_point() -> None:
+def test_sample_characteristic_equals_mean_of_exponentials() -> None:
     wavelet = np.random.default_rng(0).random((20, 3))
-    points = REACH * np.arange(1, 12) / 11
+    points = LAST_SAMPLE_POINT * np.arange(1, 12) / 11
     expected = np.exp(1j * points[:, None, None] * wavelet).mean(axis=1).T
-    np.testing.assert_allclose(characteristic(wavelet, 11), expected, atol=1e-12)
+    np.testing.assert_allclose(sample_characteristic(wavelet, 11), expected, atol=1e-12)
 
 
-def test_signatures_against_the_dense_exponential(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripplevec.lab.baselines.graphwave.ENTRIES", 200)
+def test_compute_signatures_match_dense_exponential(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ripplevec.lab.baselines.graphwave.ENTRIES_PER_BLOCK", 200)
     graph = matrix_of(KARATE)
-    found = GraphWave(dim=18, scales=2, threads=2).signatures(graph)
-    scales = heat_scales(normalized(graph), 2)
-    values = np.hstack([characteristic(heat(graph, scales[0]), 5), characteristic(heat(graph, scales[1]), 4)])
+    found = GraphWave(dim=18, scales=2, threads=2).compute_signatures(graph)
+    scales = choose_scales(normalized(graph), 2)
+    values = np.hstack(
+        [sample_characteristic(heat(graph, scales[0]), 5), sample_characteristic(heat(graph, scales[1]), 4)]
+    )
     np.testing.assert_allclose(found, np.hstack([values.real, values.imag]), atol=1e-6)
 
 
 @pytest.mark.parametrize("graph", [KARATE, nx.path_graph(200)])
-def test_scales_keep_what_they_should_in_the_middle_of_the_spectrum(graph: nx.Graph) -> None:
+def test_choose_scales_keep_intended_heat_in_middle_of_spectrum(graph: nx.Graph) -> None:
     operator = normalized(matrix_of(graph))
     values = np.linalg.eigvalsh(np.eye(len(graph)) - operator.toarray())
-    kept = np.exp(-heat_scales(operator, 3) * np.sqrt(values[1] * values[-1]))
+    kept = np.exp(-choose_scales(operator, 3) * np.sqrt(values[1] * values[-1]))
     np.testing.assert_allclose(kept[[0, 2]], [0.95, 0.85], atol=1e-3)
     assert kept[0] > kept[1] > kept[2]
 
 
-def test_small_components_do_not_change_the_scales() -> None:
+def test_choose_scales_ignore_small_components() -> None:
     alone, among = matrix_of(KARATE), matrix_of(nx.disjoint_union(nx.path_graph(3), KARATE))
-    np.testing.assert_allclose(heat_scales(normalized(among), 2), heat_scales(normalized(alone), 2))
+    np.testing.assert_allclose(choose_scales(normalized(among), 2), choose_scales(normalized(alone), 2))
 
 
-def test_vertices_in_the_same_place_have_the_same_vector() -> None:
+def test_graphwave_of_equivalent_vertices_gives_same_vector() -> None:
     barbell = matrix_of(nx.barbell_graph(10, 11))
     vectors = GraphWave(dim=32).embed(barbell)
     assert vectors.dtype == np.float32
@@ -77,28 +86,28 @@ def test_vertices_in_the_same_place_have_the_same_vector() -> None:
     assert apart[~np.eye(5, dtype=bool)].min() > 0.01
 
 
-def test_columns_are_standardized_and_where_all_look_alike_zero() -> None:
+def test_graphwave_standardizes_columns_and_zeroes_constant_ones() -> None:
     vectors = GraphWave(dim=12).embed(matrix_of(KARATE))
     np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(vectors.std(axis=0), 1, atol=1e-5)
     assert not GraphWave(dim=12).embed(matrix_of(nx.cycle_graph(30))).any()
 
 
-def test_blocks_threads_and_numbers_of_vertices_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphwave_is_independent_of_blocks_threads_and_numbering(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, order = matrix_of(KARATE), np.random.default_rng(0).permutation(34)
     vectors = GraphWave(dim=12).embed(graph)
     np.testing.assert_allclose(GraphWave(dim=12).embed(graph[order][:, order]), vectors[order], atol=1e-4)
-    monkeypatch.setattr("ripplevec.lab.baselines.graphwave.ENTRIES", 1)
+    monkeypatch.setattr("ripplevec.lab.baselines.graphwave.ENTRIES_PER_BLOCK", 1)
     np.testing.assert_allclose(GraphWave(dim=12, threads=3).embed(graph), vectors, atol=1e-4)
 
 
-def test_vertices_without_edges_have_zero_vectors() -> None:
+def test_graphwave_vertices_without_edges_have_zero_vectors() -> None:
     graph = csr_array(np.array([[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]))
     assert GraphWave(dim=4, scales=1).embed(graph).any(axis=1).tolist() == [True, True, True, False]
     assert not GraphWave(dim=4).embed(csr_array((3, 3))).any()
 
 
 @pytest.mark.parametrize("settings", [{"dim": 0}, {"dim": 7}, {"dim": 4, "scales": 3}, {"seed": -1}, {"scales": True}])
-def test_settings_are_checked(settings: dict[str, Any]) -> None:
+def test_graphwave_with_invalid_settings_raises(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError, match=f"GraphWave.{next(iter(settings))}"):
         GraphWave(**settings)

@@ -1,15 +1,13 @@
-"""Other ways to get vectors, to compare with: one file each, one interface."""
+"""Baselines: other embedding methods to compare with, all with the same interface."""
 
 from __future__ import annotations
 
 from ripplevec.errors import check_choice
 from ripplevec.lab.baselines.base import Baseline
-from ripplevec.lab.baselines.deepwalk import DeepWalk
+from ripplevec.lab.baselines.factorization import NetMF, Spectral
 from ripplevec.lab.baselines.graphwave import GraphWave
 from ripplevec.lab.baselines.line import LINE
-from ripplevec.lab.baselines.netmf import NetMF
-from ripplevec.lab.baselines.node2vec import Node2Vec
-from ripplevec.lab.baselines.spectral import Spectral
+from ripplevec.lab.baselines.random_walks import DeepWalk, Node2Vec
 from ripplevec.lab.baselines.struc2vec import Struc2Vec
 
 __all__ = [
@@ -22,7 +20,7 @@ __all__ = [
     "Node2Vec",
     "Spectral",
     "Struc2Vec",
-    "baseline",
+    "get_baseline",
 ]
 
 BASELINES: dict[str, type[Baseline]] = {
@@ -36,7 +34,14 @@ BASELINES: dict[str, type[Baseline]] = {
 }
 
 
-def baseline(name: str) -> type[Baseline]:
-    """The class of a baseline by its name."""
+def get_baseline(name: str) -> type[Baseline]:
+    """Return the class of a baseline by its name.
+
+    Examples
+    --------
+    >>> from ripplevec.lab.baselines import get_baseline
+    >>> get_baseline("netmf")(dim=64).window
+    10
+    """
     check_choice("baseline", name, BASELINES)
     return BASELINES[name]

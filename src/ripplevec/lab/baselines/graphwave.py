@@ -1,4 +1,4 @@
-"""GraphWave (Donnat et al., 2018): how heat that starts at a vertex is spread, whoever it reaches."""
+"""GraphWave (Donnat et al., 2018): describes a vertex by the distribution of heat diffused from it."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from scipy.sparse.linalg import eigsh
 from scipy.special import ive
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.baselines.base import check_settings, checked
+from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
 from ripplevec.util.parallel import for_each_block
 
-LEAST, MOST = 0.95, 0.85
-"""How much of its heat a wave keeps at the shortest and at the longest scale, in the middle of the spectrum."""
+HEAT_KEPT_SHORTEST, HEAT_KEPT_LONGEST = 0.95, 0.85
+"""Share of the heat kept at the shortest and the longest scale, in the middle of the spectrum."""
 
-REACH = 100.0
-"""The characteristic function is sampled at evenly spaced points up to here, as the authors do."""
+LAST_SAMPLE_POINT = 100.0
+"""The characteristic function is sampled at evenly spaced points up to this one, as the authors do."""
 
-ENTRIES = 1 << 19
-"""How many entries a block of columns holds: the n × n wavelets never stand in memory at once."""
+ENTRIES_PER_BLOCK = 1 << 19
+"""Matrix entries per block of columns, so that the n × n wavelets are never in memory as a whole."""
 
 TOLERANCE = 1e-9
-"""Where the Chebyshev series of the heat kernel is cut."""
+"""Coefficients at which the Chebyshev series of the heat kernel is truncated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphWave:
-    """Heat kernels at `scales` scales, chosen from the spectrum; `dim` / 2 complex samples are shared among them.
+    """GraphWave with `scales` heat kernels, whose scales are derived from the spectrum.
 
-    The seed starts the search for the ends of the spectrum, nothing else.
+    The `dim` / 2 complex samples are divided among the scales. The seed only initializes the eigenvalue solver.
     """
 
     dim: int = 128
@@ -44,94 +44,98 @@ class GraphWave:
     def __post_init__(self) -> None:
         check_settings(self)
         if self.dim % 2 or self.dim < 2 * self.scales:
-            raise InvalidValueError.of("GraphWave.dim", "an even number, two or more for each of the scales", self.dim)
+            raise InvalidValueError.of("GraphWave.dim", "an even number, at least two per scale", self.dim)
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
-        """The signatures with each column standardized, as the authors do before they compare them.
+        """Return the signatures with standardized columns, as the authors compare them.
 
-        They differ by parts in n of numbers near one, which neither single precision nor a cosine would see.
+        Raw signatures are near one and differ by parts in n, which neither single precision nor a cosine would resolve.
+        Vertices without edges have zero vectors.
         """
-        matrix = checked(graph)
-        placed = np.flatnonzero(matrix.sum(axis=1))
+        matrix = as_weight_matrix(graph)
+        linked = np.flatnonzero(matrix.sum(axis=1))
         vectors = np.zeros((matrix.shape[0], self.dim), np.float32)
-        if len(placed):
-            signatures = self.signatures(matrix[placed][:, placed])
+        if len(linked):
+            signatures = self.compute_signatures(matrix[linked][:, linked])
             signatures -= signatures.mean(axis=0)
-            spread = signatures.std(axis=0)
-            vectors[placed] = signatures / np.where(spread > TOLERANCE / len(placed), spread, np.inf)
+            deviation = signatures.std(axis=0)
+            vectors[linked] = signatures / np.where(deviation > TOLERANCE / len(linked), deviation, np.inf)
         return vectors
 
-    def signatures(self, graph: csr_array) -> NDArray[np.float64]:
-        """The characteristic function of each vertex's wavelet, scale by scale: all real parts, then all imaginary.
+    def compute_signatures(self, graph: csr_array) -> NDArray[np.float64]:
+        """Return the sampled characteristic function of each vertex's wavelet, scale by scale.
 
-        Every vertex must have an edge.
+        All real parts come first, then all imaginary parts. Every vertex must have an edge.
         """
         scaled = diags_array(1 / np.sqrt(graph.sum(axis=1)))
         operator = csr_array(scaled @ graph @ scaled)
-        series = coefficients(heat_scales(operator, self.scales, self.seed))
+        series = chebyshev_coefficients(choose_scales(operator, self.scales, self.seed))
         vertices = operator.shape[0]
         result = np.empty((vertices, self.dim))
-        work = partial(self._sample, operator, series, result)
-        for_each_block(work, vertices, size=max(ENTRIES // vertices, 1), threads=self.threads)
+        sample_block = partial(self._sample_block, operator, series, result)
+        for_each_block(sample_block, vertices, size=max(ENTRIES_PER_BLOCK // vertices, 1), threads=self.threads)
         return result
 
-    def _sample(
+    def _sample_block(
         self, operator: csr_array, series: NDArray[np.float64], result: NDArray[np.float64], begin: int, end: int
     ) -> None:
         samples = np.array_split(np.arange(self.dim // 2), self.scales)
-        for wavelet, columns in zip(wavelets(operator, series, begin, end), samples, strict=True):
-            values = characteristic(wavelet, len(columns))
+        for wavelet, columns in zip(compute_wavelets(operator, series, begin, end), samples, strict=True):
+            values = sample_characteristic(wavelet, len(columns))
             result[begin:end, columns] = values.real
             result[begin:end, self.dim // 2 + columns] = values.imag
 
 
-def heat_scales(operator: csr_array, count: int, seed: int = 0) -> NDArray[np.float64]:
-    """Scales between the shortest and the longest of use, from the Laplacian's λ₂ and λ_N: −ln(kept) / √(λ₂ λ_N).
+def choose_scales(operator: csr_array, count: int, seed: int = 0) -> NDArray[np.float64]:
+    """Return evenly spaced scales from the Laplacian's λ₂ and λ_N: −ln(heat kept) / √(λ₂ λ_N).
 
-    Of the largest component: each further one would bring a λ₂ of zero.
+    Only the largest component counts, because each further component would add a zero eigenvalue.
     """
     component = connected_components(operator, directed=False)[1]
     largest = np.flatnonzero(component == np.bincount(component).argmax())
-    second, last = _ends(operator[largest][:, largest], seed)
-    return np.linspace(-np.log(LEAST), -np.log(MOST), count) / np.sqrt(second * last)
+    second, last = _extreme_eigenvalues(operator[largest][:, largest], seed)
+    return np.linspace(-np.log(HEAT_KEPT_SHORTEST), -np.log(HEAT_KEPT_LONGEST), count) / np.sqrt(second * last)
 
 
-def _ends(operator: csr_array, seed: int) -> tuple[float, float]:
-    """λ₂ and λ_N of the Laplacian of a connected graph, from its normalized adjacency."""
+def _extreme_eigenvalues(operator: csr_array, seed: int) -> tuple[float, float]:
+    """Return λ₂ and λ_N of the Laplacian of a connected graph, given its normalized adjacency."""
     vertices = operator.shape[0]
     if vertices <= 64:
         values = np.linalg.eigvalsh(operator.toarray())
         return max(1 - values[-2], TOLERANCE) if vertices > 1 else 1.0, max(1 - values[0], TOLERANCE)
-    begin = np.random.default_rng(seed).standard_normal(vertices)
-    find = partial(eigsh, operator, v0=begin, ncv=64, tol=1e-6, return_eigenvectors=False)
-    top, bottom = find(k=2, which="LA"), find(k=1, which="SA")
+    initial = np.random.default_rng(seed).standard_normal(vertices)
+    solve = partial(eigsh, operator, v0=initial, ncv=64, tol=1e-6, return_eigenvectors=False)
+    top, bottom = solve(k=2, which="LA"), solve(k=1, which="SA")
     return max(1 - top.min(), TOLERANCE), 1 - bottom[0]
 
 
-def coefficients(scales: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The Chebyshev series of exp(−s (1 − x)) for x in [−1, 1], a row per scale, as long as the longest needs."""
+def chebyshev_coefficients(scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the Chebyshev series of exp(−s (1 − x)) for x in [−1, 1], one row per scale s."""
     order = np.arange(2 * int(scales.max()) + 60)
     series = np.where(order > 0, 2.0, 1.0) * ive(order, scales[:, None])
     return series[:, : np.flatnonzero((series > TOLERANCE).any(axis=0)).max() + 1]
 
 
-def wavelets(operator: csr_array, series: NDArray[np.float64], begin: int, end: int) -> NDArray[np.float64]:
-    """The columns `begin` to `end` of the heat kernel at each scale, by the Chebyshev recurrence."""
-    before = np.zeros((operator.shape[0], end - begin))
-    now = np.eye(operator.shape[0], end - begin, -begin)
-    result = series[:, 0, None, None] * now
+def compute_wavelets(operator: csr_array, series: NDArray[np.float64], begin: int, end: int) -> NDArray[np.float64]:
+    """Return the columns `begin` to `end - 1` of the heat kernel at each scale, by the Chebyshev recurrence."""
+    previous = np.zeros((operator.shape[0], end - begin))
+    current = np.eye(operator.shape[0], end - begin, -begin)
+    result = series[:, 0, None, None] * current
     for order, weights in enumerate(series.T[1:]):
-        before, now = now, (2 if order else 1) * (operator @ now) - before
+        previous, current = current, (2 if order else 1) * (operator @ current) - previous
         for scale, weight in enumerate(weights):
-            result[scale] += weight * now
+            result[scale] += weight * current
     return result
 
 
-def characteristic(wavelet: NDArray[np.float64], points: int) -> NDArray[np.complex128]:
-    """The mean of exp(i t ψ) over each column, at evenly spaced t: powers of the first, a row per column."""
-    turn = np.exp(1j * (REACH / points) * wavelet)
-    power, values = np.ones_like(turn), np.empty((wavelet.shape[1], points), np.complex128)
+def sample_characteristic(wavelet: NDArray[np.float64], points: int) -> NDArray[np.complex128]:
+    """Return the mean of exp(i t ψ) over each column at evenly spaced t, one row per column.
+
+    The values at multiples of the first t are powers of exp(i t ψ).
+    """
+    factor = np.exp(1j * (LAST_SAMPLE_POINT / points) * wavelet)
+    power, values = np.ones_like(factor), np.empty((wavelet.shape[1], points), np.complex128)
     for point in range(points):
-        power *= turn
+        power *= factor
         values[:, point] = power.mean(axis=0)
     return values

@@ -1,4 +1,4 @@
-"""LINE (Tang et al., 2015): edges sampled by weight, their ends drawn together, against vertices sampled as noise."""
+"""LINE (Tang et al., 2015): attracts the endpoints of sampled edges and repels sampled noise vertices."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.influence._kernels import draw_key
-from ripplevec.lab.baselines import _kernels as kernels
-from ripplevec.lab.baselines.base import check_settings, checked
+from ripplevec.lab.baselines import _sampling_kernels as kernels
+from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
 from ripplevec.util.parallel import for_each_block
 
-BLOCK = 65_536
+SAMPLES_PER_BLOCK = 65_536
 ORDERS = ("first", "second", "both")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LINE:
-    """First order: neighbors are alike. Second order: vertices with the same neighbors are. Both: side by side.
+    """LINE: first order makes neighbors similar, second order vertices with common neighbors; both are concatenated.
 
-    Each part has rows of length one, as the authors' program makes them, and half of the columns where there are two.
-    A part learns from `samples` sampled edges per vertex. With one thread the same seed gives the same vectors; with
-    more, updates race each other.
+    Rows of each part have length one, as in the authors' program; with both orders each part has half of the columns.
+    A part is trained on `samples` sampled edges per vertex. With one thread the same seed gives the same vectors; with
+    more threads updates race.
     """
 
     dim: int = 128
@@ -42,35 +42,39 @@ class LINE:
             raise InvalidValueError.of("LINE.dim", "at least 2 for both orders", self.dim)
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
-        """Learn each part; vertices without edges keep zero vectors."""
-        matrix = checked(graph)
+        """Train each part; return a vector per row, zero for vertices without edges."""
+        matrix = as_weight_matrix(graph)
         if not matrix.nnz:
             return np.zeros((matrix.shape[0], self.dim), np.float32)
-        arcs, half = _arcs(matrix), self.dim // 2
+        sampler, half = _build_sampler(matrix), self.dim // 2
         widths = {"first": (self.dim, 0), "second": (0, self.dim), "both": (self.dim - half, half)}[self.order]
-        parts = [self._learn(arcs, matrix, order, width) for order, width in zip(ORDERS, widths, strict=False) if width]
+        parts = [
+            self._train(sampler, matrix, order, width) for order, width in zip(ORDERS, widths, strict=False) if width
+        ]
         return np.hstack(parts)
 
-    def _learn(self, arcs: kernels.Arcs, matrix: csr_array, order: str, columns: int) -> NDArray[np.float32]:
-        linked, second = np.diff(matrix.indptr) > 0, ORDERS.index(order)
-        noise = np.random.default_rng([self.seed, second]).random((len(linked), columns), np.float32)
+    def _train(self, sampler: kernels.EdgeSampler, matrix: csr_array, order: str, columns: int) -> NDArray[np.float32]:
+        linked, second_order = np.diff(matrix.indptr) > 0, ORDERS.index(order)
+        noise = np.random.default_rng([self.seed, second_order]).random((len(linked), columns), np.float32)
         vectors = (noise - np.float32(0.5)) / np.float32(columns) * linked[:, None]
-        contexts = np.zeros_like(vectors) if second else vectors
-        plan = kernels.Plan(self.samples * int(linked.sum()), self.negatives, float(self.rate))
-        key = draw_key(self.seed, 0, second)
+        contexts = np.zeros_like(vectors) if second_order else vectors
+        schedule = kernels.TrainingSchedule(self.samples * int(linked.sum()), self.negatives, float(self.rate))
+        key = draw_key(self.seed, 0, second_order)
 
-        def work(first: int, last: int) -> None:
-            kernels.learn_arcs(arcs, vectors, contexts, plan, key, first, last)
+        def train_block(first: int, last: int) -> None:
+            kernels.train_on_edges(sampler, vectors, contexts, schedule, key, first, last)
 
-        for_each_block(work, plan.samples, size=BLOCK, threads=self.threads)
+        for_each_block(train_block, schedule.samples, size=SAMPLES_PER_BLOCK, threads=self.threads)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: NDArray[np.float32] = vectors / np.where(lengths > 0, lengths, 1)
         return unit
 
 
-def _arcs(matrix: csr_array) -> kernels.Arcs:
-    """Both directions of every edge by weight; noise by strength to the power ¾, as in word2vec."""
+def _build_sampler(matrix: csr_array) -> kernels.EdgeSampler:
+    """Sample both directions of every edge by weight, and noise by strength to the power ¾, as in word2vec."""
     coordinates = matrix.tocoo()
-    ends = np.column_stack([coordinates.row, coordinates.col]).astype(np.int64)
+    endpoints = np.column_stack([coordinates.row, coordinates.col]).astype(np.int64)
     strength = np.asarray(matrix.sum(axis=0)).ravel()
-    return kernels.Arcs(ends, kernels.alias_table(matrix.data), kernels.alias_table(strength**0.75))
+    return kernels.EdgeSampler(
+        endpoints, kernels.build_alias_table(matrix.data), kernels.build_alias_table(strength**0.75)
+    )

@@ -1,4 +1,4 @@
-"""A graph of four communities as a stream for methods that know rows only."""
+"""A graph of four communities as a stream of rows for streaming baselines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HALF = GRAPH.vertices // 2
 
 
 class Stream:
-    """The start's graph, what arrives (as rows), and how well communities can be told at the end."""
+    """The initial graph, the arrivals as rows, and the score of the final vectors."""
 
     graph = ARRIVALS.graph(HALF)
     final = ARRIVALS.graph(GRAPH.vertices)
@@ -30,7 +30,7 @@ class Stream:
     def run(self, method: Any) -> Any:
         method.start(self.graph)
         for v, neighbors in self.arrivals:
-            method.arrive(v, neighbors)
+            method.add_vertex(v, neighbors)
         return method
 
     def score(self, vectors: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from ripplevec.lab.baselines.streaming import IncrementalSVD, incremental_svd
 
 
 def grow(method: IncrementalSVD, start: int, arrivals: list[list[int]], seed: int) -> np.ndarray:
-    """Stream a random graph; the matrix it has come to."""
+    """Stream a random graph; return its final adjacency matrix."""
     rng = np.random.default_rng(seed)
     matrix = np.zeros((start + len(arrivals),) * 2)
     upper = np.triu(rng.random((start, start)) < 0.4, 1)
@@ -20,7 +20,7 @@ def grow(method: IncrementalSVD, start: int, arrivals: list[list[int]], seed: in
     method.start(csr_array(matrix[:start, :start]))
     for v, chosen in enumerate(arrivals, start):
         neighbors = sorted({other % v for other in chosen})
-        method.arrive(v, neighbors)
+        method.add_vertex(v, neighbors)
         matrix[v, neighbors] = matrix[neighbors, v] = 1
     return matrix
 
@@ -32,7 +32,9 @@ def grow(method: IncrementalSVD, start: int, arrivals: list[list[int]], seed: in
     st.integers(1, 3),
     st.integers(0, 1000),
 )
-def test_with_enough_columns_nothing_is_lost(start: int, arrivals: list[list[int]], chunk: int, seed: int) -> None:
+def test_incremental_svd_with_enough_columns_is_exact(
+    start: int, arrivals: list[list[int]], chunk: int, seed: int
+) -> None:
     method = IncrementalSVD(dim=20, chunk=chunk, renew=2)
     matrix = grow(method, start, arrivals[: len(arrivals) // chunk * chunk], seed)
     basis, values = method._basis, method._values
@@ -42,7 +44,7 @@ def test_with_enough_columns_nothing_is_lost(start: int, arrivals: list[list[int
     np.testing.assert_allclose(basis.T @ basis, np.eye(len(values)), atol=1e-6)
 
 
-def test_vectors_are_the_leading_part_of_the_matrix(small_stream: Any) -> None:
+def test_incremental_svd_vectors_are_leading_part_of_matrix(small_stream: Any) -> None:
     method = IncrementalSVD(dim=8)
     method.start(small_stream.final)
     values = np.linalg.eigvalsh(small_stream.final.toarray())
@@ -51,37 +53,37 @@ def test_vectors_are_the_leading_part_of_the_matrix(small_stream: Any) -> None:
     np.testing.assert_allclose(lengths, largest, rtol=1e-5)
 
 
-def test_truncated_updates_stay_near_the_exact_values(small_stream: Any) -> None:
+def test_incremental_svd_truncated_updates_stay_near_exact_values(small_stream: Any) -> None:
     method = small_stream.run(IncrementalSVD(dim=30, chunk=4))
     exact = np.sort(np.abs(np.linalg.eigvalsh(small_stream.final.toarray())))[::-1][:5]
     np.testing.assert_allclose(np.abs(method._values[:5]), exact, rtol=0.1)
 
 
-def test_lanczos_and_the_dense_solver_agree(monkeypatch: pytest.MonkeyPatch, small_stream: Any) -> None:
+def test_incremental_svd_lanczos_agrees_with_dense_solver(monkeypatch: pytest.MonkeyPatch, small_stream: Any) -> None:
     dense, lanczos = IncrementalSVD(dim=8), IncrementalSVD(dim=8)
     dense.start(small_stream.final)
-    monkeypatch.setattr(incremental_svd, "DENSE", 10)
+    monkeypatch.setattr(incremental_svd, "MAX_DENSE_VERTICES", 10)
     lanczos.start(small_stream.final)
     np.testing.assert_allclose(lanczos._values, dense._values, rtol=1e-8)
 
 
-def test_coordinates_stay_still(small_stream: Any) -> None:
+def test_incremental_svd_update_keeps_coordinates_stable(small_stream: Any) -> None:
     method = IncrementalSVD(dim=8, chunk=1, renew=1)
     method.start(small_stream.graph)
     before = method.vectors().copy()
-    method.arrive(80, [0, 1, 2])
+    method.add_vertex(80, [0, 1, 2])
     moved = np.linalg.norm(method.vectors()[:80] - before) / np.linalg.norm(before)
     assert moved < 0.3
 
 
-def test_a_folded_twin_is_where_its_vertex_is(small_stream: Any) -> None:
+def test_incremental_svd_preview_of_twin_equals_original_vertex(small_stream: Any) -> None:
     method = IncrementalSVD(dim=8)
     method.start(small_stream.graph)
-    twin = method.place(small_stream.graph[[5]].indices.tolist())
+    twin = method.preview(small_stream.graph[[5]].indices.tolist())
     np.testing.assert_allclose(twin, method.vectors()[5], atol=1e-5)
 
 
-def test_making_orthonormal_keeps_the_matrix(small_stream: Any) -> None:
+def test_incremental_svd_orthonormalization_keeps_matrix(small_stream: Any) -> None:
     method = IncrementalSVD(dim=8)
     method.start(small_stream.graph)
     method._basis += 1e-3 * np.random.default_rng(0).standard_normal(method._basis.shape)

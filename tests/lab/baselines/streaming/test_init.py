@@ -1,4 +1,4 @@
-"""What every streaming baseline promises."""
+"""The contract of every streaming baseline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import pytest
 from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.baselines.streaming import IncrementalSVD, NeighborMean, Nystrom, WarmNode2Vec, streaming_baseline
+from ripplevec.lab.baselines.streaming import (
+    IncrementalSVD,
+    NeighborMean,
+    Nystrom,
+    WarmNode2Vec,
+    get_streaming_baseline,
+)
 
 METHODS = [
     NeighborMean(dim=8),
@@ -20,15 +26,15 @@ METHODS = [
 EACH = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 
 
-def test_a_streaming_baseline_is_found_by_its_name() -> None:
+def test_get_streaming_baseline_returns_class() -> None:
     names = ["neighbor_mean", "nystrom", "warm_node2vec", "incremental_svd"]
-    assert [streaming_baseline(name) for name in names] == [NeighborMean, Nystrom, WarmNode2Vec, IncrementalSVD]
+    assert [get_streaming_baseline(name) for name in names] == [NeighborMean, Nystrom, WarmNode2Vec, IncrementalSVD]
     with pytest.raises(InvalidValueError, match="one of 'neighbor_mean'"):
-        streaming_baseline("neighbor")
+        get_streaming_baseline("neighbor")
 
 
 @EACH
-def test_communities_can_be_told_at_the_end(method: Any, small_stream: Any) -> None:
+def test_streaming_baseline_final_vectors_predict_communities(method: Any, small_stream: Any) -> None:
     vectors = small_stream.run(method).vectors()
     assert vectors.dtype == np.float32
     assert vectors.shape == (160, 8)
@@ -36,62 +42,62 @@ def test_communities_can_be_told_at_the_end(method: Any, small_stream: Any) -> N
 
 
 @EACH
-def test_the_same_stream_gives_the_same_vectors(method: Any, small_stream: Any) -> None:
+def test_streaming_baseline_is_deterministic(method: Any, small_stream: Any) -> None:
     first = small_stream.run(method).vectors().copy()
     np.testing.assert_array_equal(first, small_stream.run(method).vectors())
 
 
 @EACH
-def test_reading_and_placing_change_nothing(method: Any, small_stream: Any) -> None:
+def test_streaming_baseline_reads_and_previews_change_nothing(method: Any, small_stream: Any) -> None:
     method.start(small_stream.graph)
     before = method.vectors().copy()
     with pytest.raises(ValueError, match="read-only"):
         method.vectors()[0, 0] = 1
-    method.place([0, 1])
+    method.preview([0, 1])
     np.testing.assert_array_equal(method.vectors(), before)
-    method.arrive(80, [0, 1])[:] = 7
+    method.add_vertex(80, [0, 1])[:] = 7
     assert not (method.vectors()[80] == 7).any()
 
 
 @EACH
-def test_a_newcomer_is_given_what_was_foretold(method: Any, small_stream: Any) -> None:
+def test_streaming_baseline_arrival_gets_previewed_vector(method: Any, small_stream: Any) -> None:
     method.start(small_stream.graph)
     v, neighbors = small_stream.arrivals[0]
-    foretold = method.place(neighbors)
-    assert foretold.any()
-    np.testing.assert_array_equal(method.arrive(v, neighbors), foretold)
-    np.testing.assert_array_equal(method.vectors()[v], foretold)
+    previewed = method.preview(neighbors)
+    assert previewed.any()
+    np.testing.assert_array_equal(method.add_vertex(v, neighbors), previewed)
+    np.testing.assert_array_equal(method.vectors()[v], previewed)
 
 
 @EACH
-def test_one_that_knows_nobody_is_zero_until_it_does(method: Any, small_stream: Any) -> None:
+def test_streaming_baseline_vertex_without_placed_neighbor_is_zero(method: Any, small_stream: Any) -> None:
     method.start(small_stream.graph)
-    assert not method.arrive(80, []).any()
-    assert not method.arrive(81, [80]).any()
-    assert method.arrive(80, [0, 1]).any()
+    assert not method.add_vertex(80, []).any()
+    assert not method.add_vertex(81, [80]).any()
+    assert method.add_vertex(80, [0, 1]).any()
 
 
 @EACH
-def test_an_empty_start_is_borne(method: Any) -> None:
+def test_streaming_baseline_accepts_start_without_edges(method: Any) -> None:
     method.start(csr_array((2, 2)))
     for v in range(2, 40):
-        method.arrive(v, [v - 1, v - 2])
+        method.add_vertex(v, [v - 1, v - 2])
     assert np.isfinite(method.vectors()).all()
 
 
 @EACH
-def test_unknown_vertices_are_refused(method: Any, small_stream: Any) -> None:
+def test_streaming_baseline_with_unknown_vertex_raises(method: Any, small_stream: Any) -> None:
     method.start(small_stream.graph)
     with pytest.raises(InvalidValueError, match="v: expected a known vertex or the next, 80, got 82"):
-        method.arrive(82, [])
+        method.add_vertex(82, [])
     for neighbors in ([80], [-1]):
         with pytest.raises(InvalidValueError, match="neighbors: expected known vertices"):
-            method.arrive(80, neighbors)
+            method.add_vertex(80, neighbors)
 
 
 @EACH
-def test_settings_are_checked(method: Any) -> None:
-    with pytest.raises(InvalidValueError, match=r"dim: expected a whole number ≥ 1"):
+def test_streaming_baseline_with_invalid_settings_raises(method: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"dim: expected an integer ≥ 1"):
         type(method)(dim=0)
-    with pytest.raises(InvalidValueError, match=r"seed: expected a whole number ≥ 0"):
+    with pytest.raises(InvalidValueError, match=r"seed: expected an integer ≥ 0"):
         type(method)(seed=-1)

@@ -26,7 +26,7 @@ from ripplevec.lab.experiments.kinds.base import (
     small,
     without,
 )
-from ripplevec.views.solvers import DENSE
+from ripplevec.views.solvers import MAX_DENSE_SIZE
 
 TIMED = """
 import gc
@@ -93,7 +93,7 @@ def test_by_index_there_is_no_seed_of_the_order() -> None:
 
 def test_the_graph_to_warm_up_with_can_be_streamed_and_told_apart() -> None:
     assert small().classes == 2
-    assert start_size(small(), 0.5) > DENSE, "not even its half is solved as small graphs are"
+    assert start_size(small(), 0.5) > MAX_DENSE_SIZE, "not even its half is solved as small graphs are"
 
 
 @pytest.mark.parametrize("kind", ["seconds", "growth"])

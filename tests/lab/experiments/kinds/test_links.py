@@ -6,7 +6,7 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.baselines.streaming import NeighborMean, Streamed
+from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import link_prediction
 from ripplevec.lab.experiments.trial import check, measure
@@ -26,7 +26,7 @@ def test_ours_foretells_what_link_prediction_says(edges: str, graph: Dataset) ->
 
 def test_a_streaming_baseline_is_judged_like_ours(graph: Dataset) -> None:
     measured = measure(LINKS | {"method": "neighbor_mean"})
-    expected = link_prediction(Streamed(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
+    expected = link_prediction(StreamingBaselineAdapter(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
     assert measured.figures["auc"] == pytest.approx(100 * expected.auc)
     assert measured.parameters["dim"] == 8
 

@@ -9,7 +9,7 @@ import pytest
 from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines import DeepWalk, Spectral
-from ripplevec.lab.baselines.streaming import NeighborMean, Streamed
+from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.experiments.kinds.methods import (
     check_method,
@@ -45,7 +45,7 @@ def test_every_stream_has_a_model_of_its_own() -> None:
     assert isinstance(first, Embedder)
     assert first is not second
     own, other = theirs(), theirs()
-    assert isinstance(own, Streamed)
+    assert isinstance(own, StreamingBaselineAdapter)
     assert isinstance(own.method, NeighborMean)
     assert own.method is not other.method
 
@@ -67,7 +67,7 @@ def test_parameters_are_checked_before_anything_runs(name: str) -> None:
 
 
 def test_settings_are_spelt_out_with_their_defaults() -> None:
-    baseline, model = DeepWalk(dim=4), Streamed(NeighborMean(dim=4))
+    baseline, model = DeepWalk(dim=4), StreamingBaselineAdapter(NeighborMean(dim=4))
     assert spelt_out(baseline) == asdict(baseline)
     assert spelt_out(model) == asdict(model.method)
     ours = spelt_out(Embedder(dim=4, views=[SpectralView(tau=2.0)]))

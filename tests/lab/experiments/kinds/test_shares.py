@@ -8,7 +8,7 @@ import pytest
 from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines import Spectral
-from ripplevec.lab.baselines.streaming import NeighborMean, Streamed
+from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import arrival, classify, cluster, current, stream
 from ripplevec.lab.experiments.trial import check, measure
@@ -53,7 +53,7 @@ def test_what_has_no_share_is_the_mean_over_the_shares() -> None:
 
 def test_a_streaming_baseline_is_judged_like_ours(graph: Dataset) -> None:
     measured = measure(SHARES | {"method": "neighbor_mean"})
-    result = stream(Streamed(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
+    result = stream(StreamingBaselineAdapter(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
     assert measured.figures["current_micro@50"] == pytest.approx(100 * current(result).micro)
     assert measured.parameters["dim"] == 8
 

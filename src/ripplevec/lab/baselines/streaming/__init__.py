@@ -1,13 +1,12 @@
-"""Baselines that take in one arrival at a time, all with the same few methods: `start`, `arrive`, `vectors`."""
+"""Streaming baselines: methods that process one arrival at a time, all with the same interface."""
 
 from __future__ import annotations
 
 from ripplevec.errors import check_choice
-from ripplevec.lab.baselines.streaming.adapter import Streamed
+from ripplevec.lab.baselines.streaming.adapter import StreamingBaselineAdapter
 from ripplevec.lab.baselines.streaming.base import StreamingBaseline
 from ripplevec.lab.baselines.streaming.incremental_svd import IncrementalSVD
-from ripplevec.lab.baselines.streaming.neighbor_mean import NeighborMean
-from ripplevec.lab.baselines.streaming.nystrom import Nystrom
+from ripplevec.lab.baselines.streaming.out_of_sample import NeighborMean, Nystrom
 from ripplevec.lab.baselines.streaming.warm_node2vec import WarmNode2Vec
 
 __all__ = [
@@ -15,10 +14,10 @@ __all__ = [
     "IncrementalSVD",
     "NeighborMean",
     "Nystrom",
-    "Streamed",
     "StreamingBaseline",
+    "StreamingBaselineAdapter",
     "WarmNode2Vec",
-    "streaming_baseline",
+    "get_streaming_baseline",
 ]
 
 STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
@@ -29,7 +28,7 @@ STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
 }
 
 
-def streaming_baseline(name: str) -> type[StreamingBaseline]:
-    """The class of a streaming baseline by its name."""
+def get_streaming_baseline(name: str) -> type[StreamingBaseline]:
+    """Return the class of a streaming baseline by its name."""
     check_choice("baseline", name, STREAMING_BASELINES)
     return STREAMING_BASELINES[name]

@@ -1,4 +1,4 @@
-"""What every streaming baseline can do, and what they share: rows that grow, a graph that grows."""
+"""The interface of baselines that process one arrival at a time, and the growing vectors they share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ripplevec.lab.baselines.base import add_edges
 
 
 class StreamingBaseline(Protocol):
-    """A method that keeps vectors while vertices arrive; vertices are rows, numbered in order of arrival.
+    """A method that keeps vectors up to date while vertices arrive; vertices are rows, numbered in order of arrival.
 
     Its settings are the fields of a dataclass, `dim` and `seed` among them.
     """
@@ -23,66 +23,70 @@ class StreamingBaseline(Protocol):
     def __init__(self, **settings: Any) -> None: ...
 
     def start(self, graph: csr_array, /) -> None:
-        """Begin anew with a symmetric matrix of weights."""
+        """Embed the initial graph, a symmetric weight matrix; earlier state is discarded."""
 
-    def place(self, neighbors: Sequence[int], /) -> NDArray[np.float32]:
-        """What a newcomer with these neighbors would be given, before anything is learned from it."""
+    def preview(self, neighbors: Sequence[int], /) -> NDArray[np.float32]:
+        """Return the vector that a new vertex with these neighbors would get, without adding it."""
 
-    def arrive(self, v: int, neighbors: Sequence[int], /) -> NDArray[np.float32]:
-        """Take in the next vertex with its edges, or further edges of a known one; its vector."""
+    def add_vertex(self, v: int, neighbors: Sequence[int], /) -> NDArray[np.float32]:
+        """Add the next vertex with its edges, or further edges of a known one; return its vector."""
 
     def vectors(self) -> NDArray[np.float32]:
-        """All vectors as they are, not to be written to; zero where nothing is known yet."""
+        """Return all current vectors as a read-only view; vertices that are not placed yet are zero."""
 
 
-class Rows:
-    """Vectors, one per vertex, that more are added to."""
+class GrowingVectors:
+    """A matrix of one vector per vertex that rows can be appended to; a zero row means "not placed yet"."""
 
     def __init__(self, rows: NDArray[Any]) -> None:
-        self._room = np.array(rows, np.float32)
+        self._buffer = np.array(rows, np.float32)
         self._used = len(rows)
 
     def __len__(self) -> int:
         return self._used
 
     @property
-    def view(self) -> NDArray[np.float32]:
-        """All rows in use."""
-        return self._room[: self._used]
+    def rows(self) -> NDArray[np.float32]:
+        """All rows in use, writable."""
+        return self._buffer[: self._used]
 
-    def put(self, v: int, row: NDArray[Any]) -> None:
-        """Set a row, of a known vertex or of the next."""
-        if v == len(self._room):
-            self._room = grow_array(self._room, max(2 * v, 16))
+    def set_row(self, v: int, row: NDArray[Any]) -> None:
+        """Set the row of a known vertex, or append the row of the next."""
+        if v == len(self._buffer):
+            self._buffer = grow_array(self._buffer, max(2 * v, 16))
         self._used = max(self._used, v + 1)
-        self._room[v] = row
+        self._buffer[v] = row
 
-    def placed(self, vertices: Sequence[int]) -> NDArray[np.float32]:
-        """The rows of those of these vertices that have one."""
-        rows = self.view[np.asarray(vertices, np.int64)]
+    def is_placed(self, v: int) -> bool:
+        """Tell whether a vertex has a row that is not zero."""
+        return v < self._used and bool(self._buffer[v].any())
+
+    def placed_rows(self, vertices: Sequence[int]) -> NDArray[np.float32]:
+        """Return the rows of the given vertices that are placed."""
+        rows = self.rows[np.asarray(vertices, np.int64)]
         return rows[rows.any(axis=1)]
 
-    def mean(self, vertices: Sequence[int]) -> NDArray[np.float32]:
-        """The mean of the rows of those that have one; zero where none has."""
-        rows = self.placed(vertices)
+    def mean_row(self, vertices: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean row of the given vertices that are placed; zero if none is."""
+        rows = self.placed_rows(vertices)
         return rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], np.float32)
 
-    def reading(self) -> NDArray[np.float32]:
-        """All rows in use, for others to look at."""
-        shown = self.view
-        shown.flags.writeable = False
-        return shown
+    def read_only(self) -> NDArray[np.float32]:
+        """Return all rows in use as a read-only view."""
+        view = self.rows
+        view.flags.writeable = False
+        return view
 
 
 def check_arrival(v: int, neighbors: Sequence[int], known: int) -> None:
-    """Refuse a vertex that is neither known nor next, and neighbors that are not known."""
+    """Check that a vertex is known or the next, and that its neighbors are known."""
     if not 0 <= v <= known:
         raise InvalidValueError.of("v", f"a known vertex or the next, {known}", v)
     if len(neighbors) and not 0 <= min(neighbors) <= max(neighbors) < known:
         raise InvalidValueError.of("neighbors", f"known vertices, 0 to {known - 1}", list(neighbors))
 
 
-def link(adjacency: Adjacency, v: int, neighbors: Sequence[int]) -> None:
-    """Add the edges of an arrival."""
+def add_arrival_edges(adjacency: Adjacency, v: int, neighbors: Sequence[int]) -> None:
+    """Add the edges of an arriving vertex."""
     adjacency.ensure_rows(v + 1)
     add_edges(adjacency, np.column_stack([np.full(len(neighbors), v), neighbors]), np.ones(len(neighbors)))

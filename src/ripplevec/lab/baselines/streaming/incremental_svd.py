@@ -1,8 +1,8 @@
-"""Incremental truncated SVD (after Brand, 2006): the adjacency matrix's leading part, updated with every few arrivals.
+"""Incremental truncated SVD of the adjacency matrix (after Brand, 2006), updated after every few arrivals.
 
-The matrix is symmetric, A ≈ U Λ Uᵀ, and the singular values are |λ|. Sources s that bring neighbors N(s) add
-Σ_s (e_s 1_Nᵀ + 1_N e_sᵀ), of low rank: a small eigenproblem in the space of U and what sticks out of it gives the new
-leading part. A vector is a row of U |Λ|^½, turned so that coordinates stay as still as they can.
+The matrix is symmetric, A ≈ U Λ Uᵀ, with singular values |λ|. Arriving vertices s with neighbors N(s) add the low-rank
+matrix Σ_s (e_s 1_Nᵀ + 1_N e_sᵀ). A small eigenproblem in the span of U and of the new columns' residuals gives the new
+leading eigenpairs. A vector is a row of U |Λ|^½, rotated so that coordinates change as little as possible.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from scipy.linalg import eigh, qr, svd
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 
-from ripplevec.lab.baselines.base import check_settings, checked
-from ripplevec.lab.baselines.streaming.base import Rows, check_arrival
+from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
+from ripplevec.lab.baselines.streaming.base import GrowingVectors, check_arrival
 
-NEGLIGIBLE = 1e-9  # of the largest: singular values and lengths below are rounding
-DENSE = 400
+ROUNDING = 1e-9  # singular values and lengths below this share of the largest are rounding errors
+MAX_DENSE_VERTICES = 400  # larger matrices are decomposed by Lanczos iteration
 
 Matrix = NDArray[np.float64]
 
 
 @dataclass(kw_only=True)
 class IncrementalSVD:
-    """Updates once per `chunk` of arrivals, makes U orthonormal again every `renew` updates.
+    """Incremental SVD that updates after every `chunk` arrivals and reorthonormalizes U every `renew` updates.
 
-    A newcomer is folded in (its row of A, projected onto U) until its chunk is complete.
+    Until its chunk is complete a new vertex is folded in: its row of A is projected onto U.
     """
 
     dim: int = 128
@@ -41,106 +41,106 @@ class IncrementalSVD:
         check_settings(self)
 
     def start(self, graph: csr_array) -> None:
-        """Solve for the eigenvalues of largest magnitude."""
-        values, self._basis = _leading(checked(graph), self.dim, self.seed)
-        self._values, self._turn = values, np.eye(self.dim)[: len(values)]
+        """Compute the eigenpairs of largest magnitude of the initial graph."""
+        values, self._basis = _leading_eigenpairs(as_weight_matrix(graph), self.dim, self.seed)
+        self._values, self._rotation = values, np.eye(self.dim)[: len(values)]
         self._known, self._updates = graph.shape[0], 0
-        self._waiting: list[tuple[int, list[int]]] = []
-        self._serve()
+        self._pending: list[tuple[int, list[int]]] = []
+        self._refresh_vectors()
 
-    def place(self, neighbors: Sequence[int]) -> NDArray[np.float32]:
-        """The newcomer's row of the adjacency matrix, folded in."""
-        total = self._rows.placed(neighbors).sum(axis=0, dtype=np.float64)
-        folded: NDArray[np.float32] = (total @ self._fold).astype(np.float32)
+    def preview(self, neighbors: Sequence[int]) -> NDArray[np.float32]:
+        """Return the row of the adjacency matrix with these neighbors, folded in."""
+        total = self._vectors.placed_rows(neighbors).sum(axis=0, dtype=np.float64)
+        folded: NDArray[np.float32] = (total @ self._fold_in).astype(np.float32)
         return folded
 
-    def arrive(self, v: int, neighbors: Sequence[int]) -> NDArray[np.float32]:
-        """Fold a newcomer in; with the last of a chunk, update."""
+    def add_vertex(self, v: int, neighbors: Sequence[int]) -> NDArray[np.float32]:
+        """Fold a new vertex in; update if it completes a chunk. Return its vector."""
         check_arrival(v, neighbors, self._known)
         self._known = max(self._known, v + 1)
-        if v == len(self._rows) or not self._rows.view[v].any():
-            self._rows.put(v, self.place(neighbors))
-        self._waiting.append((v, list(neighbors)))
-        if len(self._waiting) == self.chunk:
+        if not self._vectors.is_placed(v):
+            self._vectors.set_row(v, self.preview(neighbors))
+        self._pending.append((v, list(neighbors)))
+        if len(self._pending) == self.chunk:
             self._update()
-        return self._rows.view[v].copy()
+        return self._vectors.rows[v].copy()
 
     def vectors(self) -> NDArray[np.float32]:
-        """The vectors as the last update left them, and those folded in since."""
-        return self._rows.reading()
+        """Return the vectors of the last update and those folded in since, read-only."""
+        return self._vectors.read_only()
 
     def _update(self) -> None:
-        """U and Λ with the waiting edges added."""
+        """Add the pending edges to U and Λ."""
         basis = np.zeros((self._known, len(self._values)))
         basis[: len(self._basis)] = self._basis
-        added = _added(self._waiting, self._known)
-        inside = basis.T @ added
-        outside = _orthonormal(added - basis @ inside)
-        whole = np.hstack([basis, outside])
-        part = np.vstack([inside, outside.T @ added])
-        half = part.shape[1] // 2
-        crossed = part[:, :half] @ part[:, half:].T
+        columns = _edge_columns(self._pending, self._known)
+        projection = basis.T @ columns
+        residual_basis = _orthonormal_basis(columns - basis @ projection)
+        extended_basis = np.hstack([basis, residual_basis])
+        coefficients = np.vstack([projection, residual_basis.T @ columns])
+        half = coefficients.shape[1] // 2
+        crossed = coefficients[:, :half] @ coefficients[:, half:].T
         small = crossed + crossed.T
-        held = len(self._values)
-        small[np.arange(held), np.arange(held)] += self._values
-        self._values, mixed = _largest(small, self.dim)
-        self._basis, self._waiting = whole @ mixed, []
-        self._follow(mixed[:held].T)
+        rank = len(self._values)
+        small[np.arange(rank), np.arange(rank)] += self._values
+        self._values, mixed = _largest_eigenpairs(small, self.dim)
+        self._basis, self._pending = extended_basis @ mixed, []
+        self._align(mixed[:rank].T)
         self._updates += 1
         if self._updates % self.renew == 0:
             self._orthonormalize()
-        self._serve()
+        self._refresh_vectors()
 
     def _orthonormalize(self) -> None:
-        """Undo what rounding has done to U; the matrix it stands for stays the same."""
+        """Remove accumulated rounding errors from U; the represented matrix does not change."""
         self._basis, triangle = qr(self._basis, mode="economic")
-        self._values, mixed = _largest((triangle * self._values) @ triangle.T, self.dim)
+        self._values, mixed = _largest_eigenpairs((triangle * self._values) @ triangle.T, self.dim)
         self._basis = self._basis @ mixed
-        self._follow(mixed.T @ triangle)
+        self._align(mixed.T @ triangle)
 
-    def _follow(self, overlap: Matrix) -> None:
-        """Turn the served coordinates so that they move least; `overlap` is of the new columns of U with the old."""
-        left, _, right = svd(overlap @ self._turn, full_matrices=False)
-        self._turn = left @ right
+    def _align(self, overlap: Matrix) -> None:
+        """Rotate the coordinates so that vectors move least; `overlap` is the new columns of U times the old ones."""
+        left, _, right = svd(overlap @ self._rotation, full_matrices=False)
+        self._rotation = left @ right
 
-    def _serve(self) -> None:
-        self._rows = Rows((self._basis * np.sqrt(np.abs(self._values))) @ self._turn)
-        self._fold = (self._turn.T / self._values) @ self._turn
+    def _refresh_vectors(self) -> None:
+        self._vectors = GrowingVectors((self._basis * np.sqrt(np.abs(self._values))) @ self._rotation)
+        self._fold_in = (self._rotation.T / self._values) @ self._rotation
 
 
-def _leading(graph: csr_array, count: int, seed: int) -> tuple[Matrix, Matrix]:
+def _leading_eigenpairs(graph: csr_array, count: int, seed: int) -> tuple[Matrix, Matrix]:
     size = graph.shape[0]
-    if size <= max(DENSE, 2 * count):
-        return _largest(graph.toarray(), count)
-    first = np.random.default_rng(seed).standard_normal(size)
-    values, vectors = eigsh(graph, k=count, which="LM", v0=first)
-    return _sorted(values, vectors, count)
+    if size <= max(MAX_DENSE_VERTICES, 2 * count):
+        return _largest_eigenpairs(graph.toarray(), count)
+    initial = np.random.default_rng(seed).standard_normal(size)
+    values, vectors = eigsh(graph, k=count, which="LM", v0=initial)
+    return _select_largest(values, vectors, count)
 
 
-def _largest(matrix: Matrix, count: int) -> tuple[Matrix, Matrix]:
-    """At most `count` eigenpairs of a symmetric matrix, largest magnitude first, none that is only rounding."""
+def _largest_eigenpairs(matrix: Matrix, count: int) -> tuple[Matrix, Matrix]:
+    """Return at most `count` eigenpairs of a symmetric matrix, largest magnitude first, without rounding errors."""
     values, vectors = eigh(matrix) if len(matrix) else (np.zeros(0), np.zeros((0, 0)))
-    return _sorted(values, vectors, count)
+    return _select_largest(values, vectors, count)
 
 
-def _sorted(values: Matrix, vectors: Matrix, count: int) -> tuple[Matrix, Matrix]:
+def _select_largest(values: Matrix, vectors: Matrix, count: int) -> tuple[Matrix, Matrix]:
     order = np.argsort(-np.abs(values), kind="stable")[:count]
-    order = order[np.abs(values[order]) > NEGLIGIBLE * np.abs(values).max(initial=0.0)]
+    order = order[np.abs(values[order]) > ROUNDING * np.abs(values).max(initial=0.0)]
     return values[order], vectors[:, order]
 
 
-def _added(waiting: list[tuple[int, list[int]]], size: int) -> Matrix:
-    """The new edges as columns: a mark for every source, then, in the same order, its neighbors."""
-    columns = np.zeros((size, 2 * len(waiting)))
-    for column, (v, neighbors) in enumerate(waiting):
+def _edge_columns(arrivals: list[tuple[int, list[int]]], size: int) -> Matrix:
+    """Return indicator columns of the new edges: one per arriving vertex, then one per neighborhood."""
+    columns = np.zeros((size, 2 * len(arrivals)))
+    for column, (v, neighbors) in enumerate(arrivals):
         columns[v, column] = 1
-        columns[neighbors, len(waiting) + column] = 1
+        columns[neighbors, len(arrivals) + column] = 1
     return columns
 
 
-def _orthonormal(columns: Matrix) -> Matrix:
-    """An orthonormal basis of what the columns span."""
+def _orthonormal_basis(columns: Matrix) -> Matrix:
+    """Return an orthonormal basis of the span of the columns."""
     directions, triangle, _ = qr(columns, mode="economic", pivoting=True)
     lengths = np.abs(np.diag(triangle))
-    kept: Matrix = directions[:, lengths > NEGLIGIBLE * max(lengths.max(initial=0.0), 1.0)]
-    return kept
+    basis: Matrix = directions[:, lengths > ROUNDING * max(lengths.max(initial=0.0), 1.0)]
+    return basis

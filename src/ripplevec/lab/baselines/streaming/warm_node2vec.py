@@ -1,4 +1,4 @@
-"""Warm-started node2vec (after dynnode2vec, Mahdavi et al., 2018): skip-gram goes on, on walks around the arrivals."""
+"""Warm-started node2vec (after dynnode2vec, Mahdavi et al., 2018): skip-gram continues on walks around arrivals."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplevec.errors import MissingExtraError
-from ripplevec.influence.draws import draw_key
-from ripplevec.lab.baselines import _kernels as kernels
-from ripplevec.lab.baselines.base import check_settings, growing
-from ripplevec.lab.baselines.deepwalk import Sentences
-from ripplevec.lab.baselines.streaming.base import Rows, check_arrival, link
+from ripplevec.influence._kernels import draw_key
+from ripplevec.lab.baselines import _sampling_kernels as kernels
+from ripplevec.lab.baselines.base import build_adjacency, check_settings
+from ripplevec.lab.baselines.random_walks import WalkSentences
+from ripplevec.lab.baselines.streaming.base import GrowingVectors, add_arrival_edges, check_arrival
 
 
 @dataclass(kw_only=True)
 class WarmNode2Vec:
-    """node2vec trained on the start; then, per `chunk` of arrivals, on walks from all they touch.
+    """node2vec trained on the start, then after every `chunk` arrivals on walks from the vertices they touched.
 
-    A newcomer has the mean of its neighbors until its chunk is complete; training sets out from there.
+    A new vertex has the mean vector of its neighbors until its chunk is complete; training continues from there.
     """
 
     dim: int = 128
@@ -39,68 +39,69 @@ class WarmNode2Vec:
         check_settings(self)
 
     def start(self, graph: csr_array) -> None:
-        """Walk from every vertex and train."""
-        self._graph, self._rows = growing(graph), Rows(np.zeros((graph.shape[0], self.dim)))
-        self._model, self._learned = self._skip_gram(), 0
-        self._waiting, self._touched = 0, set(range(graph.shape[0]))
-        self._learn()
+        """Train on walks from every vertex of the initial graph."""
+        self._graph = build_adjacency(graph)
+        self._vectors = GrowingVectors(np.zeros((graph.shape[0], self.dim)))
+        self._model, self._trainings = self._create_skip_gram(), 0
+        self._pending, self._touched = 0, set(range(graph.shape[0]))
+        self._train()
 
-    def place(self, neighbors: Sequence[int]) -> NDArray[np.float32]:
-        """The mean of the neighbors' vectors."""
-        return self._rows.mean(neighbors)
+    def preview(self, neighbors: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean vector of the placed neighbors."""
+        return self._vectors.mean_row(neighbors)
 
-    def arrive(self, v: int, neighbors: Sequence[int]) -> NDArray[np.float32]:
-        """Place a newcomer; with the last of a chunk, train."""
-        check_arrival(v, neighbors, len(self._rows))
-        if v == len(self._rows) or not self._rows.view[v].any():
-            self._rows.put(v, self.place(neighbors))
-        link(self._graph, v, neighbors)
+    def add_vertex(self, v: int, neighbors: Sequence[int]) -> NDArray[np.float32]:
+        """Place a new vertex; train if it completes a chunk. Return its vector."""
+        check_arrival(v, neighbors, len(self._vectors))
+        if not self._vectors.is_placed(v):
+            self._vectors.set_row(v, self.preview(neighbors))
+        add_arrival_edges(self._graph, v, neighbors)
         self._touched.update([v, *neighbors])
-        self._waiting += 1
-        if self._waiting == self.chunk:
-            self._learn()
-        return self._rows.view[v].copy()
+        self._pending += 1
+        if self._pending == self.chunk:
+            self._train()
+        return self._vectors.rows[v].copy()
 
     def vectors(self) -> NDArray[np.float32]:
-        """The vectors as the last training left them, and those of newcomers."""
-        return self._rows.reading()
+        """Return the vectors of the last training and of the vertices placed since, read-only."""
+        return self._vectors.read_only()
 
-    def _skip_gram(self) -> Any:
+    def _create_skip_gram(self) -> Any:
         try:
             from gensim.models import Word2Vec
         except ImportError as error:
             raise MissingExtraError("warm-started node2vec", "eval") from error
-        # sample=0: gensim would take a chunk's words for frequent ones, there being few, and leave most of them out
+        # sample=0: a chunk has few words, which gensim would treat as frequent ones and mostly skip
         model = Word2Vec(
             vector_size=self.dim, window=self.window, min_count=1, sg=1, sample=0, seed=self.seed, workers=1
         )
         model.lifecycle_events = None  # a log that would grow with every chunk
         return model
 
-    def _learn(self) -> None:
-        """Train on walks from what was touched, from the vectors as they are."""
-        corpus = self._corpus()
-        self._learned += 1
-        self._waiting, self._touched = 0, set()
-        if not len(corpus):
+    def _train(self) -> None:
+        """Train on walks from the touched vertices, starting from the current vectors."""
+        walks = self._generate_walks()
+        self._trainings += 1
+        self._pending, self._touched = 0, set()
+        if not len(walks):
             return
-        sentences, words = Sentences(corpus), self._model.wv
+        sentences, words = WalkSentences(walks), self._model.wv
         self._model.build_vocab(sentences, update=len(words) > 0)
-        named = np.array([int(word) for word in words.index_to_key])
-        placed = self._rows.view[named].any(axis=1)
-        words.vectors[placed] = self._rows.view[named[placed]]
-        self._model.train(sentences, total_examples=len(corpus), epochs=self.epochs)
-        self._rows.view[named] = words.vectors
+        vertices = np.array([int(word) for word in words.index_to_key])
+        placed = self._vectors.rows[vertices].any(axis=1)
+        words.vectors[placed] = self._vectors.rows[vertices[placed]]
+        self._model.train(sentences, total_examples=len(walks), epochs=self.epochs)
+        self._vectors.rows[vertices] = words.vectors
 
-    def _corpus(self) -> NDArray[np.int64]:
-        """Walks from the touched vertices that have edges, round after round, each in random order."""
-        graph = self._graph.to_csr()
-        graph.sort_indices()
-        slots, touched = kernels.slots_of(graph), np.array(sorted(self._touched), np.int64)
-        starts = touched[slots.first[touched + 1] > slots.first[touched]]
+    def _generate_walks(self) -> NDArray[np.int64]:
+        """Return walks from the touched vertices with edges: in each round one from each, in random order."""
+        matrix = self._graph.to_csr()
+        matrix.sort_indices()
+        graph, touched = kernels.build_walk_graph(matrix), np.array(sorted(self._touched), np.int64)
+        starts = touched[graph.first[touched + 1] > graph.first[touched]]
         walks = np.empty((self.walks, len(starts), self.length), np.int64)
-        for turn, rows in enumerate(walks):
-            order = np.random.default_rng([self.seed, self._learned, turn]).permutation(starts)
-            key = draw_key(self.seed, self._learned, turn)
-            kernels.biased_walk(slots, (1 / self.p, 1.0, 1 / self.q), order, key, rows)
+        for round_number, rows in enumerate(walks):
+            order = np.random.default_rng([self.seed, self._trainings, round_number]).permutation(starts)
+            key = draw_key(self.seed, self._trainings, round_number)
+            kernels.walk_with_bias(graph, (1 / self.p, 1.0, 1 / self.q), order, key, rows)
         return walks.reshape(-1, self.length)

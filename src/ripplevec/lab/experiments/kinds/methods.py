@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ripplevec.embedder import Embedder
 from ripplevec.errors import check_choice
 from ripplevec.lab import datasets
-from ripplevec.lab.baselines import BASELINES, Baseline, baseline
-from ripplevec.lab.baselines.streaming import STREAMING_BASELINES, Streamed, streaming_baseline
+from ripplevec.lab.baselines import BASELINES, Baseline, get_baseline
+from ripplevec.lab.baselines.streaming import STREAMING_BASELINES, StreamingBaselineAdapter, get_streaming_baseline
 from ripplevec.lab.evaluation.protocols import StreamingModel, timed
 from ripplevec.lab.experiments.kinds.base import Configuration, without
 from ripplevec.parameters import Parameters
@@ -43,7 +43,7 @@ def is_retrained(name: str) -> bool:
 
 def retrained(name: str, parameters: Configuration) -> Baseline:
     """A method that is retrained on the whole graph."""
-    return baseline(name)(**parameters)
+    return get_baseline(name)(**parameters)
 
 
 def streamed(name: str, parameters: Configuration) -> Callable[[], StreamingModel]:
@@ -51,7 +51,7 @@ def streamed(name: str, parameters: Configuration) -> Callable[[], StreamingMode
     if name in OURS:
         make: Callable[[], Any] = lambda: ours(name, parameters)  # noqa: E731
     else:
-        make = lambda: Streamed(streaming_baseline(name)(**parameters))  # noqa: E731
+        make = lambda: StreamingBaselineAdapter(get_streaming_baseline(name)(**parameters))  # noqa: E731
     make()
     return make
 
@@ -60,7 +60,7 @@ def spelt_out(method: Any) -> Configuration:
     """The settings of a method with all defaults."""
     if isinstance(method, Embedder):
         return Parameters(**method.get_params()).to_json()
-    own: Any = method.method if isinstance(method, Streamed) else method
+    own: Any = method.method if isinstance(method, StreamingBaselineAdapter) else method
     return asdict(own)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ripplevec.embedder import Embedder
-from ripplevec.lab.baselines import Baseline, baseline
+from ripplevec.lab.baselines import Baseline, get_baseline
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import latency, stream
 from ripplevec.lab.experiments.kinds.base import (
@@ -97,7 +97,7 @@ def retrainings(configuration: Configuration) -> dict[str, Baseline]:
     """The methods to compare with, with the dimension, the seed and the threads of the cell."""
     found = {}
     for name, own in configuration.get("baselines", {}).items():
-        kind = baseline(name)
+        kind = get_baseline(name)
         shared = {key: value for key, value in common(configuration).items() if key in _settings(kind)}
         found[name] = kind(**{**shared, **(own or {})})
     return found
