@@ -1,4 +1,4 @@
-"""Small models of every kind, saved: what the load fuzzer tampers with."""
+"""Small saved models of every kind, the input of the load fuzzer."""
 
 from __future__ import annotations
 
@@ -25,49 +25,49 @@ KINDS: dict[str, dict[str, Any]] = {
 SESSION = {"dim": 6, "start_size": 16, "anchor_growth": 0.05, "anchor_lag": 0.1, "threads": 1}
 
 
-def batch(random: np.random.Generator, number: int, *, timed: bool) -> Batch:
-    """A few edges among integers, short texts and one integer of more than 64 bits."""
-    names: list[Any] = [*range(30), *(f"v{i}é" for i in range(20)), 2**70]
-    ends = random.integers(0, len(names), (6, 2))
+def make_batch(random: np.random.Generator, number: int, *, timed: bool) -> Batch:
+    """Return a few edges between integer ids, text ids and one integer of more than 64 bits."""
+    vertices: list[Any] = [*range(30), *(f"v{i}é" for i in range(20)), 2**70]
+    ends = random.integers(0, len(vertices), (6, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
-    columns = ([names[i] for i in ends[:, side]] for side in (0, 1))
+    columns = ([vertices[i] for i in ends[:, side]] for side in (0, 1))
     times = np.full(len(ends), float(number)) if timed else None
     return Batch.of(*columns, weight=random.uniform(0.1, 3.0, len(ends)), time=times)
 
 
-def model(kind: str) -> Embedder:
-    """A model of this kind that has seen arrivals, removals and corrections."""
-    random, given = np.random.default_rng(len(kind)), KINDS[kind]
-    made = Embedder(dim=6, start_size=16, threads=1, **given)
-    timed = "half_life" in given or "expire_after" in given
+def make_model(kind: str) -> Embedder:
+    """Return a model of a kind after arrivals, removals and corrections."""
+    random, parameters = np.random.default_rng(len(kind)), KINDS[kind]
+    model = Embedder(dim=6, start_size=16, threads=1, **parameters)
+    timed = "half_life" in parameters or "expire_after" in parameters
     for number in range(30):
-        made.partial_fit(batch(random, number, timed=timed))
+        model.partial_fit(make_batch(random, number, timed=timed))
         if number % 7 == 3:
-            made.remove_vertex(made.ids[number % 5])
-    return made
+            model.remove_vertex(model.ids[number % 5])
+    return model
 
 
-def save_all(place: Path) -> list[Path]:
-    """Save a model of every kind, and a snapshot with a correction on its way; where each lies."""
+def save_all(directory: Path) -> list[Path]:
+    """Save a model of every kind and a snapshot with a pending correction; return their paths."""
     saved = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelfLoopWarning)
         for number, kind in enumerate(KINDS):
-            saved.append(place / f"model{number}")
-            model(kind).save(saved[-1])
-        saved.append(_snapshot(place / "session"))
+            saved.append(directory / f"model{number}")
+            make_model(kind).save(saved[-1])
+        saved.append(_write_snapshot(directory / "session"))
     return saved
 
 
-def _snapshot(directory: Path) -> Path:
-    """The saved state of a session whose correction is not taken over yet."""
+def _write_snapshot(directory: Path) -> Path:
+    """Write a snapshot of a session while a correction is pending; return its path."""
     random = np.random.default_rng(17)
     with Session(directory, **SESSION) as session:
         number = 0
-        while session.model.engine.pending is None or number < 30:
-            session.apply(batch(random, number, timed=False))
+        while session.model.engine.pending_anchor is None or number < 30:
+            session.apply(make_batch(random, number, timed=False))
             number += 1
-        session.apply(batch(random, number, timed=False))
-        if session.model.engine.pending is None:
-            raise AssertionError("expected a correction on its way")
+        session.apply(make_batch(random, number, timed=False))
+        if session.model.engine.pending_anchor is None:
+            raise AssertionError("expected a pending correction")
         return directory / "snapshots" / f"{session.snapshot():012d}"

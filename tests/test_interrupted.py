@@ -45,8 +45,8 @@ def after(batches: int, lag: float = 0, **options: Any) -> Embedder:
     model.engine.anchor_lag = lag
     for batch in BATCHES[1 : 1 + batches]:
         model.partial_fit(batch)
-    if model.engine.pending is not None:
-        model.engine.pending.result()
+    if model.engine.pending_anchor is not None:
+        model.engine.pending_anchor.result()
     return model
 
 
@@ -68,7 +68,7 @@ def corrected_at_once() -> Case:
 
 
 def begins_a_correction() -> Case:
-    batches = reaching(lambda model: model.engine.pending is not None, lag=LAG)
+    batches = reaching(lambda model: model.engine.pending_anchor is not None, lag=LAG)
     return Case(after(batches, LAG), lambda model: model.partial_fit(BATCHES[batches + 1]))
 
 
@@ -294,7 +294,7 @@ def test_session_interrupted_at_any_line_ends_and_reopens_with_what_its_journal_
         "plain": lambda session: session.model.sequence == 3,
         "corrected_at_once": lambda session: session.model.engine.anchors == 2,  # the first was the start
         "takes_one_over": lambda session: session.model.engine.anchors == 2,
-        "begins_a_correction": lambda session: session.model.engine.pending is not None,
+        "begins_a_correction": lambda session: session.model.engine.pending_anchor is not None,
     }
     with Session(tmp_path / "all", **HOW | options) as session:
         number = next(at for at, batch in enumerate(BATCHES) if session.apply(batch) and wanted[batches](session))

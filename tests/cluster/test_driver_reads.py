@@ -153,7 +153,7 @@ def test_the_digest_brings_few_rows_at_a_time(grown: Any, monkeypatch: pytest.Mo
 
     one, other = grown()
     expected, engine = one.digest(), other.engine
-    monkeypatch.setattr(digest, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(digest, "HASH_BLOCK_ROWS", 7)
     assert one.digest() == expected
     brought: list[int] = []
     monkeypatch.setattr(

@@ -68,7 +68,7 @@ def test_plain_arrays_by_shard(grown: Any) -> None:
 
 def test_a_copy_is_of_its_moment(new: Any, grown: Any) -> None:
     _, saved = grown()
-    copy, digest, sequence = saved.engine.copy(), saved.digest(), saved.sequence
+    copy, digest, sequence = saved.engine.snapshot(), saved.digest(), saved.sequence
     for batch in NEXT:
         saved.partial_fit(batch)
     assert (copy.sequence, copy.digest()) == (sequence, digest)
@@ -107,7 +107,7 @@ def test_self_loops_are_news_again(new: Any, grown: Any) -> None:
 def test_a_copy_can_be_a_snapshot(new: Any, grown: Any, tmp_path: Path) -> None:
     _, saved = grown()
     snapshots = SnapshotStore(tmp_path)
-    snapshots.write(saved.engine.copy())
+    snapshots.write(saved.engine.snapshot())
     found = snapshots.read(saved.sequence)
     _, other = new(3)
     other.engine.restore(found.arrays)

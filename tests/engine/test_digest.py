@@ -64,7 +64,7 @@ def test_the_digest_does_not_see_how_things_lie_in_memory() -> None:
 def test_a_copy_has_the_number_the_digest_and_the_arrays_of_its_moment(parameters: dict[str, Any]) -> None:
     one = engine(**parameters)
     one.apply(Batch.from_any([("a", 0), ("b", "a")]))
-    copy, digest = one.copy(), one.digest()
+    copy, digest = one.snapshot(), one.digest()
     one.apply(Batch.from_any([("c", 0)]))
     assert (copy.sequence, copy.digest()) == (1, digest)
     other = engine([], **parameters)
@@ -76,6 +76,6 @@ def test_the_digest_does_not_see_how_many_rows_are_hashed_at_once(monkeypatch: p
     one = engine(directed=True)
     expected = one.digest()
     for rows in (1, 7, 40):
-        monkeypatch.setattr(digests, "ROWS_AT_ONCE", rows)
+        monkeypatch.setattr(digests, "HASH_BLOCK_ROWS", rows)
         assert one.digest() == expected
     assert engine([]).digest() != expected

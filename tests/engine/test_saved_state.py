@@ -73,8 +73,8 @@ def cast(name: str, kind: str) -> Change:
 PLAIN: dict[str, tuple[Change, str]] = {
     "neighbor too large": (put("graph_edges_neighbor", 3, 2**31 - 1), "not a row"),
     "neighbor negative": (put("graph_edges_neighbor", 3, -5), "not a row"),
-    "neighbor twice": (twice, "stands twice"),
-    "neighbor at one end": (other_end, "known to one end only"),
+    "neighbor twice": (twice, "occurs twice"),
+    "neighbor at one end": (other_end, "stored at one end only"),
     "weight at one end": (two_weights, "differs between its ends"),
     "weight zero": (put("graph_edges_weight", 2, 0), "positive finite"),
     "weight infinite": (put("graph_edges_weight", 2, np.inf), "positive finite"),
@@ -84,10 +84,10 @@ PLAIN: dict[str, tuple[Change, str]] = {
     "degree too large": (put("graph_edges_degree", 0, 10_000), "expected shape"),
     "arrival beyond the next": (put("graph_arrival", 0, 10**6), "out of range"),
     "arrival twice": (put("graph_arrival", slice(0, 2), 0), "the same arrival number"),
-    "arrival of a free row": (lambda s: put("graph_arrival", s["graph_ids_free"][0], 1)(s), "no name"),
+    "arrival of a free row": (lambda s: put("graph_arrival", s["graph_ids_free"][0], 1)(s), "no id"),
     "arrivals counted too few": (lambda s: s.update(graph_next_arrival=np.array(1)), "out of range"),
     "text not UTF-8": (put("graph_ids_text", 0, 0xC0), "UTF-8"),
-    "text of another length": (lambda s: s.update(graph_ids_text=s["graph_ids_text"][:-1]), "fill the text"),
+    "text of another length": (lambda s: s.update(graph_ids_text=s["graph_ids_text"][:-1]), "fill the text buffer"),
     "integer that fits 64 bits": (put("graph_ids_text", 0, 0xFF), "more than 64 bits"),
     "vectors not finite": (put("vectors", (0, 1), np.nan), "vectors"),
     "vectors too large": (put("vectors", (0, 1), 3e38), "vectors"),
@@ -189,7 +189,7 @@ def test_check_of_a_tampered_correction_on_its_way_refuses(change: Change, messa
     made = Embedder(dim=3, start_size=6, anchor_growth=0.1, threads=1)
     made.engine.anchor_lag = 50
     number = 0
-    while made.engine.pending is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit([(number, number + 1), (number, number + 2)])
         number += 1
     made.partial_fit([(number, number + 1), (number, number + 2)])

@@ -67,14 +67,14 @@ def test_between_the_two_the_model_goes_on_as_it_is(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(RippleRule, "correction", held)
     made, stream = model(), batches()
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     for _ in range(LAG - 1):
         assert not made.partial_fit(stream.pop(0)).anchored
-        assert not made._engine.pending.correction.done()
+        assert not made._engine.pending_anchor.correction.done()
     threading.Timer(0.2, go_on.set).start()
     assert made.partial_fit(stream.pop(0)).anchored
-    assert made._engine.pending is None
+    assert made._engine.pending_anchor is None
 
 
 def test_it_does_not_matter_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,8 +96,8 @@ def test_it_does_not_matter_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -
 def test_nothing_else_changes_the_copy_it_works_on() -> None:
     made = model(0)
     rule, store = made._engine.rule, made._engine.store
-    work = rule.correction(store, 7)
-    expected = rule.correction(store, 7)()
+    work = rule.plan_correction(store, 7)
+    expected = rule.plan_correction(store, 7)()
     made.partial_fit(DATA.edges[START : START + 200])
     found = work()
     np.testing.assert_array_equal(found.rows.array, expected.rows.array)
@@ -111,8 +111,8 @@ def test_taken_over_at_once_it_is_an_anchor() -> None:
         made.partial_fit(DATA.edges[START : START + 10])
     moved = one.anchor()
     rule, store, sequence = other._engine.rule, other._engine.store, other._engine.sequence
-    prepared = rule.prepare(store, rule.correction(store, sequence)(), [], sequence, other.change_threshold)
-    rule.adopt(store, prepared)
+    prepared = rule.prepare_correction(store, rule.plan_correction(store, sequence)(), [], sequence, other.change_threshold)
+    rule.adopt_correction(store, prepared)
     rows = prepared.moved
     np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
     np.testing.assert_array_equal(store.placed, one._engine.store.placed)
@@ -121,7 +121,7 @@ def test_taken_over_at_once_it_is_an_anchor() -> None:
 
 def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
     made, stream = model(0.01), batches()  # seven events or eight
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.partial_fit(Batch.of(["late", "lost", "far"], [0, 1, "away"]))
     made.partial_fit(Batch.of(["lost", 3], ["lost", 3], op=[Op.REMOVE_VERTEX] * 2))
@@ -144,10 +144,10 @@ def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
 def test_what_was_touched_in_between_is_where_its_neighbors_are() -> None:
     """New coordinates everywhere: a newcomer lies as near to its community as it would without the wait."""
     made, stream = model(), batches()
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.partial_fit(Batch.of(["new"] * 6, DATA.edges[:, 0][DATA.labels[DATA.edges[:, 0]] == 1][:6].tolist()))
-    while made._engine.pending is not None:
+    while made._engine.pending_anchor is not None:
         made.partial_fit(stream.pop(0))
     known = [name for name in made.ids if isinstance(name, int)]
     cosines = made.vectors(known) @ made["new"]
@@ -167,19 +167,19 @@ def test_quality_is_that_of_an_anchor_at_once() -> None:
 
 def test_a_graph_that_loses_its_last_edge_needs_no_anchor() -> None:
     made, stream = model(), batches()
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.partial_fit(Batch.vertices(made.ids, Op.REMOVE_VERTEX))
-    assert made._engine.pending is None
+    assert made._engine.pending_anchor is None
     made.partial_fit(DATA.edges[:100])
 
 
 def test_an_anchor_asked_for_takes_the_place_of_one_on_its_way() -> None:
     made, stream = model(), batches()
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.anchor()
-    assert made._engine.pending is None
+    assert made._engine.pending_anchor is None
 
 
 def test_single_arrivals_are_touched_too() -> None:
@@ -194,14 +194,14 @@ def test_single_arrivals_are_touched_too() -> None:
 @pytest.mark.parametrize("after", range(LAG))
 def test_saved_on_its_way_it_goes_on(after: int) -> None:
     made, stream = model(), batches()
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     run(made, stream[:after])
     again = model()
     again._engine.restore(made._engine.state())
     assert again.digest() == made.digest()
-    waiting: Any = again._engine.pending
-    assert (waiting.since, waiting.until) == (made._engine.pending.since, made._engine.pending.until)
+    waiting: Any = again._engine.pending_anchor
+    assert (waiting.since, waiting.until) == (made._engine.pending_anchor.since, made._engine.pending_anchor.until)
     for each in (made, again):
         run(each, stream[after:])
     assert again.digest() == made.digest()
@@ -209,7 +209,7 @@ def test_saved_on_its_way_it_goes_on(after: int) -> None:
 
 def test_a_plain_model_takes_over_what_was_saved_on_its_way(tmp_path: Any) -> None:
     made, stream = model(), batches()
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.save(tmp_path / "model")
     again = Embedder.load(tmp_path / "model")
@@ -219,23 +219,23 @@ def test_a_plain_model_takes_over_what_was_saved_on_its_way(tmp_path: Any) -> No
 def test_the_digest_knows_of_an_anchor_on_its_way() -> None:
     def engine() -> Engine:
         made, stream = model(), batches()
-        while made._engine.pending is None:
+        while made._engine.pending_anchor is None:
             made.partial_fit(stream.pop(0))
         return made._engine
 
     one, other = engine(), engine()
     assert one.digest() == other.digest()
-    other.pending = None
+    other.pending_anchor = None
     assert one.digest() != other.digest()
 
 
 def test_every_batch_in_between_is_noted() -> None:
     made, stream = model(), batches()
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     for number in range(1, LAG):
         changes = made.partial_fit(stream.pop(0))
-        noted = made._engine.pending.touched
+        noted = made._engine.pending_anchor.touched
         assert len(noted) == number
         assert set(made._engine.graph.ids.to_list(noted[-1].rows)) == set(changes.ids)
         np.testing.assert_array_equal(noted[-1].arrival, made._engine.graph.arrival[noted[-1].rows])
@@ -248,7 +248,7 @@ def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
         made = model(0)
         rule, store = made._engine.rule, made._engine.store
         whose = [TouchedRows(np.array(rows), store.graph.arrival[rows] + (rows == [11])) for rows in touched]
-        rule.adopt(store, rule.prepare(store, rule.correction(store, 5)(), whose, 5, 0.0))
+        rule.adopt_correction(store, rule.prepare_correction(store, rule.plan_correction(store, 5)(), whose, 5, 0.0))
         results.append((made, store.vectors[: store.graph.row_count].copy()))
     (plain, before), (_, after) = results
     rule, store = plain._engine.rule, plain._engine.store
@@ -263,9 +263,9 @@ def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
 def test_a_copy_taken_before_it_is_taken_over_stays_what_it_was() -> None:
     """A snapshot is written in the background, so that the anchor it holds may have been taken over by then."""
     made, stream = model(), batches()
-    while made._engine.pending is None:
+    while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
-    copy = made._engine.copy()
+    copy = made._engine.snapshot()
     digest, rest = made.digest(), stream[: LAG + 3]
     assert any(run(made, rest))
     again = model()
@@ -283,7 +283,7 @@ def test_anchor_on_its_way_beside_small_batches_has_time_in_proportion_to_the_gr
         made = model(0.1)
         for first in range(0, len(edges), size):
             made.partial_fit(edges[first : first + size])
-            if made._engine.pending is None and made._engine.anchors:
+            if made._engine.pending_anchor is None and made._engine.anchors:
                 break
         taken_over.append(made._engine.events - START)
     assert abs(taken_over[0] - taken_over[1]) <= 20
@@ -294,10 +294,10 @@ def test_anchor_on_its_way_beside_small_batches_has_time_in_proportion_to_the_gr
 def test_rows_touched_by_many_small_batches_are_refreshed_in_a_bounded_number_of_steps() -> None:
     touched = [TouchedRows(np.array([number % 7, 90 + number]), np.array([number, number])) for number in range(100)]
     merged = background_anchor._merged(touched)
-    assert len(merged) == background_anchor.STEPS
+    assert len(merged) == background_anchor.MAX_REFRESH_STEPS
     for rows, _ in merged:
         assert np.unique(rows).size == rows.size
     assert {row for rows, _ in merged for row in rows.tolist()} == {row for rows, _ in touched for row in rows.tolist()}
     last = {int(row): int(arrival) for rows, arrivals in merged for row, arrival in zip(rows, arrivals, strict=True)}
     assert [last[row] for row in range(7)] == [98, 99, 93, 94, 95, 96, 97]
-    assert background_anchor._merged(touched[: background_anchor.STEPS]) == touched[: background_anchor.STEPS]
+    assert background_anchor._merged(touched[: background_anchor.MAX_REFRESH_STEPS]) == touched[: background_anchor.MAX_REFRESH_STEPS]

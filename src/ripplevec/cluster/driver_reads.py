@@ -19,7 +19,7 @@ from ripplevec.cluster.routing import Rows, assign_shards, merge_id_columns, spl
 from ripplevec.cluster.shard_graph import NO_ROWS
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.counters import EngineCounters
-from ripplevec.engine.digest import digest
+from ripplevec.engine.digest import compute_digest
 from ripplevec.engine.reads import VertexInfo
 from ripplevec.errors import RipplevecError, UnknownVertexError
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES, merge_duplicates
@@ -330,7 +330,7 @@ class DriverReads(ShardQueries, EngineCounters):
 
     def digest(self) -> str:
         """Return the hash that the same state has on one machine; vectors and edges are fetched block by block."""
-        return digest(self, self.rule.state(), self.counters())
+        return compute_digest(self, self.rule.state(), self.counters())
 
     def edge_values(self, rows: Rows, what: str) -> NDArray[Any]:
         """Return the values that are hashed of the edges of rows: a weight, or the neighbors' arrival numbers."""

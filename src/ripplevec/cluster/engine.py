@@ -34,7 +34,7 @@ from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
-from ripplevec.views.solvers import DENSE
+from ripplevec.views.solvers import MAX_DENSE_SIZE
 
 Result = TypeVar("Result")
 MAX_DRIVER_START_EDGES = 4_000_000
@@ -83,7 +83,7 @@ class ClusterEngine(DriverReads):
         self.events = len(batch)
         if self.edges:
             self._start(progress)
-        self._note_size()
+        self._record_size()
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch completely, or, if it is refused, not at all."""
@@ -122,7 +122,7 @@ class ClusterEngine(DriverReads):
     def _apply(self, batch: Batch) -> BatchOutcome:
         first_new, anchors = self.next_arrival, self.anchors
         moved, removed, edges = self._update(batch, first_new)
-        due = self._count(len(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
+        due = self._record_batch(len(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
         corrected = self._anchor() if due else None
         if corrected is not None:
             moved = np.union1d(moved, corrected)
@@ -212,10 +212,10 @@ class ClusterEngine(DriverReads):
         try:
             moved = self._correct()
         except CorrectionError as error:
-            moved = self._refuse(error)
+            moved = self._record_refused_anchor(error)
         else:
-            self._note_anchor()
-        self._note_size()
+            self._record_anchor()
+        self._record_size()
         return moved
 
     def _correct(self) -> Rows:
@@ -244,7 +244,7 @@ class ClusterEngine(DriverReads):
 
     def _start(self, progress: Progress | None = None) -> None:
         """Embed the graph from scratch; a small graph is gathered on the driver, for the same bits as one machine."""
-        if self.edges > MAX_DRIVER_START_EDGES and self.count_connected() > 2 * self.rule.dim + DENSE:
+        if self.edges > MAX_DRIVER_START_EDGES and self.count_connected() > 2 * self.rule.dim + MAX_DENSE_SIZE:
             anchor.start(self.transport, self.rule, progress)
             self._broadcast_coordinates()
             return
@@ -264,7 +264,7 @@ class ClusterEngine(DriverReads):
         """Return the state as plain arrays, fetched one shard after the other."""
         return gather_state(self)
 
-    def copy(self) -> ClusterSnapshot:
+    def snapshot(self) -> ClusterSnapshot:
         """Return the current state, which can be saved while the engine continues."""
         return ClusterSnapshot(self)
 

@@ -1,4 +1,4 @@
-"""What an engine counts: batches, events, changes, and how far the graph has come since the last anchor."""
+"""Counters of an engine: batches, events, changes, and the growth of the graph since the last anchor."""
 
 from __future__ import annotations
 
@@ -23,45 +23,46 @@ COUNTERS = (
     "rows_shortened",
     "anchors_refused",
 )
-"""The numbers an engine keeps, in the order in which they are saved."""
+"""Names of the counters, in the order in which they are saved."""
 
 
 class EngineCounters:
-    """The counters of an engine, and what follows from them."""
+    """Counters of an engine, and the decision whether an anchor is due."""
 
     anchor_growth: float
     start_size: int
 
     def reset_counters(self) -> None:
-        """Nothing has happened yet."""
+        """Set all counters to zero."""
         self.sequence = self.events = self.changes = self.anchors = 0
-        self.vertices_at_anchor = self.edges_at_anchor = self.edge_events = 0  # at and since the last anchor
-        self.rows_shortened = 0  # rows scaled back to the bound since the last anchor
-        self.anchors_refused = 0  # anchors in a row, up to now, whose result could not be used
-        self.growth_slack = 0.0  # fewer vertices and edges than this surely make no anchor due; 0 where that is not known
+        self.vertices_at_anchor = self.edges_at_anchor = self.edge_events = 0  # at the last anchor, and since
+        self.rows_shortened = 0  # since the last anchor: rows scaled back to the length bound
+        self.anchors_refused = 0  # consecutive anchors whose result could not be used
+        self.growth_slack = 0.0  # fewer new vertices and edges than this cannot make an anchor due; 0: not known
 
     def __len__(self) -> int:
         raise NotImplementedError
 
     @property
     def edges(self) -> int:
-        """How many edges there are."""
+        """Number of edges."""
         raise NotImplementedError
 
     @property
     def ready(self) -> bool:
-        """Whether there has been a start."""
+        """Whether the start has been computed."""
         raise NotImplementedError
 
     def count_connected(self) -> int:
-        """How many vertices have edges."""
+        """Return the number of vertices that have edges."""
         raise NotImplementedError
 
     @property
     def growth(self) -> float:
-        """By how much the graph has grown or changed since the last anchor: by vertices, or by half of its edges.
+        """Growth of the graph since the last anchor: its share of new vertices, or half its share of changed edges.
 
-        A row that had to be shortened counts like a vertex that arrived: there the local steps have lost their way.
+        The larger of the two counts. A shortened row counts like a new vertex: its local updates have become
+        inaccurate.
         """
         return self._growth(len(self), self.edge_events)
 
@@ -70,7 +71,7 @@ class EngineCounters:
         return max(by_vertices, edges / (2 * max(self.edges_at_anchor, 1)))
 
     def may_exceed_growth(self, vertices: int, edges: int) -> bool:
-        """Whether an anchor, or the start, may be due after at most so many vertices and changes of edges."""
+        """Return whether an anchor, or the start, may be due after up to this many new vertices and changed edges."""
         if not self.ready:
             enough = 2 * (self.edges + edges) >= self.start_size
             return enough and self.count_connected() + 2 * edges >= self.start_size
@@ -78,32 +79,37 @@ class EngineCounters:
         return self.anchor_growth > 0 and growth >= self.anchor_growth
 
     def counters(self) -> dict[str, int]:
-        """All of them by name."""
+        """Return the counters by name."""
         return {name: getattr(self, name) for name in COUNTERS}
 
-    def _count(self, events: int, edges: int, changes: int, shortened: int) -> bool:
-        """Note that a batch has been applied; whether an anchor is due."""
+    def _record_batch(self, events: int, edges: int, changes: int, shortened: int) -> bool:
+        """Count an applied batch; return whether an anchor is due."""
         self.sequence += 1
         self.events += events
         self.edge_events += edges
         self.changes += changes
-        if not self.ready:  # the start of a model that began empty comes whether or not there are anchors
+        if not self.ready:  # a model that began empty gets its start even if anchors are off
             return 2 * self.edges >= self.start_size and self.count_connected() >= self.start_size
         due = self.anchor_growth > 0 and self.growth >= self.anchor_growth
-        self.rows_shortened += shortened  # counts from the next batch on: before a batch nobody knows how many there will be
+        self.rows_shortened += shortened  # counts from the next batch on: the number cannot be predicted
         room = self.anchor_growth - self.growth
         self.growth_slack = room * min(self.vertices_at_anchor, 2 * self.edges_at_anchor) if self.anchor_growth else inf
         return due
 
-    def _note_anchor(self) -> None:
+    def _record_anchor(self) -> None:
         self.anchors, self.anchors_refused = self.anchors + 1, 0
 
-    def _refuse(self, error: CorrectionError) -> NDArray[np.int64]:
-        """Go on with the vectors as they are, after an anchor that came to nothing; the rows that it moved: none."""
+    def _record_refused_anchor(self, error: CorrectionError) -> NDArray[np.int64]:
+        """Count an anchor whose result was refused; return its moved rows: none."""
         self.anchors_refused += 1
         _log.error("correction refused, vectors kept: sequence=%d reason=%s", self.sequence, error)
         return np.empty(0, np.int64)
 
-    def _note_size(self) -> None:
-        self.vertices_at_anchor, self.edges_at_anchor, self.edge_events, self.rows_shortened = len(self), self.edges, 0, 0
+    def _record_size(self) -> None:
+        self.vertices_at_anchor, self.edges_at_anchor, self.edge_events, self.rows_shortened = (
+            len(self),
+            self.edges,
+            0,
+            0,
+        )
         self.growth_slack = 0.0

@@ -1,13 +1,13 @@
-"""What may be asked of a state: who is there, who is connected, where vertices stand. Nothing here changes it.
+"""Read access to the state of a model: vertices, edges, vectors and changes.
 
-Whoever reads a model asks by these methods and treats rows as numbers without a meaning of their own, so that a state
-may also lie elsewhere.
+Code that reads a model uses these methods only and treats rows as opaque numbers. A state on several machines can then
+provide the same methods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from ripplevec.rules.base import Rule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.query import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 
-Rows = NDArray[np.int64]
+RowArray: TypeAlias = NDArray[np.int64]
+"""Row numbers of vertices in an engine, or other integers per row."""
 
 
 class VertexInfo(NamedTuple):
-    """What is known of one vertex beside its name and its vector."""
+    """Facts about one vertex, besides its id and its vector."""
 
     arrival: int
     degree: int
@@ -34,7 +35,10 @@ class VertexInfo(NamedTuple):
 
 
 class EngineReads:
-    """Graph, vectors and rule, for readers. Rows come from `find`, `rows_of` and `rows_by_arrival`, and hold until a batch."""
+    """Read methods of an engine.
+
+    RowArray come from `find_row`, `rows_of` and `rows_by_arrival`, and are valid until the next batch.
+    """
 
     graph: Graph
     rule: Rule
@@ -42,71 +46,71 @@ class EngineReads:
     sequence: int
     anchors: int
 
-    # ------------------------------------------------------------------ who is there
+    # ------------------------------------------------------------------ vertices and ids
 
     def __len__(self) -> int:
         return len(self.graph)
 
     @property
     def edges(self) -> int:
-        """How many edges there are."""
+        """Number of edges."""
         return self.graph.adjacency.edge_count
 
     @property
     def next_arrival(self) -> int:
-        """The arrival number that the next new vertex will get."""
+        """Arrival number of the next new vertex."""
         return self.graph.next_arrival
 
     @property
     def ready(self) -> bool:
-        """Whether arrivals can be placed: there has been a start."""
+        """Whether the start has been computed, so that arrivals can be placed."""
         return self.rule.ready
 
     @property
     def graph_lookup(self) -> GraphLookup:
-        """The graph as far as it is asked whether batches can be applied."""
+        """The graph, as needed to check whether a batch can be applied."""
         return self.graph
 
-    def find_row(self, name: Id) -> int:
-        """The row of a vertex, −1 where it is not known."""
-        return self.graph.ids.find_row(name)
+    def find_row(self, vertex: Id) -> int:
+        """Return the row of a vertex, −1 if it is unknown."""
+        return self.graph.ids.find_row(vertex)
 
-    def find_rows(self, column: IdColumn) -> Rows:
-        """The rows of vertices, −1 where one is not known."""
+    def find_rows(self, column: IdColumn) -> RowArray:
+        """Return the rows of vertices, −1 for unknown ones."""
         return self.graph.ids.find_rows(column)
 
-    def rows_of(self, column: IdColumn) -> Rows:
-        """The rows of known vertices, or an error naming those that are not known."""
+    def rows_of(self, column: IdColumn) -> RowArray:
+        """Return the rows of vertices; raise `UnknownVertexError` if some are unknown."""
         return self.graph.rows_of(column)
 
-    def rows_by_arrival(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
-        """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
-        return self.graph.rows_by_arrival(wanted)
+    def rows_by_arrival(self, select: Callable[[RowArray], NDArray[np.bool_]] | None = None) -> RowArray:
+        """Return the rows of all vertices, or of those whose arrival numbers `select` marks, in order of arrival."""
+        return self.graph.rows_by_arrival(select)
 
-    def id_column_of(self, rows: Rows) -> IdColumn:
-        """The names of rows as a column of ids."""
+    def id_column_of(self, rows: RowArray) -> IdColumn:
+        """Return the ids of rows as a column."""
         return self.graph.ids.to_column(rows)
 
-    def ids_of(self, rows: Rows) -> list[Id]:
-        """The names of rows as plain ints and strs."""
+    def ids_of(self, rows: RowArray) -> list[Id]:
+        """Return the ids of rows as a list of ints and strs."""
         return self.graph.ids.to_list(rows)
 
-    # ------------------------------------------------------------------ what is known of them
+    # ------------------------------------------------------------------ edges
 
-    def arrival_numbers(self, rows: Rows) -> Rows:
-        """The arrival numbers of rows."""
+    def arrival_numbers(self, rows: RowArray) -> RowArray:
+        """Return the arrival numbers of rows."""
         return self.graph.arrival[rows]
 
-    def degrees(self, rows: Rows) -> NDArray[np.int64]:
-        """How many edges rows have, in any direction."""
+    def degrees(self, rows: RowArray) -> NDArray[np.int64]:
+        """Return the number of edges of rows, in any direction."""
         return self.graph.adjacency.links.degree[rows].astype(np.int64)
 
-    def placed(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which of the rows have a vector."""
+    def placed(self, rows: RowArray) -> NDArray[np.bool_]:
+        """Return which rows have a vector."""
         return self.store.placed[rows] != 0
 
     def vertex_info(self, row: int) -> VertexInfo:
-        """All that is known of one row."""
+        """Return the facts about one row."""
         links = self.graph.adjacency.links
         return VertexInfo(
             int(self.graph.arrival[row]),
@@ -115,45 +119,48 @@ class EngineReads:
             bool(self.store.placed[row]),
         )
 
-    def neighbors(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
-        """Who a row is connected to and the weights of the edges, the latest first: all of them, or `most`."""
+    def neighbors(self, row: int, limit: int | None = None) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the neighbors of a row and the edge weights, latest edge first: all, or `limit` of them."""
         adjacency = self.graph.adjacency
-        links, slots = adjacency.links, adjacency.slots(np.array([row]))[::-1][:most]
+        links, slots = adjacency.links, adjacency.slots(np.array([row]))[::-1][:limit]
         return links.neighbor[slots].astype(np.int64), links.weight[slots] / np.float32(adjacency.weight_scale.unit)
 
-    # ------------------------------------------------------------------ where they stand
+    # ------------------------------------------------------------------ vectors
 
-    def get_vectors(self, rows: Rows) -> NDArray[np.float32]:
-        """The vectors of rows as readers get them."""
+    def get_vectors(self, rows: RowArray) -> NDArray[np.float32]:
+        """Return the vectors of rows as users see them."""
         return self.rule.to_served(self.store.vectors[rows])
 
     def get_vector(self, row: int) -> NDArray[np.float32]:
-        """The vector of one row as readers get it."""
+        """Return the vector of one row as users see it."""
         return self.rule.to_served(self.store.vectors[row : row + 1])[0]
 
-    def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The vector a newcomer with edges to these rows would be placed at; a row may be there more than once."""
+    def preview(self, rows: RowArray, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the vector of a new vertex with edges to these rows; a row may occur more than once."""
         adjacency = self.graph.adjacency
         edges = merge_duplicates(rows, weights * np.float32(adjacency.weight_scale.unit), adjacency.duplicate_policy)
         return self.rule.to_served(self.rule.preview(self.store, *edges)[None])[0]
 
     def nearest(
-        self, ask: Callable[[SearchTarget, Query, int], SearchResults], asked: int | NDArray[np.float64], count: int
-    ) -> tuple[Rows, NDArray[np.float32]]:
-        """The rows of highest cosine with a row (itself left out) or with a served vector, best first, by a search."""
+        self, search: Callable[[SearchTarget, Query, int], SearchResults], like: int | NDArray[np.float64], count: int
+    ) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the rows of highest cosine with a row (itself excluded) or with a vector, highest first.
+
+        `search` comes from `Searcher.open_search`.
+        """
         target = SearchTarget(self.store, self.rule, self.sequence, self.anchors)
-        if isinstance(asked, int):
-            query = query_from_row(self.rule, self.store.vectors[asked], asked)
+        if isinstance(like, int):
+            query = query_from_row(self.rule, self.store.vectors[like], like)
         else:
-            query = query_from_vector(self.rule, asked)
-        rows, cosines = ask(target, query, min(count, max(len(self), 1)))
+            query = query_from_vector(self.rule, like)
+        rows, cosines = search(target, query, min(count, max(len(self), 1)))
         found = rows[0] >= 0
         return rows[0][found], cosines[0][found]
 
-    # ------------------------------------------------------------------ what a batch did
+    # ------------------------------------------------------------------ changes
 
     def build_changes(self, outcome: BatchOutcome) -> Changes:
-        """What the last batch, or an anchor, changed, for whoever follows the stream."""
+        """Build the changes of the last batch or anchor."""
         arrival = self.graph.arrival[outcome.moved]
         order = np.argsort(arrival, kind="stable")
         rows = outcome.moved[order]
@@ -168,15 +175,15 @@ class EngineReads:
         )
 
     def empty_changes(self, sequence: int) -> Changes:
-        """What a batch changed that had been applied before, under this number: nothing."""
-        nobody = np.empty(0, np.int64)
-        vectors, serve_them = self.store.vectors[nobody], self.rule.served_transform()
-        return Changes(nobody, vectors, serve_them, np.empty(0, np.bool_), [], sequence, False)
+        """Build the empty changes of a batch that had already been applied under this sequence number."""
+        no_rows = np.empty(0, np.int64)
+        vectors, to_vectors = self.store.vectors[no_rows], self.rule.served_transform()
+        return Changes(no_rows, vectors, to_vectors, np.empty(0, np.bool_), [], sequence, False)
 
     def gather(self) -> EngineReads:
-        """All of it in one place: here it is."""
+        """Return the whole state on one machine: this one."""
         return self
 
     def check(self) -> None:
-        """Raise where the state contradicts itself."""
+        """Check internal invariants; raise if one fails."""
         self.graph.check()

@@ -367,7 +367,7 @@ def warm_up(model: Embedder) -> None:
     trial.nearest("v0")
     trial.preview(["v0", "v1"])
     trial.vectors(["v0", "v1"])
-    trial.engine.copy().digest()
+    trial.engine.snapshot().digest()
 
 
 def _snapshot_times(snapshots: SnapshotStore) -> Iterator[tuple[int, float]]:
