@@ -79,17 +79,17 @@ class Embedder:
         Spectral views that the columns of a vector come from, for rule "ripple". "auto" chooses by the mean degree at
         the start, and by whether a dense graph is bipartite. Give your own if, for example, hubs have no meaning.
     anchor_growth : "auto" or float, default "auto"
-        Growth of the graph between anchors, as a share of its size. "auto" is 0.05 for rule "ripple" and 0 for rule
-        "paper"; 0 turns anchors off. Quality hardly depends on values from 0.025 to 0.2: use 0.1 or 0.2 if anchors cost
-        too much, and 0 only if you call `anchor` yourself.
+        Growth of the graph between anchors, as a share of its size; 0: no anchors. "auto" is 0.05 for rule "ripple" and
+        0 for rule "paper". Quality hardly depends on values from 0.025 to 0.2: use 0.1 or 0.2 if anchors cost too much,
+        and 0 only if you call `anchor` yourself.
     seed : int, default 0
         Seed of every random draw. The same seed, parameters and batches give the same bits.
     max_reads : int, default 4096
         Bound on the rows read and neighbors tested per arrival, beyond its own edges. Vertices with more neighbors than
         that are sampled. Lower it to bound the latency in graphs with hubs.
     storage : {"auto", "float32", "float16"}, default "auto"
-        Number format of stored vectors. "auto" is float32 for rule "ripple" and float64 for rule "paper". "float16"
-        halves the memory; arithmetic is in float32 either way.
+        Number format of stored vectors; "float16" halves the memory. "auto" is float32 for rule "ripple" and float64
+        for rule "paper". Arithmetic is in float32 at least.
     storage_dir : path or None, default None
         Directory for the vectors, if they exceed the memory. They are kept in a file that is deleted when the process
         ends. Not saved with the model.
@@ -115,7 +115,7 @@ class Embedder:
         Whether influenced sets of earlier arrivals are reused, for rule "paper". Faster, and approximate: only the
         first round is drawn anew.
     threads : int or None, default None
-        Number of threads for large batches, anchors and search. None: all cores. The result does not depend on it.
+        Number of threads for large batches, anchors and search; does not change the result. None: all cores.
     search : {"auto", "exact", "ann"}, default "auto"
         Method that `nearest` searches with. "exact" compares with every vertex; "ann" uses an approximate index, which
         needs the extra `ann`; "auto" is exact up to 200,000 vertices and uses an index above, if it is installed.
@@ -904,7 +904,7 @@ class Embedder:
             model = cls(**Parameters.from_json(meta["parameters"]), storage_dir=storage_dir)
             model._engine.restore(arrays)
         except MALFORMED_STATE_ERRORS as error:
-            raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE_HINT}") from error
+            raise FormatError(f"{directory}: not a saved model of this version ({error}). {RESTORE_HINT}") from error
         return model
 
     # ------------------------------------------------------------------ scikit-learn interface

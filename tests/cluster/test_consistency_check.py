@@ -1,4 +1,4 @@
-"""Damage is found out, wherever it is: on one shard, between two, or here."""
+"""Tests of `check`: it finds damage on one shard, between two shards, and on the driver."""
 
 from __future__ import annotations
 
@@ -12,43 +12,47 @@ from ripplevec.errors import RipplevecError
 
 FAULTS: dict[str, Any] = {
     "shard 1: .*strengths are not the sums": lambda shard: shard.graph.adjacency.links.strength.__setitem__(
-        _edged(shard), 77.0
+        _first_connected_row(shard), 77.0
     ),
-    "shard 1: .*names and rows do not match": lambda shard: shard.graph.arrival.__setitem__(_edged(shard), -1),
-    "shards . and 1: an edge is known to one end only, or differs": lambda shard: _heavier(shard),
-    "the number of edges is off": lambda shard: shard.graph.adjacency.set_edge_count(0),
-    "an arrival number stands twice": lambda shard: shard.graph.arrival.__setitem__(
+    "shard 1: .*ids and rows do not match": lambda shard: shard.graph.arrival.__setitem__(
+        _first_connected_row(shard), -1
+    ),
+    "shards . and 1 have different records of an edge": lambda shard: _change_one_weight(shard),
+    "edge and endpoint counts disagree": lambda shard: shard.graph.adjacency.set_edge_count(0),
+    "an arrival number occurs twice": lambda shard: shard.graph.arrival.__setitem__(
         shard.graph.rows_by_arrival()[:2], shard.graph.arrival.max()
     ),
-    "has not been given out": lambda shard: shard.graph.arrival.__setitem__(_edged(shard), 10**6),
+    "an arrival number was never assigned": lambda shard: shard.graph.arrival.__setitem__(
+        _first_connected_row(shard), 10**6
+    ),
 }
 
 
-def _edged(shard: ShardGraph) -> int:
+def _first_connected_row(shard: ShardGraph) -> int:
     return int(np.flatnonzero(shard.graph.adjacency.links.degree)[0])
 
 
-def _heavier(shard: ShardGraph) -> None:
-    """Another weight at one end, and sums that agree with it."""
-    row, links = _edged(shard), shard.graph.adjacency.links
+def _change_one_weight(shard: ShardGraph) -> None:
+    """Change a weight at one endpoint, with sums that agree with it."""
+    row, links = _first_connected_row(shard), shard.graph.adjacency.links
     links.weight[links.begin[row]] += 4.0
     links.strength[row] += 4.0
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_damaged_shard_is_found_out(grown: Any, fault: str) -> None:
-    _, other = grown(seed=1)
-    other.check()
-    FAULTS[fault](other.engine.transport.shards[1])
-    with pytest.raises(RipplevecError, match=f"the cluster is damaged: .*{fault}"):
-        other.check()
+def test_check_with_damaged_shard_raises(grown_models: Any, fault: str) -> None:
+    _, sharded = grown_models(seed=1)
+    sharded.check()
+    FAULTS[fault](sharded.engine.transport.shards[1])
+    with pytest.raises(RipplevecError, match=f"Cluster state is inconsistent: .*{fault}"):
+        sharded.check()
 
 
-def test_the_driver_is_found_out_too(grown: Any) -> None:
-    _, other = grown()
+def test_check_with_wrong_driver_count_raises(grown_models: Any) -> None:
+    _, sharded = grown_models()
     for name in ("_edges", "_vertices"):
-        setattr(other.engine, name, getattr(other.engine, name) + 1)
-        with pytest.raises(RipplevecError, match="the driver knows another number"):
-            other.check()
-        setattr(other.engine, name, getattr(other.engine, name) - 1)
-    other.check()
+        setattr(sharded.engine, name, getattr(sharded.engine, name) + 1)
+        with pytest.raises(RipplevecError, match="driver and shards count different"):
+            sharded.check()
+        setattr(sharded.engine, name, getattr(sharded.engine, name) - 1)
+    sharded.check()

@@ -90,10 +90,10 @@ def test_a_rehearsal_says_all_that_is_wrong() -> None:
     graph = Graph()
     list(graph.apply(Batch.of(["a", "b"], ["b", "c"])))
     refused = BatchSimulation(graph).simulate(batch([("a", "c", Op.REMOVE), ("x", "y", Op.REMOVE), ("z", "z", Op.REMOVE_VERTEX)]))
-    assert list(refused.rows) == [0, 1, 2]
-    assert (refused.missing, refused.unknown) == ([("a", "c")], ["x", "y", "z"])
-    assert isinstance(refused.error, UnknownVertexError)
-    assert BatchSimulation(graph).simulate(Batch.of(["a"], ["z"])).error is None
+    assert list(refused.errors) == [0, 1, 2]
+    assert (refused.missing_edges, refused.unknown_ids) == ([("a", "c")], ["x", "y", "z"])
+    assert isinstance(refused.batch_error, UnknownVertexError)
+    assert BatchSimulation(graph).simulate(Batch.of(["a"], ["z"])).batch_error is None
 
 
 class Elsewhere:
@@ -148,7 +148,7 @@ def test_a_batch_is_refused_in_the_same_words_wherever_the_graph_lies(rows: Any)
 
 
 def test_additions_alone_are_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BatchSimulation, "play", lambda *_: pytest.fail("slow"))
+    monkeypatch.setattr(BatchSimulation, "simulate", lambda *_: pytest.fail("slow"))
     admission = BatchAdmission(Graph())
     for _ in range(3):
         admission.admit(Batch.of(np.arange(5), np.arange(5) + 1))

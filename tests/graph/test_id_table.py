@@ -270,7 +270,7 @@ def _damaged(name: str, part: list[int] | None) -> dict[str, Any]:
     ],
 )
 def test_an_inconsistent_state_is_refused(name: str, part: list[int] | None) -> None:
-    with pytest.raises(FormatError, match="names of vertices"):
+    with pytest.raises(FormatError, match="saved vertex ids"):
         IdTable.from_state(_damaged(name, part))
 
 

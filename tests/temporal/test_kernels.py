@@ -70,7 +70,7 @@ def test_a_mention_again_takes_no_place_in_the_heap() -> None:
     note(held, [(ADD, 0, 1, time) for time in range(50)], False)
     assert held.sizes.tolist() == [1, 1]
     assert kernels.pop_expired(held, 40.0, np.empty((1, 4), np.int64), np.empty(1)) == 0
-    assert (held.sizes[HEAP_SIZE], held.wake[0]) == (1, 49.0)
+    assert (held.sizes[HEAP_SIZE], held.heap_time[0]) == (1, 49.0)
 
 
 def test_what_has_moved_house_leaves_dead_entries_behind() -> None:

@@ -70,5 +70,5 @@ def test_directed_edges_are_two() -> None:
 
 def test_a_state_that_does_not_fit_is_refused() -> None:
     state = noted(Window(1.0), np.array([[0, 1]]), np.zeros(1)).state()
-    with pytest.raises(FormatError, match="not as many times as edges"):
+    with pytest.raises(FormatError, match="edge times are inconsistent"):
         Window(1.0).restore(state | {"latest": np.zeros(2)})

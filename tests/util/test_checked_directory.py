@@ -94,7 +94,7 @@ def test_the_manifest_says_what_is_there(tmp_path: Path) -> None:
     size = (tmp_path / "model" / "rows.npy").stat().st_size
     assert (rows["file"], rows["dtype"], rows["shape"], rows["bytes"]) == ("rows.npy", "<f4", [2, 3], size)
     read_arrays(tmp_path / "model", kind="snapshot")
-    with pytest.raises(FormatError, match="expected a saved embedder, found a saved snapshot"):
+    with pytest.raises(FormatError, match="expected a saved embedder, got a saved snapshot"):
         read_arrays(tmp_path / "model")
 
 
@@ -151,22 +151,22 @@ def edit_manifest(**changes: Any) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (shutil.rmtree, "expected a directory written by Ripplevec, found nothing there; check the path"),
-        (put_a_file_there, "expected a directory written by Ripplevec, found a file"),
-        (lambda d: (d / MANIFEST).unlink(), "expected a directory with a manifest.json, found none"),
-        (lambda d: (d / MANIFEST).write_text("{"), "expected JSON, .*damaged: restore"),
+        (shutil.rmtree, "expected a directory written by Ripplevec, got nothing. Check the path"),
+        (put_a_file_there, "expected a directory written by Ripplevec, got a file"),
+        (lambda d: (d / MANIFEST).unlink(), "expected a directory with a manifest.json, got none"),
+        (lambda d: (d / MANIFEST).write_text("{"), "expected JSON, .*damaged. Restore"),
         (lambda d: (d / MANIFEST).write_text("[1]"), "expected the manifest of a ripplevec directory"),
-        (lambda d: (d / MANIFEST).write_text('{"format": "ripplevec"}'), "expected the text its checksum was made of"),
+        (lambda d: (d / MANIFEST).write_text('{"format": "ripplevec"}'), "expected text that matches its checksum"),
         (
             lambda d: write_arrays(d, OLD, META, version=FORMAT_VERSION + 1),
-            rf"newer Ripplevec \(format {FORMAT_VERSION + 1}; this one reads up to {FORMAT_VERSION}\): upgrade",
+            rf"newer Ripplevec: expected format {FORMAT_VERSION} or older, got {FORMAT_VERSION + 1}. To upgrade",
         ),
-        (lambda d: (d / "rows.npy").unlink(), "rows.npy: expected the array the manifest names, found no such file"),
-        (truncate, "rows.npy: expected 152 bytes, found 100; restore"),
-        (alter, "rows.npy: expected checksum [0-9a-f]{64}, found [0-9a-f]{64}; the file is damaged: restore"),
-        (edit_manifest(shape=[3, 2]), r"expected dtype <f4 and shape \(3, 2\), found dtype <f4 and shape \(2, 3\)"),
-        (edit_manifest(dtype="<f8"), r"expected dtype <f8 and shape \(2, 3\), found dtype <f4 and shape \(2, 3\)"),
-        (edit_manifest(file="../rows.npy"), "expected plain file names, found '../rows.npy'"),
+        (lambda d: (d / "rows.npy").unlink(), "rows.npy: expected the array that the manifest lists, got no such file"),
+        (truncate, "rows.npy: expected 152 bytes, got 100. Restore"),
+        (alter, "rows.npy: expected checksum [0-9a-f]{64}, got [0-9a-f]{64}. The file is damaged. Restore"),
+        (edit_manifest(shape=[3, 2]), r"expected dtype <f4 and shape \(3, 2\), got dtype <f4 and shape \(2, 3\)"),
+        (edit_manifest(dtype="<f8"), r"expected dtype <f8 and shape \(2, 3\), got dtype <f4 and shape \(2, 3\)"),
+        (edit_manifest(file="../rows.npy"), "expected plain file names, got '../rows.npy'"),
     ],
 )
 def test_every_fault_is_named(tmp_path: Path, damage: Callable[[Path], object], message: str) -> None:
@@ -207,7 +207,7 @@ def test_a_directory_with_foreign_files_is_left_alone(tmp_path: Path, ours_befor
         write_arrays(directory, OLD, META)
     (directory / "chapter.txt").write_text("years of work")
     before = {path.name: path.read_bytes() for path in directory.iterdir()}
-    with pytest.raises(FormatError, match=r"found 'chapter\.txt' in it; choose another place"):
+    with pytest.raises(FormatError, match=r"contains 'chapter\.txt'. Choose another path"):
         write_arrays(directory, NEW, META)
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
     assert only_entry(directory)
@@ -215,7 +215,7 @@ def test_a_directory_with_foreign_files_is_left_alone(tmp_path: Path, ours_befor
 
 def test_a_file_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
-    with pytest.raises(FormatError, match="found a file; choose another place"):
+    with pytest.raises(FormatError, match="got a file. Choose another path"):
         write_arrays(tmp_path / "notes", NEW, META)
     assert (tmp_path / "notes").read_text() == "mine"
 

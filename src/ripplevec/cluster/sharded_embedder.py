@@ -117,7 +117,7 @@ class ShardedEmbedder(Embedder):
             model = cls(shards=shards, address=address, **parameters)
             model._engine.restore(arrays)
         except MALFORMED_STATE_ERRORS as error:
-            raise FormatError(f"{directory}: not a saved model of this version ({error}); {RESTORE_HINT}") from error
+            raise FormatError(f"{directory}: not a saved model of this version ({error}). {RESTORE_HINT}") from error
         return model
 
     def __getstate__(self) -> dict[str, Any]:

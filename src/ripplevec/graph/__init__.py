@@ -1,1 +1,1 @@
-"""What is connected: names of vertices, and a growing weighted adjacency."""
+"""Graph storage: vertex ids, growable weighted adjacency lists, and validation of batches."""

@@ -1,7 +1,8 @@
-"""The adjacency as kernels see it, and how its memory is given out: blocks of power-of-two size, recycled.
+"""Memory layout of the adjacency: its arrays as kernels see them, and the allocator of neighbor blocks.
 
-A block that is no longer needed joins the free list of its size; its first two cells hold the address of the next free
-one. There are two arenas: one of slots, which hold the neighbors, and one of places, which hold the indices of hubs.
+Neighbor lists live in one arena of slots. A list occupies a block of 2**k slots, where k is its size class. A block
+that is no longer needed joins the free list of its size class; its first two cells then hold the address of the next
+free block. A second arena holds the hash indexes of hubs (see `_hub_kernels`) and is managed in the same way.
 """
 
 from __future__ import annotations
@@ -13,64 +14,71 @@ from numba import njit
 from numpy.typing import NDArray
 
 MIN_SIZE_CLASS = 1  # the smallest block has 2**1 slots: enough to hold a free-list address
-NO_BLOCK = -1
-ARENA_TOP = 40  # heads[TOP]: the first slot of the arena never used
-EDGE_COUNT = 41  # heads[EDGES]: edges alive
-LOOP_COUNT = 42  # heads[LOOPS]: self-loops left out so far
-INDEX_ARENA_TOP = 43  # heads[INDEX_TOP]: the first place of the arena of indices never used
-INDEX_FREE_LISTS = 44  # heads[INDICES + room]: the free blocks of 2**room places there
-MAX_SIZE_CLASS = INDEX_FREE_LISTS + 40  # heads[WIDEST]: the largest room a list has ever had
+NO_BLOCK = -1  # size class of a row without slots
+HUB_SIZE_CLASS = 11  # a list in a block of 2**11 slots or more has a hash index
+NO_INDEX = -1  # `index_begin` of a row without a hash index
+
+# Cells of the allocator array. Cells 0 … 39 are the heads of the slot free lists, one per size class.
+ARENA_TOP = 40  # first slot that was never allocated
+EDGE_COUNT = 41  # number of edges
+LOOP_COUNT = 42  # number of self-loops ignored so far
+INDEX_ARENA_TOP = 43  # first index cell that was never allocated
+INDEX_FREE_LISTS = 44  # heads of the free lists of index blocks: cell INDEX_FREE_LISTS + size class
+MAX_SIZE_CLASS = INDEX_FREE_LISTS + 40  # largest size class that any list has ever had
 ALLOCATOR_LENGTH = MAX_SIZE_CLASS + 1
-HUB_SIZE_CLASS = 11  # a list in a block of 2**11 slots or more has an index
-NO_INDEX = -1
 
 
 class Links(NamedTuple):
-    """The adjacency as kernels see it: per row, then per slot of the arena, then the allocator."""
+    """Arrays of an adjacency: per row, per slot, and the allocator state."""
 
-    begin: NDArray[np.int64]
-    degree: NDArray[np.int32]
-    size_class: NDArray[np.int8]
-    strength: NDArray[np.float64]
-    in_strength: NDArray[np.float64]  # the same array as `strength` when undirected
-    neighbor: NDArray[np.int32]
-    weight: NDArray[np.float32]
-    outgoing: NDArray[np.float32]  # the part of `weight` that points away; the same array when undirected
-    incoming: NDArray[np.float32]  # the part that points here; likewise
-    allocator: NDArray[np.int64]
-    index_begin: NDArray[np.int64]  # per row, where its index begins in `places`
-    index_cells: NDArray[np.int32]  # 1 + the position of a neighbor in its list; 0 where a place is empty
+    begin: NDArray[np.int64]  # per row: first slot of its block
+    degree: NDArray[np.int32]  # per row: number of neighbors
+    size_class: NDArray[np.int8]  # per row: log2 of the size of its block, or NO_BLOCK
+    strength: NDArray[np.float64]  # per row: sum of its weights
+    in_strength: NDArray[np.float64]  # per row: sum of its incoming weights; the `strength` array if undirected
+    neighbor: NDArray[np.int32]  # per slot: row of the neighbor
+    weight: NDArray[np.float32]  # per slot: weight of the edge, both directions together
+    outgoing: NDArray[np.float32]  # per slot: weight toward the neighbor; the `weight` array if undirected
+    incoming: NDArray[np.float32]  # per slot: weight from the neighbor; the `weight` array if undirected
+    allocator: NDArray[np.int64]  # free lists, arena tops and counters; see the cell numbers above
+    index_begin: NDArray[np.int64]  # per row: first cell of its hash index, or NO_INDEX
+    index_cells: NDArray[np.int32]  # hash indexes: 1 + the position of a neighbor in its list, 0 if the cell is empty
 
 
 def create_allocator() -> NDArray[np.int64]:
-    """An allocator that has given out nothing."""
-    heads = np.full(ALLOCATOR_LENGTH, -1, np.int64)
-    heads[ARENA_TOP : INDEX_ARENA_TOP + 1] = 0
-    heads[MAX_SIZE_CLASS] = 0
-    return heads
+    """Return the state of an allocator that has not allocated anything."""
+    allocator = np.full(ALLOCATOR_LENGTH, -1, np.int64)
+    allocator[ARENA_TOP : INDEX_ARENA_TOP + 1] = 0
+    allocator[MAX_SIZE_CLASS] = 0
+    return allocator
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def allocate_block(heads: NDArray[np.int64], lists: int, top: int, cells: NDArray[np.int32], room: int) -> int:
-    """The first cell of a block of 2**room of them: a recycled one, else fresh from the top."""
-    at = heads[lists + room]
+def allocate_block(
+    allocator: NDArray[np.int64], free_lists: int, top: int, cells: NDArray[np.int32], size_class: int
+) -> int:
+    """Allocate 2**size_class cells, from the free list if possible, else from the top; return the first cell."""
+    at = allocator[free_lists + size_class]
     if at >= 0:
-        heads[lists + room] = ((np.int64(cells[at]) << 31) | np.int64(cells[at + 1])) - 1
+        allocator[free_lists + size_class] = ((np.int64(cells[at]) << 31) | np.int64(cells[at + 1])) - 1
         return at
-    at = heads[top]
-    heads[top] = at + (1 << room)
+    at = allocator[top]
+    allocator[top] = at + (1 << size_class)
     return at
 
 
 @njit(cache=True, nogil=True)
-def can_allocate(links: Links, room: int) -> bool:
-    """Whether there is a block of 2**room slots."""
-    return links.allocator[room] >= 0 or links.allocator[ARENA_TOP] + (1 << room) <= links.neighbor.size
+def can_allocate(links: Links, size_class: int) -> bool:
+    """Return whether a block of 2**size_class slots can be allocated without growing the arena."""
+    return links.allocator[size_class] >= 0 or links.allocator[ARENA_TOP] + (1 << size_class) <= links.neighbor.size
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def free_block(heads: NDArray[np.int64], lists: int, cells: NDArray[np.int32], at: int, room: int) -> None:
-    following = heads[lists + room] + 1
+def free_block(
+    allocator: NDArray[np.int64], free_lists: int, cells: NDArray[np.int32], at: int, size_class: int
+) -> None:
+    """Put a block on the free list of its size class."""
+    following = allocator[free_lists + size_class] + 1
     cells[at] = following >> 31
     cells[at + 1] = following & 0x7FFFFFFF
-    heads[lists + room] = at
+    allocator[free_lists + size_class] = at

@@ -1,7 +1,7 @@
-"""Hubs: a long list of neighbors is not searched but looked up.
+"""Hash index of a hub: finds a neighbor in a long list without a linear search.
 
-A hub has an index, a hash table of the positions of its neighbors, in an arena of its own. It is made when an edge is
-added to the hub, and forgotten when the list is moved or something is taken out of it: then positions change.
+The index of a hub maps a neighbor to its position in the list (open addressing, linear probing). It is built when an
+edge is added to the hub. It is freed when the list moves or loses a neighbor, because positions change then.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from ripplevec.graph._block_kernels import (
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _home_cell(other: int, mask: int) -> Any:
-    """Where in an index the search for a neighbor begins."""
-    return np.int64((np.uint64(other) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
+def _home_cell(neighbor: int, mask: int) -> Any:
+    """Return the cell at which the search for a neighbor starts."""
+    return np.int64((np.uint64(neighbor) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
 
 @njit(cache=True, nogil=True)
-def insert_into_index(links: Links, row: int, other: int, position: int) -> None:
-    """Enter a neighbor into the index of a row."""
+def insert_into_index(links: Links, row: int, neighbor: int, position: int) -> None:
+    """Insert a neighbor and its position in the list into the index of a row."""
     base, mask = links.index_begin[row], (2 << links.size_class[row]) - 1
-    place = _home_cell(other, mask)
-    while links.index_cells[base + place] != 0:
-        place = (place + 1) & mask
-    links.index_cells[base + place] = position + 1
+    cell = _home_cell(neighbor, mask)
+    while links.index_cells[base + cell] != 0:
+        cell = (cell + 1) & mask
+    links.index_cells[base + cell] = position + 1
 
 
 @njit(cache=True, nogil=True)
 def _build_index(links: Links, row: int) -> None:
-    """Have an index of a hub."""
-    room = links.size_class[row]
-    base = allocate_block(links.allocator, INDEX_FREE_LISTS, INDEX_ARENA_TOP, links.index_cells, room + 1)
-    links.index_cells[base : base + (2 << room)] = 0
+    """Allocate and fill the index of a row."""
+    size_class = links.size_class[row]
+    base = allocate_block(links.allocator, INDEX_FREE_LISTS, INDEX_ARENA_TOP, links.index_cells, size_class + 1)
+    links.index_cells[base : base + (2 << size_class)] = 0
     links.index_begin[row] = base
     for i in range(links.degree[row]):
         insert_into_index(links, row, links.neighbor[links.begin[row] + i], i)
@@ -51,33 +51,37 @@ def _build_index(links: Links, row: int) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def free_index(links: Links, row: int) -> None:
+    """Free the index of a row, if it has one."""
     if links.index_begin[row] != NO_INDEX:
-        free_block(links.allocator, INDEX_FREE_LISTS, links.index_cells, links.index_begin[row], links.size_class[row] + 1)
+        free_block(
+            links.allocator, INDEX_FREE_LISTS, links.index_cells, links.index_begin[row], links.size_class[row] + 1
+        )
         links.index_begin[row] = NO_INDEX
 
 
 @njit(cache=True, nogil=True)
-def find_in_index(links: Links, row: int, other: int) -> int:
-    """The slot of a neighbor by the index of a row, -1 where there is none."""
+def find_in_index(links: Links, row: int, neighbor: int) -> int:
+    """Return the slot of a neighbor from the index of a row, or -1 if it is not a neighbor."""
     base, mask, begin = links.index_begin[row], (2 << links.size_class[row]) - 1, links.begin[row]
-    place = _home_cell(other, mask)
-    while links.index_cells[base + place] != 0:
-        at = begin + links.index_cells[base + place] - 1
-        if links.neighbor[at] == other:
+    cell = _home_cell(neighbor, mask)
+    while links.index_cells[base + cell] != 0:
+        at = begin + links.index_cells[base + cell] - 1
+        if links.neighbor[at] == neighbor:
             return at
-        place = (place + 1) & mask
+        cell = (cell + 1) & mask
     return -1
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def ensure_index(links: Links, row: int) -> None:
+    """Build the index of a row if the row is a hub without one."""
     if links.size_class[row] >= HUB_SIZE_CLASS and links.index_begin[row] == NO_INDEX:
         _build_index(links, row)
 
 
 @njit(cache=True, nogil=True)
 def is_index_consistent(links: Links, row: int) -> bool:
-    """Whether every neighbor is found by the index of a row, and nothing else stands in it."""
+    """Return whether the index of a row finds every neighbor and holds nothing else."""
     base, size = links.index_begin[row], 2 << links.size_class[row]
     for at in range(links.begin[row], links.begin[row] + links.degree[row]):
         if find_in_index(links, row, links.neighbor[at]) != at:

@@ -1,17 +1,17 @@
-"""The hash table behind `Ids`: names of vertices to rows and back, in four flat arrays.
+"""Hash table of `IdTable`: maps vertex ids to rows and back, in four flat arrays.
 
-A name is (key, end, data): the integer `key` itself where `end` is INTEGER, else the bytes `data[key:end]`. Many names
-are (keys, ends, data); without any `ends` all of them are integers. A table is (slots, spans, arena, meta):
+An encoded id is (key, end, data): the integer `key` itself if `end` is INTEGER, else the bytes `data[key:end]`. Encoded
+ids are (keys, ends, data); if `ends` is empty, all of them are integers. A table is (slots, spans, arena, meta):
 
-- slots, one line per place of the hash table: a tag (the integer, or the hash of the bytes) and 2·row + (1 for bytes),
-  or EMPTY. Open addressing with linear probing; the number of lines is a power of two.
-- spans, one line per row: (key, end) of its name in `arena`, or (the next free row, FREE).
-- meta: the counters named LIVE to GARBAGE below.
+- slots, one line per slot of the hash table: a tag (the integer, or the hash of the bytes) and 2·row + (1 for bytes),
+  or EMPTY. Open addressing with linear probing; the number of slots is a power of two.
+- spans, one line per row: (key, end) of its id in `arena`, or (the next free row, FREE).
+- meta: the counters LIVE_COUNT to ARENA_GARBAGE below.
 
-A kernel that finds no room stops there; its caller makes room and calls again.
+A kernel that runs out of room stops there; its caller makes room and calls it again.
 
-A jitted function that loops over arrays counts references on every call, which costs more than a look-up of an integer.
-So names are searched for in blocks, and a column of integers has a search of its own.
+A jitted function that loops over arrays counts references on every call, which costs more than the lookup of an
+integer. Ids are therefore searched in blocks, and a column of integers has its own search.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Bytes: TypeAlias = NDArray[np.uint8]
 EncodedIds: TypeAlias = tuple[Ints, Ints, Bytes]
 Table: TypeAlias = tuple[Ints, Ints, Bytes, Ints]
 
-INTEGER, FREE = -1, -2
+INTEGER, FREE = -1, -2  # special values of `end`
 EMPTY = -1
-SEARCH_BLOCK = 64
+SEARCH_BLOCK = 64  # ids searched together
 LIVE_COUNT, ROW_COUNT, FREE_HEAD, ARENA_USED, ARENA_GARBAGE = range(5)
-"""Live names, rows ever used, the first free row (or -1), bytes written to the arena, bytes of removed names in it."""
+"""Cells of `meta`: ids in the table, rows ever used, first free row (or -1), arena bytes used, bytes of removed ids."""
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def compute_tag(key: int, end: int, data: Bytes) -> Any:
-    """What tells names apart at a glance: the integer itself, or the FNV-1a hash of the bytes."""
+    """Return the tag of an id, which tells most ids apart: the integer itself, or the FNV-1a hash of the bytes."""
     if end == INTEGER:
         return key
     value = np.uint64(0xCBF29CE484222325)
@@ -49,7 +49,7 @@ def compute_tag(key: int, end: int, data: Bytes) -> Any:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def home_slot(tag: int, mask: int) -> Any:
-    """The place where the search for a tag begins (splitmix64, so that regular ids spread evenly)."""
+    """Return the slot at which the search for a tag starts (splitmix64, so that regular ids spread evenly)."""
     value = np.uint64(tag) + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -66,7 +66,7 @@ def _same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> b
 
 @njit(cache=True, nogil=True)
 def _preload_block(table: Table, tags: Ints, rows: Ints) -> None:
-    """Read what a block of searches for bytes will read, so that they do not wait for memory one after the other."""
+    """Read the memory that a block of text searches will read, so that the cache misses overlap."""
     slots, spans, arena, _ = table
     mask = len(slots) - 1
     for i in range(len(rows)):
@@ -80,7 +80,7 @@ def _preload_block(table: Table, tags: Ints, rows: Ints) -> None:
 
 @njit(cache=True, nogil=True)
 def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
-    """Fill in the rows of integers; a block of them is asked for before it is read, so that they come together."""
+    """Fill in the rows of integers, in blocks: all slots of a block are prefetched before they are read."""
     mask = len(slots) - 1
     for first in range(0, len(keys), SEARCH_BLOCK):
         last = min(first + SEARCH_BLOCK, len(keys))
@@ -97,10 +97,10 @@ def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _search(table: Table, names: EncodedIds, tags: Ints, first: int, last: int, rows: Ints) -> None:
-    """Fill in the rows of a block of names whose tags are known."""
+def _search(table: Table, ids: EncodedIds, tags: Ints, first: int, last: int, rows: Ints) -> None:
+    """Fill in the rows of a block of ids whose tags are known."""
     slots, spans, arena, _ = table
-    keys, ends, data = names
+    keys, ends, data = ids
     mask = len(slots) - 1
     for i in range(first, last):
         key, end, tag = keys[i], ends[i], tags[i - first]
@@ -120,9 +120,9 @@ def _search(table: Table, names: EncodedIds, tags: Ints, first: int, last: int, 
 
 
 @njit(cache=True, nogil=True)
-def find_ids(table: Table, names: EncodedIds, first: int, last: int, rows: Ints) -> None:
-    """Fill in the rows of names `first` to `last`, -1 where one is unknown."""
-    keys, ends, data = names
+def find_ids(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
+    """Fill in the rows of ids `first` to `last`, -1 for each unknown id."""
+    keys, ends, data = ids
     if len(ends) == 0:
         _search_integers(table[0], keys[first:last], rows[first:last])
         return
@@ -133,12 +133,12 @@ def find_ids(table: Table, names: EncodedIds, first: int, last: int, rows: Ints)
             tags[i - start] = compute_tag(keys[i], ends[i], data)
         if stop - start > 1:
             _preload_block(table, tags, rows[start:stop])
-        _search(table, names, tags, start, stop, rows)
+        _search(table, ids, tags, start, stop, rows)
 
 
 @njit(cache=True, nogil=True)
 def find_id(table: Table, key: int, end: int, data: Bytes) -> Any:
-    """The row of one name, -1 where it is unknown."""
+    """Return the row of one id, -1 if it is unknown."""
     rows = np.empty(1, np.int64)
     find_ids(table, (np.array([key]), np.array([end]), data), 0, 1, rows)
     return rows[0]
@@ -146,7 +146,7 @@ def find_id(table: Table, key: int, end: int, data: Bytes) -> Any:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _insert_slot(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
-    """Write a row into the first empty place for its name."""
+    """Write a row into the first empty slot for its id."""
     mask = len(slots) - 1
     tag = compute_tag(key, end, data)
     slot = home_slot(tag, mask)
@@ -158,7 +158,7 @@ def _insert_slot(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
-    """The row now given to an unknown name, -1 where there is no room for it."""
+    """Assign a row to an unknown id and return it, -1 if there is no room."""
     slots, spans, arena, meta = table
     row, used = meta[FREE_HEAD], meta[ARENA_USED]
     size = 0 if end == INTEGER else end - key
@@ -179,22 +179,22 @@ def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def intern_id(table: Table, names: EncodedIds, i: int, rows: Ints, fresh: Ints, new: int) -> int:
-    """Give a row to a name that was unknown when its block was read; the answer counts the new names."""
-    keys, ends, data = names
-    find_ids(table, names, i, i + 1, rows)
+def intern_id(table: Table, ids: EncodedIds, i: int, rows: Ints, added: Ints, new: int) -> int:
+    """Assign a row to an id that was unknown when its block was searched; return the new number of added ids."""
+    keys, ends, data = ids
+    find_ids(table, ids, i, i + 1, rows)
     if rows[i] < 0:
         rows[i] = _add_id(table, keys[i], ends[i] if len(ends) else INTEGER, data)
         if rows[i] >= 0:
-            fresh[new] = rows[i]
+            added[new] = rows[i]
             new += 1
     return new
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _equals_previous(names: EncodedIds, i: int) -> bool:
-    """Whether a name is the one before it."""
-    keys, ends, data = names
+def _equals_previous(ids: EncodedIds, i: int) -> bool:
+    """Return whether an id equals the one before it."""
+    keys, ends, data = ids
     if len(ends) == 0:
         return keys[i] == keys[i - 1]
     if ends[i] == INTEGER or ends[i - 1] == INTEGER:
@@ -205,12 +205,12 @@ def _equals_previous(names: EncodedIds, i: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def intern_ids(
-    table: Table, src: EncodedIds, dst: EncodedIds, src_rows: Ints, dst_rows: Ints, fresh: Ints, done: tuple[int, int]
+    table: Table, src: EncodedIds, dst: EncodedIds, src_rows: Ints, dst_rows: Ints, added: Ints, done: tuple[int, int]
 ) -> Any:
-    """Give rows to src[0], dst[0], src[1], …, and list the new ones in `fresh`, as far as there is room.
+    """Assign rows to src[0], dst[0], src[1], …, and list the added rows in `added`, until there is no more room.
 
-    `done` is (pairs, new names) so far; the answer is that for the next call. Most names are known after a few blocks,
-    so each block is looked up at full speed first and only what it does not find is taken one by one, in order.
+    `done` is (pairs, added ids) so far; the return value is `done` for the next call. After a few blocks most ids are
+    known. So each block is searched at full speed first, and only the ids not found are added one by one, in order.
     """
     pairs, new = done
     while pairs < len(src_rows):
@@ -219,12 +219,12 @@ def intern_ids(
         find_ids(table, dst, pairs, last, dst_rows)
         for i in range(pairs, last):
             if src_rows[i] < 0:
-                if i and _equals_previous(src, i):  # a newcomer mostly comes with several edges in a row
+                if i and _equals_previous(src, i):  # a new vertex usually arrives with several consecutive edges
                     src_rows[i] = src_rows[i - 1]
                 else:
-                    new = intern_id(table, src, i, src_rows, fresh, new)
+                    new = intern_id(table, src, i, src_rows, added, new)
             if src_rows[i] >= 0 and dst_rows[i] < 0:
-                new = intern_id(table, dst, i, dst_rows, fresh, new)
+                new = intern_id(table, dst, i, dst_rows, added, new)
             if src_rows[i] < 0 or dst_rows[i] < 0:
                 return i, new
         pairs = last
@@ -233,7 +233,7 @@ def intern_ids(
 
 @njit(cache=True, nogil=True)
 def _close_gap(slots: Ints, gap: int) -> None:
-    """Empty a place and move up what was pushed past it, so that searches need no tombstones."""
+    """Empty a slot and move up the entries that were displaced past it, so that searches need no tombstones."""
     mask = len(slots) - 1
     slot = (gap + 1) & mask
     while slots[slot, 1] != EMPTY:
@@ -246,7 +246,7 @@ def _close_gap(slots: Ints, gap: int) -> None:
 
 @njit(cache=True, nogil=True)
 def remove_rows(table: Table, rows: Ints) -> None:
-    """Forget the names of some rows and put these on the free list, in order; rows without a name stay as they are."""
+    """Remove the ids of rows and put the rows on the free list, in order; rows without an id are skipped."""
     slots, spans, arena, meta = table
     mask = len(slots) - 1
     for row in rows:
@@ -267,7 +267,7 @@ def remove_rows(table: Table, rows: Ints) -> None:
 
 @njit(cache=True, nogil=True)
 def rebuild_slots(table: Table) -> None:
-    """Enter every row that has a name into empty slots."""
+    """Insert every row that has an id into empty slots."""
     slots, spans, arena, meta = table
     for row in range(meta[ROW_COUNT]):
         key, end = spans[row]
@@ -277,10 +277,10 @@ def rebuild_slots(table: Table) -> None:
 
 @njit(cache=True, nogil=True)
 def rehash_slots(old: Ints, slots: Ints) -> None:
-    """Enter what one table of slots holds into another, empty one.
+    """Insert the entries of one slot array into another, empty one.
 
-    No name has to be looked at; and a table twice as large has the same order twice over, so that memory is written
-    nearly in order, in two places.
+    The ids themselves are not read. A slot array twice as large repeats the order of the old one twice, so that memory
+    is written almost sequentially, at two places.
     """
     mask = len(slots) - 1
     for i in range(len(old)):
@@ -294,7 +294,7 @@ def rehash_slots(old: Ints, slots: Ints) -> None:
 
 @njit(cache=True, nogil=True)
 def gather_ids(table: Table, rows: Ints) -> Any:
-    """The names of rows, their bytes packed in this order; end is FREE where a row has none."""
+    """Return the encoded ids of rows, with their bytes packed in this order; `end` is FREE for a row without an id."""
     _, spans, arena, meta = table
     keys, ends = np.full(len(rows), -1, np.int64), np.full(len(rows), FREE, np.int64)
     size = 0
@@ -314,7 +314,7 @@ def gather_ids(table: Table, rows: Ints) -> Any:
 
 @njit(cache=True, nogil=True)
 def free_rows(table: Table) -> Any:
-    """The rows to be reused, the next one first."""
+    """Return the free rows in the order in which they will be reused."""
     _, spans, _, meta = table
     rows = np.empty(meta[ROW_COUNT] - meta[LIVE_COUNT], np.int64)
     row = meta[FREE_HEAD]

@@ -1,4 +1,4 @@
-"""Kernels that find an edge in the lists of its ends."""
+"""Read-only kernels over an adjacency: finding edges, and testing whether the graph is bipartite."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from ripplevec.graph._hub_kernels import find_in_index
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def find_slot(links: Links, row: int, other: int) -> int:
-    """The slot of `other` among the neighbors of `row`, -1 where there is none."""
+def find_slot(links: Links, row: int, neighbor: int) -> int:
+    """Return the slot of a neighbor in the list of a row, or -1 if it is not a neighbor."""
     if links.index_begin[row] != NO_INDEX:
-        return find_in_index(links, row, other)
+        return find_in_index(links, row, neighbor)
     begin = links.begin[row]
     for at in range(begin, begin + links.degree[row]):
-        if links.neighbor[at] == other:
+        if links.neighbor[at] == neighbor:
             return at
     return -1
 
 
 @njit(cache=True, nogil=True)
 def has_edge(links: Links, src: int, dst: int, directed: bool) -> bool:
-    """Whether the edge is there, read from the end with fewer neighbors where that is enough."""
+    """Return whether an edge exists (from src to dst if directed).
+
+    If undirected, the shorter of the two lists is searched.
+    """
     if directed:
         at = find_slot(links, src, dst)
         return at >= 0 and links.outgoing[at] > 0
@@ -37,40 +40,40 @@ def has_edge(links: Links, src: int, dst: int, directed: bool) -> bool:
 def has_edges(
     links: Links, src: NDArray[np.int64], dst: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
 ) -> None:
-    """`has_edge`, pair by pair, into `found`."""
+    """Write to `found`, for each pair, whether the edge exists."""
     for i in range(src.size):
         found[i] = has_edge(links, src[i], dst[i], directed)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def find_edge_slots(links: Links, src: int, dst: int) -> tuple[int, int]:
-    """The two slots of an edge (-1, -1 where there is none); the shorter list is looked at first."""
+    """Return the slots of an edge at both ends, or (-1, -1) if there is none; the shorter list is searched first."""
     if links.degree[src] <= links.degree[dst]:
-        here = find_slot(links, src, dst)
-        return here, find_slot(links, dst, src) if here >= 0 else -1
-    there = find_slot(links, dst, src)
-    return find_slot(links, src, dst) if there >= 0 else -1, there
+        src_slot = find_slot(links, src, dst)
+        return src_slot, find_slot(links, dst, src) if src_slot >= 0 else -1
+    dst_slot = find_slot(links, dst, src)
+    return find_slot(links, src, dst) if dst_slot >= 0 else -1, dst_slot
 
 
 @njit(cache=True, nogil=True)
 def is_bipartite(links: Links, rows: int) -> bool:
-    """Whether rows can be parted so that every edge leads to the other part; ends at the first edge that does not."""
-    side = np.zeros(rows, np.int8)  # none yet
+    """Return whether the graph is bipartite; the search stops at the first edge within one side."""
+    side = np.zeros(rows, np.int8)  # 1 or -1; 0: not visited
     queue = np.empty(rows, np.int64)
-    for first in range(rows):
-        if side[first] != 0:
+    for start in range(rows):
+        if side[start] != 0:
             continue
-        side[first] = 1
-        queue[0], done, found = first, 0, 1
-        while done < found:
-            row = queue[done]
-            done += 1
+        side[start] = 1
+        queue[0], head, tail = start, 0, 1
+        while head < tail:
+            row = queue[head]
+            head += 1
             for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
-                other = links.neighbor[slot]
-                if side[other] == side[row]:
+                neighbor = links.neighbor[slot]
+                if side[neighbor] == side[row]:
                     return False
-                if side[other] == 0:
-                    side[other] = -side[row]
-                    queue[found] = other
-                    found += 1
+                if side[neighbor] == 0:
+                    side[neighbor] = -side[row]
+                    queue[tail] = neighbor
+                    tail += 1
     return True

@@ -1,4 +1,4 @@
-"""Whether batches can be applied, found out without changing the graph: a removal needs something to remove."""
+"""Checks of a batch before it is applied: can everything it removes be removed, and how much can the graph grow."""
 
 from __future__ import annotations
 
@@ -17,184 +17,207 @@ Rows = NDArray[np.int64]
 
 
 class GraphLookup(Protocol):
-    """A graph as far as it is asked whether batches can be applied to it; it may lie elsewhere."""
+    """Read access to a graph, local or remote, as validation needs it."""
 
     @property
     def directed(self) -> bool:
-        """Whether an edge has a direction."""
+        """Whether edges have a direction."""
 
     def prefetch_batch(self, batch: Batch) -> None:
-        """Fetch in one go, where asking takes long, what `has_vertex` and `has_edge` will be asked of a batch."""
+        """Fetch in one request the answers that `has_vertex` and `has_edge` will give for a batch."""
 
-    def has_vertex(self, name: Id) -> bool:
-        """Whether there is a vertex of this name."""
+    def has_vertex(self, vertex: Id, /) -> bool:
+        """Return whether a vertex exists."""
 
     def has_edge(self, src: Id, dst: Id) -> bool:
-        """Whether there is an edge between two names (from src to dst when directed)."""
+        """Return whether an edge exists (from src to dst if directed)."""
 
     def rows_of(self, column: IdColumn) -> Rows:
-        """The rows of known vertices, or an error naming those that are not known."""
+        """Return the rows of vertices; raise `UnknownVertexError` with the ids that are not in the graph."""
 
     def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
-        """Whether there is an edge between two rows (from src to dst when directed), pair by pair."""
+        """Return, for each pair of rows, whether an edge exists (from src to dst if directed)."""
 
 
 @dataclass(slots=True)
 class Rejections:
-    """The rows of a batch that remove what is not there when their turn comes, and why."""
+    """Batch rows that remove a vertex or an edge that does not exist at that point of the batch."""
 
-    rows: dict[int, RipplevecError] = field(default_factory=dict)
-    unknown: list[Id] = field(default_factory=list)
-    missing: list[tuple[Id, Id]] = field(default_factory=list)
+    errors: dict[int, RipplevecError] = field(default_factory=dict)  # by row of the batch
+    unknown_ids: list[Id] = field(default_factory=list)
+    missing_edges: list[tuple[Id, Id]] = field(default_factory=list)
 
     @property
-    def error(self) -> RipplevecError | None:
-        """What the whole batch is refused with; None where it can be applied."""
-        if self.unknown:
-            return UnknownVertexError(self.unknown)
-        return UnknownEdgeError(self.missing) if self.missing else None
+    def batch_error(self) -> RipplevecError | None:
+        """Error that rejects the whole batch; None if all rows are valid."""
+        if self.unknown_ids:
+            return UnknownVertexError(self.unknown_ids)
+        return UnknownEdgeError(self.missing_edges) if self.missing_edges else None
 
 
 class BatchSimulation:
-    """Plays batches through, one after the other, on top of a graph that stays as it is."""
+    """Simulates the effect of successive batches on a graph, without changing the graph."""
 
-    def __init__(self, known: GraphLookup) -> None:
-        self.known = known
-        self.edges: dict[Hashable, bool] = {}  # what the batches themselves have said of an edge so far
-        self.vertices: dict[Id, bool] = {}
-        self.lives: Counter[Id] = Counter()  # removals so far; what was said of an earlier life no longer holds
+    def __init__(self, graph: GraphLookup) -> None:
+        self.graph = graph
+        self.edges: dict[Hashable, bool] = {}  # whether an edge exists, as far as the batches have changed that
+        self.vertices: dict[Id, bool] = {}  # likewise for vertices
+        self.removals: Counter[Id] = Counter()  # times a vertex was removed: its earlier edges no longer exist
 
     def simulate(self, batch: Batch) -> Rejections:
-        """Take over what a batch does, but for the rows that cannot be applied."""
-        refused = Rejections()
-        self.known.prefetch_batch(batch)
+        """Simulate the valid rows of a batch; return the invalid ones."""
+        rejections = Rejections()
+        self.graph.prefetch_batch(batch)
         ops = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         rows = zip(ops.tolist(), ids_to_list(batch.src), ids_to_list(batch.dst), strict=True)
         for row, (op, src, dst) in enumerate(rows):
             if op in (Op.ADD, Op.VERTEX):
                 self._add(src, dst)
-            elif unknown := self._unknown(src, *([dst] if op == Op.REMOVE else [])):
-                refused.unknown += unknown
-                refused.rows[row] = UnknownVertexError(unknown)
+            elif unknown := self._find_unknown(src, *([dst] if op == Op.REMOVE else [])):
+                rejections.unknown_ids += unknown
+                rejections.errors[row] = UnknownVertexError(unknown)
             elif op == Op.REMOVE_VERTEX:
                 self.vertices[src] = False
-                self.lives[src] += 1
+                self.removals[src] += 1
             elif self._has_edge(src, dst):
-                self.edges[self._key(src, dst)] = False
+                self.edges[self._edge_key(src, dst)] = False
             else:
-                refused.missing.append((src, dst))
-                refused.rows[row] = UnknownEdgeError([(src, dst)])
-        return refused
+                rejections.missing_edges.append((src, dst))
+                rejections.errors[row] = UnknownEdgeError([(src, dst)])
+        return rejections
 
     def _add(self, src: Id, dst: Id) -> None:
         self.vertices[src] = self.vertices[dst] = True
         if src != dst:
-            self.edges[self._key(src, dst)] = True
+            self.edges[self._edge_key(src, dst)] = True
 
-    def _key(self, src: Id, dst: Id) -> Hashable:
-        ends = (src, self.lives[src]), (dst, self.lives[dst])
-        return ends if self.known.directed else frozenset(ends)
+    def _edge_key(self, src: Id, dst: Id) -> Hashable:
+        """Return a key of an edge that differs from the keys of edges before a removal of either endpoint."""
+        ends = (src, self.removals[src]), (dst, self.removals[dst])
+        return ends if self.graph.directed else frozenset(ends)
 
-    def _unknown(self, *names: Id) -> list[Id]:
-        return [name for name in names if not self.vertices.get(name, self.known.has_vertex(name))]
+    def _find_unknown(self, *vertices: Id) -> list[Id]:
+        return [vertex for vertex in vertices if not self.vertices.get(vertex, self.graph.has_vertex(vertex))]
 
     def _has_edge(self, src: Id, dst: Id) -> bool:
-        said = self.edges.get(self._key(src, dst))
-        if said is not None:
-            return said
-        return not (self.lives[src] or self.lives[dst]) and self.known.has_edge(src, dst)
+        simulated = self.edges.get(self._edge_key(src, dst))
+        if simulated is not None:
+            return simulated
+        return not (self.removals[src] or self.removals[dst]) and self.graph.has_edge(src, dst)
 
 
 class BatchAdmission:
-    """Says of batches, one after the other, whether they can be applied, before any of them is."""
+    """Validates successive batches before any of them is applied, each on top of those admitted before it."""
 
-    def __init__(self, known: GraphLookup) -> None:
-        self.known = known
+    def __init__(self, graph: GraphLookup) -> None:
+        self.graph = graph
         self._admitted: list[Batch] = []
-        self._rehearsal, self._played = BatchSimulation(known), 0
+        self._simulation, self._simulated = BatchSimulation(graph), 0
 
     def admit(self, batch: Batch) -> None:
-        """Count on a batch from now on, or say why it has to be refused as a whole."""
+        """Admit a batch; raise if any of its rows is invalid."""
         if has_removals(batch) and not self._admitted:
-            check_batch(self.known, batch)
+            check_batch(self.graph, batch)
         elif has_removals(batch):
-            if error := self._play(batch).error:
-                self._rehearsal, self._played = BatchSimulation(self.known), 0  # it has taken over the good rows
+            if error := self._simulate(batch).batch_error:
+                # The simulation now contains the valid rows of the rejected batch; it starts again from the graph.
+                self._simulation, self._simulated = BatchSimulation(self.graph), 0
                 raise error
-            self._played += 1
+            self._simulated += 1
         self._admitted.append(batch)
 
     def admit_valid_rows(self, batch: Batch) -> tuple[Batch, dict[int, RipplevecError]]:
-        """Count on what can be applied of a batch; that part, and per row that is not in it, why."""
+        """Admit the valid rows of a batch; return them as a batch, and the error of every other row."""
         if not has_removals(batch):
             self._admitted.append(batch)
             return batch, {}
-        refused = self._play(batch).rows
-        if refused:
-            batch = select_rows(batch, np.delete(np.arange(len(batch)), list(refused)))
+        errors = self._simulate(batch).errors
+        if errors:
+            batch = select_rows(batch, np.delete(np.arange(len(batch)), list(errors)))
         self._admitted.append(batch)
-        self._played += 1
-        return batch, refused
+        self._simulated += 1
+        return batch, errors
 
-    def _play(self, batch: Batch) -> Rejections:
-        """Play those that were admitted unplayed, which few removals ever ask for, then this one."""
-        for earlier in self._admitted[self._played :]:
-            self._rehearsal.simulate(earlier)
-        self._played = len(self._admitted)
-        return self._rehearsal.simulate(batch)
+    def _simulate(self, batch: Batch) -> Rejections:
+        """Simulate a batch after all admitted ones; those without removals were not simulated until now."""
+        for earlier in self._admitted[self._simulated :]:
+            self._simulation.simulate(earlier)
+        self._simulated = len(self._admitted)
+        return self._simulation.simulate(batch)
 
 
 def has_removals(batch: Batch) -> bool:
-    """Whether a batch removes anything: only then can it be refused."""
+    """Return whether a batch removes anything; only such a batch can be rejected."""
     return batch.op is not None and bool(((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX)).any())
 
 
-def check_batch(known: GraphLookup, batch: Batch) -> None:
-    """Refuse a batch that removes what is not there when its turn comes."""
+def check_batch(graph: GraphLookup, batch: Batch) -> None:
+    """Raise if a batch removes a vertex or an edge that does not exist at that point of the batch."""
     if batch.op is None or not has_removals(batch):
         return
     if (batch.op == Op.REMOVE).all():
-        _check_edge_removals(known, batch)
-    elif error := BatchSimulation(known).simulate(batch).error:
+        _check_edge_removals(graph, batch)
+    elif error := BatchSimulation(graph).simulate(batch).batch_error:
         raise error
 
 
-def _check_edge_removals(known: GraphLookup, batch: Batch) -> None:
-    src, dst = known.rows_of(batch.src), known.rows_of(batch.dst)
+def _check_edge_removals(graph: GraphLookup, batch: Batch) -> None:
+    """Check a batch that only removes edges, without simulating it row by row."""
+    src, dst = graph.rows_of(batch.src), graph.rows_of(batch.dst)
     pairs = np.stack([src, dst], axis=1)
-    if not known.directed:
+    if not graph.directed:
         pairs.sort(axis=1)
-    _, firsts = np.unique(pairs, axis=0, return_index=True)
-    there = np.zeros(len(batch), bool)
-    there[firsts] = known.has_edges(src[firsts], dst[firsts])
-    if not there.all():
-        missing = np.flatnonzero(~there)
+    _, first_mentions = np.unique(pairs, axis=0, return_index=True)
+    exists = np.zeros(len(batch), bool)  # a second removal of the same edge finds nothing
+    exists[first_mentions] = graph.has_edges(src[first_mentions], dst[first_mentions])
+    if not exists.all():
+        missing = np.flatnonzero(~exists)
         raise UnknownEdgeError(
-            list(zip(ids_to_list(take_ids(batch.src, missing)), ids_to_list(take_ids(batch.dst, missing)), strict=True))
+            list(
+                zip(
+                    ids_to_list(take_ids(batch.src, missing)),
+                    ids_to_list(take_ids(batch.dst, missing)),
+                    strict=True,
+                )
+            )
         )
 
 
 def bound_growth(
     batch: Batch,
-    find: Callable[[IdColumn], Rows],
-    degrees: Callable[[Rows], Rows],
-    ignored: Callable[[Rows, Rows], NDArray[np.bool_]] | None,
+    find_rows: Callable[[IdColumn], Rows],
+    get_degrees: Callable[[Rows], Rows],
+    has_edges: Callable[[Rows, Rows], NDArray[np.bool_]] | None,
 ) -> tuple[int, int]:
-    """At most how many vertices a batch adds, and at most how many edges it adds, changes or removes.
+    """Return upper bounds of the vertices that a batch adds, and of the edges that it adds, changes or removes.
 
-    The graph says which rows names have (−1: none), how many edges rows have and, where an edge that is there already
-    changes nothing, which pairs of rows have one.
+    Parameters
+    ----------
+    batch : Batch
+        The batch, not yet applied.
+    find_rows : callable
+        Returns the rows of a column of ids, −1 for unknown ids.
+    get_degrees : callable
+        Returns the degrees of rows.
+    has_edges : callable or None
+        Returns, for each pair of rows, whether an edge exists. None unless duplicates are ignored: only then does an
+        existing edge change nothing.
+
+    Returns
+    -------
+    vertices, edges : int
+        The two bounds.
     """
-    src, dst = find(batch.src), find(batch.dst)
+    src, dst = find_rows(batch.src), find_rows(batch.dst)
     vertices = len(_unknown_ids(batch.src, src) | _unknown_ids(batch.dst, dst))
     op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
     edges = int(np.count_nonzero(op <= Op.REMOVE))
-    gone = src[(op == Op.REMOVE_VERTEX) & (src >= 0)]
-    if gone.size:  # with their edges, and with those that the batch itself has added to them
-        edges += edges + int(degrees(gone).sum())
-    if ignored is not None and batch.op is None:
+    removed = src[(op == Op.REMOVE_VERTEX) & (src >= 0)]
+    if removed.size:  # a removed vertex loses its edges, including those that this batch has added
+        edges += edges + int(get_degrees(removed).sum())
+    if has_edges is not None and batch.op is None:
         known = np.flatnonzero((src >= 0) & (dst >= 0))
-        edges -= int(np.count_nonzero(ignored(src[known], dst[known])))
+        edges -= int(np.count_nonzero(has_edges(src[known], dst[known])))
     return vertices, edges
 
 

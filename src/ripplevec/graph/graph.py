@@ -1,4 +1,4 @@
-"""The graph: names, rows and edges together. A batch is checked as a whole first, so that a bad one changes nothing."""
+"""Growing graph with vertex ids: applies validated batches and reports every change as a `GraphDelta`."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ _NO_PAIRS = np.empty((0, 2), np.int64)
 
 
 class GraphDelta(NamedTuple):
-    """What a step did to the graph, by row."""
+    """Changes that one step made to a graph, by row."""
 
-    arrived: Rows  # new vertices, in order of arrival
-    pairs: Rows  # (m, 2): the ends of edges that came, changed or went, in order
-    arrival_numbers: Rows  # (m, 2): the arrival numbers of these ends at that moment
-    changed_share: NDArray[np.float64]  # (m, 2): the share of each end's strength that changed
-    vacated_rows: Rows  # rows whose vertex was removed (a newcomer may have one of them already)
-    removed_ids: list[Id]  # the names of those vertices
+    arrived: Rows  # rows of new vertices, in order of arrival
+    pairs: Rows  # (m, 2): endpoints of the edges that were added, changed or removed, in order
+    arrival_numbers: Rows  # (m, 2): arrival numbers of these endpoints at that moment
+    changed_share: NDArray[np.float64]  # (m, 2): share of each endpoint's strength that changed
+    vacated_rows: Rows  # rows whose vertex was removed; a new vertex may already have reused one of them
+    removed_ids: list[Id]  # ids of the removed vertices
 
 
 def merge_deltas(steps: Sequence[GraphDelta]) -> GraphDelta:
-    """Several steps as one."""
+    """Merge the changes of several steps into one delta."""
     if len(steps) == 1:
         return steps[0]
     if not steps:
         return GraphDelta(_NO_ROWS, _NO_PAIRS, _NO_PAIRS, _NO_PAIRS.astype(np.float64), _NO_ROWS, [])
     *columns, removed = zip(*steps, strict=True)
-    return GraphDelta._make([*map(np.concatenate, columns), [name for names in removed for name in names]])
+    return GraphDelta._make([*map(np.concatenate, columns), [vertex for ids in removed for vertex in ids]])
 
 
 class Graph:
-    """A growing graph whose vertices have names."""
+    """A growing graph: vertex ids, their rows, their arrival numbers, and the edges between rows."""
 
     def __init__(self, *, directed: bool = False, duplicates: str = "add") -> None:
         self.ids = IdTable()
         self.adjacency = Adjacency(directed=directed, duplicates=duplicates)
         self.next_arrival = 0
-        self.edges_expire = False  # whether edges may go by themselves: then it is no mistake to remove one that has gone
+        self.edges_expire = False  # if True, removing an edge that has already expired is not an error
         self._warned = False
 
     def __len__(self) -> int:
@@ -57,16 +57,16 @@ class Graph:
 
     @property
     def arrival(self) -> Rows:
-        """Per row the number of its vertex in the order of arrival; −1 where the row is free."""
+        """Arrival number of the vertex of each row; −1 if the row is free."""
         return self.adjacency.arrival
 
     @property
     def row_count(self) -> int:
-        """Rows in use or used before: every vertex has a row below this."""
+        """Number of rows ever used; every vertex has a row below this."""
         return self.ids.row_count
 
     def rows_of(self, column: IdColumn) -> Rows:
-        """The rows of known vertices, or an error naming those that are not known."""
+        """Return the rows of vertices; raise `UnknownVertexError` with the ids that are not in the graph."""
         rows = self.ids.find_rows(column)
         if rows.size and rows.min() < 0:
             raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
@@ -74,36 +74,36 @@ class Graph:
 
     @property
     def directed(self) -> bool:
-        """Whether an edge has a direction."""
+        """Whether edges have a direction."""
         return self.adjacency.directed
 
     def prefetch_batch(self, batch: Batch) -> None:
-        """Nothing has to be fetched before `has_vertex` and `has_edge` are asked."""
+        """Do nothing: a local graph answers `has_vertex` and `has_edge` without fetching anything."""
 
-    def has_vertex(self, name: Id) -> bool:
-        """Whether there is a vertex of this name."""
-        return name in self.ids
+    def has_vertex(self, vertex: Id) -> bool:
+        """Return whether a vertex exists."""
+        return vertex in self.ids
 
     def has_edge(self, src: Id, dst: Id) -> bool:
-        """Whether there is an edge between two names (from src to dst when directed), or may have been one."""
+        """Return whether an edge exists (from src to dst if directed), or may have existed and expired."""
         rows = self.ids.find_row(src), self.ids.find_row(dst)
         return min(rows) >= 0 and (self.edges_expire or self.adjacency.has_edge(*rows))
 
     def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
-        """Whether there is an edge between two rows (from src to dst when directed), or may have been, pair by pair."""
+        """Return, for each pair of rows, whether an edge exists, or may have existed and expired."""
         return np.ones(src.size, np.bool_) if self.edges_expire else self.adjacency.has_edges(src, dst)
 
     def rows_by_arrival(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
-        """The rows of vertices in order of arrival: of all, or of those whose arrival numbers are wanted."""
+        """Return the rows of vertices in order of arrival: all, or those whose arrival numbers satisfy `wanted`."""
         arrival = self.arrival[: self.row_count]
         alive = arrival >= 0
         rows = np.flatnonzero(alive if wanted is None else alive & wanted(arrival))
         return rows[np.argsort(arrival[rows], kind="stable")]
 
     def adjacency_by_arrival(self) -> tuple[Adjacency, Rows | None]:
-        """The edges with rows in order of arrival, and which rows these are; None where they lie in that order already.
+        """Return the adjacency with rows in order of arrival, and the original rows; None if already in order.
 
-        So a start does not depend on which rows were free when vertices came.
+        It makes the initial embedding independent of which free rows the vertices were given.
         """
         order = self.rows_by_arrival()
         if np.array_equal(order, np.arange(self.row_count)):
@@ -111,98 +111,109 @@ class Graph:
         return self.adjacency.reorder(order), order
 
     def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterable[GraphDelta]:
-        """Check the whole batch, then apply it step by step (one step per arrival if asked), in the order given.
+        """Validate a whole batch, then apply it in order, step by step (one step per arrival with `one_by_one`).
 
-        The check happens at the call; each step is taken as it is asked for, and all of them must be.
+        The batch is validated by the call itself, so an invalid batch changes nothing. Each step is applied when the
+        iterator reaches it; the caller must exhaust the iterator.
         """
         weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         if batch.op is None:
             edges = batch.src, batch.dst, _add_ops(len(batch)), weight
-            return self._arrivals(*edges) if one_by_one else self._together(*edges)
+            return self._apply_arrivals(*edges) if one_by_one else self._apply_at_once(*edges)
         check_batch(self, batch)
-        return self._steps(batch, batch.op, weight, one_by_one)
+        return self._apply_ops(batch, batch.op, weight, one_by_one)
 
-    def _steps(
+    def _apply_ops(
         self, batch: Batch, op: NDArray[np.int8], weight: NDArray[np.float32], one_by_one: bool
     ) -> Iterator[GraphDelta]:
+        """Apply a batch with operations: vertex removals are steps of their own, and split the edges between them."""
         first = 0
         for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
             if cut > first:
                 part = slice(first, cut)
                 edges = take_ids(batch.src, part), take_ids(batch.dst, part), op[part], weight[part]
                 if one_by_one:
-                    yield from self._arrivals(*edges)
+                    yield from self._apply_arrivals(*edges)
                 else:
                     yield self._apply_edges(*edges)
             if cut < len(batch):
                 yield self._remove_vertex(take_ids(batch.src, slice(cut, cut + 1)))
             first = cut + 1
 
-    def _together(
+    def _apply_at_once(
         self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
     ) -> Iterator[GraphDelta]:
+        """Apply edge operations in one step, when the iterator reaches it."""
         yield self._apply_edges(src, dst, op, weight)
 
-    def _apply_edges(self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]) -> GraphDelta:
+    def _apply_edges(
+        self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
+    ) -> GraphDelta:
         """Apply edge operations together."""
         pairs, arrived = self._intern(src, dst)
         return self._apply_rows(arrived, op, pairs, weight)
 
-    def _arrivals(
+    def _apply_arrivals(
         self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
     ) -> Iterator[GraphDelta]:
-        """Apply edge operations one arrival after the other: each newcomer with its edges to those before it.
+        """Apply edge operations one arrival at a time: each new vertex with its edges to earlier vertices.
 
-        What happens between known vertices keeps its place: behind the arrivals that were mentioned before it.
+        Operations between known vertices keep their place: after the arrivals that precede them in the batch.
         """
         pairs, arrived = self._intern(src, dst)
         first_new = self.next_arrival - arrived.size
         newest = self.arrival[pairs].max(axis=1)
-        turn = np.where(newest < first_new, 2 * np.maximum.accumulate(newest) + 1, 2 * newest)
-        if _adds_and_removes_an_edge(op, pairs):  # then everything keeps its place: a newcomer comes with its first edges alone
-            turn = np.maximum.accumulate(turn)
-        order = np.argsort(turn, kind="stable")
-        turns = np.union1d(turn, 2 * self.arrival[arrived])  # a newcomer has its turn even if it brings no edge
-        cuts = [*np.searchsorted(turn[order], turns).tolist(), order.size]
-        for number, (begin, end) in zip(turns.tolist(), pairwise(cuts), strict=True):
+        # Sort key of an operation: 2·a in the step of arrival a, 2·a + 1 between known vertices after arrival a.
+        key = np.where(newest < first_new, 2 * np.maximum.accumulate(newest) + 1, 2 * newest)
+        if _adds_and_removes_an_edge(op, pairs):  # keep the order of the batch; an arrival gets only its first edges
+            key = np.maximum.accumulate(key)
+        order = np.argsort(key, kind="stable")
+        step_keys = np.union1d(key, 2 * self.arrival[arrived])  # an arrival is a step even if it has no edges
+        cuts = [*np.searchsorted(key[order], step_keys).tolist(), order.size]
+        for step_key, (begin, end) in zip(step_keys.tolist(), pairwise(cuts), strict=True):
             chosen = order[begin:end]
-            newcomer = arrived[:0] if number % 2 else arrived[number // 2 - first_new :][:1]
-            yield self._apply_rows(newcomer, op[chosen], pairs[chosen], weight[chosen])
+            new_vertex = arrived[:0] if step_key % 2 else arrived[step_key // 2 - first_new :][:1]
+            yield self._apply_rows(new_vertex, op[chosen], pairs[chosen], weight[chosen])
 
     def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[Rows, Rows]:
-        """The rows of both ends, and the newcomers among them, numbered."""
+        """Return the rows of both endpoints, adding vertices that are new, and the rows of the new vertices."""
         pairs = np.empty((len(src), 2), np.int64)
         pairs[:, 0], pairs[:, 1], arrived = self.ids.intern(src, dst)
-        self._number(arrived)
+        self._assign_arrival_numbers(arrived)
         return pairs, arrived
 
     def _apply_rows(
         self, arrived: Rows, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
     ) -> GraphDelta:
-        chance = self.adjacency.apply(op, pairs, weight)
-        return GraphDelta(arrived, pairs, self.arrival[pairs], chance, _NO_ROWS, [])
+        changed_share = self.adjacency.apply(op, pairs, weight)
+        return GraphDelta(arrived, pairs, self.arrival[pairs], changed_share, _NO_ROWS, [])
 
     def remove_edges(self, pairs: Rows) -> GraphDelta:
-        """Take out edges between rows, in order."""
+        """Remove edges between rows, in order."""
         return self._apply_rows(_NO_ROWS, np.full(len(pairs), Op.REMOVE, np.int8), pairs, unit_weights(len(pairs)))
 
     def warn_self_loops(self) -> None:
-        """Warn of self-loops, once. For the caller, when all is done: a warning may be made an error."""
+        """Warn once if self-loops were ignored.
+
+        The caller calls it after everything else is done, because a warning filter may turn the warning into an error.
+        """
         if self.adjacency.self_loop_count and not self._warned:
             self._warned = True
-            warnings.warn("self-loops are left out (said once)", SelfLoopWarning, stacklevel=4)
+            warnings.warn("Self-loops are ignored (further warnings suppressed).", SelfLoopWarning, stacklevel=4)
 
-    def _remove_vertex(self, name: IdColumn) -> GraphDelta:
-        rows = self.ids.find_rows(name)
-        touched, lost = self.adjacency.remove_vertex(int(rows[0]))
-        pairs = np.stack([touched, np.full(touched.size, rows[0])], axis=1)
-        numbers = self.arrival[pairs]
+    def _remove_vertex(self, vertex: IdColumn) -> GraphDelta:
+        """Remove the vertex of a column with one id, and its edges."""
+        rows = self.ids.find_rows(vertex)
+        neighbors, lost_share = self.adjacency.remove_vertex(int(rows[0]))
+        pairs = np.stack([neighbors, np.full(neighbors.size, rows[0])], axis=1)
+        arrival_numbers = self.arrival[pairs]
         self.arrival[rows] = -1
         self.ids.remove(rows)
-        return GraphDelta(_NO_ROWS, pairs, numbers, np.stack([lost, np.zeros_like(lost)], axis=1), rows, ids_to_list(name))
+        changed_share = np.stack([lost_share, np.zeros_like(lost_share)], axis=1)
+        return GraphDelta(_NO_ROWS, pairs, arrival_numbers, changed_share, rows, ids_to_list(vertex))
 
-    def _number(self, arrived: Rows) -> None:
-        """Give newcomers their arrival numbers, which are never used again."""
+    def _assign_arrival_numbers(self, arrived: Rows) -> None:
+        """Assign arrival numbers to new vertices; a number is never reused."""
         if not arrived.size:
             return
         self.adjacency.ensure_rows(self.ids.row_count)
@@ -210,26 +221,26 @@ class Graph:
         self.next_arrival += arrived.size
 
     def check(self, *, whole: bool = True) -> None:
-        """Raise where names, rows and edges contradict each other; the tests call it after everything.
+        """Check internal invariants; raise if one fails.
 
-        Where this is not the whole graph, the other ends of edges may be elsewhere.
+        With `whole=False` (a shard) the other endpoints of edges may be elsewhere.
         """
         self.adjacency.check(whole=whole)
         alive = np.flatnonzero(self.arrival >= 0)
         if alive.size != len(self.ids) or (self.ids.find_rows(self.ids.to_column(alive)) != alive).any():
-            raise RipplevecError("the graph is damaged: names and rows do not match")
+            raise RipplevecError("The graph is damaged: ids and rows do not match.")
         if (self.arrival[np.flatnonzero(self.adjacency.links.degree)] < 0).any():
-            raise RipplevecError("the graph is damaged: a free row has edges")
+            raise RipplevecError("The graph is damaged: a free row has edges.")
 
     def copy(self) -> Graph:
-        """The same graph in arrays of its own."""
+        """Return an independent copy."""
         other = Graph(directed=self.adjacency.directed, duplicates=self.adjacency.duplicates)
         other.ids, other.adjacency = self.ids.copy(), self.adjacency.copy()
         other.next_arrival, other.edges_expire, other._warned = self.next_arrival, self.edges_expire, self._warned
         return other
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything as plain arrays; restored by `from_state`, it goes on exactly as this one would."""
+        """Return the complete state as plain arrays; a graph restored by `from_state` continues identically."""
         rows = self.row_count
         ids = {f"ids_{name}": array for name, array in self.ids.state().items()}
         edges = {f"edges_{name}": array for name, array in self.adjacency.to_packed().items()}
@@ -240,7 +251,7 @@ class Graph:
 
     @classmethod
     def from_state(cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str) -> Graph:
-        """The graph whose `state` this is."""
+        """Restore a graph from its `state`."""
         self = cls(directed=directed, duplicates=duplicates)
         self.ids = IdTable.from_state(strip_prefix("ids_", state))
         self.adjacency = Adjacency.from_packed(strip_prefix("edges_", state), directed=directed, duplicates=duplicates)
@@ -250,29 +261,29 @@ class Graph:
         return self
 
 
-_SMALL = 256
-_NO_OPS, _ONES = np.zeros(_SMALL, np.int8), np.ones(_SMALL, np.float32)
+_SMALL_BATCH = 256
+_ADD_OPS, _UNIT_WEIGHTS = np.zeros(_SMALL_BATCH, np.int8), np.ones(_SMALL_BATCH, np.float32)
 
 
 def _add_ops(length: int) -> NDArray[np.int8]:
-    """As many additions: what nearly every batch is made of."""
-    return _NO_OPS[:length] if length <= _SMALL else np.zeros(length, np.int8)
+    """Return `length` ADD operations; small arrays are shared views, so they must not be modified."""
+    return _ADD_OPS[:length] if length <= _SMALL_BATCH else np.zeros(length, np.int8)
 
 
 def unit_weights(length: int) -> NDArray[np.float32]:
-    """The weights of edges that came without."""
-    return _ONES[:length] if length <= _SMALL else np.ones(length, np.float32)
+    """Return `length` weights of one; small arrays are shared views, so they must not be modified."""
+    return _UNIT_WEIGHTS[:length] if length <= _SMALL_BATCH else np.ones(length, np.float32)
 
 
 def strip_prefix(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays of a state whose names begin with a prefix, without it."""
+    """Return the arrays of a state whose names start with a prefix, with the prefix removed."""
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
 
 
 def _adds_and_removes_an_edge(op: NDArray[np.int8], pairs: NDArray[np.int64]) -> bool:
-    """Whether an edge is both added and removed, so that the order in which that happens matters."""
-    gone = op == Op.REMOVE
-    if not gone.any():
+    """Return whether some edge is both added and removed, so that the order of these operations matters."""
+    removed = op == Op.REMOVE
+    if not removed.any():
         return False
     pair = (pairs.min(axis=1) << 31) + pairs.max(axis=1)
-    return bool(np.isin(pair[gone], pair[~gone]).any())
+    return bool(np.isin(pair[removed], pair[~removed]).any())

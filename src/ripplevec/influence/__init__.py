@@ -1,1 +1,1 @@
-"""Who an arrival touches: the weighted independent cascade."""
+"""Influence sampling: which vertices a new vertex influences, by the weighted independent cascade model."""

@@ -1,6 +1,6 @@
-"""Influenced sets put together from earlier ones, as the paper suggests: only the first round is drawn anew.
+"""Influenced sets assembled from cached ones, as the paper suggests: only the first round is sampled anew.
 
-An approximation: what a neighbor passes on is what its own last cascade reached, as old as that cascade.
+This is an approximation: a neighbor passes on the set that its own last cascade reached, as old as that cascade.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _SAVED_ARRAYS = ("owner", "made", "begin", "members")
 
 
 class CachedCascade(Cascade):
-    """A cascade whose rounds 2 … D are the stored rounds 1 … D−1 of the vertices reached in round 1."""
+    """A cascade whose rounds 2 … D are the cached rounds 1 … D−1 of the vertices reached in round 1."""
 
     def __init__(self, depth: int | None, seed: int) -> None:
         if depth is None:
             raise InvalidValueError.of("depth", "a number of rounds when reuse_influence is on", depth)
         super().__init__(depth, seed)
-        self.stored_rounds = max(depth - 1, 0)  # rounds stored per vertex
-        self.owner: Rows = np.full(0, -1, np.int64)  # per row: the arrival number of the vertex the set belongs to
-        self.made: Rows = np.zeros(0, np.int64)  # per row: arrival numbers from here on are younger than the set
-        self.begin: Rows = np.zeros((0, self.stored_rounds + 1), np.int64)  # per row: where each round lies in `members`
+        self.stored_rounds = max(depth - 1, 0)  # rounds cached per vertex
+        self.owner: Rows = np.full(0, -1, np.int64)  # per row: arrival number of the vertex that the set belongs to
+        self.made: Rows = np.zeros(0, np.int64)  # per row: vertices with this arrival number or more are newer than it
+        self.begin: Rows = np.zeros((0, self.stored_rounds + 1), np.int64)  # per row: bounds of the rounds in `members`
         self.members: Rows = np.zeros(0, np.int64)
         self.used = 0
 
     def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> Rows:
-        """One round from `source`, then what the vertices reached have stored."""
+        """Sample one round from `source`, then add the cached rounds of the vertices reached."""
         first, _ = self.sample_rounds(graph, source, min(self.depth, 1), attempt)
         rounds = [first]
         for number in range(self.stored_rounds):
@@ -43,13 +43,13 @@ class CachedCascade(Cascade):
         return np.concatenate(rounds)
 
     def _select_new(self, rows: Rows, source: int, rounds: list[Rows]) -> Rows:
-        """First mentions only, of rows that are not in an earlier round."""
+        """Return the first occurrence of each row that is not in an earlier round."""
         _, at = np.unique(rows, return_index=True)
         rows = rows[np.sort(at)]
         return rows[~np.isin(rows, np.concatenate([[source], *rounds]))]
 
     def _load_round(self, graph: Graph, row: int, number: int) -> Rows:
-        """Round `number` + 1 of a vertex as stored, less those that have gone since; drawn now if there is none."""
+        """Return the cached round `number` + 1 of a vertex, without vertices removed since; sample it if missing."""
         self._ensure_rows(graph.adjacency.capacity)
         if self.owner[row] != graph.arrival[row]:
             rows, ends = self.sample_rounds(graph, row, self.stored_rounds)
@@ -60,6 +60,7 @@ class CachedCascade(Cascade):
         return cast(Rows, members[(numbers >= 0) & (numbers < self.made[row])])
 
     def _store(self, graph: Graph, row: int, rounds: list[Rows]) -> None:
+        """Cache the rounds of a vertex."""
         self._ensure_rows(graph.adjacency.capacity)
         length = sum(map(len, rounds))
         if self.used + length > self.members.size:
@@ -71,15 +72,17 @@ class CachedCascade(Cascade):
         self.used = int(ends[-1])
 
     def _compact(self, graph: Graph) -> None:
-        """Keep only the sets of vertices that are still there, without gaps."""
-        rows = min(self.owner.size, graph.arrival.size)  # a restored graph may have less room than this was saved with
+        """Keep only the sets of vertices that still exist, without gaps."""
+        rows = min(
+            self.owner.size, graph.arrival.size
+        )  # a restored graph may have fewer rows allocated than when saved
         live = np.flatnonzero((self.owner[:rows] >= 0) & (self.owner[:rows] == graph.arrival[:rows]))
         first, size = self.begin[live, 0], self.begin[live, -1] - self.begin[live, 0]
-        moved = np.cumsum(size) - size
-        kept = self.members[np.repeat(first - moved, size) + np.arange(int(size.sum()))]
-        self.begin[live] -= (first - moved)[:, None]
+        new_first = np.cumsum(size) - size
+        members = self.members[np.repeat(first - new_first, size) + np.arange(int(size.sum()))]
+        self.begin[live] -= (first - new_first)[:, None]
         self.owner[np.setdiff1d(np.arange(self.owner.size), live)] = -1
-        self.members, self.used = kept, kept.size
+        self.members, self.used = members, members.size
 
     def _ensure_rows(self, rows: int) -> None:
         if self.owner.size < rows:
@@ -87,10 +90,10 @@ class CachedCascade(Cascade):
             self.made, self.begin = grow_array(self.made, rows), grow_array(self.begin, rows)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The stored sets as arrays."""
+        """Return the cached sets as arrays."""
         return {name: getattr(self, name).copy() for name in _SAVED_ARRAYS} | {"used": np.array(self.used)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore the cached sets from `state`."""
         self.owner, self.made, self.begin, self.members = (state[name].copy() for name in _SAVED_ARRAYS)
         self.used = int(state["used"])

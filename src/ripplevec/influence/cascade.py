@@ -1,4 +1,4 @@
-"""Whom a vertex influences: the weighted independent cascade of the paper's Algorithm 1, on counter-based draws."""
+"""Influenced vertices of a vertex: the weighted independent cascade of the paper's Algorithm 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNLIMITED_DEPTH = -1
 
 
 class Cascade:
-    """Influenced sets, each drawn anew: v gives each neighbor u not yet influenced one chance, a_uv / d_u."""
+    """Samples influenced sets: v gets one chance to influence each neighbor u not yet influenced, with a_uv / d_u."""
 
     def __init__(self, depth: int | None, seed: int) -> None:
         self.depth = UNLIMITED_DEPTH if depth is None else depth
@@ -24,16 +24,16 @@ class Cascade:
         self._stamp = 0
 
     def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> Rows:
-        """The rows that `source` influences, nearest round first; another `attempt` is another draw."""
+        """Return the rows that `source` influences, in order of rounds; each `attempt` is an independent sample."""
         return self.sample_rounds(graph, source, self.depth, attempt)[0]
 
     def sample_rounds(self, graph: Graph, source: int, depth: int, attempt: int = 0) -> tuple[Rows, Rows]:
-        """The rows influenced within `depth` rounds, and where among them each round begins (with the end behind)."""
+        """Return the rows influenced within `depth` rounds, and the bounds of the rounds: 0, end of round 1, …"""
         key = draw_key(self.seed, int(graph.arrival[source]), attempt)
         if self._seen.size < graph.adjacency.capacity:
             self._seen = grow_array(self._seen, graph.adjacency.capacity)
         self._stamp += 1
-        found: tuple[Rows, Rows] = kernels.run_cascade(
+        rows_and_bounds: tuple[Rows, Rows] = kernels.run_cascade(
             graph.adjacency.links, graph.arrival, source, depth, self._seen, self._stamp, key
         )
-        return found
+        return rows_and_bounds

@@ -1,1 +1,1 @@
-"""What a graph forgets: weights that fade with the time of events, and edges that nobody has mentioned for long."""
+"""Temporal behavior of a graph: decay of weights with event time, and expiry of edges not seen for long."""

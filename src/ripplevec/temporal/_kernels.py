@@ -1,9 +1,9 @@
-"""Kernels of the window: a hash table of edges with the times of their latest mentions, and a heap that wakes them.
+"""Kernels of the time window: a hash table of edge times, and a heap of the times at which edges must be checked.
 
-An edge has one line in the table: the arrival numbers of its ends, who they are to the engine, and two times, that of
-its latest mention and that under which it stands in the heap. Mentioned again, it stays where it is in the heap; when
-it is woken too early, it goes back under its latest time. So there are as many entries as edges, and a few that no
-longer stand for any: the table knows which.
+The table has one entry per edge: the arrival numbers of its endpoints, their rows, the time of its latest arrival, and
+the time under which it is queued in the heap. When an edge arrives again, only its latest time changes; its heap entry
+stays in place. When that entry becomes due too early, it is queued again under the latest time. The heap therefore has
+one entry per edge, plus a few stale entries of edges that were removed; the table tells which entries are stale.
 """
 
 from __future__ import annotations
@@ -16,165 +16,167 @@ from numpy.typing import NDArray
 
 from ripplevec.influence._kernels import random_word
 
-ADD, REMOVE = 0, 1  # as ripplevec.batch.Op
-LATEST, QUEUED = 0, 1
-EMPTY = -1
-EDGE_COUNT, HEAP_SIZE = 0, 1  # sizes[EDGES]: lines of the table in use; sizes[WAITING]: entries of the heap
+ADD, REMOVE = 0, 1  # as in ripplevec.batch.Op
+LATEST, QUEUED = 0, 1  # columns of `time`
+EMPTY = -1  # first arrival number of a free entry
+EDGE_COUNT, HEAP_SIZE = 0, 1  # cells of `sizes`: entries of the table in use, entries of the heap in use
 
 
 class EdgeTimes(NamedTuple):
-    """The table, whose length is a power of two, and the heap."""
+    """Hash table of edges, whose length is a power of two, and heap of due times."""
 
-    edge: NDArray[np.int64]  # (lines, 4): two arrival numbers, two ends; NOBODY where a line is free
-    time: NDArray[np.float64]  # (lines, 2)
-    wake: NDArray[np.float64]  # (entries): when
-    who: NDArray[np.int64]  # (entries, 2): the arrival numbers of an edge
+    edge: NDArray[np.int64]  # (entries, 4): two arrival numbers, two rows; EMPTY if the entry is free
+    time: NDArray[np.float64]  # (entries, 2): latest and queued time
+    heap_time: NDArray[np.float64]  # (heap entries): due times
+    heap_edge: NDArray[np.int64]  # (heap entries, 2): arrival numbers of the edge
     sizes: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _home_entry(held: EdgeTimes, a: int, b: int) -> Any:
-    return np.int64(random_word(np.uint64(0), a, b) & np.uint64(len(held.edge) - 1))
+def _home_entry(edges: EdgeTimes, a: int, b: int) -> Any:
+    """Return the entry at which the search for an edge starts."""
+    return np.int64(random_word(np.uint64(0), a, b) & np.uint64(len(edges.edge) - 1))
 
 
 @njit(cache=True, nogil=True)
-def _find_entry(held: EdgeTimes, a: int, b: int) -> int:
-    """The line of an edge, or the free one where it would be."""
-    mask = len(held.edge) - 1
-    at = _home_entry(held, a, b)
-    while held.edge[at, 0] != EMPTY and (held.edge[at, 0] != a or held.edge[at, 1] != b):
+def _find_entry(edges: EdgeTimes, a: int, b: int) -> int:
+    """Return the entry of an edge, or the free entry where it would be inserted."""
+    mask = len(edges.edge) - 1
+    at = _home_entry(edges, a, b)
+    while edges.edge[at, 0] != EMPTY and (edges.edge[at, 0] != a or edges.edge[at, 1] != b):
         at = (at + 1) & mask
     return at
 
 
 @njit(cache=True, nogil=True)
-def _remove_entry(held: EdgeTimes, at: int) -> None:
-    """Take a line out; those behind it that were pushed aside move up."""
-    mask = len(held.edge) - 1
+def _remove_entry(edges: EdgeTimes, at: int) -> None:
+    """Remove an entry and move up the entries that were displaced past it."""
+    mask = len(edges.edge) - 1
     after = at
     while True:
         after = (after + 1) & mask
-        if held.edge[after, 0] == EMPTY:
+        if edges.edge[after, 0] == EMPTY:
             break
-        home = _home_entry(held, held.edge[after, 0], held.edge[after, 1])
+        home = _home_entry(edges, edges.edge[after, 0], edges.edge[after, 1])
         if (after - home) & mask >= (after - at) & mask:
-            held.edge[at] = held.edge[after]
-            held.time[at] = held.time[after]
+            edges.edge[at] = edges.edge[after]
+            edges.time[at] = edges.time[after]
             at = after
-    held.edge[at, 0] = EMPTY
-    held.sizes[EDGE_COUNT] -= 1
+    edges.edge[at, 0] = EMPTY
+    edges.sizes[EDGE_COUNT] -= 1
 
 
 @njit(cache=True, nogil=True)
-def _push(held: EdgeTimes, when: float, a: int, b: int) -> None:
-    at = held.sizes[HEAP_SIZE]
-    held.sizes[HEAP_SIZE] += 1
-    while at > 0 and held.wake[(at - 1) >> 1] > when:
-        above = (at - 1) >> 1
-        held.wake[at] = held.wake[above]
-        held.who[at] = held.who[above]
-        at = above
-    held.wake[at], held.who[at, 0], held.who[at, 1] = when, a, b
+def _push(edges: EdgeTimes, when: float, a: int, b: int) -> None:
+    """Insert an edge into the heap."""
+    at = edges.sizes[HEAP_SIZE]
+    edges.sizes[HEAP_SIZE] += 1
+    while at > 0 and edges.heap_time[(at - 1) >> 1] > when:
+        parent = (at - 1) >> 1
+        edges.heap_time[at] = edges.heap_time[parent]
+        edges.heap_edge[at] = edges.heap_edge[parent]
+        at = parent
+    edges.heap_time[at], edges.heap_edge[at, 0], edges.heap_edge[at, 1] = when, a, b
 
 
 @njit(cache=True, nogil=True)
-def _pop(held: EdgeTimes) -> None:
-    """Take the first out of the heap."""
-    size = held.sizes[HEAP_SIZE] - 1
-    held.sizes[HEAP_SIZE] = size
-    when, a, b = held.wake[size], held.who[size, 0], held.who[size, 1]
+def _pop(edges: EdgeTimes) -> None:
+    """Remove the first entry of the heap."""
+    size = edges.sizes[HEAP_SIZE] - 1
+    edges.sizes[HEAP_SIZE] = size
+    when, a, b = edges.heap_time[size], edges.heap_edge[size, 0], edges.heap_edge[size, 1]
     at = 0
     while 2 * at + 1 < size:
-        below = 2 * at + 1
-        if below + 1 < size and held.wake[below + 1] < held.wake[below]:
-            below += 1
-        if held.wake[below] >= when:
+        child = 2 * at + 1
+        if child + 1 < size and edges.heap_time[child + 1] < edges.heap_time[child]:
+            child += 1
+        if edges.heap_time[child] >= when:
             break
-        held.wake[at] = held.wake[below]
-        held.who[at] = held.who[below]
-        at = below
-    held.wake[at], held.who[at, 0], held.who[at, 1] = when, a, b
+        edges.heap_time[at] = edges.heap_time[child]
+        edges.heap_edge[at] = edges.heap_edge[child]
+        at = child
+    edges.heap_time[at], edges.heap_edge[at, 0], edges.heap_edge[at, 1] = when, a, b
 
 
 @njit(cache=True, nogil=True)
 def record_edges(
-    held: EdgeTimes,
+    edges: EdgeTimes,
     op: NDArray[np.int8],
     ends: NDArray[np.int64],
     numbers: NDArray[np.int64],
     times: NDArray[np.float64],
     directed: bool,
 ) -> None:
-    """Remember which edges were mentioned and which removed, in order. There must be room for all of them."""
+    """Record added and removed edges, in order. There must be room for all of them."""
     for i in range(op.size):
         a, b = numbers[i]
         if op[i] > REMOVE or a == b:
             continue
-        x, y = ends[i]
+        row_a, row_b = ends[i]
         if not directed and a > b:
-            a, b, x, y = b, a, y, x
-        at = _find_entry(held, a, b)
-        known = held.edge[at, 0] != EMPTY
+            a, b, row_a, row_b = b, a, row_b, row_a
+        at = _find_entry(edges, a, b)
+        known = edges.edge[at, 0] != EMPTY
         if op[i] == REMOVE:
             if known:
-                _remove_entry(held, at)
+                _remove_entry(edges, at)
         elif known:
-            held.time[at, LATEST] = max(held.time[at, LATEST], times[i])
+            edges.time[at, LATEST] = max(edges.time[at, LATEST], times[i])
         else:
-            held.edge[at, 0], held.edge[at, 1], held.edge[at, 2], held.edge[at, 3] = a, b, x, y
-            held.time[at] = times[i]
-            held.sizes[EDGE_COUNT] += 1
-            _push(held, times[i], a, b)
+            edges.edge[at, 0], edges.edge[at, 1], edges.edge[at, 2], edges.edge[at, 3] = a, b, row_a, row_b
+            edges.time[at] = times[i]
+            edges.sizes[EDGE_COUNT] += 1
+            _push(edges, times[i], a, b)
 
 
 @njit(cache=True, nogil=True)
-def has_due(held: EdgeTimes, before: float) -> bool:
-    """Whether an edge has to be woken."""
-    return held.sizes[HEAP_SIZE] > 0 and held.wake[0] < before
+def has_due(edges: EdgeTimes, before: float) -> bool:
+    """Return whether the first heap entry is due."""
+    return edges.sizes[HEAP_SIZE] > 0 and edges.heap_time[0] < before
 
 
 @njit(cache=True, nogil=True)
-def count_due(held: EdgeTimes, before: float) -> int:
-    """How many edges have to be woken, those that were mentioned again included."""
-    count, waiting = 0, held.sizes[HEAP_SIZE]
-    stack = np.zeros(128, np.int64)  # a heap is less deep than half of that
-    depth = 1 if waiting else 0
+def count_due(edges: EdgeTimes, before: float) -> int:
+    """Return the number of due heap entries, including those of edges that arrived again later."""
+    count, heap_size = 0, edges.sizes[HEAP_SIZE]
+    stack = np.zeros(128, np.int64)  # the depth of the heap is less than half of this
+    depth = 1 if heap_size else 0
     while depth:
         depth -= 1
         at = stack[depth]
-        if held.wake[at] < before:
+        if edges.heap_time[at] < before:
             count += 1
-            for below in range(2 * at + 1, min(2 * at + 3, waiting)):
-                stack[depth] = below
+            for child in range(2 * at + 1, min(2 * at + 3, heap_size)):
+                stack[depth] = child
                 depth += 1
     return count
 
 
 @njit(cache=True, nogil=True)
-def pop_expired(held: EdgeTimes, before: float, out: NDArray[np.int64], when: NDArray[np.float64]) -> int:
-    """Take out edges whose latest mention lies before a time, as many as there is room for; returns how many."""
+def pop_expired(edges: EdgeTimes, before: float, out: NDArray[np.int64], when: NDArray[np.float64]) -> int:
+    """Remove edges whose latest arrival is before a time, at most as many as `out` can hold; return how many."""
     found = 0
-    while found < len(out) and has_due(held, before):
-        due, a, b = held.wake[0], held.who[0, 0], held.who[0, 1]
-        _pop(held)
-        at = _find_entry(held, a, b)
-        if held.edge[at, 0] == EMPTY or held.time[at, QUEUED] != due:
-            continue  # it was removed, and if it is there again it has another entry
-        latest = held.time[at, LATEST]
+    while found < len(out) and has_due(edges, before):
+        due, a, b = edges.heap_time[0], edges.heap_edge[0, 0], edges.heap_edge[0, 1]
+        _pop(edges)
+        at = _find_entry(edges, a, b)
+        if edges.edge[at, 0] == EMPTY or edges.time[at, QUEUED] != due:
+            continue  # stale: the edge was removed; if it was added again, it has another heap entry
+        latest = edges.time[at, LATEST]
         if latest < before:
-            out[found] = held.edge[at]
+            out[found] = edges.edge[at]
             when[found] = latest
             found += 1
-            _remove_entry(held, at)
+            _remove_entry(edges, at)
         else:
-            held.time[at, QUEUED] = latest
-            _push(held, latest, a, b)
+            edges.time[at, QUEUED] = latest
+            _push(edges, latest, a, b)
     return found
 
 
 @njit(cache=True, nogil=True)
 def rehash(old: EdgeTimes, new: EdgeTimes) -> None:
-    """Have all edges in another, empty, table and heap; entries that stand for none are left behind."""
+    """Move all edges into another, empty table and heap; stale heap entries are dropped."""
     for at in range(len(old.edge)):
         if old.edge[at, 0] != EMPTY:
             a, b = old.edge[at, 0], old.edge[at, 1]

@@ -1,4 +1,4 @@
-"""The time of events. It passes when an event says so, and never by itself: a replay sees the same time."""
+"""Event clock: time advances only with the timestamps of events, so a replay sees the same time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ Times = NDArray[np.float64]
 
 
 class EventClock:
-    """The latest time that an event had. Inside, times are counted from the first one that was seen.
+    """The latest event time. Internally, times are relative to the first timestamp ever seen.
 
-    What came before any time was known has happened at that first one.
+    Events that precede the first timestamp are treated as if they happened at that timestamp.
     """
 
     def __init__(self, first: float = np.nan, latest: float = np.nan) -> None:
@@ -19,22 +19,25 @@ class EventClock:
 
     @property
     def now(self) -> float:
-        """How long it is since the first time that was seen."""
+        """Time since the first timestamp."""
         return 0.0 if np.isnan(self.latest) else self.latest - self.first
 
     def state(self) -> Times:
-        """The first time seen and the latest; nothing where there was none."""
+        """Return the first and the latest timestamp; an empty array if there was none."""
         return np.array([] if np.isnan(self.first) else [self.first, self.latest])
 
     def now_after(self, time: Times | None) -> float:
-        """What `now` will be once these times have been read."""
+        """Return the value that `now` will have after these timestamps (NaN: no timestamp)."""
         if time is None or np.isnan(time).all():
             return self.now
         first = time[np.flatnonzero(~np.isnan(time))[0]] if np.isnan(self.first) else self.first
         return float(np.fmax(np.nanmax(time), self.latest) - first)
 
     def advance(self, time: Times | None, events: int) -> Times:
-        """When events happened, counted from the first time seen; one that does not say, with the latest before it."""
+        """Advance to the latest of these timestamps; return the relative time of each event.
+
+        An event without a timestamp (NaN) has the latest time before it.
+        """
         if time is None or np.isnan(time).all():
             return np.full(events, self.now)
         if np.isnan(self.first):

@@ -1,8 +1,9 @@
-"""Weights that halve with every half-life, without a look at the edges that fade.
+"""Exponential decay of weights with a half-life, without visiting the edges that decay (forward decay).
 
-It is the future that gets heavier: an edge that comes at time t is written down as w · 2^(t/h). All that a model makes
-of weights are ratios, and those are the same as if the old edges had been made lighter. Before numbers grow too large
-all of them are halved some whole number of times, which changes no bit of any ratio.
+Instead of making old weights lighter, new weights are made heavier: an edge that arrives at time t is stored as
+w · 2^(t/h), where h is the half-life. A model uses only ratios of weights, and these are the same as if the old edges
+had been made lighter. Before the stored numbers grow too large, all of them are divided by a power of two, which
+changes no bit of any ratio.
 """
 
 from __future__ import annotations
@@ -14,59 +15,60 @@ from ripplevec.graph._edge_kernels import MIN_WEIGHT
 from ripplevec.graph.adjacency import Adjacency, WeightScale
 from ripplevec.temporal.clock import Times
 
-RESCALE_HALF_LIVES = 20.0  # half-lives after which everything written down is halved as many times
-MAX_EDGES_PER_EFFECTIVE = 16.0  # of so many edges one counts as alive: what anchors cost goes by that
-MIN_EXPONENT = -500  # powers of two: what is that old is as good as nothing, whatever it weighed
+RESCALE_HALF_LIVES = 20.0  # half-lives after which all stored weights are rescaled
+MAX_EDGES_PER_EFFECTIVE = 16.0  # at least one edge in 16 counts as effective; it bounds the cost of anchors
+MIN_EXPONENT = -500  # binary exponent of a weight so old that it is negligible, whatever its original value
 
 
 class Decay:
-    """How weights are written down at a time, and how many of those that came have not faded."""
+    """Conversion between weights and stored weights over time, and the effective number of edges."""
 
     def __init__(self, half_life: float) -> None:
         self.half_life = half_life
-        self.halvings = 0.0  # of everything so far
-        self.unit_sum = self.unit_square_sum = 0.0  # over all edges that came, the sums of what a weight of one is now
+        self.halvings = 0.0  # number of times that all stored weights have been halved
+        self.unit_sum = self.unit_square_sum = 0.0  # sums of the stored unit, and of its square, over all arrived edges
 
     def stored_unit(self, times: Times) -> NDArray[np.float64]:
-        """What a weight of one that comes at these times is written down as."""
+        """Return the stored value of a weight of one that arrives at each of these times."""
         age = times / self.half_life
-        whole = np.floor(age)  # apart from the rest, so that to halve everything is exact
+        whole = np.floor(age)  # separate from the fraction, so that rescaling is exact
         return np.ldexp(np.exp2(age - whole), np.maximum(whole - self.halvings, MIN_EXPONENT).astype(np.int64))
 
     def rescale(self, now: float, adjacency: Adjacency) -> None:
-        """Halve everything if a weight that comes now would be written down as too large a number."""
+        """Rescale all stored weights if a weight that arrives now would be stored as too large a number."""
         age = now / self.half_life
         if age - self.halvings < RESCALE_HALF_LIVES:
             return
-        # Even: then roots of weights, which anchors work with, are exact too. From the age itself: a sum of what has
-        # been halved so far would be off by more than a weight can take where numbers are so large that they have gaps.
+        # The number of halvings is even: then the square roots of weights, which anchors use, are exact as well. It is
+        # computed from the age itself: where floats are so large that they have gaps, a running sum of halvings would
+        # be off by more than a weight can represent.
         halvings = float(2 * np.floor(age / 2))
         factor = 0.5 ** min(halvings - self.halvings, -MIN_EXPONENT)
         adjacency.scale_weights(factor)
         self.halvings = halvings
-        if self.unit_square_sum:  # they fade no further than weights do
+        if self.unit_square_sum:  # clamped like the weights
             self.unit_sum = max(self.unit_sum * factor, MIN_WEIGHT)
             self.unit_square_sum = max(self.unit_square_sum * factor**2, MIN_WEIGHT**2)
 
-    def stored_weights(self, weight: Times | None, times: Times, came: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Weights as they are written down; those of edges that come are counted."""
-        powers = self.stored_unit(times)
-        self.unit_sum += float(powers[came].sum())
-        self.unit_square_sum += float(np.square(powers[came]).sum())
-        return np.maximum(powers if weight is None else weight * powers, MIN_WEIGHT)
+    def stored_weights(self, weight: Times | None, times: Times, added: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return weights as they are stored; those of `added` edges enter the effective number of edges."""
+        units = self.stored_unit(times)
+        self.unit_sum += float(units[added].sum())
+        self.unit_square_sum += float(np.square(units[added]).sum())
+        return np.maximum(units if weight is None else weight * units, MIN_WEIGHT)
 
     def weight_scale(self, now: float, edges: int) -> WeightScale:
-        """What weights mean now, in a graph of so many edges."""
+        """Return the scale of the stored weights now, in a graph with this number of edges."""
         unit = float(self.stored_unit(np.array([now]))[0])
         if not self.unit_square_sum:
             return WeightScale(unit=unit)
-        live = min(self.unit_sum * (self.unit_sum / self.unit_square_sum), float(edges))
-        return WeightScale(unit, max(live, edges / MAX_EDGES_PER_EFFECTIVE, 1.0))
+        effective = min(self.unit_sum * (self.unit_sum / self.unit_square_sum), float(edges))
+        return WeightScale(unit, max(effective, edges / MAX_EDGES_PER_EFFECTIVE, 1.0))
 
     def state(self) -> NDArray[np.float64]:
-        """All of it as one array."""
+        """Return the complete state as one array."""
         return np.array([self.halvings, self.unit_sum, self.unit_square_sum])
 
     def restore(self, state: NDArray[np.float64]) -> None:
-        """Take over what `state` gave."""
+        """Restore the state returned by `state`."""
         self.halvings, self.unit_sum, self.unit_square_sum = state.tolist()

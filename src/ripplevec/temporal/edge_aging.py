@@ -1,4 +1,4 @@
-"""What a model remembers of a graph: the steps of a batch with weights as they are at its time, and old edges gone."""
+"""Aging of edges: applies batches to a graph with decaying weights and removes expired edges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ripplevec.temporal.window import Window
 
 
 class EdgeAging:
-    """The clock of a model, with weights that fade, edges that expire, or both."""
+    """Event clock of a model, with decay of weights (`half_life`), expiry of edges (`expire_after`), or both."""
 
     def __init__(self, half_life: float | None, expire_after: float | None, *, directed: bool = False) -> None:
         self.clock = EventClock()
@@ -29,16 +29,16 @@ class EdgeAging:
 
     @property
     def time(self) -> float | None:
-        """The latest time that an event had; None before there was one."""
+        """Latest event time; None before the first timestamp."""
         return None if np.isnan(self.clock.latest) else self.clock.latest
 
     @property
     def nbytes(self) -> int:
-        """The memory that the times of edges take."""
+        """Bytes allocated for edge times."""
         return 0 if self.window is None else self.window.nbytes
 
     def attach(self, graph: Graph) -> None:
-        """Have a graph know that edges fade or go by themselves."""
+        """Configure a graph for decaying weights and expiring edges."""
         graph.edges_expire = self.window is not None
         if self.decay is not None:
             adjacency = graph.adjacency
@@ -46,11 +46,11 @@ class EdgeAging:
             adjacency.weight_scale = self.decay.weight_scale(self.clock.now, adjacency.edge_count)
 
     def count_expiring(self, batch: Batch) -> int:
-        """At most how many edges expire with a batch."""
+        """Return an upper bound of the number of edges that expire with a batch."""
         return 0 if self.window is None else self.window.count_due(self.clock.now_after(batch.time))
 
     def apply(self, graph: Graph, batch: Batch) -> Iterator[GraphDelta]:
-        """Check a batch, then apply it step by step, the last step being the removal of what has expired by then."""
+        """Validate a batch, then apply it step by step; the last step removes the edges that have expired by then."""
         check_batch(graph, batch)
         return self._apply(graph, batch)
 
@@ -65,7 +65,9 @@ class EdgeAging:
         self.expired_count = 0
         if self.window is not None and steps:
             on_edges = op != Op.REMOVE_VERTEX
-            pairs, numbers = (np.concatenate([getattr(step, name) for step in steps]) for name in ("pairs", "arrival_numbers"))
+            pairs, numbers = (
+                np.concatenate([getattr(step, name) for step in steps]) for name in ("pairs", "arrival_numbers")
+            )
             self.window.record(op[on_edges], pairs, numbers, times[on_edges])
         if self.window is not None:
             expired = self._pop_expired_rows(graph, self.window)
@@ -76,19 +78,19 @@ class EdgeAging:
             graph.adjacency.weight_scale = self.decay.weight_scale(self.clock.now, graph.adjacency.edge_count)
 
     def _stored_batch(self, graph: Graph, batch: Batch, op: NDArray[np.int8], times: NDArray[np.float64]) -> Batch:
-        """A batch with weights as the graph writes them down."""
+        """Return a batch with its weights as the graph stores them."""
         if self.decay is None:
             return batch
         self.decay.rescale(self.clock.now, graph.adjacency)
         return replace(batch, weight=self.decay.stored_weights(batch.weight, times, op == Op.ADD))
 
     def _pop_expired_rows(self, graph: Graph, window: Window) -> NDArray[np.int64]:
-        """The rows of edges that have expired and whose ends are still there."""
-        ends, numbers = window.pop_expired(self.clock.now)
-        return ends[(graph.arrival[ends] == numbers).all(axis=1)]
+        """Return the rows of expired edges whose endpoints still exist, and remove the edges from the window."""
+        rows, numbers = window.pop_expired(self.clock.now)
+        return rows[(graph.arrival[rows] == numbers).all(axis=1)]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything as plain arrays."""
+        """Return the complete state as plain arrays."""
         state: dict[str, NDArray[Any]] = {"clock": self.clock.state()}
         if self.decay is not None:
             state["decay"] = self.decay.state()
@@ -97,8 +99,8 @@ class EdgeAging:
         return state
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
-        self.clock = EventClock(*state["clock"].tolist())  # of no time yet, where it is empty
+        """Restore the state returned by `state`."""
+        self.clock = EventClock(*state["clock"].tolist())  # an empty array restores a clock without a timestamp
         if self.decay is not None:
             self.decay.restore(state["decay"])
         if self.window is not None:
@@ -106,5 +108,5 @@ class EdgeAging:
 
 
 def select_digest_arrays(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """What a digest sees of a `state`: not where the ends of edges lie in memory."""
+    """Return the arrays of a `state` that enter a digest: all but the rows of endpoints, which may vary."""
     return {f"memory_{name}": array for name, array in state.items() if name != "window_ends"}

@@ -1,7 +1,7 @@
-"""The window: which edges there are and when each was last mentioned, so that the old ones can be told.
+"""Sliding time window: records when each edge last arrived, and finds the edges that have expired.
 
-It knows edges by the arrival numbers of their ends, which are never used again. Beside them it keeps, without looking
-at it, what the engine calls these ends.
+Edges are identified by the arrival numbers of their endpoints, which are never reused. With them the window stores the
+rows of the endpoints, without interpreting these.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ripplevec.temporal.clock import Times
 
 Rows = NDArray[np.int64]
 MIN_CAPACITY = 64
-EXPIRY_CHUNK = 1_024  # edges that expire before they are gathered
+EXPIRY_CHUNK = 1_024  # edges expired per kernel call
 
 
 class Window:
-    """Edges, each with the time of its latest mention.
+    """Edges, each with the time of its latest arrival.
 
     >>> window = Window(10.0)
     >>> numbers = np.array([[0, 1], [1, 2]])
@@ -33,69 +33,72 @@ class Window:
 
     def __init__(self, expire_after: float, *, directed: bool = False) -> None:
         self.expire_after, self.directed = expire_after, directed
-        self._held = _empty(MIN_CAPACITY, MIN_CAPACITY)
+        self._edges = _create_edge_times(MIN_CAPACITY, MIN_CAPACITY)
 
     def __len__(self) -> int:
-        return int(self._held.sizes[EDGE_COUNT])
+        return int(self._edges.sizes[EDGE_COUNT])
 
     @property
     def nbytes(self) -> int:
-        """The memory it takes."""
-        return sum(array.nbytes for array in self._held)
+        """Bytes allocated."""
+        return sum(array.nbytes for array in self._edges)
 
     def record(self, op: NDArray[np.int8], ends: Rows, numbers: Rows, times: Times) -> None:
-        """Remember what operations said of edges, in order: their ends, the arrival numbers of these, and when."""
+        """Record edge operations in order: the rows of their endpoints, the arrival numbers of these, and the times."""
         self._make_room(op.size)
-        kernels.record_edges(self._held, op, ends, numbers, times, self.directed)
+        kernels.record_edges(self._edges, op, ends, numbers, times, self.directed)
 
     def pop_expired(self, now: float) -> tuple[Rows, Rows]:
-        """The edges, ends and numbers, that nobody has mentioned for too long, the oldest first; they are forgotten.
+        """Remove the expired edges from the window; return their rows and arrival numbers, oldest edge first.
 
-        A vertex that has been removed may be among the ends: the window is not told of those.
+        An endpoint may have been removed from the graph in the meantime: the window is not notified of that.
         """
         edges, times = [np.empty((0, 4), np.int64)], [np.empty(0)]
-        while kernels.has_due(self._held, now - self.expire_after):
-            out, when = np.empty((EXPIRY_CHUNK, 4), np.int64), np.empty(EXPIRY_CHUNK)
-            found = kernels.pop_expired(self._held, now - self.expire_after, out, when)
-            edges.append(out[:found])
-            times.append(when[:found])
-        gone = np.concatenate(edges)
-        gone = gone[np.lexsort((gone[:, 1], gone[:, 0], np.concatenate(times)))]
-        return gone[:, 2:].copy(), gone[:, :2].copy()
+        while kernels.has_due(self._edges, now - self.expire_after):
+            chunk, chunk_times = np.empty((EXPIRY_CHUNK, 4), np.int64), np.empty(EXPIRY_CHUNK)
+            found = kernels.pop_expired(self._edges, now - self.expire_after, chunk, chunk_times)
+            edges.append(chunk[:found])
+            times.append(chunk_times[:found])
+        expired = np.concatenate(edges)
+        expired = expired[np.lexsort((expired[:, 1], expired[:, 0], np.concatenate(times)))]
+        return expired[:, 2:].copy(), expired[:, :2].copy()
 
     def count_due(self, now: float) -> int:
-        """At most how many edges `expired` would find."""
-        return int(kernels.count_due(self._held, now - self.expire_after))
+        """Return an upper bound of the number of edges that `pop_expired` would return."""
+        return int(kernels.count_due(self._edges, now - self.expire_after))
 
-    def _make_room(self, more: int) -> None:
-        """Keep a third of the table free, and room in the heap, for so many edges more."""
-        held = self._held
-        if 3 * (len(self) + more) <= 2 * len(held.edge) and held.sizes[HEAP_SIZE] + more <= len(held.wake):
+    def _make_room(self, added: int) -> None:
+        """Make room for `added` more edges: a third of the table stays free, and the heap can hold all of them."""
+        old = self._edges
+        if 3 * (len(self) + added) <= 2 * len(old.edge) and old.sizes[HEAP_SIZE] + added <= len(old.heap_time):
             return
-        lines = MIN_CAPACITY
-        while 2 * lines < 3 * (len(self) + more):
-            lines *= 2
-        self._held = _empty(lines, max(MIN_CAPACITY, (len(self) + more) * 3 // 2))
-        kernels.rehash(held, self._held)
+        entries = MIN_CAPACITY
+        while 2 * entries < 3 * (len(self) + added):
+            entries *= 2
+        self._edges = _create_edge_times(entries, max(MIN_CAPACITY, (len(self) + added) * 3 // 2))
+        kernels.rehash(old, self._edges)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything as plain arrays, in an order that does not depend on how it lies in memory."""
-        lines = np.flatnonzero(self._held.edge[:, 0] != EMPTY)
-        edge = self._held.edge[lines]
+        """Return the complete state as plain arrays, in an order that does not depend on the memory layout."""
+        entries = np.flatnonzero(self._edges.edge[:, 0] != EMPTY)
+        edge = self._edges.edge[entries]
         order = np.lexsort((edge[:, 1], edge[:, 0]))
-        latest = self._held.time[lines[order], kernels.LATEST]
+        latest = self._edges.time[entries[order], kernels.LATEST]
         return {"numbers": edge[order, :2], "ends": edge[order, 2:], "latest": latest}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore the state returned by `state`."""
         numbers, ends, latest = (state[name] for name in ("numbers", "ends", "latest"))
         if not numbers.shape == ends.shape == (latest.size, 2):
-            raise FormatError("the saved times of edges are inconsistent: there are not as many times as edges")
-        self._held = _empty(MIN_CAPACITY, MIN_CAPACITY)
+            raise FormatError(
+                f"The saved edge times are inconsistent: expected arrays of shape ({latest.size}, 2), got "
+                f"{numbers.shape} and {ends.shape}. Restore a backup."
+            )
+        self._edges = _create_edge_times(MIN_CAPACITY, MIN_CAPACITY)
         self.record(np.zeros(latest.size, np.int8), ends, numbers, latest)
 
 
-def _empty(lines: int, entries: int) -> EdgeTimes:
-    edge = np.full((lines, 4), EMPTY, np.int64)
-    who = np.empty((entries, 2), np.int64)
-    return EdgeTimes(edge, np.empty((lines, 2)), np.empty(entries), who, np.zeros(2, np.int64))
+def _create_edge_times(entries: int, heap_entries: int) -> EdgeTimes:
+    edge = np.full((entries, 4), EMPTY, np.int64)
+    heap_edge = np.empty((heap_entries, 2), np.int64)
+    return EdgeTimes(edge, np.empty((entries, 2)), np.empty(heap_entries), heap_edge, np.zeros(2, np.int64))

@@ -1,1 +1,1 @@
-"""Building blocks without knowledge of graphs: threads, locks, growing arrays, checked directories, progress bars."""
+"""Building blocks unrelated to graphs: threads, locks, growable arrays, checked directories, progress bars."""

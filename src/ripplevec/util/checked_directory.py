@@ -1,8 +1,8 @@
-"""A directory of .npy files with a manifest: written whole or not at all, checked byte by byte when read.
+"""Checked directories: .npy files with a manifest, written atomically and verified by checksums when read.
 
-A new directory is built under a temporary name (`.NAME.ripplevec-new`) and then renamed. A non-empty directory cannot
-be replaced by a rename, so the old one is first renamed to `.NAME.ripplevec-old`. A reader between the two renames, or
-after a crash at that point, reads the old directory, and the next write restores it.
+A new directory is built under a temporary name (`.NAME.ripplevec-new`) and then renamed. A rename cannot replace a
+non-empty directory, so the old one is first renamed to `.NAME.ripplevec-old`. Between the two renames, and after a
+crash at that point, readers read the old directory; the next write restores it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from ripplevec.errors import FormatError, InvalidValueError, shorten
 from ripplevec.install_hint import upgrade_advice
 
 FORMAT = "ripplevec"
-FORMAT_VERSION = 3  # 1: without what a model remembers of time; 2: without the longest row of each view
+FORMAT_VERSION = 3  # 1: without event times; 2: without the longest row of each view
 MANIFEST = "manifest.json"
-RESTORE_HINT = "restore it from a copy, or build and save it again"
+RESTORE_HINT = "Restore it from a backup, or build and save it again."
+DAMAGED_HINT = f"The file is damaged. {RESTORE_HINT}"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
@@ -40,77 +41,82 @@ def write_arrays(
     kind: str = "embedder",
     version: int = FORMAT_VERSION,
 ) -> None:
-    """Write arrays and JSON values as one directory: after a crash the old one is there or the new one, never half.
+    """Write arrays and JSON values as one directory; a crash leaves either the old directory or the new one.
 
-    An earlier directory of ours is replaced; any other that is not empty is refused and left alone.
+    A directory written by this function is replaced. Any other directory that is not empty raises an error and is left
+    unchanged.
     """
     target = Path(directory).resolve()
-    plain = _plain(meta)
+    json_meta = _to_json_values(meta)
     _check_replaceable(target)
     create_directory(target.parent)
-    _settle(target)
-    fresh = _beside(target, "new")
+    _clean_up(target)
+    new = _sibling(target, "new")
     try:
-        fresh.mkdir()
-        content = {"format": FORMAT, "kind": kind, "version": version, "ripplevec": __version__, "meta": plain}
-        content["arrays"] = {name: _write_array(fresh, name, array) for name, array in arrays.items()}
-        _write_durably(fresh / MANIFEST, lambda file: file.write(_manifest_bytes(content)))
-        fsync_directory(fresh)
-        _put_in_place(fresh, target)
+        new.mkdir()
+        content = {"format": FORMAT, "kind": kind, "version": version, "ripplevec": __version__, "meta": json_meta}
+        content["arrays"] = {name: _write_array(new, name, array) for name, array in arrays.items()}
+        _write_durably(new / MANIFEST, lambda file: file.write(_manifest_bytes(content)))
+        fsync_directory(new)
+        _move_into_place(new, target)
     finally:
-        _settle(target)
+        _clean_up(target)
 
 
 def read_meta(directory: str | os.PathLike[str], *, kind: str = "embedder") -> dict[str, Any]:
-    """The JSON values of a directory alone, without a look at its arrays."""
-    manifest = _manifest_of(_source(directory), kind)
+    """Read the JSON values of a directory without reading its arrays; "bytes" is their total size."""
+    manifest = _read_manifest_of_kind(_find_readable(directory), kind)
     return {**manifest["meta"], "bytes": sum(entry["bytes"] for entry in manifest["arrays"].values())}
 
 
 def read_arrays(
     directory: str | os.PathLike[str], *, kind: str = "embedder", mapped: bool = False
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and JSON values of a directory, or a FormatError that says what is wrong with it.
+    """Read and verify the arrays and JSON values of a directory; raise `FormatError` if it is damaged.
 
-    With `mapped` the arrays stay on the disk until they are looked at.
+    With `mapped` the arrays are memory-mapped and loaded on access.
     """
-    source = _source(directory)
-    manifest = _manifest_of(source, kind)
+    source = _find_readable(directory)
+    manifest = _read_manifest_of_kind(source, kind)
     arrays = {name: _read_array(source, entry, mapped) for name, entry in manifest["arrays"].items()}
     return arrays, manifest["meta"]
 
 
-def _source(directory: str | os.PathLike[str]) -> Path:
-    """Where a directory lies: in its place, or aside if a write was interrupted between its two renames."""
+def _find_readable(directory: str | os.PathLike[str]) -> Path:
+    """Return the path to read: the directory, or its old version if a write stopped between the two renames."""
     target = Path(directory).resolve()
-    aside = _beside(target, "old")
-    return aside if aside.is_dir() and not target.exists() else target
+    old = _sibling(target, "old")
+    return old if old.is_dir() and not target.exists() else target
 
 
-def _manifest_of(source: Path, kind: str) -> dict[str, Any]:
+def _read_manifest_of_kind(source: Path, kind: str) -> dict[str, Any]:
+    """Read the manifest of a directory; raise if it is not of the given kind."""
     manifest = _read_manifest(source)
     if manifest["kind"] != kind:
-        raise _fault(source, f"a saved {kind}", f"a saved {manifest['kind']}", "check the path")
+        raise _format_error(source, f"a saved {kind}", f"a saved {manifest['kind']}", "Check the path.")
     return manifest
 
 
-def _fault(path: Path, expected: str, found: str, remedy: str) -> FormatError:
-    return FormatError(f"{path}: expected {expected}, found {found}; {remedy}")
+def _format_error(path: Path, expected: str, got: str, remedy: str) -> FormatError:
+    return FormatError(f"{path}: expected {expected}, got {got}. {remedy}")
 
 
-def _beside(target: Path, role: str) -> Path:
+def _sibling(target: Path, role: str) -> Path:
+    """Return the temporary path of a new or old version of a directory."""
     return target.with_name(f".{target.name}.ripplevec-{role}")
 
 
 def _check_array(name: str, array: NDArray[Any]) -> None:
     if not _SAFE_NAME.fullmatch(name):
-        raise InvalidValueError.of("array name", "letters, digits, '_', '-' and '.', not first", name)
+        raise InvalidValueError.of(
+            "array name", "letters, digits, '_', and after the first character '-' and '.'", name
+        )
     if array.dtype.hasobject:
-        raise InvalidValueError.of(f"array {name!r}", "numbers, flags or fixed-width text", f"dtype {array.dtype}")
+        raise InvalidValueError.of(f"array {name!r}", "numbers, booleans or fixed-width text", f"dtype {array.dtype}")
 
 
-def _plain(meta: Mapping[str, Any]) -> Any:
-    """The values as they will be read back: tuples as lists, every key as text."""
+def _to_json_values(meta: Mapping[str, Any]) -> Any:
+    """Return the values as they will be read back: tuples become lists, and keys become text."""
     try:
         return json.loads(json.dumps(meta, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -118,23 +124,25 @@ def _plain(meta: Mapping[str, Any]) -> Any:
 
 
 def _check_replaceable(target: Path) -> None:
-    """Refuse to replace what we did not write, down to the single file."""
+    """Raise if a path is not empty and contains anything that `write_arrays` did not write."""
     if not target.exists():
         return
-    remedy = "choose another place, or remove what is there; nothing was changed"
-    expected = "nothing, an empty directory or one written by Ripplevec"
+    remedy = "Choose another path, or remove the existing content. Nothing was changed."
+    expected = "no file, an empty directory or a directory written by Ripplevec"
     if not target.is_dir():
-        raise _fault(target, expected, "a file", remedy)
+        raise _format_error(target, expected, "a file", remedy)
     if target.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise _fault(target, "a directory to be replaced as a whole", "the one we are in", remedy)
-    ours = _own_files(target)
-    foreign = sorted(entry.name for entry in target.iterdir() if entry.name not in ours)
+        raise _format_error(
+            target, "a directory that can be replaced", "the current working directory or a parent of it", remedy
+        )
+    known = _files_in_manifest(target)
+    foreign = sorted(entry.name for entry in target.iterdir() if entry.name not in known)
     if foreign:
-        raise _fault(target, expected, f"{shorten(foreign[0])} in it", remedy)
+        raise _format_error(target, expected, f"a directory that contains {shorten(foreign[0])}", remedy)
 
 
-def _own_files(target: Path) -> set[str]:
-    """The names that the manifest of a directory accounts for, whether or not its arrays are sound."""
+def _files_in_manifest(target: Path) -> set[str]:
+    """Return the file names listed in the manifest of a directory, whether or not its arrays are intact."""
     try:
         manifest = json.loads((target / MANIFEST).read_bytes())
         if manifest["format"] == FORMAT:
@@ -144,32 +152,33 @@ def _own_files(target: Path) -> set[str]:
     return set()
 
 
-def _settle(target: Path) -> None:
-    """Clear what an interrupted write left: bring the old directory back if no new one took its place."""
-    fresh, aside = _beside(target, "new"), _beside(target, "old")
-    if aside.exists() and not target.exists():
-        os.replace(aside, target)
-    for leftover in (fresh, aside):
+def _clean_up(target: Path) -> None:
+    """Remove the leftovers of an interrupted write; restore the old directory if the new one is not in place."""
+    new, old = _sibling(target, "new"), _sibling(target, "old")
+    if old.exists() and not target.exists():
+        os.replace(old, target)
+    for leftover in (new, old):
         remove_path(leftover)
 
 
 def remove_path(path: Path) -> None:
-    """Remove a directory tree, a file or a link, whichever is there; a link is not followed."""
+    """Remove a directory tree, a file or a symbolic link, if it exists; links are not followed."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _put_in_place(fresh: Path, target: Path) -> None:
+def _move_into_place(new: Path, target: Path) -> None:
+    """Rename a new directory to its final name, moving an existing one out of the way."""
     if target.exists():
-        os.replace(target, _beside(target, "old"))
-    os.replace(fresh, target)
+        os.replace(target, _sibling(target, "old"))
+    os.replace(new, target)
     fsync_directory(target.parent)
 
 
 def create_directory(directory: Path) -> None:
-    """Create a directory and its missing parents, each with a durable entry in its own parent."""
+    """Create a directory and its missing parents, and fsync the parent of each new directory."""
     if directory.is_dir():
         return
     create_directory(directory.parent)
@@ -178,7 +187,7 @@ def create_directory(directory: Path) -> None:
 
 
 def fsync_directory(directory: Path) -> None:
-    """Make the names in a directory durable, where the platform can open one."""
+    """Make the entries of a directory durable, if the platform can open directories."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -189,6 +198,7 @@ def fsync_directory(directory: Path) -> None:
 
 
 def _write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Create a file, write to it and fsync it."""
     with open(path, "xb") as file:
         write(file)
         file.flush()
@@ -196,7 +206,7 @@ def _write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def _write_array(directory: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:
-    """Write one array for good and return its line in the manifest."""
+    """Write one array durably and return its manifest entry."""
     _check_array(name, array)
     path = directory / f"{name}.npy"
     _write_durably(path, lambda file: np.save(file, array, allow_pickle=False))
@@ -210,31 +220,33 @@ def _write_array(directory: Path, name: str, array: NDArray[Any]) -> dict[str, A
 
 
 def _read_array(directory: Path, entry: dict[str, Any], mapped: bool) -> NDArray[Any]:
-    """Load one array after its size, its checksum, its header and its manifest line agree."""
+    """Load one array after checking that its size, checksum and header agree with its manifest entry."""
     path = directory / entry["file"]
-    size = _size_of_plain_file(path)
+    size = _regular_file_size(path)
     if size != entry["bytes"]:
-        raise _fault(path, f"{entry['bytes']:,} bytes", f"{size:,}", RESTORE_HINT)
+        raise _format_error(path, f"{entry['bytes']:,} bytes", f"{size:,}", RESTORE_HINT)
     checksum = _checksum(path)
     if checksum != entry["checksum"]:
-        raise _fault(path, f"checksum {entry['checksum']}", checksum, f"the file is damaged: {RESTORE_HINT}")
+        raise _format_error(path, f"checksum {entry['checksum']}", checksum, DAMAGED_HINT)
     header = _read_header(path)
     if [header.dtype.str, list(header.shape)] != [entry["dtype"], entry["shape"]]:
         expected = f"dtype {entry['dtype']} and shape {tuple(entry['shape'])}"
-        raise _fault(path, expected, f"dtype {header.dtype.str} and shape {header.shape}", RESTORE_HINT)
+        raise _format_error(path, expected, f"dtype {header.dtype.str} and shape {header.shape}", RESTORE_HINT)
     if header.data_bytes != size - header.offset:
-        raise _fault(path, f"{header.data_bytes:,} bytes after its header", f"{size - header.offset:,}", RESTORE_HINT)
-    mode: Any = "r" if mapped and header.data_bytes else None  # an empty array cannot be mapped
+        raise _format_error(
+            path, f"{header.data_bytes:,} bytes after its header", f"{size - header.offset:,}", RESTORE_HINT
+        )
+    mode: Any = "r" if mapped and header.data_bytes else None  # an empty array cannot be memory-mapped
     array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
     return array
 
 
 class _Header(NamedTuple):
-    """What the header of a .npy file claims."""
+    """Header of a .npy file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    offset: int  # where the data begin
+    offset: int  # start of the data in the file
 
     @property
     def data_bytes(self) -> int:
@@ -242,7 +254,7 @@ class _Header(NamedTuple):
 
 
 def _read_header(path: Path) -> _Header:
-    """The header of a .npy file, read by itself: what it claims is compared with the file before memory is taken."""
+    """Read the header of a .npy file alone, so that it can be checked against the file size before loading."""
     try:
         with open(path, "rb") as file:
             version = np.lib.format.read_magic(file)
@@ -251,9 +263,9 @@ def _read_header(path: Path) -> _Header:
             shape, _, dtype = _HEADER_READERS[version](file)
             offset = file.tell()
     except (ValueError, TypeError, SyntaxError, EOFError, RecursionError, MemoryError) as error:
-        raise _fault(path, "a .npy file", f"another ({shorten(error)})", RESTORE_HINT) from error
+        raise _format_error(path, "a .npy file", f"another file type ({shorten(error)})", RESTORE_HINT) from error
     if dtype.hasobject:
-        raise _fault(path, "numbers, flags or fixed-width text", f"dtype {dtype}", RESTORE_HINT)
+        raise _format_error(path, "numbers, booleans or fixed-width text", f"dtype {dtype}", RESTORE_HINT)
     return _Header(shape, dtype, offset)
 
 
@@ -263,15 +275,15 @@ _HEADER_READERS: dict[tuple[int, int], Callable[[BinaryIO], Any]] = {
 }
 
 
-def _size_of_plain_file(path: Path) -> int:
-    """The size of a file that lies where it says; a link could lead anywhere."""
+def _regular_file_size(path: Path) -> int:
+    """Return the size of a regular file; raise for anything else, since a link could point anywhere."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
-        raise _fault(path, "the array the manifest names", "no such file", RESTORE_HINT) from None
-    if not stat.S_ISREG(found.st_mode):
-        raise _fault(path, "a plain file", "a link or a special file", RESTORE_HINT)
-    return found.st_size
+        raise _format_error(path, "the array that the manifest lists", "no such file", RESTORE_HINT) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise _format_error(path, "a regular file", "a link or a special file", RESTORE_HINT)
+    return status.st_size
 
 
 def _checksum(path: Path) -> str:
@@ -284,57 +296,67 @@ def _digest() -> hashlib.blake2b:
 
 
 def _manifest_bytes(content: Mapping[str, Any]) -> bytes:
-    """The one way to write a manifest: any other text with this content was not written by us."""
+    """Return the canonical text of a manifest; a manifest with any other text was altered."""
     digest = _digest()
     digest.update(json.dumps(content, separators=(",", ":")).encode())
     return json.dumps({**content, "checksum": digest.hexdigest()}, indent=1).encode()
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of a directory, once it is known to be ours, readable here, and undamaged."""
+    """Read the manifest of a directory; raise if it is missing, foreign, of a newer format, or damaged."""
     if not directory.is_dir():
-        found = "a file" if directory.exists() else "nothing there"
-        raise _fault(directory, "a directory written by Ripplevec", found, "check the path")
+        got = "a file" if directory.exists() else "nothing"
+        raise _format_error(directory, "a directory written by Ripplevec", got, "Check the path.")
     path = directory / MANIFEST
     if not path.is_file() or path.is_symlink():
-        raise _fault(
-            directory, f"a directory with a {MANIFEST}", "none", "check the path: Ripplevec did not write this"
+        raise _format_error(
+            directory,
+            f"a directory with a {MANIFEST}",
+            "none",
+            "Check the path: Ripplevec did not write this directory.",
         )
     text = path.read_bytes()
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _fault(path, "JSON", f"text that is not ({error})", f"the file is damaged: {RESTORE_HINT}") from error
+        raise _format_error(path, "JSON", f"other text ({error})", DAMAGED_HINT) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise _fault(path, f"the manifest of a {FORMAT} directory", shorten(manifest), "check the path")
+        raise _format_error(path, f"the manifest of a {FORMAT} directory", shorten(manifest), "Check the path.")
     version = manifest.get("version")
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise FormatError(
-            f"{directory}: written by a newer Ripplevec (format {version}; this one reads up to {FORMAT_VERSION}): "
-            f"upgrade: {upgrade_advice()}"
+            f"{directory}: written by a newer Ripplevec: expected format {FORMAT_VERSION} or older, got {version}. "
+            f"To upgrade: {upgrade_advice()}"
         )
     manifest.pop("checksum", None)
     if _manifest_bytes(manifest) != text:
-        raise _fault(path, "the text its checksum was made of", "another", f"the file is damaged: {RESTORE_HINT}")
+        raise _format_error(path, "text that matches its checksum", "other text", DAMAGED_HINT)
     _check_manifest(path, manifest)
     return manifest
 
 
 def _check_manifest(path: Path, manifest: dict[str, Any]) -> None:
-    """Refuse a manifest whose checksum is right but whose values are of the wrong kind."""
+    """Raise if the values of a manifest have the wrong types, although its checksum is right."""
     version, meta, arrays = (manifest.get(name) for name in ("version", "meta", "arrays"))
-    whole = isinstance(version, int) and not isinstance(version, bool) and version >= 1
-    if not (whole and isinstance(manifest.get("kind"), str) and isinstance(meta, dict) and isinstance(arrays, dict)):
-        raise _fault(path, "a version, a kind, values and arrays", "others", RESTORE_HINT)
+    has_version = isinstance(version, int) and not isinstance(version, bool) and version >= 1
+    if not (
+        has_version and isinstance(manifest.get("kind"), str) and isinstance(meta, dict) and isinstance(arrays, dict)
+    ):
+        raise _format_error(path, "a version, a kind, meta and arrays", "other values", RESTORE_HINT)
     for name, entry in arrays.items():
-        if not isinstance(entry, dict) or not _is_entry(entry):
-            raise _fault(path, "arrays with a file, dtype, shape, bytes and checksum each", shorten(name), RESTORE_HINT)
+        if not isinstance(entry, dict) or not _is_valid_entry(entry):
+            raise _format_error(
+                path,
+                "a file, dtype, shape, bytes and checksum for every array",
+                f"other values for {shorten(name)}",
+                RESTORE_HINT,
+            )
         if not _SAFE_NAME.fullmatch(entry["file"]):
-            raise _fault(path, "plain file names", shorten(entry["file"]), RESTORE_HINT)
+            raise _format_error(path, "plain file names", shorten(entry["file"]), RESTORE_HINT)
 
 
-def _is_entry(entry: dict[str, Any]) -> bool:
-    """Whether a line of the manifest has all its values, each of the right kind."""
+def _is_valid_entry(entry: dict[str, Any]) -> bool:
+    """Return whether a manifest entry has all its values, each of the right type."""
     shape = entry.get("shape")
     if not isinstance(shape, list) or not all(
         isinstance(entry.get(name), str) for name in ("file", "dtype", "checksum")

@@ -1,13 +1,13 @@
-"""One writer, many readers, and nothing stays held when somebody is interrupted.
+"""Reader-writer lock that stays consistent when a thread is interrupted.
 
-Python may raise KeyboardInterrupt between any two steps, so that code in Python cannot be sure to release what it has
-acquired. A `with` statement over a lock that is written in C can. Everything here that keeps others waiting is such a
+Python may raise KeyboardInterrupt between any two bytecodes, so Python code cannot guarantee to release a lock that it
+has acquired. A `with` statement over a lock implemented in C can. Everything here that blocks other threads is such a
 lock, held by such a statement:
 
-- Every thread that reads has a lock of its own, `inside`, which it holds while it reads.
-- A writer holds `_gate`, then takes each reader's `inside` once: the readers that were there have gone.
-- A reader that finds the gate closed waits for it, and holds its `queued` meanwhile. The next writer takes each
-  reader's `queued` once before it closes the gate: the readers that waited go first.
+- Every reading thread has its own lock, `inside`, which it holds while it reads.
+- A writer holds `_gate`, then acquires and releases the `inside` of every reader: all earlier readers have finished.
+- A reader that finds the gate closed waits for it and holds its `queued` lock meanwhile. The next writer acquires and
+  releases the `queued` of every reader before it closes the gate: readers that waited go first.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ Result = TypeVar("Result")
 
 
 class ReadWriteLock:
-    """Readers share, a writer is alone, and nobody starves.
+    """Reader-writer lock without starvation: readers share it, a writer has it alone.
 
-    A writer that waits goes before readers that come after it; the readers that came while it wrote go before the next
-    writer. So a reader waits for one write at the most.
+    A waiting writer goes before readers that arrive after it; readers that arrive during a write go before the next
+    writer. A reader therefore waits for at most one write.
     """
 
     def __init__(self) -> None:
         self._one_writer = threading.Lock()
         self._gate = threading.Lock()
         self._registering = threading.Lock()
-        self._readers: tuple[ref[_Reader], ...] = ()  # of threads that have read and still live
-        self._mine = threading.local()
+        self._readers: tuple[ref[_Reader], ...] = ()  # one per living thread that has read
+        self._thread = threading.local()
 
     def exclude_writers(self) -> AbstractContextManager[Any]:
-        """Keep other writers out meanwhile: what is looked at stays as it is, and readers go on."""
+        """Exclude all other writers while the context is active; readers continue."""
         return self._one_writer
 
     def run_exclusively(self, work: Callable[[], Result]) -> Result:
-        """Do something while nobody reads. For the one who writes: within `exclude_writers`."""
-        for known in self._readers:
-            if (reader := known()) is not None:
+        """Run `work` while no thread reads. Only for a writer, within `exclude_writers`."""
+        for reference in self._readers:
+            if (reader := reference()) is not None:
                 with reader.queued:
                     pass
         with self._gate:
-            for known in self._readers:
-                if (reader := known()) is not None:
+            for reference in self._readers:
+                if (reader := reference()) is not None:
                     with reader.inside:
                         pass
             return work()
 
     def reading(self) -> AbstractContextManager[Any]:
-        """Keep writers from changing anything meanwhile. Within another of the same thread it does nothing."""
+        """Exclude changes while the context is active; nested contexts of the same thread have no effect."""
         reader = self._reader()
-        return threading.Lock() if reader.is_inside() else reader.entry
+        return threading.Lock() if reader.is_inside() else reader.context
 
     def try_reading(self) -> bool:
-        """Begin to read if nobody writes or waits to, until `end_reading` by the same thread; whether it has begun."""
+        """Start reading unless a writer is active or waiting; return whether it started. End with `end_reading`."""
         reader = self._reader()
         reader.inside.acquire()
         if not self._gate.locked():
@@ -67,36 +67,36 @@ class ReadWriteLock:
         return False
 
     def end_reading(self) -> None:
-        """Let writers in again, after `try_reading`."""
+        """End the reading that `try_reading` started, in the same thread."""
         self._reader().inside.release()
 
     def _reader(self) -> _Reader:
-        """What this thread reads with."""
+        """Return the locks of the current thread, creating them if necessary."""
         try:
-            return cast(_Reader, self._mine.reader)
+            return cast(_Reader, self._thread.reader)
         except AttributeError:
             return self._register()
 
     def _register(self) -> _Reader:
         reader = _Reader(self._gate)
         with self._registering:
-            living = (known for known in self._readers if known() is not None)
+            living = (reference for reference in self._readers if reference() is not None)
             self._readers = (*living, ref(reader))
-        self._mine.reader = reader
+        self._thread.reader = reader
         return reader
 
 
 class _Reader:
-    """What one thread reads with."""
+    """Locks of one reading thread."""
 
     def __init__(self, gate: threading.Lock) -> None:
         self.inside, self.queued = threading.RLock(), threading.Lock()
         self.is_inside: Callable[[], bool] = cast(Any, self.inside)._is_owned
-        self.entry = _entry(gate, self.inside, self.queued)
+        self.context = _create_read_context(gate, self.inside, self.queued)
 
 
-def _entry(gate: Any, inside: Any, queued: Any) -> AbstractContextManager[Any]:
-    """A context manager that is left by a function in C, which no interrupt comes before."""
+def _create_read_context(gate: Any, inside: Any, queued: Any) -> AbstractContextManager[Any]:
+    """Return a context manager whose exit is a C function, which an interrupt cannot precede."""
 
     def enter(_: object) -> None:
         try:
@@ -110,4 +110,6 @@ def _entry(gate: Any, inside: Any, queued: Any) -> AbstractContextManager[Any]:
                 inside.release()
             raise
 
-    return cast(AbstractContextManager[Any], type("_Entry", (), {"__enter__": enter, "__exit__": inside.__exit__})())
+    return cast(
+        AbstractContextManager[Any], type("_ReadContext", (), {"__enter__": enter, "__exit__": inside.__exit__})()
+    )

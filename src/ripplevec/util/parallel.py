@@ -1,8 +1,8 @@
-"""Work over fixed blocks of rows, on as many threads as asked for.
+"""Parallel loops over fixed blocks of rows.
 
-Each block writes its own part of the result. Where it matters how work is cut, as in sums, blocks depend on its size
-alone and never on the number of threads: the bits are the same for any thread count. The kernels release the GIL, so
-plain threads are enough.
+Each block writes its own part of the result. Where the division into blocks matters, as in sums, the blocks depend on
+the size of the work alone and never on the number of threads: the result is identical bit for bit for any thread
+count. The kernels release the GIL, so ordinary threads are sufficient.
 """
 
 from __future__ import annotations
@@ -19,107 +19,107 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
-BACKGROUND_NICENESS = 10  # how far work for which nobody waits stands back, in steps of niceness
+BACKGROUND_NICENESS = 10  # added to the niceness of threads whose result is not awaited
 
 
 def resolve_threads(threads: int | None) -> int:
-    """The number of threads to use: what was asked for, else every core this process may run on."""
+    """Return the number of threads to use: `threads`, or by default every core that this process may use."""
     if threads:
         return threads
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def block_ranges(length: int, size: int) -> list[tuple[int, int]]:
-    """The half-open ranges of `size` that cover `length`."""
+    """Return the half-open ranges of `size` that cover `length`."""
     return [(first, min(first + size, length)) for first in range(0, length, size)]
 
 
 def for_each_block(work: Callable[[int, int], None], length: int, *, size: int, threads: int) -> None:
-    """Call `work(first, last)` for every block; returns when all are done, raises what any of them raised.
+    """Call `work(first, last)` for every block; return when all are done, and raise what any of them raised.
 
-    The caller works too, and takes back from its helpers what they have not begun when it is done.
+    The calling thread works too. When it is done, it cancels the pool tasks that have not started.
     """
-    parts = block_ranges(length, size)
-    left = iter(parts)  # of all threads: each takes the next
+    ranges = block_ranges(length, size)
+    remaining = iter(ranges)  # shared by all threads: each takes the next block
 
-    def take() -> None:
-        for first, last in left:
+    def process_blocks() -> None:
+        for first, last in remaining:
             work(first, last)
 
-    helpers = range(min(threads, len(parts)) - 1)
-    futures = [_pool(threads, os.getpid(), _own.background).submit(take) for _ in helpers]
+    pool_tasks = range(min(threads, len(ranges)) - 1)
+    futures = [_pool(threads, os.getpid(), _thread.background).submit(process_blocks) for _ in pool_tasks]
     try:
-        take()
+        process_blocks()
     finally:
-        begun = [future for future in futures if not future.cancel()]
-        wait(begun)
-    for future in begun:
+        started = [future for future in futures if not future.cancel()]
+        wait(started)
+    for future in started:
         future.result()
 
 
 def run_in_background(work: Callable[[], Result]) -> Result:
-    """Do work for which nobody waits yet: this thread, and those it shares the work with, stand back."""
-    _own.background = True
+    """Run work whose result is not awaited yet, at low priority for this thread and for the threads that help it."""
+    _thread.background = True
     lower_priority()
     return work()
 
 
-class _Own(local):
-    """What belongs to each thread."""
+class _ThreadState(local):
+    """Settings of each thread."""
 
     background = False
 
 
-_own = _Own()
+_thread = _ThreadState()
 
 
 def lower_priority() -> None:
-    """Let other threads have the processor first, where a thread can say so: Linux."""
+    """Lower the scheduling priority of this thread, if the platform supports it per thread (Linux)."""
     if sys.platform == "linux":
         with suppress(OSError):
-            own = os.getpriority(os.PRIO_PROCESS, get_native_id())
-            os.setpriority(os.PRIO_PROCESS, get_native_id(), own + BACKGROUND_NICENESS)
+            niceness = os.getpriority(os.PRIO_PROCESS, get_native_id())
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), niceness + BACKGROUND_NICENESS)
 
 
 @contextmanager
 def limit_blas_to_one_thread() -> Iterator[None]:
-    """Small matrices on one thread: the same bits however many there are, and no time lost in sharing them out.
+    """Limit BLAS to one thread for small matrices: same bits for any thread count, and no overhead of sharing.
 
-    The limit belongs to the process: it stays until the last of those who asked for it, in whatever thread, is done.
+    The limit applies to the whole process: it stays until the last active context, in whatever thread, has ended.
     """
-    with _asking:
+    with _blas_lock:
         limit = _blas().limit(limits=1, user_api="blas")
-        if not _asked.waiting:
-            _asked.first = limit
-        _asked.waiting += 1
+        if not _blas_limit.active:
+            _blas_limit.first = limit
+        _blas_limit.active += 1
     try:
         yield
     finally:
-        with _asking:
-            _asked.waiting -= 1
-            if not _asked.waiting:
-                _asked.first.restore_original_limits()
+        with _blas_lock:
+            _blas_limit.active -= 1
+            if not _blas_limit.active:
+                _blas_limit.first.restore_original_limits()
 
 
-class _Asked:
-    """Who asked for one thread: how many are not done, and the limit of the first, which saw how it was before."""
+class _BlasLimit:
+    """Number of active contexts, and the limit object of the first one, which holds the original settings."""
 
-    waiting = 0
+    active = 0
     first: Any = None
 
 
-_asked, _asking = _Asked(), Lock()
+_blas_limit, _blas_lock = _BlasLimit(), Lock()
 
 
 @cache
 def _blas() -> ThreadpoolController:
-    """The libraries to limit, looked up once: it takes longer than the algebra of a small anchor."""
+    """Return the BLAS libraries, looked up once: a lookup takes longer than the algebra of a small anchor."""
     return ThreadpoolController()
 
 
 @cache
 def _pool(threads: int, process: int, background: bool) -> ThreadPoolExecutor:
-    """The threads of a process; a forked child has none of its parent's, so it gets its own."""
+    """Return the thread pool of a process; a forked child does not inherit the threads of its parent."""
     if background:
         return ThreadPoolExecutor(threads, thread_name_prefix="ripplevec-background", initializer=lower_priority)
     return ThreadPoolExecutor(threads, thread_name_prefix="ripplevec")

@@ -1,6 +1,6 @@
-"""Bars on standard error while something works, gone when it is done; silent where nobody looks.
+"""Progress bars on standard error: removed when done, and disabled if standard error is not a terminal.
 
-Loads what draws them: import it where it is needed.
+Importing this module loads Rich; import it only where a bar is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.text import Text
 
 
 def create_progress() -> Progress:
-    """Bars with a `note` behind each."""
+    """Return progress bars, each followed by its `note` field."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description:<8}"),
@@ -37,10 +37,10 @@ def create_progress() -> Progress:
 
 
 class TimeLeftColumn(TimeRemainingColumn):
-    """The time until a task `ends`, on the clock of the bars, where that is foretold; else by its speed so far."""
+    """Remaining time of a task: until its `ends` field, on the clock of the bars, else estimated from its speed."""
 
     def render(self, task: Task) -> Text:
-        """The time as hours, minutes and seconds."""
+        """Render the remaining time as hours, minutes and seconds."""
         ends = task.fields.get("ends")
         if ends is None or task.finished:
             return super().render(task)
