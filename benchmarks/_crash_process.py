@@ -1,4 +1,4 @@
-"""The process that the crash test kills: it opens a session, reports its state, and goes on with the stream."""
+"""Worker process of the crash test: opens a session, reports its state, and continues the stream until killed."""
 
 from __future__ import annotations
 
@@ -31,110 +31,115 @@ from ripplevec.util import checked_directory
 PARAMETERS: dict[str, Any] = {"dim": 8, "start_size": 20, "anchor_growth": 0.1}
 SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4 * SIZE, "threads": 1}
 
-MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, call, before or after it, the latest call to die at
-    "before a commit": (Journal, "append", "before", 6),
-    "after a commit": (Journal, "append", "after", 6),
-    "after a batch was applied": (SessionModel, "take_in", "after", 15),
-    "within a snapshot": (checked_directory, "_write_array", "after", 30),
-    "before a snapshot is in place": (checked_directory, "_put_in_place", "before", 1),
-    "after a snapshot is in place": (checked_directory, "_put_in_place", "after", 1),
+MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, function, before or after the call, last call to kill at
+    "before a commit": (Journal, Journal.append.__name__, "before", 6),
+    "after a commit": (Journal, Journal.append.__name__, "after", 6),
+    "after a batch was applied": (SessionModel, SessionModel.apply_batch.__name__, "after", 15),
+    "within a snapshot": (checked_directory, checked_directory._write_array.__name__, "after", 30),
+    "before a snapshot is in place": (checked_directory, checked_directory._put_in_place.__name__, "before", 1),
+    "after a snapshot is in place": (checked_directory, checked_directory._put_in_place.__name__, "after", 1),
     "before an old snapshot is removed": (snapshot.shutil, "rmtree", "before", 1),
-    "within a compaction": (Journal, "_drop", "after", 1),
-    "after an anchor was begun": (BackgroundAnchor, "begin", "after", 1),
-    "before an anchor is taken over": (BackgroundAnchor, "prepare", "before", 1),
-    "after an anchor was taken over": (RippleRule, "adopt", "after", 1),
-    "before changes are passed on": (JsonlSink, "write", "before", 30),
-    "after changes were passed on": (JsonlSink, "flush", "after", 3),
+    "within a compaction": (Journal, Journal._drop_batches.__name__, "after", 1),
+    "after an anchor was begun": (BackgroundAnchor, BackgroundAnchor.start.__name__, "after", 1),
+    "before an anchor is taken over": (BackgroundAnchor, BackgroundAnchor.prepare.__name__, "before", 1),
+    "after an anchor was taken over": (RippleRule, RippleRule.adopt_correction.__name__, "after", 1),
+    "before changes are passed on": (JsonlSink, JsonlSink.write.__name__, "before", 30),
+    "after changes were passed on": (JsonlSink, JsonlSink.flush.__name__, "after", 3),
 }
 
-FORK_SAFE = "jemalloc_bg_thd"
-"""The thread of Arrow's allocator, which sees to forks itself."""
+FORK_SAFE_THREAD = "jemalloc_bg_thd"
+"""Thread of Arrow's memory allocator, which handles forks itself."""
 
-Tell = Callable[..., None]
+Report = Callable[..., None]
+"""Function that sends a report, a kind and its values, to the parent process."""
 
 
-def die_at(moment: str, call: int) -> None:
-    """Have this process kill itself at the given call of the function that the moment names."""
+def kill_self_at(moment: str, call: int) -> None:
+    """Make this process kill itself at the given call of the function that belongs to a moment."""
     owner, name, when, _ = MOMENTS[moment]
-    real, calls = getattr(owner, name), iter(range(1, 1 << 30))
+    function, calls = getattr(owner, name), iter(range(1, 1 << 30))
 
-    def wrapped(*given: Any, **options: Any) -> Any:
+    def wrapped(*arguments: Any, **options: Any) -> Any:
         last = next(calls) == call
         if last and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        done = real(*given, **options)
+        result = function(*arguments, **options)
         if last:
             os.kill(os.getpid(), signal.SIGKILL)
-        return done
+        return result
 
     setattr(owner, name, wrapped)
 
 
-def batch_of(rows: list[dict[str, Any]], number: int) -> Batch:
-    """One batch of the stream, counted from 0."""
+def make_batch(rows: list[dict[str, Any]], number: int) -> Batch:
+    """Return the batch with a number, counted from 0, of a stream."""
     lines = [("", json.dumps(row).encode()) for row in rows[number * SIZE : (number + 1) * SIZE]]
     return decode_messages(lines, ReadOptions())[0]
 
 
-class TellingSource:
-    """A source that tells the other process when a batch is safe."""
+class ReportingSource:
+    """Source that reports every acknowledgment to the parent process."""
 
-    def __init__(self, source: Any, session: Session, tell: Tell) -> None:
-        self._source, self._session, self._tell = source, session, tell
+    def __init__(self, source: Any, session: Session, report: Report) -> None:
+        self._source, self._session, self._report = source, session, report
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
     def acknowledge(self, position: Any) -> None:
-        """Pass it on, and tell."""
+        """Acknowledge to the source, and report."""
         self._source.acknowledge(position)
-        self._tell("safe", self._session.model.sequence)
+        self._report("acknowledged", self._session.model.sequence)
 
 
-def work_through(place: Path, make: Callable[[], Any] | None, rows: list[dict[str, Any]], tell: Tell) -> None:
-    """Open the session, report what it holds, and go on with the stream until its end."""
-    with Session(place / "state", **SESSION) as session:
-        tell("begun", session.model.sequence, session.model.digest(), session.recovery.snapshot)
+def process_stream(
+    directory: Path, make_source: Callable[[], Any] | None, rows: list[dict[str, Any]], report: Report
+) -> None:
+    """Open the session, report its state, and continue the stream to its end."""
+    with Session(directory / "state", **SESSION) as session:
+        report("recovered", session.model.sequence, session.model.digest(), session.recovery.snapshot)
         for note in session.recovery.notes:
-            if "had not been finished" not in note:
-                tell("fault", note)
-        if make is None:
-            send_with_keys(session, rows, tell)
+            if "dropped the last write" not in note:
+                report("fault", note)
+        if make_source is None:
+            apply_with_keys(session, rows, report)
         else:
-            run_source(session, place, make, len(rows) // SIZE, tell)
-        tell("done", session.model.sequence, session.model.digest())
+            run_source(session, directory, make_source, len(rows) // SIZE, report)
+        report("final", session.model.sequence, session.model.digest())
 
 
-def run_source(session: Session, place: Path, make: Callable[[], Any], batches: int, tell: Tell) -> None:
-    """Read a source, with a sink for the changes."""
-    source, sink, letters = make(), JsonlSink(place / "changes.jsonl"), JsonlDeadLetters(place / "bad.jsonl")
-    session.run(TellingSource(source, session, tell), [sink], letters, lambda: session.model.sequence >= batches)
+def run_source(session: Session, directory: Path, make_source: Callable[[], Any], batches: int, report: Report) -> None:
+    """Run the session on a source, with a sink for the changes."""
+    source, sink = make_source(), JsonlSink(directory / "changes.jsonl")
+    dead_letters = JsonlDeadLetters(directory / "bad.jsonl")
+    reporting = ReportingSource(source, session, report)
+    session.run(reporting, [sink], dead_letters, lambda: session.model.sequence >= batches)
     source.close()
 
 
-def send_with_keys(session: Session, rows: list[dict[str, Any]], tell: Tell) -> None:
-    """Send every batch under a key, alone or in a group, beginning with some that are there already."""
+def apply_with_keys(session: Session, rows: list[dict[str, Any]], report: Report) -> None:
+    """Apply every batch with a key, alone or in a group; the first ones repeat batches that are already applied."""
     chooser, batches = random.Random(session.model.sequence), len(rows) // SIZE
     first = max(0, session.model.sequence - 3)
     while first < batches:
         last = min(first + chooser.choice([1, 1, 5]), batches)
-        entries = [JournalEntry(batch_of(rows, number), key=f"batch {number}") for number in range(first, last)]
-        answers = [getattr(answer, "sequence", answer) for answer in session.apply_many(entries)]
-        if answers != list(range(first + 1, last + 1)):
-            tell("fault", f"batches {first + 1} to {last} were answered with {answers}")
-        tell("safe", last)
+        entries = [JournalEntry(make_batch(rows, number), key=f"batch {number}") for number in range(first, last)]
+        results = [getattr(result, "sequence", result) for result in session.apply_many(entries)]
+        if results != list(range(first + 1, last + 1)):
+            report("fault", f"results: expected batches {first + 1} to {last}, got {results}")
+        report("acknowledged", last)
         first = last
 
 
-def start_process(work: Callable[[Tell], None], prepare: Callable[[], None] | None) -> tuple[int, int]:
-    """Fork; the number of the new process, and where to read what it tells."""
+def start_process(work: Callable[[Report], None], prepare: Callable[[], None] | None) -> tuple[int, int]:
+    """Fork a process; return its id and the file descriptor from which its reports can be read."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:
         os.close(writing)
         return child, reading
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the benchmark, and is no fault of a session
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the benchmark and must not count as a fault
         os.close(reading)
         if prepare is not None:
             prepare()
@@ -150,24 +155,24 @@ def send(pipe: int, words: Any) -> None:
     os.write(pipe, (json.dumps(words) + "\n").encode())
 
 
-def be_quiet() -> None:
-    """Leave out warnings that every stream and every recovery gives."""
+def silence_warnings() -> None:
+    """Suppress the warnings that every stream and every recovery produce."""
     warnings.simplefilter("ignore", SelfLoopWarning)
     logging.lastResort = None
 
 
-def warm_up(rows: list[dict[str, Any]], place: Path) -> None:
-    """Load every kernel that sessions use, so that processes forked from here have them at once."""
-    work_through(place, None, rows, lambda *words: None)
-    work_through(place, None, rows, lambda *words: None)  # recovery
+def warm_up(rows: list[dict[str, Any]], directory: Path) -> None:
+    """Load every kernel that sessions use, so that forked processes have them at once."""
+    process_stream(directory, None, rows, lambda *words: None)
+    process_stream(directory, None, rows, lambda *words: None)  # recovery
     deadline = time.monotonic() + 60
-    while left := [name for name in thread_names() if name != FORK_SAFE]:
+    while others := [name for name in thread_names() if name != FORK_SAFE_THREAD]:
         if time.monotonic() > deadline:
-            raise SystemExit(f"threads before a fork: expected none beside this one, got {', '.join(left)}")
+            raise SystemExit(f"threads before a fork: expected only the main thread, got {', '.join(others)}")
         time.sleep(0.01)
 
 
 def thread_names() -> list[str]:
-    """The names of all threads of this process but its first, those of C libraries included."""
+    """Return the names of all threads of this process but the main one, including those of C libraries."""
     others = [task for task in Path("/proc/self/task").iterdir() if task.name != str(os.getpid())]
     return [(task / "comm").read_text().strip() for task in others]

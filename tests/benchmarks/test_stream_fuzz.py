@@ -37,14 +37,14 @@ def test_stream_of_one_seed_is_always_the_same(fuzz: Any) -> None:
 
 def test_local_step_without_a_bound_is_found_out(fuzz: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check measures with the bound as it is, the model works without one."""
-    frame = coordinates.Space.frame
+    frame = coordinates.Coordinates.refresh_coefficients
 
     def unbounded(self: Any, *arguments: Any) -> Any:
         made = frame(self, *arguments)
-        made.views[:, 3:] = 1e30
+        made.per_view[:, 3:] = 1e30
         return made
 
-    monkeypatch.setattr(coordinates.Space, "frame", unbounded)
+    monkeypatch.setattr(coordinates.Coordinates, "refresh_coefficients", unbounded)
     with pytest.raises(fuzz.Fault, match=r"long, expected at most|not finite"):
         run_many(fuzz)
 

@@ -1,4 +1,4 @@
-"""Anchors and starts on shards lead where those of one machine lead."""
+"""Tests of anchors and starts on shards: their results match those of one machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ripplevec.views import solvers
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 
 
-def apart(one: Embedder, cluster: ClusterEngine) -> float:
-    """How far the vectors served by a cluster are from those of one machine, at the most."""
+def max_difference(one: Embedder, cluster: ClusterEngine) -> float:
+    """Return the largest difference between the served vectors of a cluster and of one machine."""
     return float(np.abs(one.to_numpy() - cluster.get_vectors(cluster.rows_by_arrival())).max())
 
 
@@ -30,31 +30,31 @@ def inner_products(vectors: NDArray[Any]) -> NDArray[np.float64]:
     return exact @ exact.T
 
 
-def both(cluster_of: Any, shards: int, edges: Any, **parameters: Any) -> tuple[Embedder, ClusterEngine]:
-    """A model on one machine and the same on shards, started with these edges."""
-    known = {"dim": 3, "threads": 1, "anchor_growth": 0, **parameters}
-    one, cluster = Embedder(**known).fit(edges), cluster_of(shards, **known)
+def start_both(new_cluster: Any, shards: int, edges: Any, **parameters: Any) -> tuple[Embedder, ClusterEngine]:
+    """Return a model on one machine and one on shards, started with these edges."""
+    arguments = {"dim": 3, "threads": 1, "anchor_growth": 0, **parameters}
+    one, cluster = Embedder(**arguments).fit(edges), new_cluster(shards, **arguments)
     cluster.start(Batch.from_any(edges))
     assert one.digest() == cluster.digest()
     return one, cluster
 
 
-def sent(what: Any) -> Any:
-    """What comes of something that goes to another process: a copy, whose arrays are read-only."""
+def serialize(what: Any) -> Any:
+    """Return a copy as another process would receive it: its arrays are read-only."""
     buffers: list[pickle.PickleBuffer] = []
     plain = pickle.dumps(what, 5, buffer_callback=buffers.append)
     return pickle.loads(plain, buffers=[bytes(buffer) for buffer in buffers])
 
 
 class SerializingTransport(LocalTransport):
-    """Shards that share no memory with whoever asks them, or with each other."""
+    """Shards that share no memory with the driver or with each other."""
 
     def call(self, method: str, *columns: Any, parts: int = 0, **constants: Any) -> list[Any]:
-        return sent(super().call(method, *sent(columns), parts=parts, **sent(constants)))
+        return serialize(super().call(method, *serialize(columns), parts=parts, **serialize(constants)))
 
 
-def start_there(patch: pytest.MonkeyPatch) -> None:
-    """Have the smallest graphs start on their shards: none is brought to the driver."""
+def force_start_on_shards(patch: pytest.MonkeyPatch) -> None:
+    """Compute starts of even the smallest graphs on the shards, and fail if a graph is gathered on the driver."""
     patch.setattr(engines, "MAX_DRIVER_START_EDGES", 0)
     patch.setattr(engines, "DENSE", 50)
     patch.setattr(solvers, "DENSE", 50)
@@ -72,24 +72,24 @@ def start_there(patch: pytest.MonkeyPatch) -> None:
         ({"storage": "float16"}, 1e-3),
     ],
 )
-def test_an_anchor_is_that_of_one_machine(cluster_of: Any, shards: int, parameters: Any, tolerance: float) -> None:
-    one, cluster = both(cluster_of, shards, DATA.edges[:700], **parameters)
+def test_anchor_matches_single_machine(new_cluster: Any, shards: int, parameters: Any, tolerance: float) -> None:
+    one, cluster = start_both(new_cluster, shards, DATA.edges[:700], **parameters)
     one.partial_fit(DATA.edges[700:])
     cluster.apply(Batch.from_any(DATA.edges[700:]))
     before = one.to_numpy()
     for _ in range(2):
         changes, moved = one.anchor(), cluster.anchor()
         assert set(cluster.ids_of(moved)) == set(changes.ids)
-        assert apart(one, cluster) < tolerance
+        assert max_difference(one, cluster) < tolerance
     assert np.abs(one.to_numpy() - before).max() > 10 * tolerance
     assert cluster.counters() == one._engine.counters()
     np.testing.assert_allclose(cluster.rule.coordinates.mu, one._engine.rule.coordinates.mu, atol=tolerance)
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16"])
-def test_anchors_come_in_the_same_batches_whatever_goes(cluster_of: Any, storage: str) -> None:
+def test_anchors_with_removals_occur_in_the_same_batches(new_cluster: Any, storage: str) -> None:
     rng, edges = np.random.default_rng(0), DATA.edges[np.random.default_rng(1).permutation(len(DATA.edges))]
-    one, cluster = both(cluster_of, 3, edges[:500], anchor_growth=0.1, storage=storage)
+    one, cluster = start_both(new_cluster, 3, edges[:500], anchor_growth=0.1, storage=storage)
     for first in range(500, 900, 80):
         gone = rng.choice(np.array(one.ids), 2, replace=False)
         new = edges[first : first + 80]
@@ -98,25 +98,25 @@ def test_anchors_come_in_the_same_batches_whatever_goes(cluster_of: Any, storage
         batch = Batch.of(np.append(new[:, 0], gone), np.append(new[:, 1], gone), op=op)
         assert one._engine.apply(batch).anchored == cluster.apply(batch).anchored
         assert one.ids == cluster.ids_of(cluster.rows_by_arrival())
-        assert apart(one, cluster) < (1e-4 if storage == "float32" else 1e-2)
+        assert max_difference(one, cluster) < (1e-4 if storage == "float32" else 1e-2)
     assert one._engine.anchors == cluster.anchors >= 2
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3])
-def test_those_that_moved_more_than_the_threshold_are_named(cluster_of: Any, threshold: float) -> None:
-    cluster = cluster_of(3, dim=6, change_threshold=threshold)
+def test_anchor_returns_rows_moved_beyond_threshold(new_cluster: Any, threshold: float) -> None:
+    cluster = new_cluster(3, dim=6, change_threshold=threshold)
     cluster.start(Batch.from_any(DATA.edges[:700]))
     cluster.apply(Batch.from_any(DATA.edges[700:]))
     rows = cluster.rows_by_arrival()
     before = cluster.get_vectors(rows)
-    told = np.isin(rows, cluster.anchor())
+    reported = np.isin(rows, cluster.anchor())
     distance = np.linalg.norm(cluster.get_vectors(rows) - before, axis=1)
     clear = np.abs(distance - threshold) > 1e-5
-    assert np.array_equal(told[clear], (distance > threshold)[clear])
+    assert np.array_equal(reported[clear], (distance > threshold)[clear])
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_a_graph_that_becomes_dense_changes_its_views(cluster_of: Any, shards: int) -> None:
+def test_anchor_of_graph_that_became_dense_changes_views(new_cluster: Any, shards: int) -> None:
     rng, groups = np.random.default_rng(0), np.arange(120) % 3
 
     def edges(count: int) -> NDArray[np.int64]:
@@ -124,7 +124,7 @@ def test_a_graph_that_becomes_dense_changes_its_views(cluster_of: Any, shards: i
         inside = (groups[pairs[:, 0]] == groups[pairs[:, 1]]) | (rng.random(8 * count) < 0.1)
         return pairs[inside & (pairs[:, 0] < pairs[:, 1])][:count]
 
-    one, cluster = both(cluster_of, shards, edges(300), dim=8)
+    one, cluster = start_both(new_cluster, shards, edges(300), dim=8)
     assert len(cluster.rule.coordinates.views) == 1
     for _ in range(4):
         batch = Batch.from_any(edges(200))
@@ -134,51 +134,57 @@ def test_a_graph_that_becomes_dense_changes_its_views(cluster_of: Any, shards: i
         one.anchor()
         cluster.anchor()
         assert len(cluster.rule.coordinates.views) == 2
-        # Values beyond the communities lie close together: their vectors may turn among themselves.
-        products = [inner_products(vectors) for vectors in (one.to_numpy(), cluster.get_vectors(cluster.rows_by_arrival()))]
+        # Eigenvalues beyond the communities are close together, so their eigenvectors may rotate among themselves.
+        products = [
+            inner_products(vectors) for vectors in (one.to_numpy(), cluster.get_vectors(cluster.rows_by_arrival()))
+        ]
         np.testing.assert_allclose(*products, atol=1e-3)
-    batch = Batch.from_any([("late", 0), ("late", 3)])  # is placed in the coordinates that all shards have learned
+    batch = Batch.from_any(
+        [("late", 0), ("late", 3)]
+    )  # is placed in the new coordinates, which all shards have received
     one._engine.apply(batch)
     cluster.apply(batch)
-    ours, theirs = cluster.get_vector(cluster.find_row("late")), one.vectors(["late"])[0]
-    assert (ours * theirs).sum() > 0.999
+    vector, expected = cluster.get_vector(cluster.find_row("late")), one.vectors(["late"])[0]
+    assert (vector * expected).sum() > 0.999
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("inside", [6, 20])  # with one view, and with two
-def test_a_start_on_shards_reaches_as_much_as_one_machine(
-    cluster_of: Any, monkeypatch: pytest.MonkeyPatch, shards: int, inside: int
+@pytest.mark.parametrize("inside", [6, 20])  # one view, and two views
+def test_start_on_shards_reaches_single_machine_objective(
+    new_cluster: Any, monkeypatch: pytest.MonkeyPatch, shards: int, inside: int
 ) -> None:
     data = planted_partition(communities=8, size=60, inside=inside, elsewhere=1, seed=0)
-    one, _ = both(cluster_of, shards, data.edges, dim=12)
-    start_there(monkeypatch)
-    cluster = cluster_of(shards, dim=12)
+    one, _ = start_both(new_cluster, shards, data.edges, dim=12)
+    force_start_on_shards(monkeypatch)
+    cluster = new_cluster(shards, dim=12)
     cluster.start(Batch.from_any(data.edges))
     assert cluster.ready
     space, rows = cluster.rule.coordinates, cluster.rows_by_arrival()
     vectors, graph = cluster.read_rows(rows, "vectors"), one._engine.graph
     for view, part in zip(space.views, space.parts, strict=True):
-        reached = view.reached(graph.adjacency, vectors[:, part], threads=1)
-        assert reached >= 0.98 * view.best(graph.adjacency, graph.row_count, part.stop - part.start, threads=1)
+        reached = view.captured_spectrum(graph.adjacency, vectors[:, part], threads=1)
+        assert reached >= 0.98 * view.attainable_spectrum(
+            graph.adjacency, graph.row_count, part.stop - part.start, threads=1
+        )
     assert cluster.placed(rows).all()
 
 
-def test_a_large_start_on_shards_is_that_of_one_machine_to_rounding(
-    cluster_of: Any, monkeypatch: pytest.MonkeyPatch
+def test_start_on_shards_matches_single_machine_up_to_rounding(
+    new_cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both iterate from the same noise, so that what one machine can still hold does not look different elsewhere."""
+    """Both iterate from the same noise, so the number of shards does not change the result."""
     monkeypatch.setattr(solvers, "DENSE", 50)
-    one, _ = both(cluster_of, 1, DATA.edges)
-    start_there(monkeypatch)
-    cluster = cluster_of(3, dim=3)
+    one, _ = start_both(new_cluster, 1, DATA.edges)
+    force_start_on_shards(monkeypatch)
+    cluster = new_cluster(3, dim=3)
     cluster.start(Batch.from_any(DATA.edges))
-    assert apart(one, cluster) < 1e-4
+    assert max_difference(one, cluster) < 1e-4
 
 
-def test_shards_may_be_in_other_processes(cluster_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, far = cluster_of(3), cluster_of(3)
+def test_anchor_with_serialized_messages_gives_same_vectors(new_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, far = new_cluster(3), new_cluster(3)
     far.transport = SerializingTransport(3, far.transport.shards.__getitem__)
-    start_there(monkeypatch)
+    force_start_on_shards(monkeypatch)
     for each in (cluster, far):
         each.start(Batch.from_any(DATA.edges[:700]))
         each.apply(Batch.from_any(DATA.edges[700:]))
@@ -186,8 +192,8 @@ def test_shards_may_be_in_other_processes(cluster_of: Any, monkeypatch: pytest.M
     assert np.array_equal(cluster.get_vectors(cluster.rows_by_arrival()), far.get_vectors(far.rows_by_arrival()))
 
 
-def test_a_start_after_removals_has_the_bits_of_one_machine(cluster_of: Any) -> None:
-    one, cluster = Embedder(dim=4, threads=1, start_size=150).fit([]), cluster_of(3, start_size=150)
+def test_start_after_removals_matches_single_machine_digest(new_cluster: Any) -> None:
+    one, cluster = Embedder(dim=4, threads=1, start_size=150).fit([]), new_cluster(3, start_size=150)
     gone = Batch.vertices([3, 40, 17], Op.REMOVE_VERTEX)
     for batch in (Batch.from_any(DATA.edges[:60]), gone, Batch.from_any(DATA.edges[60:])):
         one._engine.apply(batch)
@@ -198,8 +204,8 @@ def test_a_start_after_removals_has_the_bits_of_one_machine(cluster_of: Any) -> 
     assert cluster.digest() == one.digest()
 
 
-def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, cluster = both(cluster_of, 3, DATA.edges)
+def test_failed_anchor_leaves_state_unchanged(new_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, cluster = start_both(new_cluster, 3, DATA.edges)
     shards = cluster.transport.shards
     before, digest = [shard.graph.adjacency.links.neighbor.copy() for shard in shards], cluster.digest()
 
@@ -217,4 +223,4 @@ def test_an_anchor_that_fails_leaves_everything_as_it_was(cluster_of: Any, monke
     one.anchor()
     cluster.anchor()
     assert cluster.anchors == 1
-    assert apart(one, cluster) < 1e-5
+    assert max_difference(one, cluster) < 1e-5

@@ -129,7 +129,7 @@ def test_correction_without_a_usable_result_keeps_the_vectors(
     """Neither the correction nor the solution from nothing is finite: batches go on, with the vectors as they were."""
     model = stream(Embedder(dim=8).fit(attachment(600)))
     model.engine.anchor_lag = lag
-    weighed = SpectralView._weighed
+    weighed = SpectralView._make_basis
 
     def spoiled(*arguments: Any, **options: Any) -> Any:
         basis = weighed(*arguments, **options)
@@ -137,7 +137,7 @@ def test_correction_without_a_usable_result_keeps_the_vectors(
         object.__setattr__(basis, "longest", np.nan)
         return basis
 
-    monkeypatch.setattr(SpectralView, "_weighed", spoiled)
+    monkeypatch.setattr(SpectralView, "_make_basis", spoiled)
     before, ids = model.to_numpy(), model.ids
     anchored = [model.partial_fit([(f"m{number}", number)]).anchored for number in range(60)]
     after = model.vectors(ids)

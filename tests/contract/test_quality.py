@@ -9,7 +9,14 @@ from ripplevec import Embedder
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets.download import MissingDataError
 from ripplevec.lab.datasets.synthetic import growing_communities
-from ripplevec.lab.evaluation import ageing, anchor_cosines, arrival, classify, current, stream
+from ripplevec.lab.evaluation import (
+    classify,
+    measure_aging,
+    measure_anchor_cosines,
+    score_at_end,
+    score_on_arrival,
+    stream,
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +27,9 @@ def growing() -> datasets.Dataset:
 @pytest.mark.parametrize("batch", [1, 100])
 def test_communities_are_told_apart_on_arrival_and_at_the_end(growing: datasets.Dataset, batch: int) -> None:
     result = stream(Embedder(dim=16), growing, start=0.3, seed=None, batch=batch)
-    assert arrival(result).micro > 0.8
-    assert current(result).micro > 0.9
-    aged = ageing(result)
+    assert score_on_arrival(result).micro > 0.8
+    assert score_at_end(result).micro > 0.9
+    aged = measure_aging(result)
     assert aged.end.micro > aged.beginning.micro - 0.02  # a classifier trained at the start still works
 
 
@@ -30,7 +37,7 @@ def test_the_stream_is_nearly_as_good_as_the_exact_embedding_and_better_than_the
     growing: datasets.Dataset,
 ) -> None:
     results = {rule: stream(Embedder(dim=16, rule=rule), growing, 0.3, batch=50) for rule in ("ripple", "paper")}
-    scores = {rule: current(result).micro for rule, result in results.items()}
+    scores = {rule: score_at_end(result).micro for rule, result in results.items()}
     order, labels, start = results["ripple"].order, results["ripple"].labels, results["ripple"].start
     vectors = Embedder(dim=16).fit(growing.edges).vectors(order)
     exact = classify(vectors, labels, np.arange(start), np.arange(start, len(order))).micro
@@ -38,7 +45,7 @@ def test_the_stream_is_nearly_as_good_as_the_exact_embedding_and_better_than_the
 
 
 def test_anchors_keep_the_coordinates(growing: datasets.Dataset) -> None:
-    cosines = anchor_cosines(Embedder(dim=16), growing, start=0.5, seed=0, batch=20)
+    cosines = measure_anchor_cosines(Embedder(dim=16), growing, start=0.5, seed=0, batch=20)
     assert len(cosines) >= 5
     assert min(cosines) > 0.85
     assert np.mean(cosines) > 0.92
@@ -52,5 +59,5 @@ def test_published_graphs(name: str, at_the_end: float, on_arrival: float, seed:
     except MissingDataError as error:
         pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
     result = stream(Embedder(dim=90), data, start=0.5, seed=seed)
-    assert current(result).micro >= at_the_end
-    assert arrival(result).micro >= on_arrival
+    assert score_at_end(result).micro >= at_the_end
+    assert score_on_arrival(result).micro >= on_arrival

@@ -22,7 +22,12 @@ class Reference:
     """The rule one row at a time, in double precision; counts what it reads beyond the edges of newcomers."""
 
     def __init__(self, state: KernelState, context: BatchContext) -> None:
-        self.links, self.arrival, self.coefficients, self.context = state.links, state.arrival, state.coefficients, context
+        self.links, self.arrival, self.coefficients, self.context = (
+            state.links,
+            state.arrival,
+            state.coefficients,
+            context,
+        )
         self.x, self.placed = state.vectors.astype(np.float64), state.placed.astype(bool)
         self.reads = 0
 
@@ -38,10 +43,10 @@ class Reference:
         weights = np.array([a for a, _ in terms], np.float64)
         total, d = scale * sum(a * x for a, x in terms), scale * weights.sum()
         b = weights.sum() ** 2 / (weights**2).sum()
-        mu, center = self.coefficients.columns.astype(np.float64)
+        mu, center = self.coefficients.per_column.astype(np.float64)
         row = np.empty_like(total)
         for (tau, top, ridge, longest, _), first, last in zip(
-            self.coefficients.views, self.coefficients.bounds, self.coefficients.bounds[1:], strict=False
+            self.coefficients.per_view, self.coefficients.bounds, self.coefficients.bounds[1:], strict=False
         ):
             part = slice(first, last)
             z = (total[part] - center[part]) / ((d + tau) * top)

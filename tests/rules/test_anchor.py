@@ -122,7 +122,7 @@ def test_rows_of_others_and_rows_without_edges_then_are_left_empty() -> None:
     model.partial_fit(Batch.vertices(["alone"]))
     engine = model._engine
     store, ids = engine.store, engine.graph.ids
-    correction = engine.rule.correction(store, 1)()
+    correction = engine.rule.plan_correction(store, 1)()
     row = ids.find_row(3)
     model.partial_fit(Batch.of([3, "heir", "alone"], [3, 5, 6], op=[Op.REMOVE_VERTEX, Op.ADD, Op.ADD]))
     model.partial_fit(Batch.of(["newcomer"], [7]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Batch, Embedder, Op
-from ripplevec.engine.engine import LATEST, Engine
+from ripplevec.engine.engine import MAX_PENDING_GROWTH, Engine
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules import background_anchor
@@ -54,18 +54,18 @@ def test_large_batches_take_it_over_before_the_graph_has_outgrown_it() -> None:
     made = model(lag=1_000, anchor_growth=0.05)
     seen = run(made, batches())
     assert sum(seen) >= 2
-    assert made._engine.growth < LATEST * made._engine.anchor_growth + SIZE / (2 * made._engine.edges_at_anchor)
+    assert made._engine.growth < MAX_PENDING_GROWTH * made._engine.anchor_growth + SIZE / (2 * made._engine.edges_at_anchor)
 
 
 def test_between_the_two_the_model_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are applied while the anchor is worked out; only the one that takes it over waits."""
-    go_on, real = threading.Event(), RippleRule.correction
+    go_on, real = threading.Event(), RippleRule.plan_correction
 
     def held(self: RippleRule, *given: Any) -> Any:
         work = real(self, *given)
         return lambda: (go_on.wait(30), work())[1]
 
-    monkeypatch.setattr(RippleRule, "correction", held)
+    monkeypatch.setattr(RippleRule, "plan_correction", held)
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))

@@ -61,8 +61,8 @@ def test_the_step_is_the_one_of_the_method(state: kernels.KernelState) -> None:
     total, coefficients = np.linspace(-2, 2, 8, dtype=np.float32), state.coefficients
     out = np.zeros(8, state.vectors.dtype)
     kernels.step(coefficients, total, 5.0, 7.0, out)
-    mu, center = coefficients.columns.astype(np.float64)
-    views = np.repeat(coefficients.views, np.diff(coefficients.bounds), axis=0)
+    mu, center = coefficients.per_column.astype(np.float64)
+    views = np.repeat(coefficients.per_view, np.diff(coefficients.bounds), axis=0)
     ratio = views[:, 2] * 7.0 / 25.0
     z = (total - center) / ((5.0 + views[:, 0]) * views[:, 1])
     expected = z * mu * (1 + ratio) / (mu**2 + ratio)
@@ -81,13 +81,13 @@ def test_to_look_ahead_changes_nothing(state: kernels.KernelState) -> None:
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e30, 3e38])
 def test_step_that_makes_a_long_row_keeps_its_direction_and_the_bound(state: kernels.KernelState, size: float) -> None:
     """Also where squares, or the row itself, would not fit into single precision."""
-    coefficients = state.coefficients._replace(views=state.coefficients.views.copy())
-    coefficients.views[:, 3], coefficients.views[:, 4] = 2.0, 2.0 / np.sqrt(np.diff(coefficients.bounds))
+    coefficients = state.coefficients._replace(views=state.coefficients.per_view.copy())
+    coefficients.per_view[:, 3], coefficients.per_view[:, 4] = 2.0, 2.0 / np.sqrt(np.diff(coefficients.bounds))
     total = (size * np.linspace(-1, 1, 8)).astype(np.float32)
     out = np.zeros(8, state.vectors.dtype)
     shortened = kernels.step(coefficients, total, 1e-30, 1e-60, out)
-    mu, center = coefficients.columns.astype(np.float64)
-    views = np.repeat(coefficients.views, np.diff(coefficients.bounds), axis=0)
+    mu, center = coefficients.per_column.astype(np.float64)
+    views = np.repeat(coefficients.per_view, np.diff(coefficients.bounds), axis=0)
     row = (total - center) / ((1e-30 + views[:, 0]) * views[:, 1]) * mu * (1 + views[:, 2]) / (mu**2 + views[:, 2])
     parts = [slice(first, last) for first, last in zip(coefficients.bounds, coefficients.bounds[1:], strict=False)]
     lengths = [np.linalg.norm(row[part]) for part in parts]

@@ -21,7 +21,7 @@ def model(**parameters: object) -> Embedder:
 
 @pytest.fixture
 def without_usearch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searcher, "_installed", lambda: False)
+    monkeypatch.setattr(searcher, "_usearch_installed", lambda: False)
 
 
 def test_auto_is_exact_until_the_model_is_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Small graphs with the dense matrices that the matrix-free code must agree with."""
+"""Small graphs with dense matrices, as references for the matrix-free code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 
 
 class Sample:
-    """A graph over rows 0 … n−1 and the dense view of it."""
+    """A graph on rows 0 … n−1 and its dense matrices."""
 
     def __init__(self, vertices: int, edges: Iterable[tuple[Any, ...]]) -> None:
         graph, edges = Graph(), [edge for edge in edges if edge[0] != edge[1]]
@@ -45,13 +45,13 @@ class Sample:
         return np.where(self.active, self.degree + tau, 0.0)
 
     def walk(self, tau: float) -> Matrix:
-        """W = (D+τ)⁻¹(A − (1/n) 1 dᵀ), zero where there are no edges."""
+        """Return W = (D+τ)⁻¹(A − (1/n) 1 dᵀ), zero for rows without edges."""
         count = max(int(self.active.sum()), 1)
         full = (self.matrix - np.outer(self.active, self.degree) / count) / (self.degree + tau + ~self.active)[:, None]
         return np.where(self.active[:, None], full, 0.0)
 
     def spectrum(self, tau: float) -> Matrix:
-        """The eigenvalues of S on the vertices with edges, largest first, without the trivial one."""
+        """Return the eigenvalues of S on vertices with edges, largest first, without the trivial one."""
         part = self.matrix[np.ix_(self.active, self.active)]
         root = np.sqrt(self.degree[self.active] + tau)
         regular = (part + tau / len(part)) / np.outer(root, root)
@@ -61,7 +61,7 @@ class Sample:
 
 
 def random_sample(seed: int, vertices: int = 30, edges: int = 70, weighted: bool = True) -> Sample:
-    """Random edges (several components and lone vertices where there are few of them), weights over two decades."""
+    """Return a graph of random edges with weights over two decades; few edges leave components and lone vertices."""
     draw = np.random.default_rng(seed)
     ends = draw.integers(0, vertices, (edges, 2)).tolist()
     weights = 10 ** draw.uniform(-1, 1, edges) if weighted else np.ones(edges)
@@ -69,7 +69,7 @@ def random_sample(seed: int, vertices: int = 30, edges: int = 70, weighted: bool
 
 
 def communities(seed: int = 0, groups: int = 5, size: int = 24, inside: int = 8, across: int = 40) -> Sample:
-    """Clear communities: the leading eigenvalues stand apart from the others."""
+    """Return a graph with clear communities, whose leading eigenvalues are separated from the others."""
     draw = np.random.default_rng(seed)
     edges = [
         (group * size + u, group * size + int(v))

@@ -13,7 +13,7 @@ from ripplevec.views.aligned_matrix import aligned_zeros, as_strided_columns, co
 
 
 @given(rows=st.integers(1, 20), columns=st.integers(1, 40), kind=st.sampled_from([np.float32, np.float64]))
-def test_a_matrix_begins_with_a_cache_line(rows: int, columns: int, kind: Any) -> None:
+def test_aligned_zeros_is_aligned_to_a_cache_line(rows: int, columns: int, kind: Any) -> None:
     matrix = aligned_zeros(rows, columns, kind)
     assert matrix.shape == (rows, columns)
     assert matrix.dtype == kind
@@ -22,19 +22,21 @@ def test_a_matrix_begins_with_a_cache_line(rows: int, columns: int, kind: Any) -
     assert not matrix.any()
 
 
-@pytest.mark.parametrize("in_a_file", [False, True])
-@pytest.mark.parametrize("given_as", [np.float16, np.float32, np.float64])
-def test_a_copy_is_of_its_own_and_holds_at_least_float32(given_as: Any, in_a_file: bool, tmp_path: Path) -> None:
-    whole = np.random.default_rng(0).standard_normal((50, 6)).astype(given_as)
-    block = copy_aligned(whole[:, 2:5], 2, tmp_path if in_a_file else None)
-    assert not list(tmp_path.iterdir()), "the file has no name"
-    assert block.dtype == (np.float64 if given_as == np.float64 else np.float32)
+@pytest.mark.parametrize("in_file", [False, True])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_copy_aligned_returns_an_independent_copy_of_at_least_float32(
+    dtype: Any, in_file: bool, tmp_path: Path
+) -> None:
+    whole = np.random.default_rng(0).standard_normal((50, 6)).astype(dtype)
+    block = copy_aligned(whole[:, 2:5], 2, tmp_path if in_file else None)
+    assert not list(tmp_path.iterdir()), "the file is unnamed"
+    assert block.dtype == (np.float64 if dtype == np.float64 else np.float32)
     assert np.array_equal(block, whole[:, 2:5])
     assert not np.shares_memory(block, whole)
 
 
 @given(rows=st.integers(0, 9), width=st.integers(1, 9), first=st.integers(0, 8))
-def test_columns_are_seen_where_they_are(rows: int, width: int, first: int) -> None:
+def test_as_strided_columns_shares_memory_with_the_matrix(rows: int, width: int, first: int) -> None:
     whole = np.arange(rows * 9.0).reshape(rows, 9)
     some = whole[:, first : first + width]
     flat, stride, wide = as_strided_columns(some)
@@ -46,7 +48,7 @@ def test_columns_are_seen_where_they_are(rows: int, width: int, first: int) -> N
         assert some[-1, -1] == -1.0
 
 
-def test_columns_that_do_not_lie_side_by_side_are_refused() -> None:
-    for apart in (np.zeros((4, 6))[:, ::2], np.zeros((4, 6), order="F")):
-        with pytest.raises(ValueError, match="side by side"):
-            as_strided_columns(apart)
+def test_as_strided_columns_with_noncontiguous_rows_raises() -> None:
+    for strided in (np.zeros((4, 6))[:, ::2], np.zeros((4, 6), order="F")):
+        with pytest.raises(ValueError, match="entries of a row: expected contiguous"):
+            as_strided_columns(strided)

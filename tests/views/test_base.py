@@ -14,7 +14,7 @@ def views(*shares: float) -> list[SpectralView]:
 
 
 @given(dim=st.integers(1, 300), shares=st.lists(st.floats(0.01, 100), min_size=1, max_size=5))
-def test_all_columns_are_shared_out_in_proportion(dim: int, shares: list[float]) -> None:
+def test_allocate_columns_is_proportional_and_complete(dim: int, shares: list[float]) -> None:
     columns = allocate_columns(dim, views(*shares))
     assert sum(columns) == dim
     assert min(columns) >= (1 if dim >= len(shares) else 0)
@@ -35,10 +35,12 @@ def test_all_columns_are_shared_out_in_proportion(dim: int, shares: list[float])
         (5, (1,), [5]),
     ],
 )
-def test_small_dimensions(dim: int, shares: tuple[float, ...], expected: list[int]) -> None:
+def test_allocate_columns_with_small_dimensions_gives_expected_counts(
+    dim: int, shares: tuple[float, ...], expected: list[int]
+) -> None:
     assert allocate_columns(dim, views(*shares)) == expected
 
 
-def test_no_view_at_all_is_refused() -> None:
+def test_allocate_columns_without_views_raises() -> None:
     with pytest.raises(InvalidValueError, match=r"^views: expected at least one"):
         allocate_columns(4, [])

@@ -1,4 +1,4 @@
-"""On a GPU everything is as on the processor, to rounding; without one these are skipped."""
+"""The GPU operator agrees with the CPU operator up to rounding; skipped without a GPU."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def both(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Operator, GpuO
 
 
 @pytest.mark.parametrize("columns", [1, 31, 96, 130, 300])
-def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int) -> None:
+def test_gpu_operator_agrees_with_cpu_in_every_operation(both: tuple[Operator, GpuOperator], columns: int) -> None:
     draw, factors = np.random.default_rng(columns), (0.7, -0.3, -1.0)
     source, target = draw.standard_normal((2, 1000, columns)).astype(np.float32)
-    turn, scale = draw.standard_normal((columns, columns)), draw.uniform(1, 2, columns)
+    matrix, scale = draw.standard_normal((columns, columns)), draw.uniform(1, 2, columns)
     source[5], source[700] = np.nan, 1e30  # cleared
 
-    def everything(operator: Operator) -> list[Any]:
+    def run_all(operator: Operator) -> list[Any]:
         left, right = operator.to_device(source.copy()), operator.to_device(target.copy())
         operator.clear_unusable_rows(left)
         operator.deflate(left)
@@ -49,7 +49,7 @@ def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int
             operator.column_norms(left),
             operator.column_square_sums(right),
         )
-        operator.transform_columns(left, turn)
+        operator.transform_columns(left, matrix)
         operator.scale_columns(left, scale)
         operator.scale_columns(right, scale, np.divide)
         blocks = left, right, operator.apply(right), operator.make_noise(3, columns, np.float32)
@@ -59,15 +59,17 @@ def test_every_operation_agrees(both: tuple[Operator, GpuOperator], columns: int
             *map(operator.to_host, blocks),
         ]
 
-    for here, there in zip(*map(everything, both), strict=True):
+    for here, there in zip(*map(run_all, both), strict=True):
         assert isinstance(there, np.ndarray)
         np.testing.assert_allclose(there, here, atol=1e-5 * np.abs(here).max())
 
 
 @pytest.mark.parametrize("view", auto_views(GraphStats(20)))
-@pytest.mark.parametrize("spare", [0, operators.WORKSPACE_BYTES])
-def test_an_anchor_agrees(planted: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView, spare: int) -> None:
-    monkeypatch.setattr(operators, "WORKSPACE_BYTES", spare)
+@pytest.mark.parametrize("workspace_bytes", [0, operators.WORKSPACE_BYTES])
+def test_anchor_on_gpu_agrees_with_cpu(
+    planted: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView, workspace_bytes: int
+) -> None:
+    monkeypatch.setattr(operators, "WORKSPACE_BYTES", workspace_bytes)
     sample = planted(groups=8, size=100)
     rows = Operator(sample.adjacency, sample.rows, 1.0).make_noise(5, 20, np.float32)
     rows[:, 4] = 0
@@ -83,7 +85,7 @@ def test_an_anchor_agrees(planted: Any, monkeypatch: pytest.MonkeyPatch, view: S
 
 
 @pytest.mark.parametrize("size", [20, 150])
-def test_a_start_agrees(planted: Any, size: int) -> None:
+def test_start_on_gpu_agrees_with_cpu(planted: Any, size: int) -> None:
     sample = planted(groups=5, size=size)
     bases = [
         SpectralView(tau=0.5, diffusion=1, device=device).start(sample.adjacency, sample.rows, 4, threads=1)

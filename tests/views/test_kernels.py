@@ -18,7 +18,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @settings(max_examples=25)
 @given(seed=SEEDS, factors=st.tuples(*[st.floats(-2, 2)] * 3), tau=st.floats(0, 5))
-def test_combine_is_the_dense_operator(
+def test_combine_agrees_with_the_dense_operator(
     randomly: Any, seed: int, factors: tuple[float, float, float], tau: float
 ) -> None:
     sample, draw = randomly(seed), np.random.default_rng(seed)
@@ -36,56 +36,54 @@ def test_combine_is_the_dense_operator(
 
 @settings(max_examples=25)
 @given(seed=SEEDS, edges=st.integers(0, 400), first=st.integers(0, 30), width=st.integers(1, 40))
-def test_columns_combined_on_their_own_are_what_they_are_among_others(
+def test_combine_of_some_columns_gives_the_same_bits_as_of_all(
     randomly: Any, seed: int, edges: int, first: int, width: int
 ) -> None:
     sample, draw = randomly(seed, edges=edges), np.random.default_rng(seed)
     source, target = draw.standard_normal((2, sample.rows, 70)).astype(np.float32)
     center, part = draw.standard_normal(70), slice(first, first + width)
-    own, rest = target[:, part].copy(), target.copy()
+    separate, rest = target[:, part].copy(), target.copy()
     inputs = sample.adjacency.links, 0.5, (1.5, -0.5, 2.0)
-    for read, middle, write in (
+    for read, shift, write in (
         (source, center, target),
-        (source[:, part], center[part], own),
+        (source[:, part], center[part], separate),
         (np.ascontiguousarray(source[:, part]), center[part], rest[:, part]),
     ):
         links, tau, factors = inputs
-        kernels.combine(
-            links, as_strided_columns(read), middle, tau, factors, as_strided_columns(write), 0, sample.rows
-        )
-    assert own.tobytes() == target[:, part].tobytes() == rest[:, part].tobytes()
+        kernels.combine(links, as_strided_columns(read), shift, tau, factors, as_strided_columns(write), 0, sample.rows)
+    assert separate.tobytes() == target[:, part].tobytes() == rest[:, part].tobytes()
 
 
 @settings(max_examples=25)
 @given(seed=SEEDS, edges=st.integers(0, 200))
-def test_multiply_is_the_product_of_its_rows(randomly: Any, seed: int, edges: int) -> None:
+def test_multiply_vector_agrees_with_the_dense_product(randomly: Any, seed: int, edges: int) -> None:
     sample, source = randomly(seed, edges=edges), np.random.default_rng(seed).standard_normal(30)
     target = np.full(30, np.nan)
-    kernels.multiply(sample.adjacency.links, source, target, 4, 17)
+    kernels.multiply_vector(sample.adjacency.links, source, target, 4, 17)
     np.testing.assert_allclose(target[4:17], (sample.matrix @ source)[4:17], atol=1e-9)
     assert np.isnan(np.delete(target, slice(4, 17))).all()
 
 
 @settings(max_examples=25)
 @given(seed=SEEDS, tau=st.floats(0, 5))
-def test_sums_and_differences_pass_over_rows_without_edges(randomly: Any, seed: int, tau: float) -> None:
+def test_sum_and_subtract_kernels_skip_rows_without_edges(randomly: Any, seed: int, tau: float) -> None:
     sample, draw = randomly(seed, edges=25), np.random.default_rng(seed)
     links, rows = sample.adjacency.links, draw.standard_normal((sample.rows, 3)).astype(np.float32)
     total = np.full(3, np.nan)
     kernels.sum_weighted_rows(links, as_strided_columns(rows), tau, 5, 25, total)
     np.testing.assert_allclose(total, sample.measure(tau)[5:25] @ rows[5:25].astype(float), rtol=1e-9, atol=1e-9)
     expected = rows - np.where(sample.active[:, None], [1.0, -2.0, 0.5], 0.0) * (np.arange(30) >= 5)[:, None]
-    kernels.subtract(links, as_strided_columns(rows), np.array([1.0, -2.0, 0.5]), 5, 30)
+    kernels.subtract_from_rows(links, as_strided_columns(rows), np.array([1.0, -2.0, 0.5]), 5, 30)
     np.testing.assert_allclose(rows, expected, atol=1e-6)
 
 
-def test_noise_is_the_same_in_parts_and_differs_everywhere_else(randomly: Any) -> None:
+def test_fill_noise_is_independent_of_the_partition(randomly: Any) -> None:
     sample = randomly(3, vertices=400, edges=500)
     links, words = sample.adjacency.links, np.random.default_rng(0).integers(0, 2**64, 400, np.uint64)
     whole, parts = np.ones((2, 400, 5), np.float32)
-    kernels.noise(links, words, whole, 0, 400)
+    kernels.fill_noise(links, words, whole, 0, 400)
     for first, last in ((200, 400), (0, 200)):
-        kernels.noise(links, words, parts, first, last)
+        kernels.fill_noise(links, words, parts, first, last)
     assert whole.tobytes() == parts.tobytes()
     assert not whole[~sample.active].any()
     drawn = whole[sample.active].ravel()
@@ -97,17 +95,17 @@ def test_noise_is_the_same_in_parts_and_differs_everywhere_else(randomly: Any) -
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 16, 17, 100, 129])
-def test_sum_by_halving_adds_everything_once(width: int) -> None:
-    entries = np.arange(1, width + 3, dtype=np.float64)  # small whole numbers: every order gives the same sum
+def test_pairwise_sum_adds_every_entry_once(width: int) -> None:
+    entries = np.arange(1, width + 3, dtype=np.float64)  # small integers: the sum is exact in any order
     assert kernels.pairwise_sum(entries, width) == width * (width + 1) / 2
 
 
 @given(squared=st.floats(1e-120, 1e120), flatten=st.sampled_from([0.0, 0.3, 0.5, 1.0, 2.0]))
-def test_shrink_is_a_power_of_the_length(squared: float, flatten: float) -> None:
+def test_inverse_length_power_is_a_power_of_the_length(squared: float, flatten: float) -> None:
     assert math.isclose(kernels.inverse_length_power(squared, flatten), math.sqrt(squared) ** -flatten, rel_tol=1e-9)
 
 
-def reference_served(rows: NDArray[Any], scaling: ViewScaling) -> NDArray[np.float64]:
+def served_reference(rows: NDArray[Any], scaling: ViewScaling) -> NDArray[np.float64]:
     parts = []
     for view, (first, last) in enumerate(zip(scaling.bounds, scaling.bounds[1:], strict=False)):
         part = rows[:, first:last].astype(np.float64)
@@ -121,7 +119,7 @@ def reference_served(rows: NDArray[Any], scaling: ViewScaling) -> NDArray[np.flo
 
 @settings(max_examples=50)
 @given(seed=SEEDS, widths=st.lists(st.integers(1, 20), min_size=1, max_size=3))
-def test_serving_scales_view_by_view_to_length_one(seed: int, widths: list[int]) -> None:
+def test_scale_to_unit_scales_each_view_and_normalizes(seed: int, widths: list[int]) -> None:
     draw = np.random.default_rng(seed)
     bounds = np.cumsum([0, *widths])
     scaling = ViewScaling(bounds, draw.uniform(0.2, 3, len(widths)), draw.choice([0, 0.3, 0.5, 1], len(widths)))
@@ -130,23 +128,23 @@ def test_serving_scales_view_by_view_to_length_one(seed: int, widths: list[int])
     rows[0] = 0
     served = np.empty_like(rows)
     kernels.scale_to_unit(rows, scaling, served)
-    np.testing.assert_allclose(served, reference_served(rows, scaling), atol=3e-6)
+    np.testing.assert_allclose(served, served_reference(rows, scaling), atol=3e-6)
     lengths = np.linalg.norm(served, axis=1)
     assert (np.isclose(lengths, 1, atol=1e-6) == rows.any(axis=1)).all()
     assert not served[0].any()
-    kernels.scale_to_unit(rows, scaling, rows)  # a row may be served in its own place
+    kernels.scale_to_unit(rows, scaling, rows)  # in-place operation is allowed
     assert rows.tobytes() == served.tobytes()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_row_that_is_not_finite_has_no_direction(value: float) -> None:
+def test_scale_to_unit_zeroes_parts_that_are_not_finite(value: float) -> None:
     scaling = ViewScaling(np.array([0, 2, 4]), np.ones(2), np.array([0.5, 1.0]))
     rows, served = np.array([[value, 1, 3, 4], [value, 1, 0, 0]], np.float32), np.empty((2, 4), np.float32)
     kernels.scale_to_unit(rows, scaling, served)
     np.testing.assert_allclose(served, [[0, 0, 0.6, 0.8], [0, 0, 0, 0]], atol=1e-7)
 
 
-def test_scale_parts_gives_the_length_of_the_whole() -> None:
+def test_scale_view_parts_returns_the_length_of_the_result() -> None:
     scaling = ViewScaling(np.array([0, 2, 4]), np.array([2.0, 1.0]), np.array([1.0, 0.0]))
     scaled = np.empty(4)
     length = kernels.scale_view_parts(np.array([3.0, 4.0, 5.0, 12.0]), scaling, scaled, np.empty(4))

@@ -13,7 +13,7 @@ from ripplevec.views.laplacian import NORMALIZATIONS, laplacian_vectors
 
 
 def laplacian_of(sample: Any, normalization: str) -> np.ndarray:
-    """Over the vertices with edges, in the form whose eigenvectors are meant."""
+    """Return the dense Laplacian of the vertices with edges."""
     part = sample.matrix[np.ix_(sample.active, sample.active)]
     degree = part.sum(axis=1)
     if normalization == "unnormalized":
@@ -31,7 +31,7 @@ def laplacian_of(sample: Any, normalization: str) -> np.ndarray:
     columns=st.integers(1, 8),
     normalization=st.sampled_from(NORMALIZATIONS),
 )
-def test_columns_are_eigenvectors_of_the_smallest_values(
+def test_laplacian_vectors_are_eigenvectors_of_the_smallest_eigenvalues(
     randomly: Any, seed: int, vertices: int, edges: int, columns: int, normalization: str
 ) -> None:
     sample = randomly(seed, vertices, edges)
@@ -50,12 +50,12 @@ def test_columns_are_eigenvectors_of_the_smallest_values(
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
-def test_the_dense_and_the_iterative_solver_agree(
+def test_laplacian_vectors_of_dense_and_iterative_solver_agree(
     planted: Any, monkeypatch: pytest.MonkeyPatch, normalization: str
 ) -> None:
     sample = planted()
     dense = laplacian_vectors(sample.adjacency, sample.rows, 4, normalization)
-    monkeypatch.setattr(module, "DENSE", 0)
+    monkeypatch.setattr(module, "MAX_DENSE_SIZE", 0)
     iterative = laplacian_vectors(sample.adjacency, sample.rows, 4, normalization)
     assert iterative.tobytes() == laplacian_vectors(sample.adjacency, sample.rows, 4, normalization).tobytes()
     assert subspace_angles(dense, iterative).max() < 1e-5

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from ripplevec.views import solvers
 from ripplevec.views.operators import Operator
-from ripplevec.views.solvers import largest, solve_leading_eigenpairs
+from ripplevec.views.solvers import lanczos_largest, solve_leading_eigenpairs
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -24,7 +24,7 @@ SEEDS = st.integers(0, 2**32 - 1)
     columns=st.integers(1, 8),
     tau=st.sampled_from([0.01, 0.5, 30.0]),
 )
-def test_pairs_are_those_of_the_dense_matrix(
+def test_solve_leading_eigenpairs_agrees_with_the_dense_matrix(
     randomly: Any, seed: int, vertices: int, edges: int, columns: int, tau: float
 ) -> None:
     sample = randomly(seed, vertices, edges)
@@ -41,12 +41,14 @@ def test_pairs_are_those_of_the_dense_matrix(
     np.testing.assert_allclose(operator.gram(vectors, vectors), np.diag(np.arange(columns) < count), atol=1e-8)
 
 
-def test_the_solvers_agree_and_repeat_themselves(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solve_leading_eigenpairs_iteratively_agrees_and_is_deterministic(
+    planted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sample = planted()
     operator = Operator(sample.adjacency, sample.rows, 0.5)
     exact, expected = solve_leading_eigenpairs(operator, 4)
-    assert sample.rows <= solvers.DENSE
-    monkeypatch.setattr(solvers, "DENSE", 0)
+    assert sample.rows <= solvers.MAX_DENSE_SIZE
+    monkeypatch.setattr(solvers, "MAX_DENSE_SIZE", 0)
     mu, vectors = solve_leading_eigenpairs(operator, 4)
     again = solve_leading_eigenpairs(operator, 4)
     assert mu.tobytes() == again[0].tobytes()
@@ -58,61 +60,63 @@ def test_the_solvers_agree_and_repeat_themselves(planted: Any, monkeypatch: pyte
 
 @settings(max_examples=40)
 @given(seed=SEEDS, edges=st.integers(60, 400), columns=st.integers(1, 8), tau=st.sampled_from([0.01, 0.5, 300.0]))
-def test_blocks_come_near_to_all_values_whatever_the_graph(
+def test_iterate_subspace_converges_on_random_graphs(
     randomly: Any, seed: int, edges: int, columns: int, tau: float
 ) -> None:
     sample = randomly(seed, 100, edges)
     operator, exact = Operator(sample.adjacency, sample.rows, tau), sample.spectrum(tau)[:columns]
-    mu, vectors = solvers._blocks(operator, columns, None)
+    mu, vectors = solvers._iterate_subspace(operator, columns, None)
     assert not vectors[~sample.active].any()
     assert (mu <= exact + 1e-5).all()
     assert abs(mu.sum() - exact.sum()) < 2e-3 * exact.sum()
     np.testing.assert_allclose(operator.gram(vectors, vectors), np.eye(columns), atol=1e-4)
 
 
-def test_blocks_find_a_value_as_often_as_it_is_there(sample_of: Any) -> None:
-    """Forty rings of five: every value is there forty times, or twice that."""
+def test_iterate_subspace_finds_repeated_eigenvalues(sample_of: Any) -> None:
+    """Forty rings of five vertices: every eigenvalue has multiplicity 40 or 80."""
     rings = [(5 * ring + here, 5 * ring + (here + 1) % 5) for ring in range(40) for here in range(5)]
     sample = sample_of(200, rings)
-    mu, _ = solvers._blocks(Operator(sample.adjacency, 200, 0.25), 60, None)
+    mu, _ = solvers._iterate_subspace(Operator(sample.adjacency, 200, 0.25), 60, None)
     np.testing.assert_allclose(mu, sample.spectrum(0.25)[:60], atol=2e-3)
 
 
 @pytest.mark.parametrize("edges", [[(0, v) for v in range(1, 40)], [(u, v) for u in range(40) for v in range(u)]])
-def test_blocks_bear_spectra_of_few_values(sample_of: Any, edges: list[tuple[int, int]]) -> None:
-    sample = sample_of(40, edges)  # a star, and every vertex linked to every other
-    mu, vectors = solvers._blocks(Operator(sample.adjacency, 40, 0.25), 5, None)
+def test_iterate_subspace_handles_spectra_of_few_values(sample_of: Any, edges: list[tuple[int, int]]) -> None:
+    sample = sample_of(40, edges)  # a star, and a complete graph
+    mu, vectors = solvers._iterate_subspace(Operator(sample.adjacency, 40, 0.25), 5, None)
     np.testing.assert_allclose(mu, sample.spectrum(0.25)[:5], atol=1e-5)
     assert np.isfinite(vectors).all()
 
 
-@pytest.mark.parametrize("solver", ["blocks", "lanczos"])
-def test_long_solves_say_how_far_they_are(planted: Any, solver: str) -> None:
-    sample, said = planted(groups=3, inside=3, across=200), []
+@pytest.mark.parametrize("solver", ["subspace", "lanczos"])
+def test_solvers_report_progress(planted: Any, solver: str) -> None:
+    sample, reports = planted(groups=3, inside=3, across=200), []
 
-    def progress(what: str, share: float) -> None:
-        said.append((what, share))
+    def progress(step: str, share: float) -> None:
+        reports.append((step, share))
 
-    if solver == "blocks":
-        solvers._blocks(Operator(sample.adjacency, sample.rows, 0.5), 10, progress)
+    if solver == "subspace":
+        solvers._iterate_subspace(Operator(sample.adjacency, sample.rows, 0.5), 10, progress)
     else:
-        largest(lambda y: sample.matrix @ y, sample.rows, 10, progress)
-    assert said
-    assert {what for what, _ in said} == {"start"}
-    shares = [share for _, share in said]
+        lanczos_largest(lambda y: sample.matrix @ y, sample.rows, 10, progress)
+    assert reports
+    assert {step for step, _ in reports} == {"start"}
+    shares = [share for _, share in reports]
     assert shares == sorted(shares)
     assert 0 < shares[0] <= shares[-1] <= 1
 
 
 @pytest.mark.parametrize("converged", [0, 2])
-def test_what_has_converged_is_kept(planted: Any, monkeypatch: pytest.MonkeyPatch, converged: int) -> None:
-    def impatient(*args: Any, **options: Any) -> Any:
+def test_lanczos_largest_without_convergence_returns_converged_pairs(
+    planted: Any, monkeypatch: pytest.MonkeyPatch, converged: int
+) -> None:
+    def fail_to_converge(*args: Any, **options: Any) -> Any:
         values, vectors = eigsh(*args, **options)
         raise ArpackNoConvergence("no", values[-converged:][:converged], vectors[:, -converged:][:, :converged])
 
     matrix = planted().matrix
-    monkeypatch.setattr(solvers, "eigsh", impatient)
-    values, vectors = largest(lambda y: matrix @ y, len(matrix), 4, None)
+    monkeypatch.setattr(solvers, "eigsh", fail_to_converge)
+    values, vectors = lanczos_largest(lambda y: matrix @ y, len(matrix), 4, None)
     assert values.shape == (converged,)
     np.testing.assert_allclose(np.sort(values), np.linalg.eigvalsh(matrix)[len(matrix) - converged :], atol=1e-7)
     np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-6)

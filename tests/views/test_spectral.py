@@ -14,7 +14,7 @@ from ripplevec.views import operators
 from ripplevec.views.base import MIN_EIGENVALUE
 from ripplevec.views.graph_stats import DENSE_GRAPH, GraphStats
 from ripplevec.views.operators import Operator
-from ripplevec.views.spectral import STEEPEST, SpectralView, auto_views
+from ripplevec.views.spectral import MAX_POWER, SpectralView, auto_views
 
 VIEW = SpectralView(tau=0.5, diffusion=2)
 SHAPES: dict[str, list[tuple[int, int]]] = {
@@ -30,7 +30,7 @@ SHAPES: dict[str, list[tuple[int, int]]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("columns", [1, 3, 20])
-def test_every_graph_has_a_start_and_an_anchor(sample_of: Any, shape: str, columns: int) -> None:
+def test_start_and_anchor_of_any_graph_are_finite(sample_of: Any, shape: str, columns: int) -> None:
     sample = sample_of(14, SHAPES[shape])
     basis = VIEW.start(sample.adjacency, 14, columns, threads=1)
     again = VIEW.start(sample.adjacency, 14, columns, threads=1)
@@ -40,15 +40,13 @@ def test_every_graph_has_a_start_and_an_anchor(sample_of: Any, shape: str, colum
         assert result.rows.shape == (14, columns)
         assert all(np.isfinite(part).all() for part in (result.rows, result.mu, result.center))
         assert not result.rows[~sample.active].any()
-        assert not result.rows[
-            :, result.mu < MIN_EIGENVALUE
-        ].any()  # neither rounding nor a negative value is a community
+        assert not result.rows[:, result.mu < MIN_EIGENVALUE].any()  # rounding and negative values give zero columns
         assert np.abs(result.rows).max(initial=0) < 100
 
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), edges=st.integers(5, 80), diffusion=st.sampled_from([0, 1, 3]))
-def test_a_start_solves_the_equation_of_a_refresh(randomly: Any, seed: int, edges: int, diffusion: float) -> None:
+def test_start_satisfies_the_refresh_equation(randomly: Any, seed: int, edges: int, diffusion: float) -> None:
     sample = randomly(seed, edges=edges)
     view = SpectralView(tau=0.5, diffusion=diffusion)
     basis = view.start(sample.adjacency, sample.rows, 5, threads=1)
@@ -66,7 +64,7 @@ def test_a_start_solves_the_equation_of_a_refresh(randomly: Any, seed: int, edge
 
 
 @pytest.mark.parametrize("view", [VIEW, SpectralView(tau_per_degree=3.0, diffusion=1)])
-def test_the_unit_of_the_weights_does_not_matter(randomly: Any, sample_of: Any, view: SpectralView) -> None:
+def test_start_is_independent_of_the_weight_unit(randomly: Any, sample_of: Any, view: SpectralView) -> None:
     sample = randomly(0)
     scaled = sample_of(30, [(u, v, 8 * sample.matrix[u, v]) for u, v in np.argwhere(np.triu(sample.matrix)).tolist()])
     one, other = (view.start(s.adjacency, 30, 4, threads=1) for s in (sample, scaled))
@@ -75,13 +73,13 @@ def test_the_unit_of_the_weights_does_not_matter(randomly: Any, sample_of: Any, 
     np.testing.assert_allclose(one.rows, other.rows, atol=1e-5)
 
 
-def test_tau_is_counted_in_mean_weights_or_in_mean_degrees(sample_of: Any) -> None:
+def test_tau_is_relative_to_mean_weight_or_mean_degree(sample_of: Any) -> None:
     sample = sample_of(5, [(0, 1, 2.0), (1, 2, 4.0)])  # mean weight 3, mean strength 12/3 = 4
     assert np.isclose(SpectralView(tau=0.5).start(sample.adjacency, 5, 1, threads=1).tau, 1.5)
     assert np.isclose(SpectralView(tau_per_degree=0.5).start(sample.adjacency, 5, 1, threads=1).tau, 2.0)
 
 
-def test_an_anchor_leaves_what_is_exact_where_it_is(planted: Any) -> None:
+def test_anchor_of_an_exact_basis_changes_nothing(planted: Any) -> None:
     sample = planted()
     basis = VIEW.start(sample.adjacency, sample.rows, 4, threads=1)
     anchored = VIEW.anchor(sample.adjacency, basis.rows.astype(np.float32), basis.mu, seed=0, threads=1)
@@ -92,24 +90,24 @@ def test_an_anchor_leaves_what_is_exact_where_it_is(planted: Any) -> None:
 
 
 @pytest.mark.parametrize("known", [0, 2])
-def test_anchors_find_what_is_missing(planted: Any, known: int) -> None:
-    """Columns that say nothing are filled with noise, and filtered into place in a few anchors."""
+def test_anchors_from_empty_columns_converge(planted: Any, known: int) -> None:
+    """Empty columns are filled with noise and converge in a few anchors."""
     sample = planted()
     exact = VIEW.start(sample.adjacency, sample.rows, 4, threads=1)
     rows, mu = exact.rows.astype(np.float32), exact.mu.copy()
     rows[:, known:] = mu[known:] = 0
-    for turn in range(4):
-        basis = VIEW.anchor(sample.adjacency, rows, mu, seed=turn, threads=1)
+    for anchor in range(4):
+        basis = VIEW.anchor(sample.adjacency, rows, mu, seed=anchor, threads=1)
         rows, mu = basis.rows, basis.mu
     np.testing.assert_allclose(mu, exact.mu, atol=1e-3)
 
 
-def test_an_anchor_finds_fewer_columns_in_the_rows_of_another_view(planted: Any) -> None:
+def test_anchor_from_rows_of_another_view_finds_fewer_columns(planted: Any) -> None:
     sample = planted()
     hubs = SpectralView(tau_per_degree=16.0, tail=0.3)
     rows = VIEW.start(sample.adjacency, sample.rows, 12, threads=1).rows.astype(np.float32)
     exact = hubs.start(sample.adjacency, sample.rows, 3, threads=1)
-    assert hubs.reached(sample.adjacency, rows[:, :3], threads=1) < 0.98 * exact.mu.sum()
+    assert hubs.captured_spectrum(sample.adjacency, rows[:, :3], threads=1) < 0.98 * exact.mu.sum()
     basis = hubs.anchor(sample.adjacency, rows, None, columns=3, seed=0, threads=1)
     assert basis.rows.shape == exact.rows.shape
     np.testing.assert_allclose(basis.mu, exact.mu, atol=1e-4)
@@ -117,23 +115,25 @@ def test_an_anchor_finds_fewer_columns_in_the_rows_of_another_view(planted: Any)
     np.testing.assert_allclose(basis.rows * signs, exact.rows, atol=2e-2)
 
 
-def test_an_anchor_recovers_from_bounds_that_no_longer_hold(planted: Any) -> None:
-    """A graph of before had larger eigenvalues: a filter that damps what lies below them damps what is wanted."""
+def test_anchor_with_outdated_eigenvalues_recovers(planted: Any) -> None:
+    """With eigenvalues of an earlier graph that are too large, the filter first damps wanted directions too."""
     sample = planted()
     exact = VIEW.start(sample.adjacency, sample.rows, 6, threads=1)
     rows = exact.rows + np.random.default_rng(0).normal(0, 0.3, exact.rows.shape) * sample.active[:, None]
-    before = VIEW.reached(sample.adjacency, rows, threads=1)
+    before = VIEW.captured_spectrum(sample.adjacency, rows, threads=1)
     stale = np.full(6, 0.9 * float(exact.mu[0]))
     assert exact.mu.min() < 0.5 * stale[0]
     basis = VIEW.anchor(sample.adjacency, rows.astype(np.float32), stale, seed=0, threads=1)
-    after = VIEW.reached(sample.adjacency, basis.rows, threads=1)
+    after = VIEW.captured_spectrum(sample.adjacency, basis.rows, threads=1)
     assert before < 0.95 * exact.mu.sum() < 0.99 * exact.mu.sum() < after
 
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), edges=st.integers(2, 80), columns=st.integers(1, 6), tau=st.sampled_from([0, 2]))
-def test_what_rows_hold_of_the_spectrum(randomly: Any, seed: int, edges: int, columns: int, tau: float) -> None:
-    """Against dense matrices: the Ritz values on the span of random rows, and the leading eigenvalues."""
+def test_captured_spectrum_agrees_with_dense_matrices(
+    randomly: Any, seed: int, edges: int, columns: int, tau: float
+) -> None:
+    """Compare Ritz values on the span of random rows, and leading eigenvalues, with dense matrices."""
     sample = randomly(seed, edges=edges)
     view, active = SpectralView(tau=tau), np.flatnonzero(sample.active)
     basis = view.start(sample.adjacency, sample.rows, columns, threads=1)
@@ -145,16 +145,16 @@ def test_what_rows_hold_of_the_spectrum(randomly: Any, seed: int, edges: int, co
     root = np.sqrt(measure[active])
     symmetric = walk[np.ix_(active, active)] * root[:, None] / root
     ritz = np.linalg.eigvalsh(left.T @ ((symmetric + symmetric.T) / 2) @ left)
-    reached, best = (
-        view.reached(sample.adjacency, rows, threads=1),
-        view.best(sample.adjacency, sample.rows, columns, threads=1),
+    captured, attainable = (
+        view.captured_spectrum(sample.adjacency, rows, threads=1),
+        view.attainable_spectrum(sample.adjacency, sample.rows, columns, threads=1),
     )
-    assert reached == pytest.approx(ritz[ritz > 0].sum(), abs=1e-6)
-    assert best == pytest.approx(np.maximum(sample.spectrum(basis.tau)[:columns], 0).sum(), abs=1e-9)
-    assert reached <= best + 1e-9
+    assert captured == pytest.approx(ritz[ritz > 0].sum(), abs=1e-6)
+    assert attainable == pytest.approx(np.maximum(sample.spectrum(basis.tau)[:columns], 0).sum(), abs=1e-9)
+    assert captured <= attainable + 1e-9
 
 
-def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anchor_gives_the_same_bits_for_any_number_of_threads(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators, "BLOCK_ROWS", 16)
     sample = planted()
     rows = Operator(sample.adjacency, sample.rows, 1.0).make_noise(5, 6, np.float32)
@@ -166,7 +166,7 @@ def test_an_anchor_is_the_same_for_any_number_of_threads(planted: Any, monkeypat
 
 
 @pytest.mark.parametrize("degree", [1, 4, 5])
-def test_an_anchor_of_some_columns_at_a_time_is_the_same(
+def test_anchor_in_column_chunks_agrees_with_all_columns(
     planted: Any, monkeypatch: pytest.MonkeyPatch, degree: int
 ) -> None:
     sample, view = planted(groups=12), SpectralView(tau=0.5, diffusion=2, degree=degree)
@@ -177,7 +177,7 @@ def test_an_anchor_of_some_columns_at_a_time_is_the_same(
     basis = view.anchor(sample.adjacency, parts, np.full(40, 0.3), seed=1, threads=2)
     np.testing.assert_allclose(basis.mu, expected.mu, atol=1e-6)
     np.testing.assert_allclose(basis.rows @ basis.rows.T, expected.rows @ expected.rows.T, atol=1e-3)
-    assert np.shares_memory(basis.rows, parts)  # no other matrix of that size
+    assert np.shares_memory(basis.rows, parts)  # no second matrix of that size
 
 
 @pytest.mark.parametrize(
@@ -195,26 +195,26 @@ def test_an_anchor_of_some_columns_at_a_time_is_the_same(
         ("device", ["gpu", None]),
     ],
 )
-def test_bad_values_are_named(name: str, values: list[Any]) -> None:
+def test_spectral_view_with_a_bad_value_names_the_parameter(name: str, values: list[Any]) -> None:
     for value in values:
         with pytest.raises(InvalidValueError, match=rf"SpectralView\.{name}: expected .*, got"):
             SpectralView(**{"tau": 1.0, name: value})
 
 
 @pytest.mark.parametrize("both", [{}, {"tau": 1.0, "tau_per_degree": 1.0}])
-def test_tau_is_given_in_one_way(both: dict[str, float]) -> None:
+def test_spectral_view_with_none_or_both_taus_raises(both: dict[str, float]) -> None:
     with pytest.raises(InvalidValueError, match="either tau or tau_per_degree"):
         SpectralView(**both)
 
 
-def test_the_power_is_given_in_one_way() -> None:
+def test_spectral_view_with_two_powers_raises() -> None:
     for name in ("tail", "tail_per_degree"):
         with pytest.raises(InvalidValueError, match="at most one of diffusion, tail and tail_per_degree"):
             SpectralView(tau=1.0, diffusion=3, **{name: 0.1})
 
 
 @pytest.mark.parametrize("tail", [0.05, 0.5, 1.0])
-def test_the_last_column_weighs_the_tail_of_the_first(planted: Any, tail: float) -> None:
+def test_tail_sets_the_relative_length_of_the_last_column(planted: Any, tail: float) -> None:
     sample = planted()
     basis = SpectralView(tau=0.5, tail=tail).start(sample.adjacency, sample.rows, 12, threads=1)
     operator = Operator(sample.adjacency, sample.rows, basis.tau)
@@ -224,9 +224,9 @@ def test_the_last_column_weighs_the_tail_of_the_first(planted: Any, tail: float)
     assert (np.diff(lengths) <= 1e-6).all()
 
 
-def test_the_tail_grows_with_the_mean_degree(planted: Any) -> None:
+def test_tail_per_degree_scales_with_the_mean_degree(planted: Any) -> None:
     sample = planted()
-    degree = Operator(sample.adjacency, sample.rows, 0.5).degree
+    degree = Operator(sample.adjacency, sample.rows, 0.5).mean_degree
     start = partial(SpectralView.start, adjacency=sample.adjacency, rows=sample.rows, columns=12, threads=1)
     same = start(SpectralView(tau=0.5, tail=0.1)), start(SpectralView(tau=0.5, tail_per_degree=0.1 / degree))
     np.testing.assert_allclose(same[0].rows, same[1].rows, rtol=1e-5, atol=1e-6)
@@ -234,17 +234,17 @@ def test_the_tail_grows_with_the_mean_degree(planted: Any) -> None:
     np.testing.assert_allclose(even[0].rows, even[1].rows, rtol=1e-5, atol=1e-6)
 
 
-def test_a_spectrum_that_does_not_fall_is_left_flat() -> None:
+def test_power_of_a_flat_spectrum_is_bounded() -> None:
     view = SpectralView(tau=0.5, tail=0.1)
-    assert view._power(np.ones(5), 4.0) == view._power(np.zeros(0), 4.0) == STEEPEST
+    assert view._power(np.ones(5), 4.0) == view._power(np.zeros(0), 4.0) == MAX_POWER
 
 
-def test_dense_graphs_have_a_view_of_hubs_beside_the_communities() -> None:
+def test_auto_views_of_a_dense_graph_include_a_hub_view() -> None:
     assert len(auto_views(GraphStats())) == len(auto_views(GraphStats(DENSE_GRAPH - 0.01))) == 1
     community, hubs = auto_views(GraphStats(DENSE_GRAPH))
     assert community.share > hubs.share
 
 
-def test_a_graph_of_two_kinds_has_no_view_of_hubs() -> None:
+def test_auto_views_of_a_bipartite_graph_have_no_hub_view() -> None:
     (alone,) = auto_views(GraphStats(DENSE_GRAPH, bipartite=True))
     assert alone == auto_views(GraphStats(DENSE_GRAPH))[0]

@@ -12,7 +12,7 @@ from ripplevec.rules.anchor import CorrectionError, align_to_products, bases_fro
 from ripplevec.rules.ripple import RippleRule, export_coordinates
 from ripplevec.views.base import Basis, Progress
 from ripplevec.views.coordinates import Coordinates
-from ripplevec.views.solvers import DENSE
+from ripplevec.views.solvers import MAX_DENSE_SIZE
 
 
 class TooSmallError(CorrectionError):
@@ -53,7 +53,7 @@ def start(transport: Transport, rule: RippleRule, progress: Progress | None) -> 
 
 
 def _solve_from_scratch(coordinates: Coordinates, graph: Any, rows: int, threads: int) -> list[Basis]:
-    active, needed = graph.totals().active, 2 * coordinates.dim + DENSE
+    active, needed = graph.totals().active, 2 * coordinates.dim + MAX_DENSE_SIZE
     if active <= needed:
         raise TooSmallError(
             f"Graph too small to solve from scratch on shards: expected more than {needed:,} vertices with edges, "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.views.operators import LANCZOS_STEPS, Operator, bounds
+from ripplevec.views.operators import LANCZOS_STEPS, Operator, lanczos_bounds
 
 if TYPE_CHECKING:
     from ripplevec.cluster.distributed_matrix import DistributedGraph
@@ -123,4 +123,4 @@ class DistributedOperator(Operator):
             if beta < 1e-12:
                 break
             off_diagonal.append(beta)
-        return bounds(diagonal, off_diagonal, beta)
+        return lanczos_bounds(diagonal, off_diagonal, beta)

@@ -1,1 +1,1 @@
-"""How a touched vector moves: the paper's rule, our rule, and the global correction."""
+"""Update rules: how vectors move with the graph (rules `ripple` and `paper`), and the global correction (anchor)."""

@@ -1,7 +1,8 @@
-"""One arrival in one call: at this size calls and small arrays cost more than the work, so everything happens here.
+"""Kernel for a single arrival: one compiled call updates ids, graph and vectors.
 
-The same kernels in the same order as for a batch, and therefore the same bits. The two dozen arrays of the state are
-handed over once, in a `ArrivalContext`, and not with every call: unpacking them takes longer than refreshing a vertex.
+For one arrival, Python calls and small arrays would cost more than the work itself. The kernel runs the same functions
+in the same order as a batch and gives the same bits. The two dozen arrays of the state are passed once, in an
+`ArrivalContext`, because unpacking them in every call takes longer than refreshing a vertex.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ class _ArrivalContextType(types.StructRef):  # type: ignore[misc]
 
 
 class ArrivalContext(structref.StructRefProxy):  # type: ignore[misc]
-    """What an arrival works with: names, state, who has been seen, and how the rule is set.
+    """State and settings that single arrivals share: id table, kernel state, stamps, and rule parameters.
 
-    Valid until one of the arrays is replaced. Of `batch_context`, sequence and first_new are each arrival's own.
+    Valid until one of the arrays is replaced. `sequence` and `first_new` of `batch_context` are set per arrival.
     """
 
 
@@ -48,73 +49,72 @@ def make_arrival_context(
     duplicate_policy: int,
     directed: bool,
 ) -> ArrivalContext:
-    """All of it in one parcel."""
+    """Bundle the arguments into a context that kernels accept without unpacking."""
     return ArrivalContext(table, state, seen, batch_context, duplicate_policy, directed)
 
 
 @njit(cache=True, nogil=True)
-def _fits(links: Links, rows: NDArray[np.int64]) -> bool:
-    """Whether the arenas have room for edges from the first row to the others, with what `apply_edges` demands."""
-    slots, places, widest = 0, 0, 0
+def _edges_fit(links: Links, rows: NDArray[np.int64]) -> bool:
+    """Return whether the arenas have room for edges from the first row to the others, as `apply_edges` requires."""
+    slots, index_cells, widest = 0, 0, 0
     for i in range(rows.size):
-        known, more = rows[i] >= 0, rows.size - 1 if i == 0 else 1
-        count = links.degree[rows[i]] if known else 0
-        room = links.size_class[rows[i]] if known else NO_BLOCK
-        if room + 1 >= HUB_SIZE_CLASS:
-            places += 4 << room
-        while room == NO_BLOCK or 1 << room < count + more:
-            room = MIN_SIZE_CLASS if room == NO_BLOCK else room + 1
-            slots += 1 << room
-            if room + 1 >= HUB_SIZE_CLASS:
-                places += 4 << room
+        exists, added = rows[i] >= 0, rows.size - 1 if i == 0 else 1
+        degree = links.degree[rows[i]] if exists else 0
+        size_class = links.size_class[rows[i]] if exists else NO_BLOCK
+        if size_class + 1 >= HUB_SIZE_CLASS:
+            index_cells += 4 << size_class
+        while size_class == NO_BLOCK or 1 << size_class < degree + added:
+            size_class = MIN_SIZE_CLASS if size_class == NO_BLOCK else size_class + 1
+            slots += 1 << size_class
+            if size_class + 1 >= HUB_SIZE_CLASS:
+                index_cells += 4 << size_class
         if i == 0:
-            slots += 4 << room
+            slots += 4 << size_class
         else:
-            widest = max(widest, 4 << room)
+            widest = max(widest, 4 << size_class)
     return links.allocator[ARENA_TOP] + slots + widest <= links.neighbor.size and (
-        places == 0 or links.allocator[INDEX_ARENA_TOP] + places + widest <= links.index_cells.size
+        index_cells == 0 or links.allocator[INDEX_ARENA_TOP] + index_cells + widest <= links.index_cells.size
     )
 
 
 @njit(cache=True, nogil=True)
-def _has_room(table: Table, names: EncodedIds, state: KernelState, rows: NDArray[np.int64]) -> bool:
-    """Whether names, rows and edges of an arrival fit in what is allocated, whatever they turn out to need."""
+def _has_room(table: Table, ids: EncodedIds, state: KernelState, rows: NDArray[np.int64]) -> bool:
+    """Return whether ids, rows and edges of an arrival fit into the allocated arrays in the worst case."""
     _, spans, arena, meta = table
-    keys, ends, _ = names
+    keys, ends, _ = ids
     text = 0
     for i in range(len(ends)):
         text += max(ends[i] - keys[i], 0)
     return (
         meta[ROW_COUNT] + rows.size <= min(len(spans), state.arrival.size)
         and meta[ARENA_USED] + text <= len(arena)
-        and _fits(state.links, rows)
+        and _edges_fit(state.links, rows)
     )
 
 
 @njit(cache=True, nogil=True)
 def apply_arrival(
-    context: ArrivalContext, names: EncodedIds, weight: NDArray[np.float32], sequence: int, first_new: int
+    context: ArrivalContext, ids: EncodedIds, weight: NDArray[np.float32], sequence: int, first_new: int
 ) -> tuple[int, int, int, int, int]:
-    """Let the vertex named first arrive with edges to those named after it.
+    """Add the first vertex of `ids` with edges to the others, and move the vectors.
 
-    Returns its row, and the arrival_numbers of newcomers, of edges and rows changed, and of rows shortened. The row is −1, and
-    nothing has happened, where there is not enough room.
+    Returns its row, then the numbers of new vertices, changed edges, changed rows and shortened rows. The row is −1,
+    and nothing has changed, if the allocated arrays have too little room.
     """
     table, state, seen = context.table, context.state, context.seen
-    batch_context = BatchContext(
-        context.batch_context.seed, sequence, context.batch_context.depth, context.batch_context.max_reads, first_new
-    )
-    count = len(names[0])
-    rows, fresh = np.empty(count, np.int64), np.empty(count, np.int64)
-    find_ids(table, names, 0, count, rows)
-    if not _has_room(table, names, state, rows):
+    shared = context.batch_context
+    batch_context = BatchContext(shared.seed, sequence, shared.depth, shared.max_reads, first_new)
+    count = len(ids[0])
+    rows, new_rows = np.empty(count, np.int64), np.empty(count, np.int64)
+    find_ids(table, ids, 0, count, rows)
+    if not _has_room(table, ids, state, rows):
         return -1, 0, 0, 0, 0
-    new = 0
+    new_count = 0
     for i in range(count):
         if rows[i] < 0:
-            new = intern_id(table, names, i, rows, fresh, new)
-    arrived = fresh[:new]
-    for i in range(new):
+            new_count = intern_id(table, ids, i, rows, new_rows, new_count)
+    arrived = new_rows[:new_count]
+    for i in range(new_count):
         state.arrival[arrived[i]] = first_new + i
     pairs, arrival_numbers = np.empty((count - 1, 2), np.int64), np.empty((count - 1, 2), np.int64)
     for i in range(count - 1):
@@ -132,4 +132,4 @@ def apply_arrival(
         context.directed,
     )
     moved, shortened = apply_batch(state, arrived, pairs, arrival_numbers, changed_share, seen, batch_context)
-    return rows[0], new, int(np.count_nonzero(changed_share[:, 0])), moved.size, shortened
+    return rows[0], new_count, int(np.count_nonzero(changed_share[:, 0])), moved.size, shortened

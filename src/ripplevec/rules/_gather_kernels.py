@@ -1,7 +1,6 @@
-"""Gathering: the sum over a vertex's neighbors, and the row that a view's own operator makes of it.
+"""Inner loops of rule `ripple`: gather the weighted sum over a vertex's neighbors, and turn it into a row.
 
-These are the inner loops of everything that moves a vector. They are compiled into whoever calls them: to hand over
-two dozen arrays costs more than to add up a row.
+The kernels are inlined into their callers: passing two dozen arrays costs more than summing a row.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ from ripplevec.influence._kernels import sample_slot
 from ripplevec.util.numba_intrinsics import as_float, prefetch, store_float
 from ripplevec.views._kernels import RefreshCoefficients
 
-AHEAD = 12  # neighbors of the next row whose vectors are asked for; a longer list is on its way by itself
+PREFETCHED_VECTORS = 12  # neighbors of the next row whose vectors are prefetched; hardware handles longer lists
 
 
 class KernelState(NamedTuple):
-    """The state that a batch works on."""
+    """The graph and vectors that kernels read and modify."""
 
     links: Links
-    arrival: NDArray[np.int64]
-    placed: NDArray[np.uint8]
-    vectors: NDArray[np.float32]
+    arrival: NDArray[np.int64]  # arrival number per row
+    placed: NDArray[np.uint8]  # whether a row has a vector
+    vectors: NDArray[np.float32]  # rows in internal coordinates; half precision as uint16
     coefficients: RefreshCoefficients
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def prefetch_rows(state: KernelState, rows: NDArray[np.int64], i: int, lines_too: bool) -> None:
-    """Ask memory for what the rows after the i-th will read: their lines, their neighbors, these neighbors' vectors.
+def prefetch_rows(state: KernelState, rows: NDArray[np.int64], i: int, with_arrival: bool) -> None:
+    """Prefetch the data of the rows after the i-th: list positions, neighbors, and the neighbors' vectors.
 
-    With `lines_too`, also what is noted of these neighbors. A row is reached by three steps that each wait for the one
-    before. Taken for different rows at a time, they overlap.
+    With `with_arrival`, also the neighbors' arrival numbers. Each of these reads depends on the one before; issued for
+    different rows at once, they overlap.
     """
     links, vectors = state.links, state.vectors
     if i + 6 < rows.size:
@@ -45,20 +44,20 @@ def prefetch_rows(state: KernelState, rows: NDArray[np.int64], i: int, lines_too
         prefetch(links.neighbor, links.begin[rows[i + 3]], 1)
     if i + 1 < rows.size:
         begin = links.begin[rows[i + 1]]
-        for slot in range(begin, begin + min(links.degree[rows[i + 1]], AHEAD)):
+        for slot in range(begin, begin + min(links.degree[rows[i + 1]], PREFETCHED_VECTORS)):
             other = links.neighbor[slot]
-            if lines_too:
+            if with_arrival:
                 prefetch(state.arrival, other, 0)
-            prefetch(vectors, other, 0)  # the first line: the processor sees for itself that more are read
+            prefetch(vectors, other, 0)  # only the first cache line; the hardware prefetcher fetches the rest
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _add_all(state: KernelState, begin: int, end: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Add a·x of the slots begin … end−1 to the total, one after the other; Σa and Σa²."""
+def _add_slots(state: KernelState, begin: int, end: int, total: NDArray[np.float32]) -> tuple[float, float]:
+    """Add a·x over slots begin … end−1 to `total`, in order; return Σa and Σa²."""
     links, vectors = state.links, state.vectors
     sum_a, sum_aa = 0.0, 0.0
     slot = begin
-    while slot + 4 <= end:  # four at a time: the total is loaded and stored a quarter as often
+    while slot + 4 <= end:  # unrolled by four: the total is loaded and stored a quarter as often
         a, p = links.weight[slot], vectors[links.neighbor[slot]]
         b, q = links.weight[slot + 1], vectors[links.neighbor[slot + 1]]
         c, r = links.weight[slot + 2], vectors[links.neighbor[slot + 2]]
@@ -73,24 +72,27 @@ def _add_all(state: KernelState, begin: int, end: int, total: NDArray[np.float32
         a, p = links.weight[rest], vectors[links.neighbor[rest]]
         for j in range(total.size):
             total[j] += a * as_float(p[j])
-    for at in range(begin, end):
-        sum_a += links.weight[at]
-        sum_aa += np.float64(links.weight[at]) * links.weight[at]
+    for slot in range(begin, end):
+        sum_a += links.weight[slot]
+        sum_aa += np.float64(links.weight[slot]) * links.weight[slot]
     return sum_a, sum_aa
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def gather(state: KernelState, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Sum a·x over all neighbors (over `limit` sampled ones, scaled up, where there are more); Σa and Σa²."""
+    """Write Σ a·x over all neighbors to `total`; return Σa and Σa².
+
+    With more than `limit` neighbors, sums a sample of `limit` of them, scaled up to the full strength.
+    """
     links = state.links
     begin, count = links.begin[row], links.degree[row]
     total[:] = 0
     if count <= limit:
-        return _add_all(state, begin, begin + count, total)
+        return _add_slots(state, begin, begin + count, total)
     sum_a, sum_aa = 0.0, 0.0
     for i in range(limit):
         slot = begin + sample_slot(key, state.arrival[row], i, count)
-        a, aa = _add_all(state, slot, slot + 1, total)
+        a, aa = _add_slots(state, slot, slot + 1, total)
         sum_a += a
         sum_aa += aa
     if sum_a > 0:
@@ -98,23 +100,23 @@ def gather(state: KernelState, row: int, limit: int, key: int, total: NDArray[np
         for j in range(total.size):
             total[j] *= scale
         sum_a *= scale
-        sum_aa *= scale * scale  # the effective number of neighbors stays that of the sample
+        sum_aa *= scale * scale  # keeps the effective number of neighbors of the sample
     return sum_a, sum_aa
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def gather_placed(state: KernelState, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
-    """Sum a·x over the neighbors that are placed and have an arrival number below `before`; Σa and Σa²."""
+    """Write Σ a·x over placed neighbors with arrival number below `before` to `total`; return Σa and Σa²."""
     links = state.links
     first, end = links.begin[row], links.begin[row] + links.degree[row]
     total[:] = 0
     sum_a, sum_aa = 0.0, 0.0
-    while first < end:  # nearly always all of them, in one stretch
+    while first < end:  # nearly always a single run over the whole list
         last = first
         while last < end and state.placed[links.neighbor[last]] and state.arrival[links.neighbor[last]] < before:
             last += 1
         if last > first:
-            a, aa = _add_all(state, first, last, total)
+            a, aa = _add_slots(state, first, last, total)
             sum_a += a
             sum_aa += aa
         first = last + 1
@@ -125,35 +127,32 @@ def gather_placed(state: KernelState, row: int, before: int, total: NDArray[np.f
 def local_step(
     coefficients: RefreshCoefficients, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]
 ) -> int:
-    """Turn a sum over neighbors into a row: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b).
+    """Compute a row from a neighbor sum: z = (Σax − c)/((d+τ)μ₁), times μ'(1 + ρ/b)/(μ'² + ρ/b).
 
-    A view's part that comes out longer than the view's bound is shortened to it. Returns 1 where one was, else 0.
+    A view's part longer than the view's length bound is shortened to it. Returns 1 if a part was shortened, else 0.
     """
     one = total.dtype.type(1)
-    mu, center = (
-        coefficients.columns[0],
-        coefficients.columns[1],
-    )  # unpacked together they would not be known to be contiguous
+    # Indexed one by one: unpacked together, the compiler would not know that they are contiguous.
+    mu, center = coefficients.per_column[0], coefficients.per_column[1]
     shortened = 0
-    for g in range(len(coefficients.views)):
-        tau, top, ridge, _, unremarkable = coefficients.views[g]
+    for g in range(len(coefficients.per_view)):
+        tau, top, ridge, _, entry_limit = coefficients.per_view[g]
         over = total.dtype.type(1.0 / ((sum_a + tau) * top))
         r = total.dtype.type(ridge * sum_aa / (sum_a * sum_a))
-        limit, large = total.dtype.type(unremarkable), False
-        for j in range(
-            np.uint64(coefficients.bounds[g]), np.uint64(coefficients.bounds[g + 1])
-        ):  # never negative: no check of that
+        limit, large = total.dtype.type(entry_limit), False
+        # Unsigned, so that no wrap-around check for negative indices is compiled.
+        for j in range(np.uint64(coefficients.bounds[g]), np.uint64(coefficients.bounds[g + 1])):
             m = mu[j]
             value = (total[j] - center[j]) * over * (m * (one + r) / (m * m + r))
             store_float(out, j, value)
             large |= not abs(value) <= limit  # cheaper than a sum of squares, and true for NaN
         if large:
-            shortened |= _shorten(coefficients, g, total, sum_a, sum_aa, out)
+            shortened |= _shorten_part(coefficients, g, total, sum_a, sum_aa, out)
     return shortened
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _shorten(
+def _shorten_part(
     coefficients: RefreshCoefficients,
     g: int,
     total: NDArray[np.float32],
@@ -161,13 +160,13 @@ def _shorten(
     sum_aa: float,
     out: NDArray[np.float32],
 ) -> int:
-    """Work out the part of view g again, in double precision, and scale it to the bound if it is longer than that.
+    """Recompute the part of view g in double precision and scale it to the length bound if it is longer.
 
-    A part that is not finite even so, because the sum over neighbors is not, becomes zero. Returns 1 where the part
-    was changed, else 0.
+    A part that is still not finite, because the neighbor sum is not, becomes zero. Returns 1 if the part was changed,
+    else 0.
     """
-    tau, top, ridge, longest, _ = coefficients.views[g]
-    mu, center = coefficients.columns[0], coefficients.columns[1]
+    tau, top, ridge, bound, _ = coefficients.per_view[g]
+    mu, center = coefficients.per_column[0], coefficients.per_column[1]
     over, r = 1.0 / ((sum_a + tau) * top), ridge * sum_aa / (sum_a * sum_a)
     first, last = coefficients.bounds[g], coefficients.bounds[g + 1]
     values = np.empty(last - first)
@@ -176,9 +175,9 @@ def _shorten(
         m = np.float64(mu[j])
         values[j - first] = (np.float64(total[j]) - center[j]) * over * (m * (1.0 + r) / (m * m + r))
         squared += values[j - first] * values[j - first]
-    if squared <= longest * longest:
+    if squared <= bound * bound:
         return 0
-    scale = longest / np.sqrt(squared) if np.isfinite(squared) else 0.0
+    scale = bound / np.sqrt(squared) if np.isfinite(squared) else 0.0
     for j in range(first, last):
         store_float(out, j, np.float32(values[j - first] * scale) if scale > 0.0 else np.float32(0.0))
     return 1

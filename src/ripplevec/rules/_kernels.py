@@ -1,7 +1,16 @@
-"""Kernels of rule `ripple`: a touched vertex is refreshed by one local step of its views' own operator.
+"""Kernels of rule `ripple`: admit new vertices, place them, and refresh influenced vertices by one local step.
 
-Every function that takes a list of rows works on any part of it, so that one thread can run them all in a row and
-several threads can share them out: the arithmetic of a row never depends on which of the two happens.
+Vocabulary of a batch step:
+
+- gather: sum over the neighbors of a vertex (`_gather_kernels.py`);
+- refresh: replace a row by one local step of the view operators from its neighbors;
+- admit: give a new vertex a row from the neighbors that arrived before it;
+- place: give an unplaced vertex (one with a zero row) a row, once it has a placed neighbor;
+- influence: select vertices to refresh by the independent cascade (`influence/_kernels.py`);
+- newcomer: a vertex that is placed for the first time in this batch.
+
+Functions that take a list of rows may be called with any part of it, on one thread or several: the arithmetic of a row
+does not depend on how the list is divided.
 """
 
 from __future__ import annotations
@@ -18,25 +27,25 @@ from ripplevec.rules._gather_kernels import KernelState, gather, gather_placed, 
 from ripplevec.util.numba_intrinsics import as_float, prefetch
 
 UNLIMITED = 1 << 62
-RESAMPLE = 1 << 20  # keeps the draws that sample neighbors for reading apart from those that test them
+RESAMPLE = 1 << 20  # added to the round, so that sampling neighbors to read uses other draws than testing them
 
 
 class BatchContext(NamedTuple):
-    """What distinguishes one batch from the next: the source of its draws, and its bounds."""
+    """Parameters of one batch: the key of its random draws, and its limits."""
 
     seed: int
     sequence: int
-    depth: int
-    max_reads: int
-    first_new: int  # arrival arrival_numbers from here on are new in this batch
+    depth: int  # rounds of influence; −1: unlimited
+    max_reads: int  # rows read and neighbors tested per arrival, beyond its own edges
+    first_new: int  # vertices with this arrival number or a higher one are new in this batch
 
 
 @njit(cache=True, nogil=True)
 def preview_row(
     state: KernelState, rows: NDArray[np.int64], weights: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
-    """The row a vertex with these neighbors would be admitted with; `out` is left alone where none is placed."""
-    total = np.zeros(out.size, state.coefficients.columns.dtype)
+    """Write the row that a vertex with these neighbors would be admitted with to `out`; unchanged if none is placed."""
+    total = np.zeros(out.size, state.coefficients.per_column.dtype)
     sum_a, sum_aa = 0.0, 0.0
     for i in range(rows.size):
         if state.placed[rows[i]]:
@@ -50,11 +59,11 @@ def preview_row(
 
 @njit(cache=True, nogil=True)
 def compute_refresh(state: KernelState, rows: NDArray[np.int64], limit: int, key: int, out: NDArray[np.float32]) -> int:
-    """Write what `rows` would be after one local step from the values as they are now to `out`; nothing is stored.
+    """Write the refreshed values of `rows` to `out`, computed from current vectors, which stay unchanged.
 
-    Returns how many of them had to be shortened, as all kernels here do that make rows.
+    Returns the number of shortened rows, as do all kernels here that compute rows.
     """
-    total = np.empty(state.vectors.shape[1], state.coefficients.columns.dtype)
+    total = np.empty(state.vectors.shape[1], state.coefficients.per_column.dtype)
     shortened = 0
     for i in range(rows.size):
         prefetch_rows(state, rows, i, False)
@@ -65,7 +74,7 @@ def compute_refresh(state: KernelState, rows: NDArray[np.int64], limit: int, key
 
 @njit(cache=True, nogil=True)
 def write_rows(state: KernelState, rows: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-    """Write refreshed values to their rows, which are placed from then on."""
+    """Write refreshed values to their rows and mark them as placed."""
     for i in range(rows.size):
         if i + 4 < rows.size:
             prefetch(state.vectors, rows[i + 4], 0)
@@ -78,8 +87,8 @@ def write_rows(state: KernelState, rows: NDArray[np.int64], values: NDArray[np.f
 
 @njit(cache=True, nogil=True)
 def admit(state: KernelState, rows: NDArray[np.int64]) -> int:
-    """Place new vertices one after the other, each from its placed neighbors that arrived before it."""
-    total = np.empty(state.vectors.shape[1], state.coefficients.columns.dtype)
+    """Admit new vertices in order, each from its placed neighbors that arrived before it; return the shortened rows."""
+    total = np.empty(state.vectors.shape[1], state.coefficients.per_column.dtype)
     shortened = 0
     for i in range(rows.size):
         prefetch_rows(state, rows, i, True)
@@ -93,7 +102,7 @@ def admit(state: KernelState, rows: NDArray[np.int64]) -> int:
 
 @njit(cache=True, nogil=True)
 def admission_waves(state: KernelState, rows: NDArray[np.int64], first_new: int) -> NDArray[np.int64]:
-    """The wave in which each new vertex can be admitted: one after the last of the new neighbors it reads."""
+    """Return the wave in which each new vertex can be admitted: one after the last new neighbor that it reads."""
     wave = np.zeros(rows.size, np.int64)
     arrival_numbers = state.arrival[rows]
     for i in range(rows.size):
@@ -107,12 +116,12 @@ def admission_waves(state: KernelState, rows: NDArray[np.int64], first_new: int)
 
 @njit(cache=True, nogil=True)
 def find_placement_candidates(state: KernelState, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Those of `rows`, hardly any, that have no vector yet or no edge any more."""
+    """Return those of `rows` (few) that are unplaced or have no edge left, so that their placement may change."""
     found = np.empty(rows.size, np.int64)
     kept = 0
     for row in rows:
         found[kept] = row
-        kept += (state.placed[row] == 0) | (state.links.degree[row] == 0)  # no branch: lines of many rows are awaited
+        kept += (state.placed[row] == 0) | (state.links.degree[row] == 0)  # branch-free: cache misses overlap
     return found[:kept]
 
 
@@ -120,7 +129,7 @@ def find_placement_candidates(state: KernelState, rows: NDArray[np.int64]) -> ND
 def find_placeable(
     state: KernelState, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
 ) -> NDArray[np.int64]:
-    """The unplaced vertices among `rows` that have a placed neighbor, each once."""
+    """Return the unplaced vertices among `rows` that have a placed neighbor, each once."""
     found = np.empty(rows.size, np.int64)
     kept = 0
     for row in rows:
@@ -140,11 +149,11 @@ def find_placeable(
 def find_unplaced_neighbors(
     state: KernelState, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
 ) -> NDArray[np.int64]:
-    """The unplaced neighbors of `rows`, each once."""
-    room = 0
+    """Return the unplaced neighbors of `rows`, each once."""
+    capacity = 0
     for row in rows:
-        room += state.links.degree[row]
-    found = np.empty(room, np.int64)
+        capacity += state.links.degree[row]
+    found = np.empty(capacity, np.int64)
     kept = 0
     for row in rows:
         begin = state.links.begin[row]
@@ -158,15 +167,15 @@ def find_unplaced_neighbors(
 
 
 @njit(cache=True, nogil=True)
-def place_frontier(state: KernelState, ring: NDArray[np.int64]) -> int:
-    """Place vertices together from the values before, so that their order does not matter."""
-    total = np.empty(state.vectors.shape[1], state.coefficients.columns.dtype)
-    values = np.empty((ring.size, total.size), state.vectors.dtype)
+def place_frontier(state: KernelState, frontier: NDArray[np.int64]) -> int:
+    """Place vertices together, all from the values before, so that their order does not matter."""
+    total = np.empty(state.vectors.shape[1], state.coefficients.per_column.dtype)
+    values = np.empty((frontier.size, total.size), state.vectors.dtype)
     shortened = 0
-    for i in range(ring.size):
-        sum_a, sum_aa = gather_placed(state, ring[i], UNLIMITED, total)
+    for i in range(frontier.size):
+        sum_a, sum_aa = gather_placed(state, frontier[i], UNLIMITED, total)
         shortened += local_step(state.coefficients, total, sum_a, sum_aa, values[i])
-    write_rows(state, ring, values)
+    write_rows(state, frontier, values)
     return shortened
 
 
@@ -174,16 +183,17 @@ def place_frontier(state: KernelState, ring: NDArray[np.int64]) -> int:
 def place_reachable(
     state: KernelState, arrived: NDArray[np.int64], touched: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
 ) -> tuple[NDArray[np.int64], int]:
-    """Place every vertex that now has a placed neighbor, ring by ring; returns all newcomers, those admitted included.
+    """Place every unplaced vertex that can be reached from a placed one, in breadth-first order.
 
-    The first ring is among the `touched`, for edges have brought it there. Also returns how many were shortened.
+    The first frontier is among `touched`, the endpoints of changed edges. Returns all newcomers, including admitted
+    ones, and the number of shortened rows.
     """
     newcomers, shortened = arrived[state.placed[arrived] == 1], 0
-    ring = find_placeable(state, touched, seen, stamp)
-    while ring.size:
-        shortened += place_frontier(state, ring)
-        newcomers = np.concatenate((newcomers, ring))
-        ring = find_unplaced_neighbors(state, ring, seen, stamp)
+    frontier = find_placeable(state, touched, seen, stamp)
+    while frontier.size:
+        shortened += place_frontier(state, frontier)
+        newcomers = np.concatenate((newcomers, frontier))
+        frontier = find_unplaced_neighbors(state, frontier, seen, stamp)
     return newcomers, shortened
 
 
@@ -195,7 +205,7 @@ def sample_changed_endpoints(
     changed_share: NDArray[np.float64],
     context: BatchContext,
 ) -> NDArray[np.int64]:
-    """Round 0 among known vertices: the ends of changed edges, each with the share of its strength that changed."""
+    """Sample endpoints of changed edges between existing vertices, each with probability `changed_share` (round 0)."""
     key = derive_key(context.seed, context.sequence, 0)
     found = np.empty(2 * len(pairs), np.int64)
     kept = 0
@@ -203,10 +213,10 @@ def sample_changed_endpoints(
         if max(arrival_numbers[i, 0], arrival_numbers[i, 1]) >= context.first_new:
             continue
         for end in range(2):
-            row, own = pairs[i, end], arrival_numbers[i, end]
-            if state.arrival[row] != own or not state.placed[row]:
+            row, number = pairs[i, end], arrival_numbers[i, end]
+            if state.arrival[row] != number or not state.placed[row]:
                 continue
-            if draw_uniform(key, own, arrival_numbers[i, 1 - end]) < changed_share[i, end]:
+            if draw_uniform(key, number, arrival_numbers[i, 1 - end]) < changed_share[i, end]:
                 found[kept] = row
                 kept += 1
     return found[:kept]
@@ -214,7 +224,7 @@ def sample_changed_endpoints(
 
 @njit(cache=True, nogil=True)
 def count_events(arrived: NDArray[np.int64], arrival_numbers: NDArray[np.int64], first_new: int) -> int:
-    """How many arrivals and changes between known vertices a batch holds: what it may read goes by that."""
+    """Count arrivals and changed edges between existing vertices; the read limit of a batch is proportional to it."""
     events = arrived.size
     for i in range(len(arrival_numbers)):
         if max(arrival_numbers[i, 0], arrival_numbers[i, 1]) < first_new:
@@ -224,16 +234,16 @@ def count_events(arrived: NDArray[np.int64], arrival_numbers: NDArray[np.int64],
 
 @njit(cache=True, nogil=True)
 def count_neighbor_reads(links: Links, rows: NDArray[np.int64], limit: int) -> int:
-    """How many neighbors are looked at when each row looks at `limit` at the most."""
-    room = 0
+    """Count the neighbors that are read if each row reads at most `limit` of them."""
+    reads = 0
     for row in rows:
-        room += int(min(links.degree[row], limit))
-    return room
+        reads += int(min(links.degree[row], limit))
+    return reads
 
 
 @njit(cache=True, nogil=True)
 def unplace_isolated(state: KernelState, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Unplace the vertices that have lost their last edge; returns them."""
+    """Unplace vertices that have lost their last edge, and return them."""
     lost = np.empty(rows.size, np.int64)
     kept = 0
     for row in rows:
@@ -249,9 +259,9 @@ def unplace_isolated(state: KernelState, rows: NDArray[np.int64]) -> NDArray[np.
 def find_second_refresh_rows(
     state: KernelState, newcomers: NDArray[np.int64], seen: NDArray[np.int64], stamp: int, first_new: int
 ) -> NDArray[np.int64]:
-    """The newcomers that would be refreshed to something else than what they were admitted with.
+    """Return the newcomers whose row a second refresh would change.
 
-    Not so where all neighbors were there before the batch and nothing has moved any of them since.
+    It changes nothing if all neighbors existed before the batch and none of them has moved in it.
     """
     found = np.empty(newcomers.size, np.int64)
     kept = 0
@@ -261,9 +271,7 @@ def find_second_refresh_rows(
         begin = state.links.begin[row]
         found[kept] = row
         again = False
-        for slot in range(
-            begin, begin + state.links.degree[row]
-        ):  # to the end, without a branch: it is not foreseeable
+        for slot in range(begin, begin + state.links.degree[row]):  # no early exit: the branch is unpredictable
             other = state.links.neighbor[slot]
             again |= (seen[other] == stamp) | (state.arrival[other] >= first_new) | (state.placed[other] == 0)
         kept += again
@@ -272,6 +280,7 @@ def find_second_refresh_rows(
 
 @njit(cache=True, nogil=True)
 def refresh(state: KernelState, rows: NDArray[np.int64], limit: int, key: int) -> int:
+    """Refresh rows together, all from the values before; return the number of shortened rows."""
     values = np.empty((rows.size, state.vectors.shape[1]), state.vectors.dtype)
     shortened = compute_refresh(state, rows, limit, uint64(key), values)
     write_rows(state, rows, values)
@@ -288,45 +297,46 @@ def apply_batch(
     seen: NDArray[np.int64],
     context: BatchContext,
 ) -> tuple[NDArray[np.int64], int]:
-    """A whole batch on one thread; returns the rows whose vectors may have moved, each once, and how many it shortened.
+    """Apply a whole batch on one thread, after the graph has changed.
 
-    `seen` holds two stamps per batch, the odd one for placing and the even one for influence. A newcomer is counted as
-    shortened when it is placed, not when it is refreshed once more.
+    Returns the rows whose vectors may have moved, each once, and the number of shortened rows. `seen` holds two stamps
+    per batch: the odd one for placing, the even one for influence. A newcomer counts as shortened when it is placed,
+    not again in its second refresh.
     """
     stamp = 2 * context.sequence
     shortened = admit(state, arrived)
     touched = find_placement_candidates(state, pairs.reshape(-1))
-    newcomers, more = place_reachable(state, arrived, touched, seen, stamp - 1)
-    shortened += more
+    newcomers, shortened_by_placing = place_reachable(state, arrived, touched, seen, stamp - 1)
+    shortened += shortened_by_placing
     lost = unplace_isolated(state, touched)
-    front = sample_changed_endpoints(state, pairs, arrival_numbers, changed_share, context)
+    frontier = sample_changed_endpoints(state, pairs, arrival_numbers, changed_share, context)
     mark_seen(newcomers.copy(), seen, stamp)
-    front = front[: mark_seen(front, seen, stamp)]
-    left = context.max_reads * count_events(arrived, arrival_numbers, context.first_new)
-    moved = front[:0]
+    frontier = frontier[: mark_seen(frontier, seen, stamp)]
+    reads_left = context.max_reads * count_events(arrived, arrival_numbers, context.first_new)
+    moved = frontier[:0]
     sources = newcomers
     depth = 0
     while True:
-        limit = left // (2 * max(1, front.size))
+        limit = reads_left // (2 * max(1, frontier.size))
         if limit == 0:
             break
-        if front.size:
-            shortened += refresh(state, front, limit, derive_key(context.seed, context.sequence, depth + RESAMPLE))
-            left -= count_neighbor_reads(state.links, front, limit)
-            moved = np.concatenate((moved, front))
+        if frontier.size:
+            shortened += refresh(state, frontier, limit, derive_key(context.seed, context.sequence, depth + RESAMPLE))
+            reads_left -= count_neighbor_reads(state.links, frontier, limit)
+            moved = np.concatenate((moved, frontier))
         if depth == context.depth:
             break
         depth += 1
         key = derive_key(context.seed, context.sequence, depth)
-        limit = max(1, left // (2 * max(1, front.size)))
-        own = count_neighbor_reads(state.links, sources, UNLIMITED)
-        reached = np.empty(own + count_neighbor_reads(state.links, front, limit), np.int64)
+        limit = max(1, reads_left // (2 * max(1, frontier.size)))
+        newcomer_reads = count_neighbor_reads(state.links, sources, UNLIMITED)
+        reached = np.empty(newcomer_reads + count_neighbor_reads(state.links, frontier, limit), np.int64)
         count = spread_round(state.links, state.arrival, sources, seen, stamp, uint64(key), UNLIMITED, reached)
-        count += spread_round(state.links, state.arrival, front, seen, stamp, uint64(key), limit, reached[count:])
-        front = reached[: mark_seen(reached[:count], seen, stamp)]
-        left -= reached.size - own
+        count += spread_round(state.links, state.arrival, frontier, seen, stamp, uint64(key), limit, reached[count:])
+        frontier = reached[: mark_seen(reached[:count], seen, stamp)]
+        reads_left -= reached.size - newcomer_reads
         sources = newcomers[:0]
-        if not front.size:
+        if not frontier.size:
             break
     refresh(state, find_second_refresh_rows(state, newcomers, seen, stamp, context.first_new), UNLIMITED, uint64(0))
     return np.concatenate((newcomers, moved, lost, arrived[state.placed[arrived] == 0])), shortened

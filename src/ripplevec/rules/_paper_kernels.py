@@ -1,4 +1,4 @@
-"""The kernel of rule `paper`: Algorithm 2 for one arrival."""
+"""Kernel of rule `paper`: the local action (Algorithm 2 of the paper) for one arrival."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 @njit(cache=True, nogil=True)
 def apply_local_action(vectors: NDArray[np.float64], row: int, influenced: NDArray[np.int64]) -> None:
-    """x_v ← mean of x_u over the influenced, then x_u ← x_u − α x_v, α = 1 − √(1 − 1/|I|). Nobody: x_v ← 0."""
+    """Set x_v to the mean of x_u over the influenced set I, then x_u ← x_u − α x_v with α = 1 − √(1 − 1/|I|).
+
+    If I is empty, x_v becomes zero.
+    """
     count = influenced.size
     vectors[row] = 0
     if count == 0:

@@ -1,4 +1,4 @@
-"""The anchor: one global correction of all vectors, after which they are served in the coordinates of before."""
+"""The anchor: a global correction of all vectors that keeps served coordinates aligned with the previous ones."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operator_factory import AdjacencyLike, weight_unit
-from ripplevec.views.operators import SUB_BLOCK_ROWS, cross, total
+from ripplevec.views.operators import SUB_BLOCK_ROWS, sum_over_blocks, weighted_cross_products
 
 Rows = NDArray[np.int64]
-LEAST_HELD = 0.9  # of the spectrum held before, by a correction that is taken over
+MIN_SPECTRUM_RATIO = 0.9  # share of the previously captured spectrum that a correction must capture to be accepted
 BlockCopier = Callable[[NDArray[Any], int], NDArray[Any]]
-"""What gives a view a matrix of its own to use up: `views.aligned_matrix.copy_aligned`, where the rows are here."""
+"""Copies rows for a view to overwrite; for local rows, `views.aligned_matrix.copy_aligned`."""
 
 
 class Correction(NamedTuple):
-    """What an anchor says of the graph as it was: new coordinates, and the rows in them."""
+    """Result of an anchor on an earlier state of the graph: new coordinates, and rows in them."""
 
     coordinates: Coordinates
-    stats: GraphStats  # by which its views were chosen
+    stats: GraphStats  # used to choose the views
     rows: GrowableArray
-    arrival: Rows  # who had these rows
-    edged: NDArray[np.bool_]  # whether they had edges; those without have no place
+    arrival: Rows  # arrival numbers of the vertices that had these rows
+    has_edges: NDArray[np.bool_]  # whether they had edges; vertices without edges are unplaced
     next_arrival: int
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything as plain arrays; the views are chosen again by the stats."""
-        beside = {"rows": self.rows.array, "arrival": self.arrival, "edged": self.edged}
-        return self.coordinates.state() | self.stats.state() | beside | {"next_arrival": np.array(self.next_arrival)}
+        """Return the correction as arrays, for saving; the views are chosen again from the statistics."""
+        arrays = {"rows": self.rows.array, "arrival": self.arrival, "edged": self.has_edges}
+        return self.coordinates.state() | self.stats.state() | arrays | {"next_arrival": np.array(self.next_arrival)}
 
 
 class CorrectionError(RipplevecError):
-    """A correction came to nothing that could be served; the vectors are as they were."""
+    """An anchor found no usable vectors; the current ones are unchanged."""
 
 
 BasisSolver = Callable[[Coordinates, AdjacencyLike, int, int], list[Basis]]
-"""What gives every view a basis of the graph as it is: `bases_from_scratch`, where the graph is here."""
+"""Embeds a graph with every view from scratch; for a local graph, `bases_from_scratch`."""
 
 
 class PreparedCorrection(NamedTuple):
-    """A correction carried over to the graph as it is: what all vectors are to be, beside those there are."""
+    """A correction brought up to date with the current graph, ready to replace all vectors."""
 
     coordinates: Coordinates
     stats: GraphStats
     rows: GrowableArray
     placed: NDArray[np.uint8]
-    moved: Rows  # by more than the threshold
+    moved: Rows  # rows that move by more than the threshold
 
 
 class TouchedRows(NamedTuple):
-    """The rows that a batch moved, and whose they were."""
+    """Rows that a batch moved, and the arrival numbers of their vertices at that time."""
 
     rows: Rows
     arrival: Rows
@@ -75,7 +75,7 @@ def correct_bases(
     threads: int,
     copy: BlockCopier = copy_aligned,
 ) -> list[Basis]:
-    """Every view's correction from the rows as they are."""
+    """Correct the basis of every view, starting from the current rows."""
     with limit_blas_to_one_thread():
         blocks = (copy(vectors[:, part], threads) for part in coordinates.parts)
         return [
@@ -92,20 +92,20 @@ def bases_from_other_views(
     threads: int,
     copy: BlockCopier = copy_aligned,
 ) -> list[Basis]:
-    """Every view's embedding from the rows of other views, each from all of their columns."""
+    """Compute the basis of every view from the rows of other views, using all of their columns."""
     bases = []
     with limit_blas_to_one_thread():
         for view, part in zip(coordinates.views, coordinates.parts, strict=True):
             block, columns = copy(vectors, threads), part.stop - part.start
             basis = view.anchor(adjacency, block, None, columns=columns, seed=seed, threads=threads)
-            bases.append(replace(basis, rows=copy(basis.rows, threads)))  # lets go of the other columns
+            bases.append(replace(basis, rows=copy(basis.rows, threads)))  # releases the surplus columns
     return bases
 
 
 def bases_from_scratch(
     coordinates: Coordinates, adjacency: AdjacencyLike, rows: int, threads: int, progress: Progress | None = None
 ) -> list[Basis]:
-    """Every view's start on the graph as it is."""
+    """Compute the basis of every view from scratch."""
     with limit_blas_to_one_thread():
         return [
             view.start(adjacency, rows, part.stop - part.start, threads=threads, progress=progress)
@@ -114,31 +114,31 @@ def bases_from_scratch(
 
 
 def basis_is_finite(basis: Basis) -> bool:
-    """Whether all numbers of a basis are."""
-    learned = np.array([basis.longest, basis.tau, *basis.mu, *basis.center])
-    return bool(np.isfinite(learned).all())
+    """Return whether all numbers of a basis are finite."""
+    values = np.array([basis.longest, basis.tau, *basis.mu, *basis.center])
+    return bool(np.isfinite(values).all())
 
 
 def captured_spectrum(mu: NDArray[np.float64]) -> float:
-    """How much of the spectrum columns with these eigenvalues hold: the sum of those that count."""
+    """Return the sum of the non-negligible eigenvalues of some columns."""
     return float(mu[mu > MIN_EIGENVALUE].sum())
 
 
 def preserves_spectrum(old: Coordinates, bases: list[Basis]) -> bool:
-    """Whether corrected bases are finite and each view holds about as much of the spectrum as it did.
+    """Return whether corrected bases are finite and each view captures about as much of the spectrum as before.
 
-    The spectrum of a growing graph changes slowly from one correction to the next; columns that have become dependent,
-    zero or not finite lose much of it.
+    The spectrum of a growing graph changes slowly between anchors; columns that have become dependent, zero or not
+    finite lose much of it.
     """
     before = [captured_spectrum(old.mu[part]) for part in old.parts]
     return all(
-        basis_is_finite(basis) and captured_spectrum(basis.mu) >= LEAST_HELD * share
-        for basis, share in zip(bases, before, strict=True)
+        basis_is_finite(basis) and captured_spectrum(basis.mu) >= MIN_SPECTRUM_RATIO * previous
+        for basis, previous in zip(bases, before, strict=True)
     )
 
 
 def to_weight_unit(adjacency: AdjacencyLike, bases: list[Basis]) -> list[Basis]:
-    """The bases with τ and center as `Coordinates` keeps them: measured by a weight of one that comes now."""
+    """Convert τ and center of bases from stored weights to the unit of new edges, as `Coordinates` keeps them."""
     unit = weight_unit(adjacency)
     return [replace(basis, tau=basis.tau / unit, center=basis.center / unit) for basis in bases]
 
@@ -146,10 +146,10 @@ def to_weight_unit(adjacency: AdjacencyLike, bases: list[Basis]) -> list[Basis]:
 def align_coordinates(
     old: Coordinates, new: Coordinates, bases: list[Basis], before: NDArray[Any], threads: int
 ) -> None:
-    """Have new coordinates take over what the bases say, turned to where the old ones were.
+    """Set new coordinates from bases, rotated so that served vectors agree best with those of the old coordinates.
 
-    The turn is the orthogonal Procrustes solution: of all turns, the one with the largest sum of cosines between the
-    vectors before and after. It does not ask whether the views are still the same.
+    The rotation is the orthogonal Procrustes solution: it maximizes the sum of cosines between the vectors before and
+    after. The views may differ.
     """
     align_to_products(new, bases, alignment_products(old, new, bases, before, threads))
 
@@ -157,18 +157,18 @@ def align_coordinates(
 def alignment_products(
     old: Coordinates, new: Coordinates, bases: list[Basis], before: NDArray[Any], threads: int
 ) -> NDArray[np.float64]:
-    """The products of what is served after, before any turn, and what was served before: k×k, summed over rows."""
+    """Return Σ newᵀ old over rows (k×k) of new vectors, scaled but not rotated, and served old vectors."""
 
-    def compare(first: int, last: int) -> NDArray[np.float64]:
-        fresh = new.scale_rows(concatenate_views(bases, first, last)).astype(np.float64)
-        return fresh.T @ old.to_served(before[first:last]).astype(np.float64)
+    def block_products(first: int, last: int) -> NDArray[np.float64]:
+        scaled = new.scale_rows(concatenate_views(bases, first, last)).astype(np.float64)
+        return scaled.T @ old.to_served(before[first:last]).astype(np.float64)
 
     with limit_blas_to_one_thread():
-        return total(compare, len(before), threads)
+        return sum_over_blocks(block_products, len(before), threads)
 
 
 def align_to_products(new: Coordinates, bases: list[Basis], products: NDArray[np.float64]) -> None:
-    """Have new coordinates take over what the bases say, turned to where these products with the old ones lead."""
+    """Set new coordinates from bases, with the Procrustes rotation of these products with old vectors."""
     with limit_blas_to_one_thread():
         left, _, right = np.linalg.svd(products)
         new.set_rotation(left @ right)
@@ -183,68 +183,69 @@ def find_moved_rows(
     threshold: float,
     threads: int,
 ) -> Rows:
-    """The rows that are served further than the threshold from where they were."""
+    """Return the rows whose served vector moves by more than the threshold."""
     far = np.zeros(len(before), bool)
 
-    def measure(first: int, last: int) -> None:
+    def compare_rows(first: int, last: int) -> None:
         distance = new.to_served(after(first, last)) - old.to_served(before[first:last])
         far[first:last] = np.linalg.norm(distance, axis=1) > threshold
 
     with limit_blas_to_one_thread():
-        for_each_block(measure, len(before), size=SUB_BLOCK_ROWS, threads=threads)
+        for_each_block(compare_rows, len(before), size=SUB_BLOCK_ROWS, threads=threads)
     return np.flatnonzero(far)
 
 
 def drop_stale_rows(store: VectorStore, correction: Correction) -> tuple[NDArray[np.uint8], Rows]:
-    """Who has a place by a correction that was made for an earlier graph, and the rows that have to find one again.
+    """Zero the rows of a correction that do not fit the current graph; return placed flags, and rows to place again.
 
-    A row is that of the same vertex as then, or it is empty: newcomers, and those who had no edge then.
+    A row of the correction is valid if it still belongs to the same vertex and this vertex had edges then and has now.
+    All others with edges, such as vertices that have arrived since, must be placed in the new coordinates.
     """
     size, then = store.graph.row_count, len(correction.arrival)
     count, arrival = store.graph.adjacency.links.degree[:size], store.graph.arrival[:size]
-    kept = np.zeros(size, bool)
-    kept[:then] = correction.edged & (correction.arrival == arrival[:then])
-    kept &= count > 0
-    correction.rows.grow(store.graph.adjacency.capacity)[:size][~kept] = 0
-    placed = np.zeros((store.placed.size, 2), np.uint8)[:, 0]  # a column, as the kernels know it
-    placed[:size] = kept
-    return placed, np.flatnonzero(~kept & (count > 0))
+    valid = np.zeros(size, bool)
+    valid[:then] = correction.has_edges & (correction.arrival == arrival[:then])
+    valid &= count > 0
+    correction.rows.grow(store.graph.adjacency.capacity)[:size][~valid] = 0
+    placed = np.zeros((store.placed.size, 2), np.uint8)[:, 0]  # strided like the column that kernels are compiled for
+    placed[:size] = valid
+    return placed, np.flatnonzero(~valid & (count > 0))
 
 
 def orthogonality_error(coordinates: Coordinates, store: VectorStore, threads: int) -> float:
-    """The largest cosine between two columns of one view, in the inner product Σ (d+τ) x x'."""
+    """Return the largest cosine between two columns of one view, in the inner product Σ (d+τ) x x'."""
     return max_column_cosine(view_grams(coordinates, store, threads))
 
 
 def view_grams(coordinates: Coordinates, store: VectorStore, threads: int) -> list[NDArray[np.float64]]:
-    """Per view, the inner products Σ (d+τ) x x' of its columns; those of all rows are the sums of those of some."""
+    """Return the Gram matrix Σ (d+τ) x x' of each view's columns; matrices of disjoint sets of rows add up."""
     rows, links = store.graph.row_count, store.graph.adjacency.links
-    found = []
+    grams = []
     for part, tau in zip(coordinates.parts, coordinates.tau * store.graph.adjacency.weight_scale.unit, strict=True):
         columns = store.vectors[:rows, part]
-        measure = np.where(links.degree[:rows] > 0, links.strength[:rows] + tau, 0.0)
-        found.append(cross(columns, columns, threads, measure))
-    return found
+        row_weights = np.where(links.degree[:rows] > 0, links.strength[:rows] + tau, 0.0)
+        grams.append(weighted_cross_products(columns, columns, threads, row_weights))
+    return grams
 
 
 def max_column_cosine(grams: Sequence[NDArray[np.float64]]) -> float:
-    """The largest cosine between two columns of one view."""
-    worst = 0.0
+    """Return the largest cosine between two columns of one view, given the Gram matrices."""
+    largest = 0.0
     for gram in grams:
         length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
         cosines = gram / np.outer(length, length)
         np.fill_diagonal(cosines, 0.0)
-        worst = max(worst, float(np.abs(cosines).max(initial=0.0)))
-    return worst
+        largest = max(largest, float(np.abs(cosines).max(initial=0.0)))
+    return largest
 
 
 def concatenate_views(bases: list[Basis], first: int, last: int) -> NDArray[Any]:
-    """Some rows with the columns of all views."""
+    """Return rows first … last−1 with the columns of all views."""
     return np.concatenate([basis.rows[first:last] for basis in bases], axis=1)
 
 
 def write_bases(store: VectorStore, coordinates: Coordinates, bases: list[Basis], order: Rows | None = None) -> None:
-    """Have the rows of new bases, and a place for whoever has edges; the bases may have some rows only, in an order."""
+    """Write bases to the store and mark vertices with edges as placed; basis row i goes to row `order[i]`."""
     rows = store.graph.row_count
     fill_rows(store.vectors[:rows], coordinates, bases, slice(None) if order is None else order)
     store.placed[:rows] = store.graph.adjacency.links.degree[:rows] > 0
@@ -253,6 +254,6 @@ def write_bases(store: VectorStore, coordinates: Coordinates, bases: list[Basis]
 def fill_rows(
     rows: NDArray[Any], coordinates: Coordinates, bases: list[Basis], order: Rows | slice = slice(None)
 ) -> None:
-    """Write the columns of all views, in the precision of the rows."""
+    """Write the columns of all bases into rows, converted to their precision."""
     for part, basis in zip(coordinates.parts, bases, strict=True):
         rows[order, part] = basis.rows

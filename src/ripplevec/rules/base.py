@@ -1,4 +1,4 @@
-"""What every rule can do."""
+"""The protocol that every update rule implements."""
 
 from __future__ import annotations
 
@@ -18,63 +18,67 @@ Rows = NDArray[np.int64]
 
 
 class Rule(Protocol):
-    """How vectors move: at the start, with every step of the graph, and when all of them are corrected."""
+    """How vectors are initialized, how they move with each change of the graph, and how all of them are corrected.
 
-    one_by_one: ClassVar[bool]  # whether a batch is a sequence of arrivals, each acting before the next is known
-    rows_shortened: int  # rows that the last batch made longer than they may be, and that were therefore scaled back
+    Rows are in internal coordinates; `to_served` converts them to the vectors that users get.
+    """
+
+    one_by_one: ClassVar[bool]  # whether a batch is applied arrival by arrival
+    rows_shortened: int  # number of rows that exceeded the length bound in the last batch and were shortened
 
     @property
     def precision(self) -> type[np.floating[Any]]:
-        """What rows are stored as."""
+        """Floating-point type of stored rows."""
 
     @property
     def ready(self) -> bool:
-        """Whether arrivals can be placed: there has been a start."""
+        """Whether arrivals can be placed, that is, whether there has been a start."""
 
     @property
     def scaling(self) -> ViewScaling:
-        """How rows are scaled before they are compared."""
+        """Scaling of rows before they are compared."""
 
     def start(self, store: VectorStore, progress: Progress | None = None) -> None:
-        """Embed the graph as it is from nothing."""
+        """Embed the current graph from scratch."""
 
     def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> Rows:
-        """Let a step of the graph move vectors; the rows that may have moved."""
+        """Move vectors after a change of the graph; return the rows that may have moved."""
 
     def apply_arrival(
-        self, store: VectorStore, names: IdColumn, weights: NDArray[Any] | None, sequence: int
+        self, store: VectorStore, ids: IdColumn, weights: NDArray[Any] | None, sequence: int
     ) -> tuple[int, int, int]:
-        """Let the first of `names` arrive with edges to the others, graph and all; its row, edges and rows changed.
+        """Add the first vertex of `ids` with edges to the others, including the change of the graph.
 
-        −1, with nothing done, where the rule has no quick way for it: then the graph is to be changed first.
+        Returns its row, the number of changed edges and the number of changed rows. The row is −1, and nothing has
+        changed, if the rule has no fast path for this arrival; the caller then changes the graph and calls `apply`.
         """
 
     def anchor(self, store: VectorStore, sequence: int, threshold: float) -> Rows:
-        """Correct all vectors; the rows that moved more than the threshold."""
+        """Correct all vectors; return the rows whose served vector moved by more than the threshold."""
 
     def reset(self, store: VectorStore) -> None:
-        """Begin anew, if nothing is left that could place a newcomer: the graph has lost its last edge."""
+        """Return to the state before the start if no vectors are left; called when the graph has lost its last edge."""
 
     def preview(self, store: VectorStore, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
-        """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
+        """Return the row that a new vertex with these edges would get; zero if it could not be placed."""
 
     def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        """Inside rows as readers get them."""
+        """Convert internal rows to served vectors."""
 
     def served_transform(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
-        """`serve` as it is now, whatever anchors come later."""
+        """Return `to_served` with the current coordinates, unaffected by later anchors."""
 
     def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Served vectors in inside coordinates."""
+        """Convert served vectors to internal coordinates."""
 
     def orthogonality_error(self, store: VectorStore) -> float:
-        """How far the columns are from the inner products they should have."""
+        """Return how far the inner products of columns deviate from their intended values."""
 
     def copy(self) -> Rule:
-        """A rule that has learned the same; what either learns from now on, the other does not."""
+        """Return an independent copy of the rule."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What the rule has learned, as arrays."""
+        """Return the state of the rule as arrays, for saving."""
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore the arrays of `state`."""

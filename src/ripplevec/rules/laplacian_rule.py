@@ -1,4 +1,4 @@
-"""What rules have in common whose rows are served as they are and that have no anchors: all but how vectors move."""
+"""Base class of rules without views and anchors: Laplacian eigenvectors at the start, rows served unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from ripplevec.views.laplacian import laplacian_vectors
 
 
 class LaplacianRule:
-    """Laplacian eigenvectors at the start, then whatever `apply` of a rule that builds on this does to them."""
+    """Base class that implements everything of a `Rule` except `apply`.
+
+    The start computes Laplacian eigenvectors; rows are served unchanged, and there are no anchors.
+    """
 
     one_by_one: ClassVar[bool] = True
     precision: ClassVar[type[np.floating[Any]]] = np.float64
@@ -32,13 +35,13 @@ class LaplacianRule:
 
     @property
     def scaling(self) -> ViewScaling:
-        """Rows are compared as they are."""
+        """Scaling of rows before they are compared: none."""
         return identity_scaling(self.dim)
 
     def start(self, store: VectorStore, progress: Progress | None = None) -> None:
-        """Eigenvectors of the graph as it is; vertices without edges have none."""
+        """Embed the graph by Laplacian eigenvectors; vertices without edges stay unplaced."""
         rows = store.graph.row_count
-        with limit_blas_to_one_thread():  # the same bits however many threads there are
+        with limit_blas_to_one_thread():  # the same bits for any number of threads
             store.vectors[:rows] = laplacian_vectors(
                 store.graph.adjacency, rows, self.dim, self.normalization, progress
             )
@@ -46,50 +49,50 @@ class LaplacianRule:
         self.ready = True
 
     def apply_arrival(
-        self, store: VectorStore, names: IdColumn, weights: NDArray[Any] | None, sequence: int
+        self, store: VectorStore, ids: IdColumn, weights: NDArray[Any] | None, sequence: int
     ) -> tuple[int, int, int]:
-        """No quick way."""
+        """Return −1: there is no fast path for single arrivals."""
         return -1, 0, 0
 
     def anchor(self, store: VectorStore, sequence: int, threshold: float) -> Rows:
-        """Nothing: there is no global correction."""
+        """Do nothing and return no rows: there is no global correction."""
         return np.empty(0, np.int64)
 
     def reset(self, store: VectorStore) -> None:
-        """Wait for a new start, unless vertices are left that keep their vectors."""
+        """Wait for a new start, unless placed vertices are left."""
         self.ready = bool(store.placed.any())
 
     def preview(self, store: VectorStore, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
-        """The mean of the neighbors."""
+        """Return the mean of the placed neighbors; zero if there is none."""
         placed = neighbors[store.placed[neighbors] == 1]
         mean: NDArray[Any] = store.vectors[placed].mean(axis=0) if placed.size else np.zeros(self.dim)
         return mean
 
     def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        """Rows as they are, in single precision."""
+        """Return rows unchanged, in single precision."""
         return rows.astype(np.float32)
 
     def served_transform(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
-        """`serve`, which never changes."""
+        """Return `to_served`, which never changes."""
         return self.to_served
 
     def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Vectors as they are."""
+        """Return vectors unchanged, in double precision."""
         return np.asarray(vectors, np.float64)
 
     def orthogonality_error(self, store: VectorStore) -> float:
-        """How far FᵀF is from one on the diagonal and nothing beside it."""
+        """Return the largest deviation of FᵀF from the identity."""
         vectors = store.vectors[: store.graph.row_count]
         return float(np.abs(vectors.T @ vectors - np.eye(self.dim)).max(initial=0.0))
 
     def copy(self) -> Self:
-        """A rule that has learned the same."""
+        """Return an independent copy of the rule."""
         return deepcopy(self)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Whether there has been a start: there is nothing else to remember."""
+        """Return whether there has been a start, the only state, as an array for saving."""
         return {"ready": np.array([self.ready])}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore the arrays of `state`."""
         self.ready = bool(state["ready"][0])

@@ -1,4 +1,4 @@
-"""Rule `ripple`: admit newcomers, then refresh whom they influence, by one local step of the views' own operator."""
+"""Rule `ripple`: admit new vertices, then refresh influenced vertices by one local step of the view operators."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ from ripplevec.views.operator_factory import AdjacencyLike
 _log = logging.getLogger("ripplevec.rules")
 
 Rows = NDArray[np.int64]
-MIN_ROWS_PER_TASK = 512  # rows a thread takes at a time at least
+MIN_ROWS_PER_TASK = 512
 _NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
-MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges than this are quicker on one thread
+MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges are faster on one thread
 
 
 class RippleRule:
-    """Vectors made of views, refreshed where an arrival has influence, corrected as a whole by anchors."""
+    """Vectors composed of views, refreshed where arrivals have influence, and corrected globally by anchors."""
 
     one_by_one: ClassVar[bool] = False
     precision: type[np.floating[Any]] = np.float32
@@ -79,9 +79,9 @@ class RippleRule:
         precision: type[np.floating[Any]] = np.float32,
         directory: str | PathLike[str] | None = None,
     ) -> None:
-        self.directory = directory  # where the vectors lie, if not in memory
+        self.directory = directory  # directory of the vector files; None: in memory
         self.dim, self.views, self.normalize, self.precision = dim, views, normalize, precision
-        self.graph_stats = GraphStats()  # at the start, which is when the views are chosen
+        self.graph_stats = GraphStats()  # of the graph when the views were chosen
         self.coordinates = self._new_coordinates(self.graph_stats)
         self.depth = -1 if depth is None else depth
         self.seed = seed
@@ -89,7 +89,7 @@ class RippleRule:
         self.threads = threads
         self.rows_shortened = 0
         self._kernel_state: KernelState | None = None
-        self._unit = 1.0  # of the weights that its coefficients was made for
+        self._unit = 1.0  # unit of weights of the coefficients in the kernel state
         self._cached_context = _NO_CONTEXT
 
     @property
@@ -99,15 +99,15 @@ class RippleRule:
 
     @property
     def scaling(self) -> ViewScaling:
-        """View by view, or as they are where vectors are not normalized."""
+        """Scaling of rows before they are compared: per view, or none if vectors are not normalized."""
         return self.coordinates.scaling if self.coordinates.normalize else identity_scaling(self.coordinates.dim)
 
     def kernel_state(self, store: VectorStore) -> KernelState:
-        """The state as the kernels see it."""
+        """Return the kernel arguments for the current state, cached until an array is replaced."""
         state, links = self._kernel_state, store.graph.adjacency.links
         if state is None or state.links is not links or state.vectors is not store.kernel_array:
             state = self._kernel_state = _make_kernel_state(store, self.coordinates, store.placed, store.kernel_array)
-            self._cached_context = _NO_CONTEXT  # or it would keep arrays alive that have been replaced
+            self._cached_context = _NO_CONTEXT  # it would keep replaced arrays alive
             self._unit = store.graph.adjacency.weight_scale.unit
         elif self._unit != store.graph.adjacency.weight_scale.unit:
             self._unit = store.graph.adjacency.weight_scale.unit
@@ -115,7 +115,7 @@ class RippleRule:
         return state
 
     def start(self, store: VectorStore, progress: Progress | None = None) -> None:
-        """Embed the graph as it is from nothing, with the views that suit it."""
+        """Embed the current graph from scratch, with the views chosen for it."""
         adjacency, order = store.graph.adjacency_by_arrival()
         rows = store.graph.row_count if order is None else order.size
         stats, coordinates, bases = self.solve_start(adjacency, rows, progress)
@@ -125,7 +125,7 @@ class RippleRule:
     def solve_start(
         self, adjacency: AdjacencyLike, rows: int, progress: Progress | None = None
     ) -> tuple[GraphStats, Coordinates, list[Basis]]:
-        """What a start makes of a graph: the stats its views go by, their coordinates, bases."""
+        """Compute a start without storing it: graph statistics, coordinates and bases."""
         stats = GraphStats().updated(adjacency, rows)
         coordinates = self._new_coordinates(stats)
         bases = to_weight_unit(adjacency, bases_from_scratch(coordinates, adjacency, rows, self.threads, progress))
@@ -133,13 +133,13 @@ class RippleRule:
         return stats, coordinates, bases
 
     def set_coordinates(self, stats: GraphStats, coordinates: Coordinates) -> None:
-        """Have these coordinates from now on, and the stats that their views were chosen by."""
+        """Use these coordinates from now on, with the statistics that their views were chosen by."""
         self.graph_stats, self.coordinates, self._kernel_state = stats, coordinates, None
 
     def anchor(self, store: VectorStore, sequence: int, threshold: float) -> Rows:
-        """Correct all vectors, turned so that on the whole they are served as before; the rows that moved further."""
+        """Correct all vectors, aligned with the served ones; return the rows that moved by more than the threshold."""
         before = store.vectors[: store.graph.row_count]
-        stats, coordinates, bases = self._bases(
+        stats, coordinates, bases = self._solve_anchor(
             self.coordinates, self.graph_stats, store.graph.adjacency, before, sequence
         )
         align_coordinates(self.coordinates, coordinates, bases, before, self.threads)
@@ -152,10 +152,10 @@ class RippleRule:
     def solve_anchor(
         self, adjacency: AdjacencyLike, vectors: NDArray[Any], sequence: int, copy: BlockCopier, solve: BasisSolver
     ) -> tuple[GraphStats, Coordinates, list[Basis]]:
-        """What an anchor makes of the rows as they are, wherever these are; see `_bases`."""
-        return self._bases(self.coordinates, self.graph_stats, adjacency, vectors, sequence, copy, solve)
+        """Compute an anchor without storing it, for rows that may be on other machines; see `_solve_anchor`."""
+        return self._solve_anchor(self.coordinates, self.graph_stats, adjacency, vectors, sequence, copy, solve)
 
-    def _bases(
+    def _solve_anchor(
         self,
         old: Coordinates,
         then: GraphStats,
@@ -165,11 +165,11 @@ class RippleRule:
         copy: BlockCopier | None = None,
         solve: BasisSolver = bases_from_scratch,
     ) -> tuple[GraphStats, Coordinates, list[Basis]]:
-        """What an anchor makes of these rows: the stats its views go by, coordinates with nothing learned yet, bases.
+        """Compute the bases of an anchor; return graph statistics, new coordinates not set yet, and the bases.
 
-        A graph that has become dense since its start gets the views of a dense graph now, once. A result that is not
-        finite, or that has lost much of the spectrum, is replaced by a solution from nothing; where that is no good
-        either, a CorrectionError says so, and the vectors are to stay as they are.
+        A graph that has become dense since its start gets the views of a dense graph, once. A result that is not
+        finite, or that has lost much of the spectrum, is replaced by a solution from scratch. If that is not usable
+        either, raises `CorrectionError`; the caller keeps the current vectors.
         """
         now, seed = then.updated(adjacency, len(vectors)), self.seed + sequence
         copy = copy or partial(copy_aligned, directory=self.directory)
@@ -182,31 +182,35 @@ class RippleRule:
             bases = correct_bases(old, adjacency, vectors, seed, self.threads, copy)
             good = preserves_spectrum(old, bases)
         if not good:
-            _log.info("correction solved afresh, its result lost part of the spectrum: sequence=%d", sequence)
-            del bases  # so that there is memory for others
+            _log.info("anchor result rejected, solving from scratch: sequence=%d", sequence)
+            del bases  # frees memory for the next ones
             bases = solve(coordinates, adjacency, len(vectors), self.threads)
         if not all(map(basis_is_finite, bases)) or (
             captured_spectrum(old.mu) > 0 and not any(captured_spectrum(basis.mu) > 0 for basis in bases)
         ):
-            raise CorrectionError(f"no usable vectors were found for the graph of batch {sequence}")
+            raise CorrectionError(
+                f"anchor after batch {sequence}: no usable vectors found; the current vectors are kept"
+            )
         return stats, coordinates, to_weight_unit(adjacency, bases)
 
-    def correction(self, store: VectorStore, sequence: int) -> Callable[[], Correction]:
-        """An anchor of the state as it is now, to be worked out on a copy by whoever calls it, and taken over later."""
+    def plan_correction(self, store: VectorStore, sequence: int) -> Callable[[], Correction]:
+        """Copy the current state and return a function that computes its anchor, on any thread."""
         graph, old, then, rows = store.graph, self.coordinates, self.graph_stats, store.new_rows()
         adjacency, vectors = graph.adjacency.copy(), store.vectors[: graph.row_count].copy()
-        edged, next_arrival = adjacency.links.degree[: len(vectors)] > 0, graph.next_arrival
+        has_edges, next_arrival = adjacency.links.degree[: len(vectors)] > 0, graph.next_arrival
 
-        def work_out() -> Correction:
-            stats, coordinates, bases = self._bases(old, then, adjacency, vectors, sequence)
+        def compute() -> Correction:
+            stats, coordinates, bases = self._solve_anchor(old, then, adjacency, vectors, sequence)
             align_coordinates(old, coordinates, bases, vectors, self.threads)
             fill_rows(rows.grow(len(vectors)), coordinates, bases)
-            return Correction(coordinates, stats, rows, adjacency.arrival[: len(vectors)].copy(), edged, next_arrival)
+            return Correction(
+                coordinates, stats, rows, adjacency.arrival[: len(vectors)].copy(), has_edges, next_arrival
+            )
 
-        return work_out
+        return compute
 
     def correction_from_state(self, state: dict[str, NDArray[Any]], store: VectorStore) -> Correction:
-        """The correction whose `state` this is."""
+        """Restore a correction from the arrays of `Correction.state`."""
         stats, rows = GraphStats.from_state(state), store.make_rows(state["rows"])
         return Correction(
             self.coordinates_from_state(state),
@@ -217,7 +221,7 @@ class RippleRule:
             int(state["next_arrival"]),
         )
 
-    def prepare(
+    def prepare_correction(
         self,
         store: VectorStore,
         correction: Correction,
@@ -225,44 +229,44 @@ class RippleRule:
         sequence: int,
         threshold: float,
     ) -> PreparedCorrection:
-        """Carry over what was worked out for an earlier state to the state as it is, which is only read.
+        """Bring a correction of an earlier state up to date with the current state, which is only read.
 
-        Vertices that have come since are placed in the new coordinates, and rows that were touched since are refreshed
-        in them, one list after the other. The rows of the correction are used up.
+        Vertices that have arrived since are placed in the new coordinates, then touched rows are refreshed in them,
+        list by list. The rows of the correction are overwritten.
         """
         size, coordinates = store.graph.row_count, correction.coordinates
-        placed, waiting = drop_stale_rows(store, correction)
+        placed, unplaced = drop_stale_rows(store, correction)
         after = correction.rows.array
         state = _make_kernel_state(store, coordinates, placed, store.as_kernel_array(after))
-        seen = np.zeros((placed.size, 2), np.int64)[:, 0]  # a column, as the kernels know it
-        shared = ThreadedStep(state, seen, self._batch_context(sequence, correction.next_arrival), self.threads)
-        kernels.place_reachable(state, waiting[:0], waiting, seen, -1)
+        seen = np.zeros((placed.size, 2), np.int64)[:, 0]  # strided like the column that kernels are compiled for
+        step = ThreadedStep(state, seen, self._batch_context(sequence, correction.next_arrival), self.threads)
+        kernels.place_reachable(state, unplaced[:0], unplaced, seen, -1)
         for number, (rows, arrival) in enumerate(touched):
-            kept = rows[(store.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
-            shared.refresh(kept, self.max_reads, number)
+            valid = rows[(store.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
+            step.refresh(valid, self.max_reads, number)
         moved = find_moved_rows(
             self.coordinates, store.vectors[:size], coordinates, lambda a, b: after[a:b], threshold, self.threads
         )
         return PreparedCorrection(coordinates, correction.stats, correction.rows, placed, moved)
 
-    def adopt(self, store: VectorStore, prepared: PreparedCorrection) -> None:
-        """Correct all vectors by what was prepared for the state as it is."""
+    def adopt_correction(self, store: VectorStore, prepared: PreparedCorrection) -> None:
+        """Replace all vectors by a correction prepared for the current state."""
         store.replace_rows(prepared.rows)
         store.placed[:] = prepared.placed
         self.set_coordinates(prepared.stats, prepared.coordinates)
 
     def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> Rows:
-        """Let a batch that has changed the graph move the vectors; the rows that may have moved, each once."""
+        """Move vectors after a batch has changed the graph; return the rows that may have moved, each once."""
         self.rows_shortened = 0
         if not self.ready:
             return delta.arrived
         state = self.kernel_state(store)
-        arrived, graph = delta.arrived, store.graph  # newcomers may have gone again, so that numbers are missing
+        arrived, graph = delta.arrived, store.graph  # may lack vertices that the same batch added and removed
         context = self._batch_context(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
         moved: Rows
         if self.threads > 1 and len(delta.pairs) >= MIN_EDGES_FOR_THREADS:
-            shared = ThreadedStep(state, store.seen, context, self.threads)
-            moved, self.rows_shortened = shared.apply(delta)
+            step = ThreadedStep(state, store.seen, context, self.threads)
+            moved, self.rows_shortened = step.apply(delta)
         else:
             moved, self.rows_shortened = kernels.apply_batch(
                 state, delta.arrived, delta.pairs, delta.arrival_numbers, delta.changed_share, store.seen, context
@@ -270,28 +274,33 @@ class RippleRule:
         return moved
 
     def apply_arrival(
-        self, store: VectorStore, names: IdColumn, weights: NDArray[Any] | None, sequence: int
+        self, store: VectorStore, ids: IdColumn, weights: NDArray[Any] | None, sequence: int
     ) -> tuple[int, int, int]:
-        """One arrival in one kernel call; −1 where there is no start yet, no edge, or not enough room allocated."""
-        graph, edges = store.graph, len(names) - 1
+        """Apply one arrival in one kernel call; see `Rule.apply_arrival`.
+
+        The row is −1 if there has been no start, if the arrival has no edges, or if allocated arrays are too small.
+        """
+        graph, edges = store.graph, len(ids) - 1
         if not self.ready or not edges:
             return -1, 0, 0
-        row, new, edges, moved, self.rows_shortened = apply_arrival(
+        row, new_vertices, edges, moved, self.rows_shortened = apply_arrival(
             self._arrival_context(store),
-            encode_ids(names),
+            encode_ids(ids),
             unit_weights(edges) if weights is None else weights.astype(np.float32),
             sequence,
             graph.next_arrival,
         )
         if row >= 0:
-            graph.next_arrival += new
+            graph.next_arrival += new_vertices
         return row, edges, moved
 
     def _arrival_context(self, store: VectorStore) -> ArrivalContext:
         arrays = store.graph.ids.table, self.kernel_state(store), store.seen
-        if any(mine is not now for mine, now in zip(self._cached_context[1], arrays, strict=True)):
-            edges = store.graph.adjacency
-            context = make_arrival_context(*arrays, self._batch_context(0, 0), edges.duplicate_policy, edges.directed)
+        if any(cached is not current for cached, current in zip(self._cached_context[1], arrays, strict=True)):
+            adjacency = store.graph.adjacency
+            context = make_arrival_context(
+                *arrays, self._batch_context(0, 0), adjacency.duplicate_policy, adjacency.directed
+            )
             self._cached_context = context, arrays
         return self._cached_context[0]
 
@@ -299,48 +308,48 @@ class RippleRule:
         return BatchContext(self.seed, sequence, self.depth, self.max_reads, first_new)
 
     def reset(self, store: VectorStore) -> None:
-        """Forget the start: the graph has no edge left to have learned anything from."""
+        """Return to the state before the start: a graph without edges has nothing to embed."""
         self.set_coordinates(GraphStats(), self._new_coordinates(GraphStats()))
 
     def preview(self, store: VectorStore, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
-        """The row a newcomer with these edges would be given on arrival; zero where it could not be placed."""
+        """Return the row that a new vertex with these edges would get; zero if it could not be placed."""
         row = np.zeros(self.dim, np.float32)
         if self.ready:
             kernels.preview_row(self.kernel_state(store), neighbors, weights, row)
         return row
 
     def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        """Rows turned into the coordinates readers know, each view scaled to its weight."""
+        """Convert internal rows to served vectors: scaled view by view, and rotated."""
         return self.coordinates.to_served(rows)
 
     def served_transform(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
-        """`serve` in the coordinates of now."""
+        """Return `to_served` with the current coordinates, unaffected by later anchors."""
         return self.coordinates.served_transform()
 
     def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Served vectors turned back."""
+        """Rotate served vectors back to internal coordinates."""
         return self.coordinates.to_internal(vectors)
 
     def orthogonality_error(self, store: VectorStore) -> float:
-        """The largest cosine between two columns of a view, in its own inner product; zero right after an anchor."""
+        """Return the largest cosine between two columns of a view, in its inner product; zero right after an anchor."""
         return orthogonality_error(self.coordinates, store, self.threads)
 
     def copy(self) -> Self:
-        """A rule with the same coordinates, which are replaced, never altered."""
+        """Return an independent copy; coordinates can be shared because they are replaced, never modified."""
         other = copy(self)
         other._kernel_state, other._cached_context = None, _NO_CONTEXT
         return other
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The coordinates, and what the views were chosen by."""
+        """Return the coordinates and the graph statistics as arrays, for saving."""
         return export_coordinates(self.graph_stats, self.coordinates)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore the arrays of `state`."""
         self.set_coordinates(GraphStats.from_state(state), self.coordinates_from_state(state))
 
     def coordinates_from_state(self, state: dict[str, NDArray[Any]]) -> Coordinates:
-        """The coordinates that a `state` describes; they are not taken over."""
+        """Return the coordinates of a saved state, without adopting them."""
         coordinates = self._new_coordinates(GraphStats.from_state(state))
         coordinates.restore(state)
         return coordinates
@@ -350,21 +359,21 @@ class RippleRule:
 
 
 def _make_kernel_state(
-    store: VectorStore, coordinates: Coordinates, placed: NDArray[np.uint8], cells: NDArray[Any]
+    store: VectorStore, coordinates: Coordinates, placed: NDArray[np.uint8], vectors: NDArray[Any]
 ) -> KernelState:
-    """These rows in these coordinates, on the graph as it is."""
+    """Bundle the graph with these rows and coordinates as kernel arguments."""
     adjacency = store.graph.adjacency
     return KernelState(
         adjacency.links,
         store.graph.arrival,
         placed,
-        cells,
+        vectors,
         coordinates.refresh_coefficients(np.float32, adjacency.weight_scale.unit),
     )
 
 
 def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str, NDArray[Any]]:
-    """Coordinates, and the stats that their views were chosen by, as arrays."""
+    """Return coordinates and the statistics that their views were chosen by as arrays."""
     return coordinates.state() | stats.state()
 
 
@@ -373,58 +382,60 @@ def _admit_part(state: KernelState, rows: Rows, first: int, last: int) -> int:
 
 
 class ThreadedStep:
-    """The steps of `kernels.apply_batch` with the rows of each step shared out among threads. The same bits."""
+    """`kernels.apply_batch` with the rows of each step divided among threads; gives the same bits."""
 
     def __init__(self, state: KernelState, seen: Rows, context: BatchContext, threads: int) -> None:
         self.state, self.seen, self.context, self.threads = state, seen, context, threads
         self.stamp = 2 * context.sequence
-        self.shortened = 0  # rows so far
+        self.shortened = 0  # number of shortened rows so far
 
     def apply(self, delta: GraphDelta) -> tuple[Rows, int]:
-        """A whole batch; the rows that may have moved, each once, and how many were shortened."""
+        """Apply a whole batch; return the rows that may have moved, each once, and the number of shortened rows."""
         state, context = self.state, self.context
         self._admit(delta.arrived)
-        touched = self._found(kernels.find_placement_candidates, delta.pairs.reshape(-1))
+        touched = self._collect(kernels.find_placement_candidates, delta.pairs.reshape(-1))
         newcomers, shortened = kernels.place_reachable(state, delta.arrived, touched, self.seen, self.stamp - 1)
         self.shortened += shortened
         lost = kernels.unplace_isolated(state, touched)
-        front = kernels.sample_changed_endpoints(
+        frontier = kernels.sample_changed_endpoints(
             state, delta.pairs, delta.arrival_numbers, delta.changed_share, context
         )
         influence.mark_seen(newcomers.copy(), self.seen, self.stamp)
-        front = front[: influence.mark_seen(front, self.seen, self.stamp)]
-        left = context.max_reads * kernels.count_events(delta.arrived, delta.arrival_numbers, context.first_new)
-        moved = self._rounds(newcomers, front, left)
-        counted = self.shortened
-        outdated = self._found(kernels.find_second_refresh_rows, newcomers, self.seen, self.stamp, context.first_new)
-        self.refresh(outdated, UNLIMITED, 0)
+        frontier = frontier[: influence.mark_seen(frontier, self.seen, self.stamp)]
+        reads_left = context.max_reads * kernels.count_events(delta.arrived, delta.arrival_numbers, context.first_new)
+        moved = self._run_rounds(newcomers, frontier, reads_left)
+        shortened = self.shortened  # a newcomer counts when it is placed, not again in its second refresh
+        again = self._collect(kernels.find_second_refresh_rows, newcomers, self.seen, self.stamp, context.first_new)
+        self.refresh(again, UNLIMITED, 0)
         unplaced = delta.arrived[state.placed[delta.arrived] == 0]
-        return np.concatenate([newcomers, *moved, lost, unplaced]), counted
+        return np.concatenate([newcomers, *moved, lost, unplaced]), shortened
 
-    def _rounds(self, sources: Rows, front: Rows, left: int) -> list[Rows]:
+    def _run_rounds(self, sources: Rows, frontier: Rows, reads_left: int) -> list[Rows]:
+        """Run the rounds of influence; return the rows that each round refreshed."""
         rounds: list[Rows] = []
         depth, links = 0, self.state.links
         while True:
-            limit = left // (2 * max(1, front.size))
+            limit = reads_left // (2 * max(1, frontier.size))
             if limit == 0:
                 return rounds
-            if front.size:
-                self.refresh(front, limit, depth)
-                left -= kernels.count_neighbor_reads(links, front, limit)
-                rounds.append(front)
+            if frontier.size:
+                self.refresh(frontier, limit, depth)
+                reads_left -= kernels.count_neighbor_reads(links, frontier, limit)
+                rounds.append(frontier)
             if depth == self.context.depth:
                 return rounds
             depth += 1
-            limit = max(1, left // (2 * max(1, front.size)))
-            reached = [self._spread(sources, UNLIMITED, depth), self._spread(front, limit, depth)]
-            left -= kernels.count_neighbor_reads(links, front, limit)
-            front = np.concatenate(reached)
-            front = front[: influence.mark_seen(front, self.seen, self.stamp)]
+            limit = max(1, reads_left // (2 * max(1, frontier.size)))
+            reached = [self._spread(sources, UNLIMITED, depth), self._spread(frontier, limit, depth)]
+            reads_left -= kernels.count_neighbor_reads(links, frontier, limit)
+            frontier = np.concatenate(reached)
+            frontier = frontier[: influence.mark_seen(frontier, self.seen, self.stamp)]
             sources = sources[:0]
-            if not front.size:
+            if not frontier.size:
                 return rounds
 
     def _admit(self, arrived: Rows) -> None:
+        """Admit new vertices wave by wave."""
         wave = kernels.admission_waves(self.state, arrived, self.context.first_new)
         order = np.argsort(wave, kind="stable")
         cuts = np.flatnonzero(np.diff(wave[order])) + 1
@@ -432,37 +443,37 @@ class ThreadedStep:
             self.admit_wave(rows)
 
     def admit_wave(self, rows: Rows) -> None:
-        """Admit newcomers none of whom reads another."""
-        self._make(partial(_admit_part, self.state, rows), rows)
+        """Admit new vertices that do not read each other's rows."""
+        self._compute(partial(_admit_part, self.state, rows), rows)
 
-    def _make(self, work: Callable[[int, int], int], rows: Rows) -> None:
-        """Share out work that makes rows, and count those that it shortened."""
+    def _compute(self, work: Callable[[int, int], int], rows: Rows) -> None:
+        """Run work that computes rows on all threads, and count the rows that it shortened."""
         shortened: list[int] = []
-        self._share(lambda first, last: shortened.append(work(first, last)), rows)
+        self._run(lambda first, last: shortened.append(work(first, last)), rows)
         self.shortened += sum(shortened)
 
-    def _share(self, work: Callable[[int, int], None], rows: Rows) -> None:
-        """Share rows out, to each thread a few times: at once it would wait for the slowest."""
-        for_each_block(
-            work, rows.size, size=max(MIN_ROWS_PER_TASK, rows.size // (4 * self.threads)), threads=self.threads
-        )
+    def _run(self, work: Callable[[int, int], None], rows: Rows) -> None:
+        """Run work on all threads, in about four tasks per thread, so that the slowest does not delay the others."""
+        size = max(MIN_ROWS_PER_TASK, rows.size // (4 * self.threads))
+        for_each_block(work, rows.size, size=size, threads=self.threads)
 
     def refresh(self, rows: Rows, limit: int, depth: int) -> None:
-        """Refresh rows, all of them from the values before."""
+        """Refresh rows together, all from the values before."""
         state = self.state
         key = draw_key(self.context.seed, self.context.sequence, depth + kernels.RESAMPLE)
         values = np.empty((rows.size, state.vectors.shape[1]), state.vectors.dtype)
 
-        def refresh(first: int, last: int) -> int:
+        def compute(first: int, last: int) -> int:
             return int(kernels.compute_refresh(state, rows[first:last], limit, key, values[first:last]))
 
         def write(first: int, last: int) -> None:
             kernels.write_rows(state, rows[first:last], values[first:last])
 
-        self._make(refresh, rows)
-        self._share(write, rows)
+        self._compute(compute, rows)
+        self._run(write, rows)
 
     def _spread(self, sources: Rows, limit: int, depth: int) -> Rows:
+        """Return the rows that sources influence in one round, possibly repeated."""
         key = draw_key(self.context.seed, self.context.sequence, depth)
 
         def spread(state: KernelState, part: Rows) -> Rows:
@@ -470,14 +481,14 @@ class ThreadedStep:
             count = influence.spread_round(state.links, state.arrival, part, self.seen, self.stamp, key, limit, reached)
             return reached[:count]
 
-        return self._found(spread, sources)
+        return self._collect(spread, sources)
 
-    def _found(self, search: Callable[..., Rows], rows: Rows, *arguments: Any) -> Rows:
-        """What a search finds among rows, each thread among some of them, in their order."""
+    def _collect(self, search: Callable[..., Rows], rows: Rows, *arguments: Any) -> Rows:
+        """Run a search over parts of the rows on all threads; return the results in the order of the rows."""
         found: dict[int, Rows] = {}
 
         def work(first: int, last: int) -> None:
             found[first] = search(self.state, rows[first:last], *arguments)
 
-        self._share(work, rows)
+        self._run(work, rows)
         return np.concatenate([rows[:0], *(found[first] for first in sorted(found))])

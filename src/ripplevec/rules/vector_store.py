@@ -1,4 +1,4 @@
-"""The vectors of a growing graph: one row beside each row of the graph."""
+"""Storage of the vectors: one row for each row of the graph."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ripplevec.util.growable_array import GrowableArray
 
 
 class Lineage:
-    """What a store and its copies have in common: an index of one is an index of the other."""
+    """Identity token shared by a vector store and its copies; a search index of one is valid for the others."""
 
 
 class VectorStore:
-    """Vectors by row; which of them have been placed is noted beside what else is known of a vertex.
+    """Vectors by row, in memory or in a file; the placed flags are kept with the adjacency's data per vertex.
 
-    Half-precision rows are float16 to everybody but the kernels, which see their bits in `cells`.
+    Half-precision rows are float16 in `vectors`; kernels see the same memory as uint16 in `kernel_array`.
     """
 
     def __init__(self, graph: Graph, dim: int, kind: Any, directory: str | PathLike[str] | None = None) -> None:
@@ -28,42 +28,42 @@ class VectorStore:
         self.replace_rows(self.new_rows())
 
     def new_rows(self) -> GrowableArray:
-        """Rows of the same kind, in the same place, none yet."""
+        """Return an empty array for rows of the same type, in memory or in a file like this store's."""
         return GrowableArray(self._kind, (self._dim,), directory=self._directory)
 
     def make_rows(self, rows: NDArray[Any]) -> GrowableArray:
-        """The same kind of rows, with these numbers."""
-        own = self.new_rows()
-        own.grow(len(rows))[:] = rows
-        return own
+        """Return a new array of the same type with a copy of these rows."""
+        copied = self.new_rows()
+        copied.grow(len(rows))[:] = rows
+        return copied
 
     def grow(self) -> None:
-        """Have a row for every row of the graph."""
+        """Grow to one row for every row of the graph."""
         if len(self.vectors) < self.graph.adjacency.capacity:
             self.replace_rows(self._rows)
 
-    def reserve(self, newcomers: int, rows: GrowableArray | None = None) -> None:
-        """Have room on the disk, where rows lie there, before a batch is applied: afterwards it would be too late."""
+    def reserve(self, new_vertices: int, rows: GrowableArray | None = None) -> None:
+        """Reserve file space for new vertices, so that a full disk fails before a batch is applied; no-op in memory."""
         if self._directory is not None:
-            (self._rows if rows is None else rows).grow(self.graph.adjacency.capacity + newcomers)
+            (self._rows if rows is None else rows).grow(self.graph.adjacency.capacity + new_vertices)
 
     def replace_rows(self, rows: GrowableArray) -> None:
-        """Have these rows from now on."""
+        """Use these rows from now on."""
         self._rows = rows
         self.vectors: NDArray[Any] = rows.grow(self.graph.adjacency.capacity)
         self.kernel_array = self.as_kernel_array(self.vectors)
 
     @staticmethod
     def as_kernel_array(rows: NDArray[Any]) -> NDArray[Any]:
-        """Rows as the kernels see them."""
+        """Return rows in the form that kernels accept: half precision as uint16."""
         return rows.view(np.uint16) if rows.dtype == np.float16 else rows
 
     def empty_for(self, graph: Graph) -> VectorStore:
-        """Vectors of the same kind for another graph, all zero."""
+        """Return a store of the same type for another graph, all zero."""
         return VectorStore(graph, self._dim, self._kind, self._directory)
 
     def copy(self, graph: Graph) -> VectorStore:
-        """The same vectors for a copy of the graph, in an array of their own."""
+        """Return a copy of the vectors for a copy of the graph."""
         other = self.empty_for(graph)
         other.vectors[: graph.row_count] = self.vectors[: graph.row_count]
         other.lineage = self.lineage
@@ -71,16 +71,16 @@ class VectorStore:
 
     @property
     def placed(self) -> NDArray[np.uint8]:
-        """Whether a row has a vector."""
+        """Flag per row: whether it has a vector."""
         return self.graph.adjacency.placed
 
     @property
     def seen(self) -> NDArray[np.int64]:
-        """Stamps: who has been reached in this batch."""
+        """Stamp per row of the last batch that reached it."""
         return self.graph.adjacency.seen
 
     def apply_delta(self, delta: GraphDelta) -> GraphDelta:
-        """Keep up with a step of the graph: rows for newcomers, nothing left of those who went."""
+        """Follow a change of the graph: add rows for new vertices and clear those of removed ones; return the delta."""
         self.grow()
         if delta.vacated_rows.size:
             self.vectors[delta.vacated_rows] = 0

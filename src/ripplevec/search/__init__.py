@@ -1,1 +1,1 @@
-"""Who is near: the nearest vertices by cosine."""
+"""Nearest-neighbor search by cosine: exact, and approximate through an index."""

@@ -1,4 +1,4 @@
-"""The inner loops of search: cosines with rows as they are served, the best of a block, and who has moved."""
+"""Numba kernels of search: cosines with scaled rows, the best rows of a block, and rows that may have moved."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from ripplevec.views._kernels import ViewScaling, pairwise_sum, scale_view_parts
 
 @njit(cache=True, nogil=True, inline="always")
 def dot(first: NDArray[np.floating], second: NDArray[np.floating], work: NDArray[np.floating]) -> float:
-    """The product of two vectors of one type. Inlined: a call costs as much as the product itself."""
+    """Return the dot product of two vectors of one type. Inlined: a call costs as much as the product."""
     for column in range(len(first)):
         work[column] = first[column] * second[column]
     return pairwise_sum(work, len(first))
 
 
 @njit(cache=True, nogil=True)
-def replace_heap_root(cosines: NDArray[np.float32], found: NDArray[np.int64], cosine: np.float32, row: int) -> None:
-    """Put a row in the place of the worst of a heap: lowest cosine at the top, of equals the highest row."""
+def replace_heap_root(cosines: NDArray[np.float32], rows: NDArray[np.int64], cosine: np.float32, row: int) -> None:
+    """Replace the root of a heap, its worst element: the lowest cosine, among equals the highest row."""
     place, child = 0, 1
     while child < len(cosines):
         other = child + 1
         if other < len(cosines) and (
-            cosines[other] < cosines[child] or (cosines[other] == cosines[child] and found[other] > found[child])
+            cosines[other] < cosines[child] or (cosines[other] == cosines[child] and rows[other] > rows[child])
         ):
             child = other
-        # Rows come in ascending order, so of equals the one already there is the better.
+        # Rows come in ascending order, so among equals the one already in the heap is better.
         if cosines[child] >= cosine:
             break
-        cosines[place], found[place] = cosines[child], found[child]
+        cosines[place], rows[place] = cosines[child], rows[child]
         place, child = child, 2 * child + 1
-    cosines[place], found[place] = cosine, row
+    cosines[place], rows[place] = cosine, row
 
 
 @njit(cache=True, nogil=True)
@@ -45,7 +45,7 @@ def collect_best(
     cosines: NDArray[np.float32],
     found: NDArray[np.int64],
 ) -> None:
-    """Fill, per served query, a heap of the best rows of one block; rows are counted from the block's first."""
+    """Fill one heap per query with the best rows of a block; rows are relative to the first row of the block."""
     parts = np.empty(rows.shape[1], served.dtype)
     work, squares = np.empty(rows.shape[1], served.dtype), np.empty(rows.shape[1], np.float64)
     cosines[:], found[:] = -np.inf, -1
@@ -65,14 +65,14 @@ def collect_best(
 def find_stale_rows(
     seen: NDArray[np.int64],
     placed: NDArray[np.uint8],
-    held: NDArray[np.uint8],
-    waiting: NDArray[np.uint8],
+    indexed: NDArray[np.uint8],
+    queued: NDArray[np.uint8],
     since: int,
 ) -> NDArray[np.int64]:
-    """The rows that an index may hold in the wrong place: placed and reached after `since`, or no longer placed."""
+    """Return the rows whose index entry may be wrong: placed and reached after `since`, or no longer placed."""
     found, kept = np.empty(len(seen), np.int64), 0
     for row in range(len(seen)):
-        if seen[row] > since if placed[row] else held[row] | waiting[row]:
+        if seen[row] > since if placed[row] else indexed[row] | queued[row]:
             found[kept] = row
             kept += 1
     return found[:kept]

@@ -1,8 +1,8 @@
-"""Near rows through an index (usearch) that follows a matrix whose rows come, go and move.
+"""Approximate nearest-neighbor index (usearch) over vectors that are added, removed and moved.
 
-The index holds vectors as they are served, which anchors leave nearly where they were, and is allowed to be out of
-date: it only proposes candidates, and their cosines are worked out anew. What it does not hold yet (the tail), or holds
-in a place that has been left (the waiting), is searched exactly beside it as soon as that has been noticed.
+The index holds served vectors, which anchors hardly move, and may be out of date: it only proposes candidates, whose
+cosines are then computed exactly. Rows that are not indexed yet (the tail), and rows known to have moved away from
+their entry (the queue), are searched exactly in addition.
 """
 
 from __future__ import annotations
@@ -21,99 +21,97 @@ from ripplevec.search._kernels import find_stale_rows
 from ripplevec.search.query import Query, SearchResults, SearchTarget
 
 REINDEX_DISTANCE = 0.3
-"""How far a served direction may move before it is indexed again; candidates are ranked anew, so it may be far."""
+"""Distance a served direction may move before it is indexed again. It can be large: candidates are ranked exactly."""
 
 MIN_CANDIDATES = 800
-"""Proposed per query, at least; four per answer where more are asked for.
+"""Minimum number of candidates per query; four per requested neighbor if that is more.
 
-More than the community of a vertex has members, because entries that are a little off tell them apart no longer.
+It exceeds the size of a typical community, whose members slightly outdated entries cannot tell apart.
 """
 
-MAX_UNINDEXED = 2_048  # rows that may be searched exactly beside the index before it takes them up
-MIN_INDEXED_PER_QUERY = 64  # rows that it then takes up per query, and one in BACKLOG_DIVISOR of all that it lacks
+MAX_UNINDEXED = 2_048  # rows that may be searched exactly in addition before they are indexed
+MIN_INDEXED_PER_QUERY = 64  # rows indexed per query, plus the backlog / BACKLOG_DIVISOR
 BACKLOG_DIVISOR = 2_048
-BLOCK_ROWS = 4_096  # rows looked through together for those that have moved
-MAX_BLOCKS_SCANNED = 128  # looked through per query
-MAX_ROWS_COMPARED = 2_048  # rows that were touched, compared with the index per query; a block is finished
+BLOCK_ROWS = 4_096  # rows per block of the scan for moved rows
+MAX_BLOCKS_SCANNED = 128  # per query
+MAX_ROWS_COMPARED = 2_048  # touched rows compared with the index per query; a block is always completed
 REBUILD_SHARE = 0.4
-"""The share of dead entries, or of rows that wait, at which the index is made anew."""
+"""Share of dead entries, or of queued rows, above which the index is rebuilt."""
 
-_VERSION = 40  # a key is a row and, above this bit, how often the row has been indexed
-_EVERYTHING = np.iinfo(np.int64).min
+_VERSION_SHIFT = 40  # a key is the row, plus above this bit the number of times that the row has been indexed
+_NEVER = np.iinfo(np.int64).min
 Rows = NDArray[np.int64]
 
 
 class IndexUpdate(NamedTuple):
-    """What the index is to take up and to drop: decided while nobody writes, done while others may."""
+    """Rows that the index should add and drop: planned while writers are excluded, applied while they may run."""
 
     added: Rows
     vectors: NDArray[np.float32]
     dropped: Rows
-    indexed_rows: int  # rows below this are in the index then
+    indexed_rows: int  # rows below this number have been indexed after the update
 
 
 class AnnIndex:
-    """The served directions of placed rows. One thread tends it at a time, any number may ask meanwhile."""
+    """Index of the served directions of placed rows.
+
+    One thread at a time may update it; any number of threads may search it in the meantime.
+    """
 
     def __init__(self, store: VectorStore, threads: int) -> None:
-        self.lineage = ref(store.lineage)  # whose rows these are: a model that begins anew has another
+        self.lineage = ref(store.lineage)  # identifies the indexed store; a model that starts again has another lineage
         self.dim, self.threads = store.vectors.shape[1], threads
-        self.indexed = np.zeros(0, np.uint8)  # rows that the index has an entry for
-        self.queued = np.zeros(0, np.uint8)  # rows that it has no entry for, or one in the wrong place
-        self.queue = np.empty(0, np.int64)  # the waiting; replaced, never altered, because others read it
-        self.indexed_rows = 0  # rows below this have been taken up, once
-        self.entries = _index(self.dim)
-        self.previous: Index | None = None  # the index before this one, asked until this one has everything
-        self.covered_rows = 0  # rows below this are in one of the two; the others are the tail
-        self.versions = np.zeros(0, np.uint64)  # how often each row has been taken up by this index
-        self.live_entries = 0  # entries that stand for a row; the others are only passed through
-        self.total_added = 0  # rows so far, by whichever index
-        self._checked_at = np.empty(
-            0, np.int64
-        )  # per block of rows: the stamp of the batch it was last looked through at
+        self.indexed = np.zeros(0, np.uint8)  # flag per row: has an entry
+        self.queued = np.zeros(0, np.uint8)  # flag per row: has no entry, or one in the wrong place
+        self.queue = np.empty(0, np.int64)  # queued rows; replaced, never modified, because other threads read it
+        self.indexed_rows = 0  # rows below this number have been indexed once
+        self.entries = _make_index(self.dim)
+        self.previous: Index | None = None  # the index before a rebuild, searched until the new one is complete
+        self.covered_rows = 0  # rows below this number are in one of the two indexes; the others are the tail
+        self.versions = np.zeros(0, np.uint64)  # number of times that this index has added each row
+        self.live_entries = 0  # entries of current rows; dead ones remain as nodes of the search graph
+        self.total_added = 0  # rows added so far, over all rebuilds
+        self._checked_at = np.empty(0, np.int64)  # per block: stamp of the batch at which it was last scanned
         self._anchors = self._sequence = 0
-        self._one_at_a_time = Lock()  # usearch gives every call the same buffers
+        self._usearch_lock = Lock()  # usearch reuses the same buffers in every call
 
     def nearest(self, target: SearchTarget, query: Query, count: int) -> SearchResults:
-        """The best `count` rows by exact cosine among those proposed and those that are not indexed yet."""
-        # What is tended meanwhile goes from the queue and the tail to the entries, and from those to the former ones:
-        # read in this order, nothing is missed.
-        queue, covered, entries, former = self.queue, self.covered_rows, self.entries, self.previous
+        """Return the best `count` rows by exact cosine among candidates of the index and rows not indexed yet."""
+        # A concurrent update moves rows from the queue and the tail to the entries, and entries to the previous index:
+        # reading in this order misses none.
+        queue, covered, entries, previous = self.queue, self.covered_rows, self.entries, self.previous
         proposed = [
-            self._proposed(index, query, max(MIN_CANDIDATES, 4 * count)) for index in (entries, former) if index
+            self._propose(index, query, max(MIN_CANDIDATES, 4 * count)) for index in (entries, previous) if index
         ]
         rows = np.unique(np.concatenate([queue, *proposed]))
-        rows = rows[(rows < covered) & (rows != query.exclude)]  # what has been taken up just now is in the tail, too
-        near = self._among(target, rows, query, count)
-        return _best(near, self._tail(target, covered, query, count), count)
+        rows = rows[(rows < covered) & (rows != query.exclude)]  # rows added since then are in the tail
+        near = self._search_rows(target, rows, query, count)
+        return _merge(near, self._search_tail(target, covered, query, count), count)
 
     def plan_update(self, target: SearchTarget) -> IndexUpdate:
-        """Find out what has moved, and choose what the index should take up now; a bounded piece of update."""
+        """Scan for moved rows and choose rows to index; the work is bounded."""
         self._grow(len(target.store.placed), 2 * target.sequence)
-        self._notice_anchor(target)
-        if self._worn():
-            self._renew()
-        dropped = self._look(target)
-        lacking = self._lacking(target)
-        room = (
-            MIN_INDEXED_PER_QUERY + lacking // BACKLOG_DIVISOR
-            if lacking > MAX_UNINDEXED or self.previous is not None
-            else 0
-        )
-        chosen, filled = self._choose(target, room)
-        vectors = _served(target, chosen)
-        good = vectors.any(axis=1)
-        return IndexUpdate(chosen[good], vectors[good], dropped, filled)
+        self._detect_anchor(target)
+        if self._needs_rebuild():
+            self._start_rebuild()
+        dropped = self._scan_blocks(target)
+        backlog, limit = self._backlog(target), 0
+        if backlog > MAX_UNINDEXED or self.previous is not None:
+            limit = MIN_INDEXED_PER_QUERY + backlog // BACKLOG_DIVISOR
+        chosen, indexed_rows = self._choose_rows(target, limit)
+        vectors = _served_directions(target, chosen)
+        nonzero = vectors.any(axis=1)
+        return IndexUpdate(chosen[nonzero], vectors[nonzero], dropped, indexed_rows)
 
     def apply_update(self, update: IndexUpdate) -> None:
-        """Do what was planned.
+        """Apply a planned update.
 
-        Nothing is removed from a graph of entries: the links of others lead through it. What is dead stays until the
-        index is made anew, and proposes its row in vain.
+        Entries are never removed, because paths of the search graph lead through them. Dead entries stay until the
+        index is rebuilt; their rows are proposed and then ranked by their current vectors.
         """
         self.versions[update.added] += np.uint64(1)
         if update.added.size:
-            with self._one_at_a_time:
+            with self._usearch_lock:
                 self.entries.add(self._keys(update.added), update.vectors, threads=self.threads)
         self.live_entries += int(np.count_nonzero(self.indexed[update.added] == 0)) - update.dropped.size
         self.indexed[update.dropped], self.indexed[update.added] = 0, 1
@@ -125,135 +123,139 @@ class AnnIndex:
         self.total_added += update.added.size
 
     def is_current(self, target: SearchTarget) -> bool:
-        """Whether there is nothing to do: everybody looked at, and no more lacking than is left to exact search."""
-        late = (
-            self._checked_at[: _blocks(self.covered_rows)] < 2 * target.sequence
-        ).any() or target.anchors != self._anchors
-        return not (late or self.previous or self._worn()) and self._lacking(target) <= MAX_UNINDEXED
+        """Return whether no update is due: all blocks scanned, and a backlog small enough for exact search."""
+        scanned = self._checked_at[: _block_count(self.covered_rows)] >= 2 * target.sequence
+        stale = not scanned.all() or target.anchors != self._anchors
+        return not (stale or self.previous or self._needs_rebuild()) and self._backlog(target) <= MAX_UNINDEXED
 
     @property
     def nbytes(self) -> int:
-        """The memory that all of it takes."""
+        """Approximate memory use in bytes."""
         indexes = [self.entries] if self.previous is None else [self.entries, self.previous]
         return sum(index.memory_usage for index in indexes) + 10 * self.indexed.nbytes + self.queue.nbytes
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ searching
 
-    def _proposed(self, index: Index, query: Query, count: int) -> Rows:
+    def _propose(self, index: Index, query: Query, count: int) -> Rows:
+        """Return candidate rows of one index."""
         served = exact.normalize_queries(query.served[None])[0].astype(np.float32)
-        with self._one_at_a_time:
+        with self._usearch_lock:
             keys = index.search(served, count, threads=1).keys.astype(np.int64)
-        return keys & ((1 << _VERSION) - 1)
+        return keys & ((1 << _VERSION_SHIFT) - 1)
 
-    def _among(self, target: SearchTarget, rows: Rows, query: Query, count: int) -> SearchResults:
+    def _search_rows(self, target: SearchTarget, rows: Rows, query: Query, count: int) -> SearchResults:
+        """Return the best of some rows, exactly."""
         store = target.store
         parts = store.vectors[rows], store.placed[rows], query.internal, target.rule.scaling
         found, cosines = exact.nearest(*parts, count, threads=1)
         return np.where(found < 0, -1, rows[found] if rows.size else -1), cosines
 
-    def _tail(self, target: SearchTarget, first: int, query: Query, count: int) -> SearchResults:
-        """The best rows from `first` on, exactly."""
+    def _search_tail(self, target: SearchTarget, first: int, query: Query, count: int) -> SearchResults:
+        """Return the best rows from `first` on, exactly."""
         store, tail = target.store, slice(first, target.store.graph.row_count)
         parts = store.vectors[tail], store.placed[tail], query.internal, target.rule.scaling
         exclude = np.array([query.exclude - first if query.exclude >= first else -1])
         found, cosines = exact.nearest(*parts, count, exclude, self.threads)
         return np.where(found < 0, -1, found + first), cosines
 
-    # ------------------------------------------------------------------ keeping up
+    # ------------------------------------------------------------------ updating
 
     def _keys(self, rows: Rows) -> NDArray[np.uint64]:
-        return self.versions[rows] << np.uint64(_VERSION) | rows.astype(np.uint64)
+        return self.versions[rows] << np.uint64(_VERSION_SHIFT) | rows.astype(np.uint64)
 
-    def _lacking(self, target: SearchTarget) -> int:
+    def _backlog(self, target: SearchTarget) -> int:
+        """Return the number of rows that still have to be indexed."""
         return self.queue.size + target.store.graph.row_count - self.indexed_rows
 
     def _grow(self, size: int, now: int) -> None:
-        """Have room for as many rows; what is taken up of them will be no older than now."""
-        lacking = size - len(self.indexed)
-        if lacking > 0:
+        """Grow the arrays per row; new blocks count as scanned now, because they will be indexed later."""
+        missing = size - len(self.indexed)
+        if missing > 0:
             for name in ("indexed", "queued", "versions"):
-                setattr(self, name, np.pad(getattr(self, name), (0, lacking)))
-            self._checked_at = np.pad(self._checked_at, (0, _blocks(size) - len(self._checked_at)), constant_values=now)
+                setattr(self, name, np.pad(getattr(self, name), (0, missing)))
+            self._checked_at = np.pad(
+                self._checked_at, (0, _block_count(size) - len(self._checked_at)), constant_values=now
+            )
 
-    def _notice_anchor(self, target: SearchTarget) -> None:
-        """Have every row compared after an anchor; after every batch where the rule does not stamp what it moves."""
+    def _detect_anchor(self, target: SearchTarget) -> None:
+        """Mark all rows for comparison after an anchor, or after any batch if the rule does not stamp moved rows."""
         unstamped = target.rule.one_by_one and target.sequence != self._sequence
         if target.anchors != self._anchors or unstamped:
-            self._checked_at[: _blocks(self.indexed_rows)] = _EVERYTHING  # the others will be taken up as they are then
+            self._checked_at[: _block_count(self.indexed_rows)] = _NEVER  # rows above are indexed later
         self._anchors, self._sequence = target.anchors, target.sequence
 
-    def _look(self, target: SearchTarget) -> Rows:
-        """Have the rows wait that have moved too far since they were indexed; returns those that are gone.
+    def _scan_blocks(self, target: SearchTarget) -> Rows:
+        """Queue rows that have moved too far since they were indexed; return indexed rows that are no longer placed.
 
-        The blocks that were not looked through for longest come first.
+        Blocks that were scanned longest ago come first.
         """
         now, store = 2 * target.sequence, target.store
-        late = np.flatnonzero(self._checked_at[: _blocks(self.covered_rows)] < now)
-        dropped, examined = [np.empty(0, np.int64)], 0
-        for block in late[np.argsort(self._checked_at[late], kind="stable")][:MAX_BLOCKS_SCANNED].tolist():
-            if examined > MAX_ROWS_COMPARED:
+        stale = np.flatnonzero(self._checked_at[: _block_count(self.covered_rows)] < now)
+        dropped, compared = [np.empty(0, np.int64)], 0
+        for block in stale[np.argsort(self._checked_at[stale], kind="stable")][:MAX_BLOCKS_SCANNED].tolist():
+            if compared > MAX_ROWS_COMPARED:
                 break
             part = slice(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.covered_rows))
             touched = find_stale_rows(
                 store.seen[part], store.placed[part], self.indexed[part], self.queued[part], self._checked_at[block]
             )
-            dropped.append(self._examine(target, touched + part.start))
-            examined += touched.size
+            dropped.append(self._compare_rows(target, touched + part.start))
+            compared += touched.size
             self._checked_at[block] = now
         return np.concatenate(dropped)
 
-    def _examine(self, target: SearchTarget, touched: Rows) -> Rows:
-        """Have those wait that the index does not hold where they are; returns those that it holds for nothing."""
-        vectors = _served(target, touched)
-        there, held = vectors.any(axis=1), self.indexed[touched] == 1
-        far = there & ~held
-        both = np.flatnonzero(there & held)
+    def _compare_rows(self, target: SearchTarget, touched: Rows) -> Rows:
+        """Queue rows whose entry is missing or too far away; return indexed rows that have no direction any more."""
+        vectors = _served_directions(target, touched)
+        exists, indexed = vectors.any(axis=1), self.indexed[touched] == 1
+        far = exists & ~indexed
+        both = np.flatnonzero(exists & indexed)
         if both.size:
-            with self._one_at_a_time:
+            with self._usearch_lock:
                 stored = np.asarray(self.entries.get(self._keys(touched[both])), np.float32)
             far[both] = np.linalg.norm(stored - vectors[both], axis=1) > REINDEX_DISTANCE
-        late = touched[far & (self.queued[touched] == 0)]
+        new = touched[far & (self.queued[touched] == 0)]
         self.queued[touched] = far
-        self.queue = np.concatenate([self.queue[self.queued[self.queue] == 1], late])
-        return touched[held & ~there]
+        self.queue = np.concatenate([self.queue[self.queued[self.queue] == 1], new])
+        return touched[indexed & ~exists]
 
-    def _choose(self, target: SearchTarget, room: int) -> tuple[Rows, int]:
-        """Up to `room` rows to take up, those that wait first, and how far the index is filled by them."""
-        waiting = self.queue[:room]
-        last = min(self.indexed_rows + room - waiting.size, target.store.graph.row_count)
-        next_ones = np.arange(self.indexed_rows, last)
-        next_ones = next_ones[(target.store.placed[next_ones] == 1) & (self.indexed[next_ones] == 0)]
-        return np.unique(np.concatenate([waiting, next_ones])), last
+    def _choose_rows(self, target: SearchTarget, limit: int) -> tuple[Rows, int]:
+        """Choose up to `limit` rows to index, queued rows first; also return the new value of `indexed_rows`."""
+        queued = self.queue[:limit]
+        last = min(self.indexed_rows + limit - queued.size, target.store.graph.row_count)
+        following = np.arange(self.indexed_rows, last)
+        following = following[(target.store.placed[following] == 1) & (self.indexed[following] == 0)]
+        return np.unique(np.concatenate([queued, following])), last
 
-    def _worn(self) -> bool:
-        """Whether too many entries are dead, or too many rows elsewhere, to go on with this index."""
-        dead, waiting = 1 - self.live_entries / max(1, len(self.entries)), self.queue.size / max(1, self.covered_rows)
-        return self.previous is None and len(self.entries) > 0 and max(dead, waiting) > REBUILD_SHARE
+    def _needs_rebuild(self) -> bool:
+        """Return whether too many entries are dead, or too many rows have moved, to continue with this index."""
+        dead, queued = 1 - self.live_entries / max(1, len(self.entries)), self.queue.size / max(1, self.covered_rows)
+        return self.previous is None and len(self.entries) > 0 and max(dead, queued) > REBUILD_SHARE
 
-    def _renew(self) -> None:
-        """Begin another index, and ask this one as well until that has everything."""
-        self.previous, self.entries = self.entries, _index(self.dim)
+    def _start_rebuild(self) -> None:
+        """Start a new index; the current one is searched too until the new one is complete."""
+        self.previous, self.entries = self.entries, _make_index(self.dim)
         self.indexed[:], self.versions[:] = 0, 0
         self.indexed_rows = self.live_entries = 0
 
 
-def _blocks(rows: int) -> int:
+def _block_count(rows: int) -> int:
     return -(-rows // BLOCK_ROWS)
 
 
-def _index(dim: int) -> Index:
+def _make_index(dim: int) -> Index:
     return Index(ndim=dim, metric="ip", dtype="f16", connectivity=16, expansion_add=128, expansion_search=64)
 
 
-def _served(target: SearchTarget, rows: Rows) -> NDArray[np.float32]:
-    """The directions that rows are served in; zero for those that are not placed."""
+def _served_directions(target: SearchTarget, rows: Rows) -> NDArray[np.float32]:
+    """Return the normalized served vectors of rows; zero for unplaced rows."""
     vectors = target.rule.to_served(target.store.vectors[rows])
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    good = (length > 0) & np.isfinite(length) & (target.store.placed[rows, None] == 1)
-    return np.divide(vectors, length, out=np.zeros_like(vectors), where=good)
+    valid = (length > 0) & np.isfinite(length) & (target.store.placed[rows, None] == 1)
+    return np.divide(vectors, length, out=np.zeros_like(vectors), where=valid)
 
 
-def _best(first: SearchResults, second: SearchResults, count: int) -> SearchResults:
-    """The best of two answers."""
+def _merge(first: SearchResults, second: SearchResults, count: int) -> SearchResults:
+    """Return the best of two results."""
     found, cosines = np.hstack([first[0], second[0]]), np.hstack([first[1], second[1]])
     return exact.merge_best(found, np.where(found < 0, np.float32(-np.inf), cosines), count)

@@ -1,4 +1,4 @@
-"""Exact nearest rows by cosine: one pass over blocks of rows, the same bits for any number of threads."""
+"""Exact nearest-neighbor search by cosine: one pass over blocks of rows, the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ripplevec.views._kernels import ViewScaling
 
 ROWS_PER_BLOCK = 4096
 MAX_PENDING_CANDIDATES = 2**22
-"""How many (cosine, row) pairs may wait to be merged: bounds the memory, whatever is asked."""
+"""Maximum number of (cosine, row) pairs waiting to be merged; bounds the memory of a search."""
 
 
 def nearest(
@@ -27,28 +27,29 @@ def nearest(
     exclude: NDArray[np.int64] | None = None,
     threads: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The `count` living rows of the highest cosine per query, as (rows, cosines); of equals the lower row first.
+    """Return the `count` rows with the highest cosine per query, as (rows, cosines); ties in ascending row order.
 
-    Rows are as they lie inside, `scaling` says how each is scaled to be compared; queries are compared as they are.
-    What has no direction (all zero, or not finite) has no neighbors and is nobody's neighbor. `exclude` names one
-    row per query to leave out, -1 for none. Where fewer than `count` rows are found, the rest is row -1 with cosine 0.
+    Only rows flagged in `alive` are considered. Rows are in internal coordinates and are scaled by `scaling` before the
+    comparison; queries are compared unscaled. Rows and queries without a direction (zero or not finite) have no
+    neighbors. `exclude` is one row per query to leave out, −1 for none. If fewer than `count` rows are found, the
+    result is padded with row −1 and cosine 0.
     """
     _check(rows, alive, queries, scaling, count)
-    living, left_out = np.asarray(alive, np.bool_), _exclusions(exclude, len(queries))
+    is_alive, excluded = np.asarray(alive, np.bool_), _check_exclusions(exclude, len(queries))
     served = normalize_queries(queries).astype(widen_half(rows[:0]).dtype)
     found = np.full((len(queries), count), -1, np.int64)
     cosines = np.zeros((len(queries), count), np.float32)
-    asked = np.flatnonzero(served.any(axis=1))
-    kept = min(count, ROWS_PER_BLOCK) * -(-len(rows) // ROWS_PER_BLOCK)
-    for first, last in block_ranges(len(asked), max(1, MAX_PENDING_CANDIDATES // max(1, kept))):
-        part = asked[first:last]
-        best = _best(rows, living, served[part], left_out[part], scaling, count, resolve_threads(threads))
+    nonzero = np.flatnonzero(served.any(axis=1))
+    per_query = min(count, ROWS_PER_BLOCK) * -(-len(rows) // ROWS_PER_BLOCK)
+    for first, last in block_ranges(len(nonzero), max(1, MAX_PENDING_CANDIDATES // max(1, per_query))):
+        part = nonzero[first:last]
+        best = _search_blocks(rows, is_alive, served[part], excluded[part], scaling, count, resolve_threads(threads))
         width = best[0].shape[1]
         found[part, :width], cosines[part, :width] = best
     return found, cosines
 
 
-def _best(
+def _search_blocks(
     rows: NDArray[np.floating[Any]],
     alive: NDArray[np.bool_],
     served: NDArray[np.floating[Any]],
@@ -57,16 +58,16 @@ def _best(
     count: int,
     threads: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The best rows of served queries: a heap per block, then all heaps in one order."""
+    """Return the best rows of normalized queries: a heap per block, then all heaps merged in one order."""
     shape = (len(served), -(-len(rows) // ROWS_PER_BLOCK), min(count, ROWS_PER_BLOCK, len(rows)))
     cosines, found = np.empty(shape, np.float32), np.empty(shape, np.int64)
 
     def work(first: int, last: int) -> None:
         block = first // ROWS_PER_BLOCK
-        kept = found[:, block]
+        best = found[:, block]
         part = widen_half(rows[first:last])
-        collect_best(part, alive[first:last], served, exclude - first, scaling, cosines[:, block], kept)
-        kept[kept >= 0] += first
+        collect_best(part, alive[first:last], served, exclude - first, scaling, cosines[:, block], best)
+        best[best >= 0] += first
 
     for_each_block(work, len(rows), size=ROWS_PER_BLOCK, threads=threads)
     return merge_best(found.reshape(len(served), -1), cosines.reshape(len(served), -1), count)
@@ -75,14 +76,14 @@ def _best(
 def merge_best(
     found: NDArray[np.int64], cosines: NDArray[np.float32], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The first `count` of every line, by falling cosine and rising row."""
+    """Return the best `count` of each line, by descending cosine, then ascending row."""
     order = np.lexsort((found, -cosines), axis=-1)[:, :count]
     rows = np.take_along_axis(found, order, axis=1)
     return rows, np.where(rows < 0, np.float32(0), np.take_along_axis(cosines, order, axis=1))
 
 
 def normalize_queries(queries: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Queries of length one; zero where there is no direction."""
+    """Normalize queries to length one; zero or non-finite queries become zero."""
     exact = np.where(np.isfinite(queries).all(axis=1, keepdims=True), queries, 0.0).astype(np.float64)
     largest = np.abs(exact).max(axis=1, keepdims=True, initial=0.0)
     exact = np.divide(exact, largest, out=np.zeros_like(exact), where=largest > 0)
@@ -90,11 +91,11 @@ def normalize_queries(queries: NDArray[np.floating[Any]]) -> NDArray[np.float64]
     return np.divide(exact, length, out=np.zeros_like(exact), where=length > 0)
 
 
-def _exclusions(exclude: NDArray[np.int64] | None, length: int) -> NDArray[np.int64]:
-    given = np.full(length, -1, np.int64) if exclude is None else np.asarray(exclude, np.int64)
-    if given.shape != (length,):
-        raise InvalidValueError.of("exclude", f"{length:,} rows, one per query", f"shape {given.shape}")
-    return given
+def _check_exclusions(exclude: NDArray[np.int64] | None, length: int) -> NDArray[np.int64]:
+    excluded = np.full(length, -1, np.int64) if exclude is None else np.asarray(exclude, np.int64)
+    if excluded.shape != (length,):
+        raise InvalidValueError.of("exclude", f"{length:,} rows, one per query", f"shape {excluded.shape}")
+    return excluded
 
 
 def _check(
@@ -104,7 +105,7 @@ def _check(
     scaling: ViewScaling,
     count: int,
 ) -> None:
-    """Refuse what the kernels, which do not look at bounds, could not survive."""
+    """Check shapes: the kernels do not check bounds."""
     if count < 1:
         raise InvalidValueError.of("count", "at least 1", count)
     if alive.shape != (len(rows),):

@@ -1,4 +1,4 @@
-"""What is searched, what for, and what is found."""
+"""Types of a nearest-neighbor search: target, query and results."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from ripplevec.util.growable_array import widen_half
 from ripplevec.views._kernels import scale_to_unit
 
 SearchResults = tuple[NDArray[np.int64], NDArray[np.float32]]
-"""Rows with their cosines, a line per query, best first; row −1 with cosine 0 where there are no more."""
+"""Rows and their cosines, one line per query, best first; padded with row −1 and cosine 0."""
 
 
 class SearchTarget(NamedTuple):
-    """A model as it is at this moment."""
+    """The current state of the model that is searched."""
 
     store: VectorStore
     rule: Rule
-    sequence: int
-    anchors: int
+    sequence: int  # number of the last batch
+    anchors: int  # number of anchors so far
 
 
 class Query(NamedTuple):
-    """A direction inside (one line), the same as it is served, and a row to leave out (−1 for none)."""
+    """A direction in internal and in served coordinates, and a row to exclude."""
 
-    internal: NDArray[Any]
+    internal: NDArray[Any]  # one line
     served: NDArray[Any]
-    exclude: int
+    exclude: int  # −1 for none
 
 
 def query_from_vector(rule: Rule, vector: NDArray[np.float64]) -> Query:
-    """Who is near a served vector."""
+    """Create the query for the neighbors of a served vector."""
     return Query(rule.to_internal(vector)[None], vector, -1)
 
 
 def query_from_row(rule: Rule, vector: NDArray[Any], row: int) -> Query:
-    """Who is near a row, with this vector as it is kept, beside the row itself."""
+    """Create the query for the neighbors of a row with this internal vector, excluding the row itself."""
     inside = np.empty((1, vector.size))
     scale_to_unit(widen_half(vector[None]), rule.scaling, inside)
     return Query(inside, rule.to_served(vector[None])[0], row)

@@ -1,4 +1,4 @@
-"""Which search answers: exact where that is quick, an index where it is not."""
+"""Nearest-neighbor search of a model: exact for small models, through an index for large ones."""
 
 from __future__ import annotations
 
@@ -22,63 +22,68 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "exact", "ann")
 MAX_EXACT_VERTICES = 200_000
-"""Vertices up to which "auto" is exact: a pass over their vectors takes milliseconds, and there is nothing to keep."""
+"""Vertices up to which "auto" searches exactly: a pass takes milliseconds and needs no index."""
 
 
 def check_search_method(method: object) -> None:
-    """Refuse a method to search that is not known, or for which something has to be installed first."""
+    """Raise if the search method is unknown, or needs a package that is not installed."""
     check_choice("search", method, METHODS)
-    if method == "ann" and not _installed():
+    if method == "ann" and not _usearch_installed():
         raise MissingExtraError('search="ann"', "ann")
 
 
 class Searcher:
-    """Answers of one model; holds the index, if there is one, which is never saved and made anew when it is missed."""
+    """Search of one model; owns the index, which is never saved and is built on demand."""
 
     def __init__(self, method: str, threads: int | None) -> None:
         self.method, self.threads = method, threads
         self.index: AnnIndex | None = None
-        self._tending = Lock()
+        self._update_lock = Lock()
 
     @contextmanager
     def open_search(self) -> Iterator[Callable[[SearchTarget, Query, int], SearchResults]]:
-        """How to ask, while writers are kept out; afterwards, with writers let in again, the index catches up a little.
+        """Yield a search function, to be called while writers are excluded; then bring the index up to date a little.
 
-        One thread at a time plans for the index and tends it; the others ask it as it is.
+        The caller admits writers again before the context exits, so that the index is updated while they may run. One
+        thread at a time plans and applies updates; the others search the index in its current state.
         """
-        mine, planned = self._tending.acquire(blocking=False), list[Callable[[], None]]()
+        may_update, updates = self._update_lock.acquire(blocking=False), list[Callable[[], None]]()
 
-        def ask(target: SearchTarget, query: Query, count: int) -> SearchResults:
-            index = self._index_of(target.store) if mine else self.index
-            if mine and index is not None:
-                planned.append(partial(index.apply_update, index.plan_update(target)))
-            return self._answer(index, target, query, count)
+        def search(target: SearchTarget, query: Query, count: int) -> SearchResults:
+            index = self._ensure_index(target.store) if may_update else self.index
+            if may_update and index is not None:
+                updates.append(partial(index.apply_update, index.plan_update(target)))
+            return self._search(index, target, query, count)
 
         try:
-            yield ask
-            for work in planned:
-                work()
+            yield search
+            for update in updates:
+                update()
         finally:
-            if mine:
-                self._tending.release()
+            if may_update:
+                self._update_lock.release()
 
-    def _answer(self, index: AnnIndex | None, target: SearchTarget, query: Query, count: int) -> SearchResults:
+    def _search(self, index: AnnIndex | None, target: SearchTarget, query: Query, count: int) -> SearchResults:
         store = target.store
         if index is not None and index.lineage() is store.lineage:
-            found = index.nearest(target, query, count)
-            if found[0].min() >= 0:  # else there may be more than were proposed
-                return found
+            results = index.nearest(target, query, count)
+            if results[0].min() >= 0:  # otherwise there may be rows that the index did not propose
+                return results
         rows = slice(store.graph.row_count)
         parts = store.vectors[rows], store.placed[rows], query.internal, target.rule.scaling
         return exact.nearest(*parts, count, np.array([query.exclude]), self.threads)
 
     def uses_index(self, vertices: int) -> bool:
-        """Whether so many vertices are searched through an index; one that exists is kept until half of them go."""
+        """Return whether a model of this size uses an index; "auto" keeps an existing one down to half the limit."""
         if self.method == "auto":
-            return vertices > (MAX_EXACT_VERTICES if self.index is None else MAX_EXACT_VERTICES // 2) and _installed()
+            return (
+                vertices > (MAX_EXACT_VERTICES if self.index is None else MAX_EXACT_VERTICES // 2)
+                and _usearch_installed()
+            )
         return self.method == "ann"
 
-    def _index_of(self, store: VectorStore) -> AnnIndex | None:
+    def _ensure_index(self, store: VectorStore) -> AnnIndex | None:
+        """Return the index of this store, created if needed; None if the search is exact."""
         if not self.uses_index(len(store.graph)):
             self.index = None
         elif self.index is None or self.index.lineage() is not store.lineage:
@@ -89,5 +94,5 @@ class Searcher:
 
 
 @cache
-def _installed() -> bool:
+def _usearch_installed() -> bool:
     return find_spec("usearch") is not None

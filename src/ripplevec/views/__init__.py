@@ -1,1 +1,1 @@
-"""What a vector is made of: views, their operators, starts and corrections."""
+"""Views: the spectral embeddings that vectors are composed of, their operators, solvers and coordinates."""

@@ -1,5 +1,5 @@
-// Kernels of a view's operator on a GPU: those of _kernels.py, over the same arena of neighbors.
-// A warp takes a row, its lanes the columns, 128 at a time; a row with very many neighbors has a block to itself.
+// CUDA kernels of the view operator: the counterparts of _kernels.py, over the same neighbor arena.
+// One warp processes a row, its lanes the columns, 128 at a time; a row with very many neighbors gets a thread block.
 
 struct Links {
     const long long *begin;
@@ -7,10 +7,10 @@ struct Links {
     const double *strength;
     const int *neighbor;
     const float *weight;
-    int apart;  // words from one slot to the next
+    int apart;  // slot stride: 4-byte words from one slot to the next
 };
 
-struct Step {  // target <- on_step W source + on_source source + on_target target
+struct Step {  // target <- on_step * W source + on_source * source + on_target * target
     const float *source;
     float *target;
     long long source_stride, target_stride;  // floats from one row to the next
@@ -20,7 +20,7 @@ struct Step {  // target <- on_step W source + on_source source + on_target targ
     float on_source, on_target;
 };
 
-// Launched with plain arguments, put together again by the two lines after these.
+// Kernels are launched with scalar and pointer arguments; THE_LINKS and THE_STEP assemble the structs from them.
 #define LINKS                                                                                             \
     const long long *begin, const int *count, const double *strength, const int *neighbor,               \
         const float *weight, int apart
@@ -31,7 +31,7 @@ struct Step {  // target <- on_step W source + on_source source + on_target targ
 #define THE_STEP                                                                                          \
     {source, target, source_stride, target_stride, width, center, tau, on_step, (float)on_source, (float)on_target}
 
-// The sums of 4 columns over every `every`th neighbor of a row, from the `first` on.
+// Sum 4 columns (`column`, +32, +64, +96) over every `every`-th neighbor of a row, starting at neighbor `first`.
 __device__ __forceinline__ void gather(const Links &links, const Step &step, long long row, int first, int every,
                                        int column, float total[4]) {
     const int *neighbor = links.neighbor + links.begin[row] * links.apart;
@@ -48,6 +48,7 @@ __device__ __forceinline__ void gather(const Links &links, const Step &step, lon
     }
 }
 
+// Turn the neighbor sum of one column into the new entry of the target.
 __device__ __forceinline__ void finish(const Links &links, const Step &step, long long row, int column, float total) {
     float *written = step.target + row * step.target_stride + column;
     const float own = step.source[row * step.source_stride + column];
@@ -55,7 +56,7 @@ __device__ __forceinline__ void finish(const Links &links, const Step &step, lon
     *written = (total - step.center[column]) * scale + step.on_source * own + step.on_target * *written;
 }
 
-// One warp per row; rows with more than `many` neighbors are left to the kernel below, rows with none become zero.
+// One warp per row. Rows with more than `many` neighbors are left to combine_hubs; rows without edges become zero.
 extern "C" __global__ void combine(LINKS, STEP, long long rows, int many) {
     const Links links = THE_LINKS;
     const Step step = THE_STEP;
@@ -71,7 +72,7 @@ extern "C" __global__ void combine(LINKS, STEP, long long rows, int many) {
     }
 }
 
-// One block of 32 warps per row: each sums every 32nd neighbor, then four of them add up what all have.
+// One block of 32 warps per hub row: each warp sums every 32nd neighbor, then four warps add the partial sums.
 extern "C" __global__ void combine_hubs(LINKS, STEP, const long long *hubs) {
     const Links links = THE_LINKS;
     const Step step = THE_STEP;
@@ -91,7 +92,7 @@ extern "C" __global__ void combine_hubs(LINKS, STEP, const long long *hubs) {
     }
 }
 
-// target <- A source for a single column, in double precision: one warp per row.
+// target <- A source for one column in double precision, one warp per row.
 extern "C" __global__ void multiply(LINKS, const double *source, double *target, long long rows) {
     const long long row = blockIdx.x * (long long)blockDim.y + threadIdx.y;
     if (row >= rows) return;

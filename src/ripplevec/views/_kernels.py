@@ -1,4 +1,7 @@
-"""Kernels of a view's operator W = (D+τ)⁻¹(A − (1/n) 1 dᵀ), over rows of the adjacency arena."""
+"""Numba kernels of the view operator W = (D+τ)⁻¹(A − (1/n) 1 dᵀ), and of the scaling of served vectors.
+
+The operator is never stored as a matrix: the kernels read the neighbor lists in the adjacency arena.
+"""
 
 from __future__ import annotations
 
@@ -12,57 +15,58 @@ from numpy.typing import NDArray
 from ripplevec.graph._block_kernels import Links
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, prefetch
 
-AHEAD = 8  # neighbors whose rows are asked for before they are needed: more would drive each other out again
-FLOATS = CACHE_LINE_BYTES // 4  # of single precision in a line of memory
-SLOTS = CACHE_LINE_BYTES // 8  # in a line
+PREFETCH_DISTANCE = 8  # neighbors whose rows are prefetched; with more, prefetched rows would evict each other
+FLOATS_PER_LINE = CACHE_LINE_BYTES // 4
+SLOTS_PER_LINE = CACHE_LINE_BYTES // 8
 
 
 class ViewScaling(NamedTuple):
-    """How rows are scaled for readers, by view: weight · part / |part|^flatten, side by side, then to length one."""
+    """Scaling of served vectors: a view's part becomes weight · part / |part|^flatten, then the row is normalized."""
 
-    bounds: NDArray[np.int64]  # view g has the columns bounds[g] … bounds[g+1]−1
+    bounds: NDArray[np.int64]  # view g has columns bounds[g] … bounds[g+1]−1
     weights: NDArray[np.float64]
     flatten: NDArray[np.float64]
 
 
 class StridedColumns(NamedTuple):
-    """Neighboring columns of a matrix: what lies between their first entry and their last, row after row."""
+    """Adjacent columns of a row-major matrix, as a flat array from their first entry to their last."""
 
     flat: NDArray[np.floating]
     stride: int  # entries from one row to the next
-    width: int  # entries of a row
+    width: int  # number of columns
 
 
 class RefreshCoefficients(NamedTuple):
-    """What a refresh needs to know between anchors. Few arrays, because each costs time in every call of a kernel."""
+    """Coefficients of the local step, constant between anchors.
 
-    bounds: NDArray[np.int64]  # view g has the columns bounds[g] … bounds[g+1]−1
-    views: NDArray[
-        np.float64
-    ]  # per view: τ, the largest eigenvalue μ₁, the ridge ρ, the length bound, and that / √columns
-    columns: NDArray[np.float32]  # two rows: μ/μ₁ (not below a floor), and the center c
+    Packed into three arrays because every array argument costs time in each kernel call.
+    """
+
+    bounds: NDArray[np.int64]  # view g has columns bounds[g] … bounds[g+1]−1
+    per_view: NDArray[np.float64]  # a row per view: τ, largest eigenvalue μ₁, ridge ρ, length bound B, B / √columns
+    per_column: NDArray[np.float32]  # two rows: μ/μ₁ (bounded below), and the center c
 
 
 @njit(cache=True, nogil=True, inline="always")
 def get_row(columns: StridedColumns, row: int) -> NDArray[np.floating]:
-    """One row."""
+    """Return one row as a slice of the flat array."""
     first = row * columns.stride
     return columns.flat[first : first + columns.width]
 
 
 @njit(cache=True, nogil=True, inline="always")
 def prefetch_neighbor_rows(links: Links, source: StridedColumns, first: int, last: int) -> None:
-    """Have the rows of the neighbors in these slots on their way."""
+    """Prefetch the source rows of the neighbors in slots first … last−1."""
     for slot in range(first, last):
         row = np.int64(links.neighbor[slot]) * source.stride
-        for column in range(0, source.width, FLOATS):
+        for column in range(0, source.width, FLOATS_PER_LINE):
             prefetch(source.flat, row + column, 0)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def prefetch_slots(links: Links, row: int) -> None:
-    """Have the first slots of a row on their way."""
-    for slot in range(links.begin[row], links.begin[row] + min(links.degree[row], 3 * SLOTS), SLOTS):
+    """Prefetch the first slots of a neighbor list."""
+    for slot in range(links.begin[row], links.begin[row] + min(links.degree[row], 3 * SLOTS_PER_LINE), SLOTS_PER_LINE):
         prefetch(links.neighbor, slot, 0)
 
 
@@ -77,29 +81,29 @@ def combine(
     first: int,
     last: int,
 ) -> None:
-    """target ← f₀ · W source + f₁ · source + f₂ · target, for the rows first … last−1; rows without edges become 0.
+    """Compute target ← f₀ · W source + f₁ · source + f₂ · target for rows first … last−1.
 
-    A row of the target depends on its own old value alone, so the recurrence of a filter needs no third matrix.
-    Memory is asked for in stages: the slots of the row after the next, the first neighbors of the next row, those a
-    little further on in this row.
+    Rows without edges become zero. A row of the target depends only on its own old value, so the three-term
+    recurrence of a Chebyshev filter needs no third matrix. Prefetching has three stages: the slots of the row after
+    the next, the first neighbor rows of the next row, and neighbor rows further along in the current list.
     """
     total = np.empty(source.width, source.flat.dtype)
     kind = source.flat.dtype.type
-    on_source, on_target = kind(factors[1]), kind(factors[2])
-    middle = center.astype(source.flat.dtype)
+    source_factor, target_factor = kind(factors[1]), kind(factors[2])
+    shift = center.astype(source.flat.dtype)
     for row in range(first, last):
         if row + 2 < last:
             prefetch_slots(links, row + 2)
             following = links.begin[row + 1]
-            prefetch_neighbor_rows(links, source, following, following + min(links.degree[row + 1], AHEAD))
+            prefetch_neighbor_rows(links, source, following, following + min(links.degree[row + 1], PREFETCH_DISTANCE))
         count, written = links.degree[row], get_row(target, row)
         if count == 0:
             written[:] = 0
             continue
         total[:] = 0
         slot, end = links.begin[row], links.begin[row] + count
-        while slot + 4 <= end:  # four at a time: the sums are loaded and stored a quarter as often
-            prefetch_neighbor_rows(links, source, slot + AHEAD, min(slot + AHEAD + 4, end))
+        while slot + 4 <= end:  # unrolled by four: the sums are loaded and stored a quarter as often
+            prefetch_neighbor_rows(links, source, slot + PREFETCH_DISTANCE, min(slot + PREFETCH_DISTANCE + 4, end))
             a, p = links.weight[slot], get_row(source, links.neighbor[slot])
             b, q = links.weight[slot + 1], get_row(source, links.neighbor[slot + 1])
             c, r = links.weight[slot + 2], get_row(source, links.neighbor[slot + 2])
@@ -111,20 +115,23 @@ def combine(
             a, p = links.weight[rest], get_row(source, links.neighbor[rest])
             for j in range(total.size):
                 total[j] += a * p[j]
-        on_step, own = kind(factors[0] / (links.strength[row] + tau)), get_row(source, row)
+        step_factor, own = kind(factors[0] / (links.strength[row] + tau)), get_row(source, row)
         for j in range(total.size):
-            step = (total[j] - middle[j]) * on_step
-            written[j] = step + on_source * own[j] + on_target * written[j]
+            step = (total[j] - shift[j]) * step_factor
+            written[j] = step + source_factor * own[j] + target_factor * written[j]
 
 
 @njit(cache=True, nogil=True)
-def multiply(links: Links, source: NDArray[np.float64], target: NDArray[np.float64], first: int, last: int) -> None:
-    """target ← A source for a single column, in two sums that do not wait for each other."""
+def multiply_vector(
+    links: Links, source: NDArray[np.float64], target: NDArray[np.float64], first: int, last: int
+) -> None:
+    """Compute target ← A source for one column, with two independent partial sums to shorten the dependency chain."""
     for row in range(first, last):
-        if row + 2 * AHEAD < last:
-            prefetch_slots(links, row + 2 * AHEAD)
+        if row + 2 * PREFETCH_DISTANCE < last:
+            prefetch_slots(links, row + 2 * PREFETCH_DISTANCE)
             for slot in range(
-                links.begin[row + AHEAD], links.begin[row + AHEAD] + min(links.degree[row + AHEAD], FLOATS)
+                links.begin[row + PREFETCH_DISTANCE],
+                links.begin[row + PREFETCH_DISTANCE] + min(links.degree[row + PREFETCH_DISTANCE], FLOATS_PER_LINE),
             ):
                 prefetch(source, links.neighbor[slot], 0)
         slot, end = links.begin[row], links.begin[row] + links.degree[row]
@@ -142,7 +149,7 @@ def multiply(links: Links, source: NDArray[np.float64], target: NDArray[np.float
 def sum_weighted_rows(
     links: Links, source: StridedColumns, tau: float, first: int, last: int, out: NDArray[np.float64]
 ) -> None:
-    """out ← Σ (d+τ) x over the rows first … last−1 that have edges, in float64."""
+    """Compute out ← Σ (d+τ) x over rows first … last−1 that have edges, in float64."""
     out[:] = 0
     for row in range(first, last):
         if links.degree[row]:
@@ -152,8 +159,8 @@ def sum_weighted_rows(
 
 
 @njit(cache=True, nogil=True)
-def subtract(links: Links, target: StridedColumns, value: NDArray[np.float64], first: int, last: int) -> None:
-    """Take one value off every row first … last−1 that has edges."""
+def subtract_from_rows(links: Links, target: StridedColumns, value: NDArray[np.float64], first: int, last: int) -> None:
+    """Subtract one value per column from each row first … last−1 that has edges."""
     for row in range(first, last):
         if links.degree[row]:
             own = get_row(target, row)
@@ -162,8 +169,8 @@ def subtract(links: Links, target: StridedColumns, value: NDArray[np.float64], f
 
 
 @njit(cache=True, nogil=True)
-def noise(links: Links, words: NDArray[np.uint64], target: NDArray[np.float32], first: int, last: int) -> None:
-    """Fill rows that have edges with hashed numbers in [−1, 1), one word per row and column."""
+def fill_noise(links: Links, words: NDArray[np.uint64], target: NDArray[np.float32], first: int, last: int) -> None:
+    """Fill rows that have edges with hashes in [−1, 1) of the row's random word and the column; zero other rows."""
     for row in range(first, last):
         for j in range(target.shape[1]):
             x = (words[row] ^ (np.uint64(j + 1) * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -174,9 +181,9 @@ def noise(links: Links, words: NDArray[np.uint64], target: NDArray[np.float32], 
 
 @njit(cache=True, nogil=True, inline="always")
 def pairwise_sum(work: NDArray[np.floating], width: int) -> float:
-    """The sum of the first `width` entries, which are used up.
+    """Return the sum of the first `width` entries by pairwise summation; overwrites them.
 
-    Its long loops carry no sum, so the compiler may use vector instructions without changing the order of additions.
+    The long loops carry no running sum, so the compiler can vectorize them without reordering additions.
     """
     while width > 8:
         half = (width + 1) // 2
@@ -191,7 +198,7 @@ def pairwise_sum(work: NDArray[np.floating], width: int) -> float:
 
 @njit(cache=True, nogil=True)
 def inverse_length_power(squared: float, flatten: float) -> float:
-    """length^-flatten from the squared length; by square roots where they do."""
+    """Return length^-flatten for a squared length; uses square roots for the common exponents."""
     if flatten == 1.0:
         return 1.0 / math.sqrt(squared)
     if flatten == 0.5:
@@ -203,7 +210,7 @@ def inverse_length_power(squared: float, flatten: float) -> float:
 def scale_view_parts(
     row: NDArray[np.floating], scaling: ViewScaling, out: NDArray[np.floating], squares: NDArray[np.float64]
 ) -> float:
-    """Write every view's part as weight · part / |part|^flatten; the length of the whole, 0 without a direction."""
+    """Write each view's part as weight · part / |part|^flatten; return the length of the result, 0 if it is zero."""
     for column in range(len(row)):
         value = np.float64(row[column])
         squares[column] = value * value
@@ -212,7 +219,7 @@ def scale_view_parts(
         first, last = scaling.bounds[view], scaling.bounds[view + 1]
         part, target = row[first:last], out[first:last]
         squared = pairwise_sum(squares[first:last], last - first)
-        # Outside this range (never float32, unless infinite or NaN) the square is no longer exact: no direction.
+        # Outside this range (never reached by finite float32) the square under- or overflows: treat the part as zero.
         if 1e-300 < squared < 1e300:
             scale = scaling.weights[view] * inverse_length_power(squared, scaling.flatten[view])
             total += scale * scale * squared
@@ -225,7 +232,7 @@ def scale_view_parts(
 
 @njit(cache=True, nogil=True)
 def scale_to_unit(rows: NDArray[np.floating], scaling: ViewScaling, out: NDArray[np.floating]) -> None:
-    """Write every row as it is served: its parts scaled, then the whole to length one; zero without a direction."""
+    """Scale each view's part of every row, then normalize the row to length one; a zero row stays zero."""
     squares = np.empty(rows.shape[1], np.float64)
     for row in range(len(rows)):
         length = scale_view_parts(rows[row], scaling, out[row], squares)

@@ -1,4 +1,4 @@
-"""Matrices with a row per vertex: whole cache lines to a row, and some of their columns as kernels see them."""
+"""Cache-aligned matrices with one row per vertex, and the form in which kernels read some of their columns."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 from ripplevec.util.parallel import for_each_block
 from ripplevec.views._kernels import StridedColumns
 
-COPY_BLOCK_ROWS = 8_192  # rows copied together
+COPY_BLOCK_ROWS = 8_192  # rows that one task copies
 
 Matrix = NDArray[Any]
 
 
 def aligned_zeros(rows: int, columns: int, kind: Any, directory: str | PathLike[str] | None = None) -> Matrix:
-    """A matrix that begins with a cache line: a row of a multiple of 16 float32 is then read in as few as can be.
+    """Return a zero matrix aligned to a cache line, so that rows of 16·k float32 occupy as few lines as possible.
 
-    It is in a file of a directory, if there is one.
+    With `directory`, the matrix is memory-mapped from an unnamed file there.
     """
     if directory is not None:
         return GrowableArray(kind, (columns,), directory=directory).grow(rows)
@@ -34,7 +34,7 @@ def aligned_zeros(rows: int, columns: int, kind: Any, directory: str | PathLike[
 
 
 def copy_aligned(rows: Matrix, threads: int, directory: str | PathLike[str] | None = None) -> Matrix:
-    """A matrix of its own for a view to use up, in float32 at least; in a file of a directory, if there is one."""
+    """Return an aligned copy in at least float32, which a view may overwrite; in a file if `directory` is given."""
     block = aligned_zeros(len(rows), rows.shape[1], np.promote_types(rows.dtype, np.float32), directory)
 
     def copy(first: int, last: int) -> None:
@@ -45,10 +45,10 @@ def copy_aligned(rows: Matrix, threads: int, directory: str | PathLike[str] | No
 
 
 def as_strided_columns(matrix: Matrix) -> StridedColumns:
-    """A matrix, or neighboring columns `whole[:, a:b]` of one, without copying it."""
+    """Describe a matrix, or adjacent columns `matrix[:, a:b]`, for the kernels, without copying."""
     (rows, width), (stride, step) = matrix.shape, matrix.strides
     if step != matrix.itemsize and width > 1:
-        raise ValueError("the entries of a row must lie side by side")
+        raise ValueError(f"entries of a row: expected contiguous, got a step of {step} bytes. Use a row-major matrix.")
     stride = stride // matrix.itemsize
     length = (rows - 1) * stride + width if rows else 0
     return StridedColumns(as_strided(matrix, (length,), (matrix.itemsize,)), stride, width)

@@ -1,4 +1,4 @@
-"""What every kind of view has in common: its own columns, a start, an anchor, how it is refreshed and served."""
+"""The protocol that every view implements, and the result of embedding a graph with one view."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from numpy.typing import NDArray
 from ripplevec.errors import InvalidValueError
 from ripplevec.views.operator_factory import AdjacencyLike
 
-MIN_EIGENVALUE = 1e-5  # eigenvalues below this are rounding: a refresh, which divides by them, would blow it up
+MIN_EIGENVALUE = 1e-5  # smaller eigenvalues are rounding errors, which a refresh would amplify by dividing by them
 
 Progress = Callable[[str, float], None]
-"""Called during long work with what is being done and the share done so far (0 to 1)."""
+"""Callback of long computations: called with the name of the step and the completed fraction (0 to 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """A view's embedding of one graph: rows in eigen-coordinates and what a refresh needs beside them."""
+    """A view's embedding of one graph: rows in eigen-coordinates, and the coefficients of a refresh."""
 
-    rows: NDArray[np.floating]  # (rows of the graph, columns of the view); zero where a vertex has no edges
-    mu: NDArray[np.float64]  # per column: its eigenvalue
+    rows: NDArray[np.floating]  # (rows of the graph, columns of the view); zero for vertices without edges
+    mu: NDArray[np.float64]  # eigenvalue per column
     tau: float
-    center: NDArray[np.float64]  # per column: (1/n) Σ d x
-    longest: float  # the length of the longest row; not finite where an entry is not
+    center: NDArray[np.float64]  # (1/n) Σ d x per column
+    longest: float  # length of the longest row; not finite if an entry is not
 
 
 class View(Protocol):
-    """One way of seeing the graph, with columns of its own in every vector."""
+    """One kind of embedding of the graph, which owns some columns of every vector."""
 
     @property
     def share(self) -> float:
-        """Its share of the columns, relative to the other views'."""
+        """Share of the columns, relative to the shares of the other views."""
 
     @property
     def weight(self) -> float:
-        """Of its part in the served vector."""
+        """Weight of its part in the served vector."""
 
     @property
     def flatten(self) -> float:
-        """How far the lengths of its parts are evened out there: part / |part|^flatten."""
+        """How far the lengths of served parts are equalized: part / |part|^flatten."""
 
     @property
     def ridge(self) -> float:
-        """ρ: how little a refresh from few neighbors is trusted to undo the smoothing."""
+        """Ridge ρ of the local step: the larger, the less a refresh from few neighbors divides by the eigenvalues."""
 
     def start(
         self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int, progress: Progress | None
     ) -> Basis:
-        """The embedding of a graph from nothing."""
+        """Embed a graph from scratch."""
 
     def anchor(
         self,
@@ -63,21 +63,22 @@ class View(Protocol):
         seed: int,
         threads: int,
     ) -> Basis:
-        """The embedding of a graph from one of an earlier state of it, with as many columns as asked for, or as before.
+        """Correct an embedding of an earlier state of the graph.
 
-        The block, a matrix of its own (see `views/aligned_matrix.py`), is overwritten by the result.
-        It may have more columns than that, and be another view's: then its values μ are not known.
+        `block` holds the current rows and is overwritten by the result; see `views/aligned_matrix.py`. It may contain
+        the rows of other views, with more columns than `columns`; then `mu` is None. By default the number of columns
+        does not change.
         """
 
-    def reached(self, adjacency: AdjacencyLike, rows: NDArray[np.floating], *, threads: int) -> float:
-        """How much these rows hold of what the view looks for."""
+    def captured_spectrum(self, adjacency: AdjacencyLike, rows: NDArray[np.floating], *, threads: int) -> float:
+        """Return how much of the spectrum these rows capture: the sum of their Ritz values."""
 
-    def best(self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int) -> float:
-        """The most that as many columns could hold."""
+    def attainable_spectrum(self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int) -> float:
+        """Return the largest sum that this number of columns can capture."""
 
 
 def allocate_columns(dim: int, views: Sequence[View]) -> list[int]:
-    """How many columns each view gets: in proportion to the shares, at least one each while there are enough."""
+    """Allocate columns to views in proportion to their shares, at least one each if there are enough."""
     if not views:
         raise InvalidValueError.of("views", "at least one view", views)
     total = sum(view.share for view in views)

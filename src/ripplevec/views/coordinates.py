@@ -1,7 +1,7 @@
-"""The coordinates that the rows of a model are in: the columns of its views between two anchors.
+"""Coordinates of a model between two anchors: internal eigen-coordinates and served coordinates.
 
-Inside, each view's rows are in eigen-coordinates, where a refresh is diagonal. Outside, they are scaled view by view
-and turned by one orthogonal matrix, chosen at each anchor so that vectors served before and after agree best.
+Internal rows are in the eigen-coordinates of each view, where a refresh is diagonal. Served vectors are scaled view by
+view and rotated by one orthogonal matrix, which each anchor chooses so that vectors served before and after agree best.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ripplevec.views import _kernels as kernels
 from ripplevec.views._kernels import RefreshCoefficients, ViewScaling
 from ripplevec.views.base import MIN_EIGENVALUE, Basis, View, allocate_columns
 
-SMALLEST_MU = 0.02  # a refresh divides by μ/μ₁, but not by less than this
-HEADROOM = 2.0  # how much longer a refreshed row may be than the longest row at the last start or anchor
-LONGEST = 2.0**15  # the longest row in any case: half precision holds numbers up to twice this
-_ARRAYS = ("tau", "mu", "center", "longest")
+MIN_MU_RATIO = 0.02  # lower bound of the ratio μ/μ₁ that a refresh divides by
+LENGTH_HEADROOM = 2.0  # length bound of refreshed rows, relative to the longest row at the last start or anchor
+MAX_LENGTH = 2.0**15  # length bound in any case: half precision represents numbers up to twice this
+_SAVED_ARRAYS = ("tau", "mu", "center", "longest")  # names of attributes and of saved arrays
 
 
 class Coordinates:
-    """Views, their columns, and per column what a refresh and a reader need."""
+    """Views, their columns, and the coefficients needed to refresh and to serve rows."""
 
     def __init__(self, views: Sequence[View], dim: int, normalize: bool = True) -> None:
         columns = allocate_columns(dim, views)
@@ -36,19 +36,19 @@ class Coordinates:
         self.dim, self.normalize = dim, normalize
         weights, flatten = ([getattr(view, name) for view in self.views] for name in ("weight", "flatten"))
         self.scaling = ViewScaling(bounds, np.array(weights, np.float64), np.array(flatten, np.float64))
-        self.ready = False  # until a start or an anchor has set what follows
+        self.ready = False  # whether a start or an anchor has set the attributes below
         self.tau = np.zeros(len(self.views))
         self.longest = np.zeros(len(self.views))
         self.mu = np.zeros(dim)
         self.center = np.zeros(dim)
-        self.set_rotation(None)  # until the first anchor
+        self.set_rotation(None)  # identity until the first anchor
 
     def new_like(self) -> Coordinates:
-        """The same views, with nothing learned."""
+        """Return coordinates with the same views, without a start."""
         return Coordinates(self.views, self.dim, self.normalize)
 
     def adopt_bases(self, bases: Sequence[Basis]) -> None:
-        """Take over what new bases say."""
+        """Adopt eigenvalues, τ, centers and row lengths of new bases."""
         for view, (part, basis) in enumerate(zip(self.parts, bases, strict=True)):
             self.tau[view], self.mu[part], self.center[part] = basis.tau, basis.mu, basis.center
             self.longest[view] = basis.longest
@@ -56,69 +56,77 @@ class Coordinates:
 
     @property
     def length_bounds(self) -> NDArray[np.float64]:
-        """The length that a refreshed row may have, per view; see "The bound" in docs/method.md."""
-        return np.clip(HEADROOM * self.longest, 1.0, LONGEST)
+        """Maximum length of a refreshed row per view; see "The bound" in docs/method.md."""
+        return np.clip(LENGTH_HEADROOM * self.longest, 1.0, MAX_LENGTH)
 
-    def set_rotation(self, turn: NDArray[np.float64] | None) -> None:
-        """Serve in these coordinates from now on."""
-        self.rotation = turn
-        self._serve = partial(_serve, self.scaling, self.normalize, None if turn is None else turn.astype(np.float32))
+    def set_rotation(self, rotation: NDArray[np.float64] | None) -> None:
+        """Set the rotation of served vectors; None is the identity."""
+        self.rotation = rotation
+        self._serve = partial(
+            _serve, self.scaling, self.normalize, None if rotation is None else rotation.astype(np.float32)
+        )
 
     def refresh_coefficients(self, kind: Any, unit: float = 1.0) -> RefreshCoefficients:
-        """What a refresh needs, in the precision of the rows, where a weight of one is written down as this."""
-        top = np.array([self.mu[part].max(initial=0.0) for part in self.parts])
-        top[top <= MIN_EIGENVALUE] = (
-            1.0  # all rows are zero: to divide faint weights by next to nothing makes them no number
-        )
-        bounds, ridge = self.scaling.bounds, [view.ridge for view in self.views]
-        mu = np.maximum(self.mu / np.repeat(top, np.diff(bounds)), SMALLEST_MU)
-        limits = self.length_bounds, self.length_bounds / np.sqrt(np.diff(bounds))
-        views = np.stack([self.tau, top, np.array(ridge, np.float64), *limits], axis=1)
-        frame = RefreshCoefficients(bounds, views, np.stack([mu, self.center]).astype(kind))
-        self.set_weight_unit(frame, unit)
-        return frame
+        """Return the coefficients of the local step, in the given precision.
 
-    def set_weight_unit(self, frame: RefreshCoefficients, unit: float) -> None:
-        """Have a frame of these coordinates for another unit of weights: τ and the center are in it."""
-        frame.views[:, 0] = self.tau * unit
-        frame.columns[1] = self.center * unit
+        `unit` is the stored weight of a new edge of weight one, which grows while older weights decay.
+        """
+        top = np.array([self.mu[part].max(initial=0.0) for part in self.parts])
+        # If all eigenvalues are negligible, all rows are zero; dividing small weights by μ₁ would give NaN.
+        top[top <= MIN_EIGENVALUE] = 1.0
+        bounds, ridge = self.scaling.bounds, [view.ridge for view in self.views]
+        mu = np.maximum(self.mu / np.repeat(top, np.diff(bounds)), MIN_MU_RATIO)
+        limits = self.length_bounds, self.length_bounds / np.sqrt(np.diff(bounds))
+        per_view = np.stack([self.tau, top, np.array(ridge, np.float64), *limits], axis=1)
+        coefficients = RefreshCoefficients(bounds, per_view, np.stack([mu, self.center]).astype(kind))
+        self.set_weight_unit(coefficients, unit)
+        return coefficients
+
+    def set_weight_unit(self, coefficients: RefreshCoefficients, unit: float) -> None:
+        """Adapt coefficients to another unit of weights, in which τ and the center are measured; in place."""
+        coefficients.per_view[:, 0] = self.tau * unit
+        coefficients.per_column[1] = self.center * unit
 
     def scale_rows(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        """Rows as readers get them, but for the turn; what is compared when neighbors are sought."""
+        """Return rows scaled as they are served, but not rotated; cosines are the same."""
         return _scale(self.scaling, self.normalize, rows)
 
     def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        """Rows as readers get them; the argument is left as it is."""
+        """Return internal rows as served vectors; the argument is not modified."""
         return self._serve(rows)
 
     def served_transform(self) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
-        """`serve` with the turn of now, whatever anchors come later."""
+        """Return `to_served` with the current rotation, unaffected by later anchors."""
         return self._serve
 
     def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Served vectors turned back."""
+        """Rotate served vectors back to internal coordinates."""
         exact = np.asarray(vectors, np.float64)
         return exact if self.rotation is None else exact @ self.rotation.T
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What has been learned, as arrays."""
-        learned: dict[str, NDArray[Any]] = {name: getattr(self, name).copy() for name in _ARRAYS}
+        """Return the coefficients as arrays, for saving."""
+        saved: dict[str, NDArray[Any]] = {name: getattr(self, name).copy() for name in _SAVED_ARRAYS}
         if self.rotation is not None:
-            learned["turn"] = self.rotation.copy()
-        return learned | {"ready": np.array(self.ready)}
+            saved["turn"] = self.rotation.copy()
+        return saved | {"ready": np.array(self.ready)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
-        for name in _ARRAYS:
+        """Restore the arrays of `state`."""
+        for name in _SAVED_ARRAYS:
             if state[name].shape != getattr(self, name).shape:
-                raise FormatError(f"the saved coordinates do not fit the views: {name} has shape {state[name].shape}")
+                expected = getattr(self, name).shape
+                raise FormatError(
+                    f"saved coordinates do not fit the views: expected {name} of shape {expected}, "
+                    f"got {state[name].shape}. Use the views of the saved model."
+                )
             setattr(self, name, state[name].astype(np.float64))
         self.set_rotation(state.get("turn"))
         self.ready = bool(state["ready"])
 
 
 def identity_scaling(dim: int) -> ViewScaling:
-    """Scaling that changes no direction: one view, its lengths kept."""
+    """Return the scaling that leaves directions unchanged: one view of weight one, without flattening."""
     return ViewScaling(np.array([0, dim]), np.ones(1), np.zeros(1))
 
 
@@ -130,7 +138,7 @@ def _scale(scaling: ViewScaling, normalize: bool, rows: NDArray[Any]) -> NDArray
 
 
 def _serve(
-    scaling: ViewScaling, normalize: bool, turn: NDArray[np.float32] | None, rows: NDArray[Any]
+    scaling: ViewScaling, normalize: bool, rotation: NDArray[np.float32] | None, rows: NDArray[Any]
 ) -> NDArray[np.float32]:
     scaled = _scale(scaling, normalize, rows)
-    return scaled if turn is None else scaled @ turn
+    return scaled if rotation is None else scaled @ rotation

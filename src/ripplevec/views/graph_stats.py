@@ -1,4 +1,4 @@
-"""What of a graph its views are chosen by."""
+"""Graph statistics used to select the default views."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from ripplevec.graph._query_kernels import is_bipartite
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.views.operator_factory import AdjacencyLike
 
-DENSE_GRAPH = 10  # mean degree from which hubs tell enough to have a view of their own
+DENSE_GRAPH = 10  # mean degree from which hubs carry enough information for a view of their own
 
 
 class GraphStats(NamedTuple):
-    """The mean degree when views were chosen, and whether the graph, once dense, had edges between two kinds only."""
+    """Mean degree when the views were chosen, and whether the graph was bipartite when it became dense."""
 
     mean_degree: float = 0.0
     bipartite: bool = False
 
     def updated(self, adjacency: AdjacencyLike, rows: int) -> GraphStats:
-        """The stats of the graph as it is. It never becomes sparse again, and is looked through once it is dense.
+        """Return the statistics of the current graph.
 
-        A sparse graph is bipartite by chance: a tree is. One that lies elsewhere is taken for an ordinary one.
+        The mean degree never decreases. Bipartiteness is tested once, when the graph first becomes dense, because
+        sparse graphs are often bipartite by chance (every tree is). A remote graph counts as not bipartite.
         """
         degree = max(self.mean_degree, adjacency.totals(rows).mean_degree)
-        looked = self.bipartite or self.mean_degree >= DENSE_GRAPH
-        if looked or degree < DENSE_GRAPH or not isinstance(adjacency, Adjacency):
+        tested = self.bipartite or self.mean_degree >= DENSE_GRAPH
+        if tested or degree < DENSE_GRAPH or not isinstance(adjacency, Adjacency):
             return GraphStats(degree, self.bipartite)
         return GraphStats(degree, bool(is_bipartite(adjacency.links, rows)))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The stats as arrays."""
+        """Return the statistics as arrays, for saving."""
         return {"mean_degree": np.array(self.mean_degree)} | ({"bipartite": np.array(True)} if self.bipartite else {})
 
     @classmethod
     def from_state(cls, state: dict[str, NDArray[Any]]) -> GraphStats:
-        """What `state` gave."""
+        """Restore the statistics from the arrays of `state`."""
         return cls(float(state["mean_degree"]), bool(state.get("bipartite", False)))

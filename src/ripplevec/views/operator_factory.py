@@ -1,4 +1,4 @@
-"""Where a view's large matrices are worked on: the processor, a GPU if that is asked for, or where the graph is."""
+"""Choice of the operator implementation of a view: CPU, GPU, or the shards of a distributed graph."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from ripplevec.graph.adjacency import Adjacency, Totals
 from ripplevec.views.operators import Operator
 
 DEVICES = ("auto", "cpu", "cuda")
-VARIABLE = "RIPPLEVEC_DEVICE"
-"""The environment variable that says what "auto" is; without it, the processor."""
+DEVICE_VARIABLE = "RIPPLEVEC_DEVICE"
+"""Environment variable that sets the device of views with `device="auto"`; the CPU by default."""
 
 
 class RemoteAdjacency(Protocol):
-    """A graph that is not in this process: it has the operators of views, and the matrices they work on."""
+    """A graph outside this process that supplies operators and the matrices they work on."""
 
     def totals(self, rows: int) -> Totals:
-        """Sums over all rows."""
+        """Return sums over all rows."""
 
     def operator(self, tau: float) -> Operator:
-        """The operator of a view with this τ."""
+        """Return the operator of a view with this τ."""
 
 
 AdjacencyLike = Adjacency | RemoteAdjacency
-"""What a view looks at."""
+"""A graph that a view can embed."""
 
 
 def weight_unit(adjacency: AdjacencyLike) -> float:
-    """What a weight of one that comes now is written down as; in a graph that lies elsewhere weights do not fade."""
+    """Return the stored weight of a new edge of weight one; 1.0 for remote graphs, whose weights do not decay."""
     return adjacency.weight_scale.unit if isinstance(adjacency, Adjacency) else 1.0
 
 
 def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, threads: int) -> Operator:
-    """The operator of a view on a device; a GPU is never chosen unasked, because its last bits are its own."""
+    """Create the operator of a view. A GPU is used only on request, because its results differ in the last bits."""
     if not isinstance(adjacency, Adjacency):
         return adjacency.operator(tau)
-    chosen = os.environ.get(VARIABLE, "cpu") if device == "auto" else device
-    check_choice(VARIABLE, chosen, ("cpu", "cuda"))
+    chosen = os.environ.get(DEVICE_VARIABLE, "cpu") if device == "auto" else device
+    check_choice(DEVICE_VARIABLE, chosen, ("cpu", "cuda"))
     if chosen == "cpu":
         return Operator(adjacency, rows, tau, threads)
     from ripplevec.views.gpu import GpuOperator

@@ -1,4 +1,4 @@
-"""Leading eigenpairs from nothing: of a view's operator, dense for small graphs, else filtered blocks; and Lanczos."""
+"""Eigensolvers for initial embeddings: dense for small graphs, Chebyshev-filtered subspace iteration, and Lanczos."""
 
 from __future__ import annotations
 
@@ -14,88 +14,96 @@ from ripplevec.views.base import Progress
 from ripplevec.views.operators import Operator
 from ripplevec.views.subspace import apply_chebyshev_filter, fix_signs, rayleigh_ritz
 
-DENSE = 400  # vertices: up to here a dense solver is quicker than any other
-TOLERANCE = 1e-8  # of Lanczos
+MAX_DENSE_SIZE = 400  # vertices up to which a dense solver is the fastest
+LANCZOS_TOLERANCE = 1e-8
 
-# Of the filtered blocks, which also find values that are repeated, as those of many small components are.
-PASSES, SETTLED = 20, 1e-3  # until the sum of the values changes by less; what is left is then several times smaller
-GUARD = 10  # more columns than wanted, because the last ones converge slowly
-STEEPEST = 1e4  # how much stronger a filter may make one direction than another before it drowns in rounding
-HIGHEST_DEGREE = 20
-FIRST_GUESS, SMALLEST = 0.1, 1e-3  # of the top of the spectrum: where the wanted part may begin
+# Subspace iteration, which also finds repeated eigenvalues, as many small components have them.
+MAX_PASSES, TOLERANCE = (
+    20,
+    1e-3,
+)  # stops when the eigenvalue sum changes by less; the error is then several times smaller
+GUARD_COLUMNS = 10  # extra columns, because the last ones converge slowly
+MAX_AMPLIFICATION = 1e4  # ratio of filter gains above which the weaker directions are lost in float32 rounding
+MAX_FILTER_DEGREE = 20
+FIRST_CUTOFF, MIN_CUTOFF = (
+    0.1,
+    1e-3,
+)  # lower end of the wanted eigenvalues, relative to the largest: first guess, minimum
 
-Pairs = tuple[NDArray[np.float64], NDArray[Any]]
+Eigenpairs = tuple[NDArray[np.float64], NDArray[Any]]
 
 
 def solve_leading_eigenpairs(
-    operator: Operator, columns: int, progress: Progress | None = None, *, settled: float = SETTLED
-) -> Pairs:
-    """The largest eigenvalues of W apart from the trivial one and their vectors, zero beyond what the graph has."""
-    if operator.active_count > max(DENSE, 2 * columns + 2):
-        return _blocks(operator, columns, progress, settled)
+    operator: Operator, columns: int, progress: Progress | None = None, *, tolerance: float = TOLERANCE
+) -> Eigenpairs:
+    """Return the largest eigenvalues of W except the trivial one, and eigenvectors; zero if the graph has fewer."""
+    if operator.active_count > max(MAX_DENSE_SIZE, 2 * columns + 2):
+        return _iterate_subspace(operator, columns, progress, tolerance)
     mu, vectors = np.zeros(columns), np.zeros((operator.rows, columns))
     count = min(columns, operator.active_count - 1)
     if count <= 0:
         return mu, operator.to_device(vectors)
     active = np.flatnonzero(operator.active)
     root = np.sqrt(operator.row_weights[active])
-    values, found = _dense(operator, active, root)
+    values, eigenvectors = _solve_dense(operator, active, root)
     mu[:count] = values[: -count - 1 : -1]
-    vectors[active, :count] = fix_signs(found[:, : -count - 1 : -1]) / root[:, None]
+    vectors[active, :count] = fix_signs(eigenvectors[:, : -count - 1 : -1]) / root[:, None]
     return mu, operator.to_device(vectors)
 
 
-def _dense(operator: Operator, active: NDArray[np.int64], root: NDArray[np.float64]) -> Pairs:
-    """All eigenpairs of the symmetric form, smallest first; the trivial value 1 has become −2, below all others."""
+def _solve_dense(operator: Operator, active: NDArray[np.int64], root: NDArray[np.float64]) -> Eigenpairs:
+    """Return all eigenpairs of the symmetric form, smallest first; the trivial eigenvalue 1 is shifted to −2."""
     trivial, inverse = root / np.linalg.norm(root), 1 / root
-    spread = operator.adjacency.to_csr()[active][:, active].toarray() + operator.tau / active.size
-    values, vectors = eigh(spread * np.outer(inverse, inverse) - 3 * np.outer(trivial, trivial))
+    regularized = operator.adjacency.to_csr()[active][:, active].toarray() + operator.tau / active.size
+    values, vectors = eigh(regularized * np.outer(inverse, inverse) - 3 * np.outer(trivial, trivial))
     return values, vectors
 
 
-def largest(
+def lanczos_largest(
     apply: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int, count: int, progress: Progress | None
-) -> Pairs:
-    """The largest eigenpairs of a symmetric operator by Lanczos, in no order; the same ones every time."""
+) -> Eigenpairs:
+    """Return the largest eigenpairs of a symmetric operator by Lanczos, unordered; deterministic."""
     subspace, calls = min(max(2 * count + 1, 20), size), 0
 
     def counted(y: NDArray[np.float64]) -> NDArray[np.float64]:
         nonlocal calls
         calls += 1
         if progress and calls % 50 == 0:
-            progress("start", 1 - subspace / (subspace + calls))  # the number of calls is not known before
+            progress("start", 1 - subspace / (subspace + calls))  # the total number of calls is unknown
         return apply(y.ravel())
 
     linear = LinearOperator((size, size), matvec=counted, dtype=np.float64)
-    rng = np.random.Generator(np.random.Philox(0))  # also for restarts, which would else be drawn from the system
-    options = {"k": count, "which": "LA", "v0": rng.standard_normal(size), "ncv": subspace, "tol": TOLERANCE}
+    rng = np.random.Generator(np.random.Philox(0))  # also for restarts, which would otherwise use system entropy
+    options = {"k": count, "which": "LA", "v0": rng.standard_normal(size), "ncv": subspace, "tol": LANCZOS_TOLERANCE}
     try:
         return eigsh(linear, rng=rng, **options)
-    except ArpackNoConvergence as partial:  # what has converged is right; the rest is left to the first anchor
+    except ArpackNoConvergence as partial:  # converged pairs are correct; the first anchor finds the rest
         return partial.eigenvalues, partial.eigenvectors
 
 
-def _blocks(operator: Operator, columns: int, progress: Progress | None, settled: float = SETTLED) -> Pairs:
-    """Chebyshev-filtered subspace iteration from noise until the eigenvalues have settled."""
+def _iterate_subspace(
+    operator: Operator, columns: int, progress: Progress | None, tolerance: float = TOLERANCE
+) -> Eigenpairs:
+    """Run Chebyshev-filtered subspace iteration from random columns until the eigenvalue sum converges."""
     low, top = operator.spectrum_bounds()
-    block = operator.make_noise(0, min(columns + GUARD, operator.active_count - 1), np.float32)
+    block = operator.make_noise(0, min(columns + GUARD_COLUMNS, operator.active_count - 1), np.float32)
     operator.deflate(block)
-    high, before = FIRST_GUESS * top, 0.0
-    for turn in range(PASSES):
-        high = max(high, SMALLEST * abs(top))
-        apply_chebyshev_filter(operator, block, low, high, _degree(low, high, top))
+    high, previous = FIRST_CUTOFF * top, 0.0
+    for iteration in range(MAX_PASSES):
+        high = max(high, MIN_CUTOFF * abs(top))
+        apply_chebyshev_filter(operator, block, low, high, _filter_degree(low, high, top))
         operator.deflate(block)
         values = rayleigh_ritz(operator, block)
         total, high = float(values[:columns].sum()), float(values[-1])
         if progress:
-            progress("start", (turn + 1) / PASSES)
-        if abs(total - before) < settled * abs(total):
+            progress("start", (iteration + 1) / MAX_PASSES)
+        if abs(total - previous) < tolerance * abs(total):
             break
-        before = total
+        previous = total
     return values[:columns], block[:, :columns].copy()
 
 
-def _degree(low: float, high: float, top: float) -> int:
-    """Of the filter that is small on [low, high] and as large at the top as a block in float32 bears."""
-    reach = (2 * top - high - low) / (high - low)  # where the top lies when [low, high] is drawn out to [−1, 1]
-    return min(HIGHEST_DEGREE, max(1, int(np.arccosh(STEEPEST) / np.arccosh(max(reach, 1 + 1e-9)))))
+def _filter_degree(low: float, high: float, top: float) -> int:
+    """Return the largest filter degree whose amplification at the top of the spectrum float32 can represent."""
+    position = (2 * top - high - low) / (high - low)  # of the top, when [low, high] is mapped to [−1, 1]
+    return min(MAX_FILTER_DEGREE, max(1, int(np.arccosh(MAX_AMPLIFICATION) / np.arccosh(max(position, 1 + 1e-9)))))

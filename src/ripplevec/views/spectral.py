@@ -1,10 +1,10 @@
-"""The spectral view: leading eigenvectors of the regularized normalized adjacency, diffused by the spectrum."""
+"""The spectral view: leading eigenvectors of the regularized normalized adjacency, scaled by their eigenvalues."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +17,62 @@ from ripplevec.views.operators import Operator
 from ripplevec.views.solvers import solve_leading_eigenpairs
 from ripplevec.views.subspace import apply_chebyshev_filter, rayleigh_ritz
 
-FLAT, STEEPEST = 0.999, 64.0  # a spectrum that hardly falls has no tail: no power would make one
-SHORTEST = 1e-3  # however few edges there are
-EXACT = 1e-6  # by how much the sum of the eigenvalues may still change when it is what others are measured by
-PASSES, FAR_BELOW = 4, 0.75  # of an anchor at the most, and the share of the bound that makes another one due
-FROM_OTHERS = 3  # passes over rows of other views: fewer left something to the next anchor
-SMALLEST_GAIN = 1e-4  # the filter's interval must not reach the wanted end of the spectrum
+MAX_EIGENVALUE_RATIO, MAX_POWER = 0.999, 64.0  # bounds for flat spectra, which no reasonable power gives a tail
+MIN_TAIL = 1e-3  # lower bound of tail_per_degree · mean degree
+REFERENCE_TOLERANCE = 1e-6  # relative change of the eigenvalue sum at which a reference solution has converged
+MAX_ANCHOR_PASSES = 4
+REPEAT_RATIO = 0.75  # an anchor repeats if its smallest Ritz value falls below this share of the filter's cutoff
+OTHER_VIEW_PASSES = 3  # passes when starting from rows of other views; with fewer, the next anchor had work left
+MIN_CUTOFF = 1e-4  # lower bound of the filter's cutoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpectralView:
-    """Columns from S = (D+τI)^-½ (A + (τ/n) 11ᵀ) (D+τI)^-½, scaled by (μ/μ₁)^q.
+    """Columns made of leading eigenvectors of the regularized normalized adjacency.
 
-    The power q is given as `diffusion`, or by the `tail`: so that the last column weighs that much of the first. How
-    fast a spectrum falls differs from graph to graph; how much of its end should count differs less. It grows with the
-    mean degree, by `tail_per_degree`: the more edges a vertex has, the less of the end is noise.
+    The columns are eigenvectors y of S = (D+τI)^-½ (A + (τ/n) 11ᵀ) (D+τI)^-½ without the trivial one, with row
+    y · (μ/μ₁)^q / √(d+τ) for eigenvalues μ. Give either `tau` or `tau_per_degree`, and at most one of `diffusion`,
+    `tail` and `tail_per_degree`, which determine the power q (0 by default).
 
-    `tau` is given in mean edge weights, or as `tau_per_degree` in mean degrees (weighted): small for communities in
-    sparse graphs, many times the mean degree for the hubs of dense ones.
+    Parameters
+    ----------
+    share : float, default 1.0
+        Share of the model's columns, relative to the shares of the other views.
+    tau : float, optional
+        Regularization τ in units of the mean edge weight. A small τ suits communities in sparse graphs.
+    tau_per_degree : float, optional
+        Regularization τ in units of the mean weighted degree. Many times the mean degree suits hubs of dense graphs.
+    diffusion : float, optional
+        The power q itself.
+    tail : float, optional
+        Length of the last column relative to the first, above 0 and at most 1; q is computed from it at every start
+        and anchor. Spectra decay at very different rates, so one tail suits graphs that no single q suits.
+    tail_per_degree : float, optional
+        The tail per unit of mean degree: the more edges a vertex has, the less of the end of the spectrum is noise.
+    weight : float, default 1.0
+        Weight of this view's part in the served vector.
+    flatten : float, default 0.5
+        Exponent that equalizes the lengths of served parts: part / |part|^flatten.
+    ridge : float, default 1.0
+        Ridge ρ of the local step: the larger, the less a refresh from few neighbors divides by the eigenvalues.
+    degree : int, default 6
+        Degree of the anchor's Chebyshev filter.
+    device : {"auto", "cpu", "cuda"}, default "auto"
+        Where starts and anchors are computed; "auto" uses the environment variable `RIPPLEVEC_DEVICE`, else the CPU.
+
+    Raises
+    ------
+    InvalidValueError
+        If a value is out of range, or if parameters that exclude each other are combined.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder, SpectralView
+    >>> communities = SpectralView(share=3, tau_per_degree=0.25, tail=0.0625)
+    >>> hubs = SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0)
+    >>> model = Embedder(dim=4, views=[communities, hubs])
+    >>> model.fit([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")])["a"].shape
+    (4,)
     """
 
     share: float = 1.0
@@ -46,8 +84,8 @@ class SpectralView:
     weight: float = 1.0
     flatten: float = 0.5
     ridge: float = 1.0
-    degree: int = 6  # of the anchor's Chebyshev filter
-    device: str = "auto"  # where start and anchor are worked out: "cpu", "cuda", or what RIPPLEVEC_DEVICE says
+    degree: int = 6
+    device: Literal["auto", "cpu", "cuda"] = "auto"
 
     def __post_init__(self) -> None:
         if (self.tau is None) == (self.tau_per_degree is None):
@@ -71,13 +109,13 @@ class SpectralView:
     def start(
         self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int, progress: Progress | None = None
     ) -> Basis:
-        """Leading eigenvectors, to solver tolerance; zero columns where the graph has fewer than asked for.
+        """Embed a graph from scratch: leading eigenvectors to solver tolerance, zero columns if the graph has fewer.
 
-        On more than 400 vertices the tolerance is that the sum of the eigenvalues has settled.
+        Above 400 vertices, the tolerance is on the change of the eigenvalue sum.
         """
         operator = self._operator(adjacency, rows, threads)
         mu, vectors = solve_leading_eigenpairs(operator, columns, progress)
-        return self._weighed(operator, vectors, mu)
+        return self._make_basis(operator, vectors, mu)
 
     def anchor(
         self,
@@ -89,37 +127,37 @@ class SpectralView:
         seed: int,
         threads: int,
     ) -> Basis:
-        """One Chebyshev-filtered Rayleigh–Ritz step from the current rows.
+        """Correct current rows by one Chebyshev-filtered Rayleigh–Ritz step; see `View.anchor`.
 
-        The filter damps what lies below the smallest value known. Where the graph has changed so much that wanted
-        values lie far below it, they have been damped too: then it is done again with what is known now.
+        The filter damps eigenvalues below the smallest known Ritz value. If the graph has changed so much that wanted
+        eigenvalues lie far below this cutoff, they were damped too; the step is then repeated with the new values.
         """
         operator = self._operator(adjacency, len(block), threads)
         rows, low = operator.to_device(block), operator.spectrum_lower_bound()
         operator.clear_unusable_rows(rows)
-        ritz, least = (_taken_up(operator, rows, seed), FROM_OTHERS) if mu is None else (mu, 1)
-        for turn in range(PASSES):
-            high = max(float(ritz.min()), SMALLEST_GAIN)
-            _normalize(operator, rows, seed + turn)
+        ritz, min_passes = (_project_rows(operator, rows, seed), OTHER_VIEW_PASSES) if mu is None else (mu, 1)
+        for iteration in range(MAX_ANCHOR_PASSES):
+            high = max(float(ritz.min()), MIN_CUTOFF)
+            _normalize_block(operator, rows, seed + iteration)
             apply_chebyshev_filter(operator, rows, low, high, self.degree)
             operator.deflate(rows)
             ritz = rayleigh_ritz(operator, rows)
-            if turn + 1 >= least and (high == SMALLEST_GAIN or ritz.min() >= FAR_BELOW * high):
+            if iteration + 1 >= min_passes and (high == MIN_CUTOFF or ritz.min() >= REPEAT_RATIO * high):
                 break
-        return self._weighed(operator, rows[:, :columns], ritz[:columns], block if columns is None else None)
+        return self._make_basis(operator, rows[:, :columns], ritz[:columns], block if columns is None else None)
 
-    def reached(self, adjacency: AdjacencyLike, rows: NDArray[Any], *, threads: int) -> float:
-        """The sum of the Ritz values of the operator on the span of these rows: what they hold of its spectrum."""
+    def captured_spectrum(self, adjacency: AdjacencyLike, rows: NDArray[Any], *, threads: int) -> float:
+        """Return the sum of the positive Ritz values of the operator on the span of these rows."""
         operator = self._operator(adjacency, len(rows), threads, "cpu")  # in float64
         block = rows.astype(np.float64)
         operator.clear_unusable_rows(block)
         operator.deflate(block)
-        return _positive(rayleigh_ritz(operator, block))
+        return _sum_positive(rayleigh_ritz(operator, block))
 
-    def best(self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int) -> float:
-        """The sum of the leading eigenvalues: by Rayleigh and Ritz, no span of as many columns reaches more."""
+    def attainable_spectrum(self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int) -> float:
+        """Return the sum of the leading positive eigenvalues, the Rayleigh–Ritz maximum for this number of columns."""
         operator = self._operator(adjacency, rows, threads)
-        return _positive(solve_leading_eigenpairs(operator, columns, settled=EXACT)[0])
+        return _sum_positive(solve_leading_eigenpairs(operator, columns, tolerance=REFERENCE_TOLERANCE)[0])
 
     def _operator(self, adjacency: AdjacencyLike, rows: int, threads: int, device: str | None = None) -> Operator:
         totals = adjacency.totals(rows)
@@ -129,10 +167,10 @@ class SpectralView:
             tau = float(self.tau_per_degree or 0) * totals.strength / max(1, totals.active)
         return make_operator(device or self.device, adjacency, rows, tau, threads)
 
-    def _weighed(
+    def _make_basis(
         self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64], rows: NDArray[Any] | None = None
     ) -> Basis:
-        """Scale the columns by the diffusion, and all of them so that the mean square of a row's length is one."""
+        """Scale columns by (μ/μ₁)^q, then all of them so that the mean squared length of active rows is one."""
         top = mu[0] if mu.size and mu[0] > 0 else 1.0
         norms = np.maximum(operator.column_norms(vectors), 1e-150)
         ratio = np.clip(mu / top, 0.0, 1.0)
@@ -143,26 +181,28 @@ class SpectralView:
         return Basis(operator.to_host(vectors, rows), mu, operator.tau, center, longest)
 
     def _power(self, ratio: NDArray[np.float64], mean_degree: float) -> float:
-        """q: as given, or such that the smallest of these ratios becomes the tail."""
+        """Return q: `diffusion`, or the power that turns the smallest of these eigenvalue ratios into the tail."""
         tail = self.tail if self.tail_per_degree is None else min(self.tail_per_degree * mean_degree, 1.0)
         if tail is None:
             return self.diffusion or 0.0
-        return float(min(np.log(max(tail, SHORTEST)) / np.log(min(ratio.min(initial=1.0), FLAT)), STEEPEST))
+        return float(
+            min(np.log(max(tail, MIN_TAIL)) / np.log(min(ratio.min(initial=1.0), MAX_EIGENVALUE_RATIO)), MAX_POWER)
+        )
 
 
-def _positive(values: NDArray[np.float64]) -> float:
-    """Their sum, without the negative ones, of which a graph with few vertices has more than others."""
+def _sum_positive(values: NDArray[np.float64]) -> float:
+    """Return the sum of the positive values; small graphs have many negative eigenvalues."""
     return float(np.maximum(values, 0.0).sum())
 
 
-def _taken_up(operator: Operator, block: NDArray[Any], seed: int) -> NDArray[np.float64]:
-    """The values in rows that another operator has made; they become Ritz vectors of this one."""
-    _normalize(operator, block, seed)
+def _project_rows(operator: Operator, block: NDArray[Any], seed: int) -> NDArray[np.float64]:
+    """Turn rows of other views into Ritz vectors of this operator, in place; return the Ritz values."""
+    _normalize_block(operator, block, seed)
     return rayleigh_ritz(operator, block)
 
 
-def _normalize(operator: Operator, block: NDArray[Any], seed: int) -> None:
-    """Make rows a block to filter, in place: columns of one length, those that say nothing yet filled with noise."""
+def _normalize_block(operator: Operator, block: NDArray[Any], seed: int) -> None:
+    """Prepare a block for the filter, in place: normalize its columns, and fill empty ones with noise."""
     operator.deflate(block)
     norms = operator.column_norms(block)
     empty = norms <= 1e-6 * max(norms.max(initial=0.0), 1e-300)
@@ -174,10 +214,10 @@ def _normalize(operator: Operator, block: NDArray[Any], seed: int) -> None:
 
 
 def auto_views(stats: GraphStats) -> tuple[SpectralView, ...]:
-    """The views of a graph by its stats alone: communities, and on dense graphs hubs (a large τ) beside them.
+    """Return the default views of a graph: a community view, and on dense graphs also a hub view (a large τ).
 
-    Where all edges lead from one kind of vertices to another, a view of hubs keeps apart whom it should bring together:
-    those of the one kind that have many edges, and their neighbors of the other.
+    On a bipartite graph, a hub view would separate vertices that belong together: hubs of one side and their neighbors
+    on the other.
     """
     if stats.mean_degree < DENSE_GRAPH:
         return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)

@@ -1,4 +1,4 @@
-"""Subspaces of a view's operator: filtering a block of columns, and the eigenpairs it holds."""
+"""Chebyshev filter and Rayleigh–Ritz procedure on a block of columns."""
 
 from __future__ import annotations
 
@@ -10,69 +10,72 @@ from scipy.linalg.lapack import dtrtri
 
 from ripplevec.views.operators import Operator
 
-NEGLIGIBLE = 1e-9  # directions of a block shorter than this, squared and relative to the longest, are rounding
-INDEPENDENT = 1e-6  # and where none is shorter than this, the columns need no eigenvectors to be made orthonormal
+RANK_TOLERANCE = 1e-9  # squared lengths below this share of the largest count as rank deficiency
+CHOLESKY_TOLERANCE = 1e-6  # above this, columns are independent enough to orthonormalize by Cholesky alone
 
 
 def apply_chebyshev_filter(operator: Operator, block: NDArray[Any], low: float, high: float, degree: int) -> None:
-    """Apply the Chebyshev polynomial of W that stays small on [low, high] and grows beyond it to a block, in place.
+    """Apply to a block, in place, the Chebyshev polynomial of W that is small on [low, high] and grows above it.
 
-    A column needs none of the others, so that a few at a time need little memory beside the block.
+    Columns are independent; processing a few at a time bounds the workspace.
     """
     half, middle = (high - low) / 2, (high + low) / 2
-    spare = operator.allocate_workspace(block)
+    workspace = operator.allocate_workspace(block)
     for part in operator.column_chunks(block):
-        own = block[:, part]
-        before, now = own, spare[:, : own.shape[1]]
-        operator.combine(before, now, (1 / half, -middle / half, 0.0))
+        columns = block[:, part]
+        previous, current = columns, workspace[:, : columns.shape[1]]
+        operator.combine(previous, current, (1 / half, -middle / half, 0.0))
         for _ in range(degree - 1):
-            operator.combine(now, before, (2 / half, -2 * middle / half, -1.0))
-            before, now = now, before
-        if now is not own:
-            own[:] = now
+            operator.combine(current, previous, (2 / half, -2 * middle / half, -1.0))
+            previous, current = current, previous
+        if current is not columns:
+            columns[:] = current
 
 
 def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
-    """The Ritz values of W on a block, largest first; the block becomes the Ritz vectors, zero beyond its rank."""
+    """Return the Ritz values of W on the span of a block, largest first; replace the block by the Ritz vectors.
+
+    Beyond the rank of the block, values and vectors are zero.
+    """
     columns = block.shape[1]
-    whiten = _whitening(operator.gram(block, block))
-    small = whiten.T @ _quotients(operator, block) @ whiten
-    values, turns = np.linalg.eigh((small + small.T) / 2)
-    values, turns = values[::-1], whiten @ turns[:, ::-1]
-    turn = np.zeros((columns, columns))
-    turn[:, : values.size] = fix_signs(turns)
-    operator.transform_columns(block, turn)
+    whitening = _whitening_matrix(operator.gram(block, block))
+    projected = whitening.T @ _project_operator(operator, block) @ whitening
+    values, vectors = np.linalg.eigh((projected + projected.T) / 2)
+    values, vectors = values[::-1], whitening @ vectors[:, ::-1]
+    transform = np.zeros((columns, columns))
+    transform[:, : values.size] = fix_signs(vectors)
+    operator.transform_columns(block, transform)
     return np.concatenate([values, np.zeros(columns - values.size)])
 
 
-def _quotients(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
-    """The inner products of a block with W times itself: those with later columns are known from earlier ones."""
-    products, spare = np.zeros((block.shape[1], block.shape[1])), operator.allocate_workspace(block)
+def _project_operator(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the inner products of a block with W times the block; one triangle is computed, the other mirrored."""
+    products, workspace = np.zeros((block.shape[1], block.shape[1])), operator.allocate_workspace(block)
     for part in operator.column_chunks(block):
-        step = spare[:, : part.stop - part.start]
-        operator.combine(block[:, part], step, (1.0, 0.0, 0.0))
-        products[: part.stop, part] = operator.gram(block[:, : part.stop], step)
+        applied = workspace[:, : part.stop - part.start]
+        operator.combine(block[:, part], applied, (1.0, 0.0, 0.0))
+        products[: part.stop, part] = operator.gram(block[:, : part.stop], applied)
         products[part, : part.start] = products[: part.start, part].T
     return products
 
 
-def _whitening(gram: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What makes a block with these inner products orthonormal; fewer columns where some depend on the others."""
+def _whitening_matrix(gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the matrix that orthonormalizes a block with this Gram matrix; its column count is the block's rank."""
     scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
     cosines = gram * np.outer(scale, scale)
     try:
         lower = np.linalg.cholesky(cosines)
-        if np.square(np.diag(lower)).min() > INDEPENDENT:
+        if np.square(np.diag(lower)).min() > CHOLESKY_TOLERANCE:
             return scale[:, None] * dtrtri(lower, lower=True)[0].T
     except np.linalg.LinAlgError:
         pass
     lengths, directions = np.linalg.eigh(cosines)
-    kept = lengths > NEGLIGIBLE * max(lengths[-1], 1e-300)
+    kept = lengths > RANK_TOLERANCE * max(lengths[-1], 1e-300)
     return scale[:, None] * directions[:, kept] / np.sqrt(lengths[kept])
 
 
 def fix_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns turned so that the entry of largest magnitude is positive: eigenvectors have no sign of their own."""
+    """Flip columns so that the entry of largest magnitude is positive; the sign of an eigenvector is arbitrary."""
     if not vectors.size:
         return vectors
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]

@@ -117,7 +117,7 @@ def test_readiness_after_a_refused_anchor_carries_a_warning_and_the_metric_count
 
     assert service.http.get("/readyz").json() == {"status": "ready"}
     with monkeypatch.context() as patch:
-        patch.setattr(RippleRule, "_bases", no_good)
+        patch.setattr(RippleRule, "_solve_anchor", no_good)
         for number in range(400):
             service.edges([f"new {number}", f"new {max(number - 1, 0)}"], [f"new {number}", 0])
             if service.runtime.model.engine.anchors_refused:

@@ -77,8 +77,8 @@ def gaps(held: Gatherable, best: dict[tuple[View, int], float] | None = None) ->
         for view, part in zip(space.views, space.parts, strict=True):
             columns = part.stop - part.start
             if (view, columns) not in best:
-                best[view, columns] = view.best(adjacency, rows, columns, threads=threads)
-            reached = view.reached(adjacency, engine.store.vectors[:rows, part], threads=threads)
+                best[view, columns] = view.attainable_spectrum(adjacency, rows, columns, threads=threads)
+            reached = view.captured_spectrum(adjacency, engine.store.vectors[:rows, part], threads=threads)
             found.append(Gap(reached, best[view, columns]))
     return found
 
