@@ -118,7 +118,7 @@ def test_stream_of_one_seed_ends_in_the_recorded_state(name: str, size: int) -> 
 @pytest.mark.parametrize("size", [1, 1_000])
 def test_stream_on_shards_ends_in_the_recorded_state(size: int) -> None:
     """Without corrections: what these sum up over shards differs in the last bits from one machine's."""
-    known = Embedder(dim=16, seed=5, threads=1, anchor_growth=0)._parameters()
+    known = Embedder(dim=16, seed=5, threads=1, anchor_growth=0)._validated_parameters()
     engine = ClusterEngine(LocalTransport(SHARDS, lambda number: Shard(number, SHARDS, known)), known)
     start, *others = batches(size, timed=False, weighted=True, removals=True)
     engine.start(start)

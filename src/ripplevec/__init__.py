@@ -1,4 +1,4 @@
-"""Ripplevec keeps an embedding of a growing graph up to date, one arrival at a time."""
+"""Ripplevec keeps the embedding of a growing graph up to date in real time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ripplevec.errors import InvalidValueError, RipplevecError, UnknownEdgeError, UnknownVertexError
     from ripplevec.views.spectral import SpectralView
 
-_HOMES = {
+_MODULES = {
     "AsyncClient": "ripplevec.client",
     "Batch": "ripplevec.batch",
     "Changes": "ripplevec.changes",
@@ -51,10 +51,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported when first asked for, so that `import ripplevec` costs nothing."""
-    if name not in _HOMES:
+    """Import a public name on first use, so that `import ripplevec` is fast."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'ripplevec' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

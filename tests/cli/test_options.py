@@ -1,42 +1,51 @@
 from __future__ import annotations
 
 import inspect
+from typing import get_type_hints
 
 import pytest
 import typer
 
-from ripplevec import Embedder
 from ripplevec.cli.embed import embed
-from ripplevec.cli.options import Rule, given, settings
+from ripplevec.cli.options import Rule, drop_unset, parse_settings
+from ripplevec.cli.serve import serve
+from ripplevec.parameter_docs import describe_parameters
 from ripplevec.parameters import RULES
 
 
-def test_what_is_not_given_is_left_to_the_library():
-    assert given(dim=None, seed=0, directed=False) == {"seed": 0, "directed": False}
+def test_options_without_a_value_are_left_to_the_library():
+    assert drop_unset(dim=None, seed=0, directed=False) == {"seed": 0, "directed": False}
 
 
-def test_settings_are_json_or_text():
-    assert settings(["depth=null", "on_empty=zero", "normalize=false", "a=b=c"]) == {
+def test_settings_are_parsed_as_json_or_text():
+    assert parse_settings(["depth=null", "on_empty=zero", "normalize=false", "a=b=c"]) == {
         "depth": None,
         "on_empty": "zero",
         "normalize": False,
         "a": "b=c",
     }
-    assert settings(None) == {}
+    assert parse_settings(None) == {}
 
 
 @pytest.mark.parametrize("pair", ["depth", "=1", "a b=1"])
-def test_settings_without_name_or_value(pair):
+def test_settings_without_name_or_value_are_rejected(pair):
     with pytest.raises(typer.BadParameter, match="NAME=VALUE"):
-        settings([pair])
+        parse_settings([pair])
 
 
-def test_the_options_of_the_model_are_options_of_the_model():
-    named = ["dim", "rule", "depth", "seed", "anchor_growth", "threads", "directed", "duplicates", "max_reads"]
-    assert set(named) <= set(inspect.signature(embed).parameters)
-    assert set(named) <= set(inspect.signature(Embedder).parameters)
+@pytest.mark.parametrize("command", [embed, serve])
+def test_model_options_take_help_and_default_from_the_docstring_of_embedder(command):
+    docs, hints = describe_parameters(), get_type_hints(command, include_extras=True)
+    named = [name for name in hints if name in docs]
+    assert set(named) >= {"dim", "rule", "depth", "seed", "anchor_growth", "threads", "directed", "max_reads"}
+    for name in named:
+        (option,) = hints[name].__metadata__
+        assert option.help.startswith(docs[name].summary)
+        default = "no" if docs[name].default is False else docs[name].default
+        assert default is None or option.help == f"{docs[name].summary} Default: {default}."
+        assert inspect.signature(command).parameters[name].default is None
 
 
-def test_every_rule_is_named_by_its_option():
+def test_rule_option_names_every_rule():
     (option,) = Rule.__metadata__
     assert option.metavar == "|".join(RULES)

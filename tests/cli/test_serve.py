@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ripplevec.cli.main import run
+from ripplevec.install_hint import install_command
 from ripplevec.service import logs, server
 from ripplevec.service.security import Tokens
 from ripplevec.service.settings import Settings
@@ -73,7 +74,7 @@ def test_beyond_this_machine_a_token_is_needed(
     served: list[Settings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert left("--state", str(tmp_path), "--host", "0.0.0.0") == 3
-    assert "tokens are needed" in capsys.readouterr().err
+    assert "tokens are required" in capsys.readouterr().err
     assert served == []
 
 
@@ -84,4 +85,4 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.delitem(sys.modules, "ripplevec.service.server")
     monkeypatch.delattr("ripplevec.service.server")
     assert left("--state", str(tmp_path)) == 4
-    assert "pip install 'ripplevec[serve]'" in capsys.readouterr().err
+    assert install_command("serve") in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Models on shards in this process, beside models on one machine, and streams of batches that both can be given."""
+"""Fixtures: models on shards in this process, the same models on one machine, and streams of batches for both."""
 
 from __future__ import annotations
 
@@ -21,18 +21,23 @@ from ripplevec.engine.engine import Engine
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.parameters import Parameters
 
-
-def on_shards(shards: int, **parameters: Any) -> ClusterEngine:
-    known = Embedder(**{"dim": 4, "threads": 1, "anchor_growth": 0, **parameters})._parameters()
-    return ClusterEngine(LocalTransport(shards, lambda number: Shard(number, shards, known)), known)
+DEFAULTS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
 
 
-class Pair:
-    """The same graph on one machine and on shards, with vertices 0 … n−1 in this order."""
+def local_transport(shards: int, parameters: Parameters) -> LocalTransport:
+    return LocalTransport(shards, lambda index: Shard(index, shards, parameters))
+
+
+def make_cluster(shards: int, **parameters: Any) -> ClusterEngine:
+    validated = Embedder(**DEFAULTS | parameters)._validated_parameters()
+    return ClusterEngine(local_transport(shards, validated), validated)
+
+
+class GraphPair:
+    """The same graph on one machine and on shards, with vertices 0 … n−1 in this order of arrival."""
 
     def __init__(self, vertices: int, edges: Any, shards: int, **parameters: Any) -> None:
-        known = {"dim": 4, "threads": 1, "anchor_growth": 0, **parameters}
-        self.one, self.cluster = Embedder(**known).fit([]), on_shards(shards, **known)
+        self.one, self.cluster = Embedder(**DEFAULTS | parameters).fit([]), make_cluster(shards, **parameters)
         for batch in (Batch.vertices(np.arange(vertices), Op.VERTEX), Batch.from_any(edges)):
             self.one._engine.apply(batch)
             self.cluster.apply(batch)
@@ -40,75 +45,73 @@ class Pair:
 
     @property
     def shards(self) -> list[Shard]:
-        return self.cluster.transport.shards
+        return cast(LocalTransport, self.cluster.transport).shards
 
-    def workspace(self) -> DistributedGraph:
+    def open_graph(self) -> DistributedGraph:
         return DistributedGraph(self.cluster.transport, self.cluster.parameters.dim, self.cluster.rule.precision)
 
-    def put(self, workspace: DistributedGraph, block: NDArray[Any]) -> MatrixHandle:
-        """A matrix on the shards with the rows of this one."""
-        sheet = workspace.zeros(block.shape[1], block.dtype)
+    def put(self, graph: DistributedGraph, block: NDArray[Any]) -> MatrixHandle:
+        """Create a matrix on the shards with the rows of `block`, by arrival number."""
+        handle = graph.zeros(block.shape[1], block.dtype)
         for shard in self.shards:
             rows, numbers = shard.list_rows()
-            shard.matrices.select(sheet.columns)[rows] = block[numbers]
-        return sheet
+            assert shard.matrices is not None
+            shard.matrices.select(handle.columns)[rows] = block[numbers]
+        return handle
 
-    def read(self, sheet: MatrixHandle) -> NDArray[Any]:
-        """What is in a matrix on the shards."""
-        block = np.zeros((self.vertices, sheet.shape[1]), sheet.dtype)
+    def read(self, handle: MatrixHandle) -> NDArray[Any]:
+        """Return the contents of a matrix on the shards, by arrival number."""
+        block = np.zeros((self.vertices, handle.shape[1]), handle.dtype)
         for shard in self.shards:
             rows, numbers = shard.list_rows()
-            block[numbers] = shard.matrices.select(sheet.columns)[rows]
+            assert shard.matrices is not None
+            block[numbers] = shard.matrices.select(handle.columns)[rows]
         return block
 
     def slots(self) -> list[NDArray[np.int32]]:
-        """What the slots of every shard hold."""
+        """Return a copy of the adjacency slots of every shard."""
         return [shard.graph.adjacency.links.neighbor.copy() for shard in self.shards]
 
 
-def random_pair(seed: int, shards: int, vertices: int = 40, edges: int = 90, **parameters: Any) -> Pair:
-    draw = np.random.default_rng(seed)
-    ends, weights = draw.integers(0, vertices, (edges, 2)).tolist(), (10 ** draw.uniform(-1, 1, edges)).tolist()
-    known = [(u, v, w) for (u, v), w in zip(ends, weights, strict=True) if u != v]
-    return Pair(vertices, known, shards, **parameters)
+def random_pair(seed: int, shards: int, vertices: int = 40, edges: int = 90, **parameters: Any) -> GraphPair:
+    rng = np.random.default_rng(seed)
+    ends, weights = rng.integers(0, vertices, (edges, 2)).tolist(), (10 ** rng.uniform(-1, 1, edges)).tolist()
+    weighted = [(u, v, w) for (u, v), w in zip(ends, weights, strict=True) if u != v]
+    return GraphPair(vertices, weighted, shards, **parameters)
 
 
 @pytest.fixture(scope="session")
-def cluster_of() -> Callable[..., ClusterEngine]:
-    return on_shards
+def new_cluster() -> Callable[..., ClusterEngine]:
+    """`make_cluster`."""
+    return make_cluster
 
 
 @pytest.fixture(scope="session")
-def pair_of() -> Callable[..., Pair]:
+def graph_pair() -> Callable[..., GraphPair]:
+    """`random_pair`."""
     return random_pair
 
 
-DIM = 4
-
-
-class OnShards(Embedder):
-    """An embedder whose engine lies on shards in this process."""
+class LocalShardsEmbedder(Embedder):
+    """An embedder whose engine has its shards in this process."""
 
     shards = 3
 
     def _create_engine(self, parameters: Parameters) -> Engine:
-        transport = LocalTransport(self.shards, lambda number: Shard(number, self.shards, parameters))
-        engine = ClusterEngine(transport, parameters)
-        return cast(Engine, engine)
+        return cast(Engine, ClusterEngine(local_transport(self.shards, parameters), parameters))
 
 
-CLUSTERS: dict[int, type[OnShards]] = {
-    shards: type(f"On{shards}Shards", (OnShards,), {"shards": shards}) for shards in range(1, 6)
+EMBEDDERS: dict[int, type[LocalShardsEmbedder]] = {
+    shards: type(f"On{shards}Shards", (LocalShardsEmbedder,), {"shards": shards}) for shards in range(1, 6)
 }
-PARAMETERS: dict[str, Any] = {"dim": DIM, "anchor_growth": 0, "threads": 1}
 
 
-def both(shards: int, **parameters: Any) -> tuple[Embedder, Embedder]:
-    """A model on one machine and the same on shards."""
-    return Embedder(**PARAMETERS | parameters), CLUSTERS[shards](**PARAMETERS | parameters)
+def make_models(shards: int, **parameters: Any) -> tuple[Embedder, Embedder]:
+    """Return an empty model on one machine and an empty model on shards."""
+    return Embedder(**DEFAULTS | parameters), EMBEDDERS[shards](**DEFAULTS | parameters)
 
 
-NAMES: dict[str, Callable[[int], Id]] = {
+ID_KINDS: dict[str, Callable[[int], Id]] = {
     "int": lambda number: number,
     "text": lambda number: f"v{number}",
     "mixed": lambda number: f"v{number}" if number % 3 else 2**70 + number if number % 2 else number,
@@ -116,21 +119,24 @@ NAMES: dict[str, Callable[[int], Id]] = {
 
 
 class Stream:
-    """Batches that can be applied, each made of operations that name vertices by number."""
+    """Generates applicable batches from operations that refer to vertices by number."""
 
     def __init__(self, kind: str, directed: bool) -> None:
-        self.name, self.directed = NAMES[kind], directed
+        self.to_id, self.directed = ID_KINDS[kind], directed
         self.vertices: list[int] = []
         self.edges: list[tuple[int, int]] = []
 
     def batch(self, operations: list[tuple[Op, int, int, float]]) -> Batch:
-        """These operations; removals choose among what is there by then, and are left out where there is nothing."""
-        rows = [row for operation in operations if (row := self._played(*operation)) is not None]
-        op, src, dst, weight = zip(*rows, strict=True) if rows else ((), (), (), ())
-        names = [[self.name(number) for number in column] for column in (src, dst)]
-        return Batch.of(*names, weight=np.array(weight, np.float64), op=np.array(op, np.int8))
+        """Return these operations as a batch.
 
-    def _played(self, op: Op, src: int, dst: int, weight: float) -> tuple[Op, int, int, float] | None:
+        Removals select among the vertices or edges that exist by then; without any, they are left out.
+        """
+        rows = [row for operation in operations if (row := self._resolve(*operation)) is not None]
+        op, src, dst, weight = zip(*rows, strict=True) if rows else ((), (), (), ())
+        ids = [[self.to_id(number) for number in column] for column in (src, dst)]
+        return Batch.of(*ids, weight=np.array(weight, np.float64), op=np.array(op, np.int8))
+
+    def _resolve(self, op: Op, src: int, dst: int, weight: float) -> tuple[Op, int, int, float] | None:
         if op == Op.REMOVE:
             if not self.edges:
                 return None
@@ -142,31 +148,31 @@ class Stream:
             self.edges = [edge for edge in self.edges if src not in edge]
         elif op == Op.VERTEX:
             dst = src
-            self._meet(src)
+            self._add_vertex(src)
         else:
-            self._meet(src)
-            self._meet(dst)
+            self._add_vertex(src)
+            self._add_vertex(dst)
             edge = (src, dst) if self.directed else (min(src, dst), max(src, dst))
             if src != dst and edge not in self.edges:
                 self.edges.append(edge)
         return op, src, dst, weight
 
-    def _meet(self, vertex: int) -> None:
+    def _add_vertex(self, vertex: int) -> None:
         if vertex not in self.vertices:
             self.vertices.append(vertex)
 
 
-def same_changes(one: Changes, other: Changes) -> bool:
-    """Whether two models tell those who follow them the same."""
-    return (one.ids, one.removed, one.sequence, one.anchored, one.arrived.tolist()) == (
-        (other.ids, other.removed, other.sequence, other.anchored, other.arrived.tolist())
-    ) and np.array_equal(one.vectors, other.vectors)
+def equal_changes(first: Changes, second: Changes) -> bool:
+    """Test whether two models reported the same changes."""
+    return (first.ids, first.removed, first.sequence, first.anchored, first.arrived.tolist()) == (
+        (second.ids, second.removed, second.sequence, second.anchored, second.arrived.tolist())
+    ) and np.array_equal(first.vectors, second.vectors)
 
 
 @pytest.fixture(scope="session")
-def new() -> Any:
-    """`both`."""
-    return both
+def new_models() -> Any:
+    """`make_models`."""
+    return make_models
 
 
 @pytest.fixture(scope="session")
@@ -176,18 +182,18 @@ def stream_of() -> Any:
 
 
 @pytest.fixture(scope="session")
-def same() -> Any:
-    """`same_changes`."""
-    return same_changes
+def changes_equal() -> Any:
+    """`equal_changes`."""
+    return equal_changes
 
 
 @pytest.fixture(scope="session")
-def grown() -> Any:
-    """Both models after a few batches, with vertices of all kinds: hubs, leaves, strangers, some that have gone."""
+def grown_models() -> Any:
+    """Return a function that builds both models with a few batches: hubs, leaves, isolated and removed vertices."""
 
     def grow(shards: int = 3, kind: str = "int", seed: int = 0, **parameters: Any) -> tuple[Embedder, Embedder]:
         rng = np.random.default_rng(seed)
-        models = both(shards, **parameters)
+        models = make_models(shards, **parameters)
         stream = Stream(kind, bool(parameters.get("directed")))
         ops = rng.choice([Op.ADD] * 12 + [Op.VERTEX, Op.REMOVE, Op.REMOVE_VERTEX], (4, 60))
         ops[0] = Op.ADD
@@ -202,8 +208,8 @@ def grown() -> Any:
 
 
 @pytest.fixture(autouse=True)
-def loops_are_no_news() -> Iterator[None]:
-    """Self-loops are part of every stream here."""
+def ignore_self_loop_warnings() -> Iterator[None]:
+    """Every stream here has self-loops."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelfLoopWarning)
         yield

@@ -1,4 +1,8 @@
-"""The options that commands share, each said once. An option that is not given leaves the default to the library."""
+"""Options that several commands share.
+
+Options of the model take their help text and default from the docstring of `Embedder`. An option that is not given
+leaves the default to the library.
+"""
 
 from __future__ import annotations
 
@@ -8,49 +12,74 @@ from typing import Annotated, Any
 
 import typer
 
-READ, STREAM, MODEL = "Reading", "Stream", "Embedding"
+from ripplevec.parameter_docs import describe_parameters
+
+READING_PANEL, STREAM_PANEL, MODEL_PANEL = "Reading", "Stream", "Embedding"
 
 
 def _option(panel: str, help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, help=help, show_default=more.pop("show_default", False), **more)
 
 
-Src = Annotated[str | None, _option(READ, "Column of one end: a name, or a position from 1.", metavar="COLUMN")]
-Dst = Annotated[str | None, _option(READ, "Column of the other end.", metavar="COLUMN")]
-Weight = Annotated[str | None, _option(READ, "Column of the weight; 'none' for no weights.", metavar="COLUMN")]
-Time = Annotated[str | None, _option(READ, "Column of the time; if given, edges go in its order.", metavar="COLUMN")]
-Format = Annotated[str | None, _option(READ, "If content and suffix do not say it.", metavar="csv|jsonl|parquet")]
-Ids = Annotated[str, _option(READ, "What ids are; auto: integers where all look so.", metavar="auto|int|str")]
-OnError = Annotated[str, _option(READ, "What to do with a row that cannot be read.", metavar="stop|skip")]
-
-Start = Annotated[float, _option(STREAM, "Share of the edges for the start.", min=0, max=1, show_default=True)]
-StartEdges = Annotated[str | None, _option(STREAM, "A file with the edges of the start instead.", metavar="FILE")]
-BatchSize = Annotated[int, _option(STREAM, "Edges applied together.", min=1, show_default=True)]
-Changes = Annotated[Path | None, _option(STREAM, "Log of changes, .parquet or .jsonl.", metavar="FILE")]
-
-Dim = Annotated[int | None, _option(MODEL, "Length of a vector.")]
-Rule = Annotated[str | None, _option(MODEL, "How vectors move.", metavar="ripple|paper")]
-Depth = Annotated[int | None, _option(MODEL, "Rounds of influence.")]
-Seed = Annotated[int | None, _option(MODEL, "Seed of every draw.")]
-AnchorGrowth = Annotated[float | None, _option(MODEL, "Growth between global corrections; 0: none.")]
-Threads = Annotated[int | None, _option(MODEL, "Threads; the result does not depend on it.")]
-Directed = Annotated[bool | None, _option(MODEL, "Whether influence follows the direction of edges.")]
-Duplicates = Annotated[str | None, _option(MODEL, "What a repeated edge does.", metavar="add|ignore|replace")]
-HalfLife = Annotated[float | None, _option(MODEL, "Time after which an edge weighs half, in the unit of its times.")]
-ExpireAfter = Annotated[float | None, _option(MODEL, "Time after which an edge that is not mentioned again goes.")]
-MaxReads = Annotated[int | None, _option(MODEL, "Bound on the work per arrival.")]
-Settings = Annotated[list[str] | None, _option(MODEL, "Any other option of Embedder.", "--set", metavar="NAME=VALUE")]
-
-Json = Annotated[bool, typer.Option("--json", help="Print a summary for programs on standard output.")]
+def _parameter(name: str) -> Any:
+    """Create the option of an `Embedder` parameter."""
+    parameter = describe_parameters()[name]
+    default = "no" if parameter.default is False else parameter.default
+    help = parameter.summary if default is None else f"{parameter.summary} Default: {default}."
+    metavar = {"metavar": "|".join(parameter.choices)} if parameter.choices else {}
+    return _option(MODEL_PANEL, help, **metavar)
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that were given a value."""
+Src = Annotated[
+    str | None, _option(READING_PANEL, "Column of the source: a name, or a position from 1.", metavar="COLUMN")
+]
+Dst = Annotated[str | None, _option(READING_PANEL, "Column of the target.", metavar="COLUMN")]
+Weight = Annotated[str | None, _option(READING_PANEL, "Column of the weight; 'none': no weights.", metavar="COLUMN")]
+Time = Annotated[
+    str | None, _option(READING_PANEL, "Column of the time; if given, edges are sorted by it.", metavar="COLUMN")
+]
+Format = Annotated[
+    str | None, _option(READING_PANEL, "File format, if content and suffix do not tell.", metavar="csv|jsonl|parquet")
+]
+Ids = Annotated[
+    str, _option(READING_PANEL, "Type of ids; auto: int if all ids look like integers.", metavar="auto|int|str")
+]
+OnError = Annotated[str, _option(READING_PANEL, "What to do with a row that cannot be read.", metavar="stop|skip")]
+
+Start = Annotated[
+    float, _option(STREAM_PANEL, "Share of the edges that makes up the initial graph.", min=0, max=1, show_default=True)
+]
+StartEdges = Annotated[
+    str | None, _option(STREAM_PANEL, "File with the edges of the initial graph, instead of --start.", metavar="FILE")
+]
+BatchSize = Annotated[int, _option(STREAM_PANEL, "Number of edges in a batch.", min=1, show_default=True)]
+Changes = Annotated[Path | None, _option(STREAM_PANEL, "File to log changes to: .parquet or .jsonl.", metavar="FILE")]
+
+Dim = Annotated[int | None, _parameter("dim")]
+Rule = Annotated[str | None, _parameter("rule")]
+Depth = Annotated[int | None, _parameter("depth")]
+Seed = Annotated[int | None, _parameter("seed")]
+AnchorGrowth = Annotated[float | None, _parameter("anchor_growth")]
+Threads = Annotated[int | None, _parameter("threads")]
+Directed = Annotated[bool | None, _parameter("directed")]
+Duplicates = Annotated[str | None, _parameter("duplicates")]
+HalfLife = Annotated[float | None, _parameter("half_life")]
+ExpireAfter = Annotated[float | None, _parameter("expire_after")]
+MaxReads = Annotated[int | None, _parameter("max_reads")]
+Settings = Annotated[
+    list[str] | None, _option(MODEL_PANEL, "Any other parameter of Embedder.", "--set", metavar="NAME=VALUE")
+]
+
+Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON on standard output.")]
+
+
+def drop_unset(**options: Any) -> dict[str, Any]:
+    """Return the options that have a value."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def settings(pairs: list[str] | None) -> dict[str, Any]:
-    """Options written as NAME=VALUE; a value is JSON where it can be, else text."""
+def parse_settings(pairs: list[str] | None) -> dict[str, Any]:
+    """Parse options written as NAME=VALUE; a value is JSON if possible, otherwise text."""
     parsed = {}
     for pair in pairs or []:
         name, sign, text = pair.partition("=")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ripplevec.cli import options as o
+from ripplevec.cli import options
 from ripplevec.cli.console import print_json, progress, say
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ def replay(
     at_once: Annotated[int, typer.Option(min=0, help="Events to send before the clock starts.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Total number of events to send.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Maximum number of events per batch.")] = 1000,
-    src: o.Src = None,
-    dst: o.Dst = None,
-    weight: o.Weight = None,
-    time: o.Time = None,
-    format: o.Format = None,
-    ids: o.Ids = "auto",
-    on_error: o.OnError = "stop",
-    dim: o.Dim = None,
-    rule: o.Rule = None,
-    seed: o.Seed = None,
-    setting: o.Settings = None,
-    json: o.Json = False,
+    src: options.Src = None,
+    dst: options.Dst = None,
+    weight: options.Weight = None,
+    time: options.Time = None,
+    format: options.Format = None,
+    ids: options.Ids = "auto",
+    on_error: options.OnError = "stop",
+    dim: options.Dim = None,
+    rule: options.Rule = None,
+    seed: options.Seed = None,
+    setting: options.Settings = None,
+    json: options.Json = False,
 ) -> None:
     """Replay a file as a live stream into a session directory, Redis, Kafka or a service: for demos and load tests."""
     if (file is None) is not built_in:
@@ -55,8 +55,9 @@ def replay(
         speed = BUILT_IN_SPEED
     if (rate is None) is (speed is None):
         raise typer.BadParameter("expected one of --rate and --speed", param_hint="--rate")
-    model = o.given(dim=dim, rule=rule, seed=None if built_in and "://" in to else seed) | o.settings(setting)
-    read = o.given(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
+    model = options.drop_unset(dim=dim, rule=rule, seed=None if built_in and "://" in to else seed)
+    model |= options.parse_settings(setting)
+    read = options.drop_unset(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
 
     from ripplevec.replay.run import replay_builtin, replay_file
     from ripplevec.replay.targets import open_target

@@ -1,4 +1,4 @@
-"""`ripplevec serve`: its options, and nothing heavy until it runs."""
+"""The command `ripplevec serve`: its options. Heavy modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -7,45 +7,53 @@ from typing import Annotated, Any
 
 import typer
 
-from ripplevec.cli import options as o
+from ripplevec.cli import options
 from ripplevec.errors import MissingExtraError
 
-SERVICE, CLUSTER = "Service", "Cluster"
+SERVICE_PANEL, CLUSTER_PANEL = "Service", "Cluster"
 
 
-def _service(help: str, **more: Any) -> Any:
-    return typer.Option(rich_help_panel=SERVICE, help=help, **more)
+def _service_option(help: str, **more: Any) -> Any:
+    return typer.Option(rich_help_panel=SERVICE_PANEL, help=help, **more)
 
 
-State = Annotated[Path, typer.Option("--state", help="Directory of the state; made where there is none.")]
-Host = Annotated[str, typer.Option(help="Address to listen at; one beyond this machine needs tokens.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")]
+State = Annotated[Path, typer.Option("--state", help="State directory; created if it does not exist.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; tokens are required unless it is local.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")]
 Source = Annotated[
-    str | None, typer.Option(help="A stream to follow: redis://…, kafka://…, or a file.", metavar="URL|FILE")
+    str | None, typer.Option(help="Stream to read batches from: redis://…, kafka://…, or a file.", metavar="URL|FILE")
 ]
 DeadLetters = Annotated[
-    str | None, typer.Option(help="Where messages of the source go that hold no events.", metavar="URL|FILE")
+    str | None, typer.Option(help="Destination of source messages that cannot be parsed.", metavar="URL|FILE")
 ]
-Sink = Annotated[str | None, typer.Option(help="A vector store to keep in step: lancedb://DIR?table=…", metavar="URL")]
-MaxDelay = Annotated[float, _service("How long a batch waits for others.", min=0, max=1000)]
-MaxBatch = Annotated[int, _service("Events put on disk with one flush, at most.", min=1)]
-TokenFile = Annotated[Path | None, _service("Lines `read TOKEN` or `write TOKEN`.", metavar="FILE")]
-AllowHost = Annotated[list[str] | None, _service("Another name of this service.", metavar="NAME")]
-MaxBody = Annotated[int, _service("Largest body of a request.", min=1)]
+Sink = Annotated[str | None, typer.Option(help="Vector store to keep up to date: lancedb://DIR?table=…", metavar="URL")]
+MaxDelay = Annotated[
+    float, _service_option("Time that a batch waits for others, to be flushed together.", min=0, max=1000)
+]
+MaxBatch = Annotated[int, _service_option("Maximum number of events per flush to disk.", min=1)]
+TokenFile = Annotated[
+    Path | None, _service_option("File with tokens: lines `read TOKEN` or `write TOKEN`.", metavar="FILE")
+]
+AllowHost = Annotated[list[str] | None, _service_option("Additional host name that requests may use.", metavar="NAME")]
+MaxBody = Annotated[int, _service_option("Maximum size of a request body.", min=1)]
 Shards = Annotated[
-    int | None, typer.Option(min=1, rich_help_panel=CLUSTER, help="Keep the model on so many shards of a Ray cluster.")
+    int | None,
+    typer.Option(min=1, rich_help_panel=CLUSTER_PANEL, help="Number of shards on a Ray cluster that hold the model."),
 ]
 RayAddress = Annotated[
     str | None,
-    typer.Option(rich_help_panel=CLUSTER, help="The cluster: auto, or an address; else it starts here."),
+    typer.Option(
+        rich_help_panel=CLUSTER_PANEL,
+        help="Ray cluster: auto, or an address. By default one is started on this machine.",
+    ),
 ]
-AccessLog = Annotated[bool, _service("Log every request.")]
+AccessLog = Annotated[bool, _service_option("Log every request.")]
 AnchorLag = Annotated[
     float | None,
     typer.Option(
         min=0,
-        rich_help_panel=o.MODEL,
-        help="Events that a correction is worked out beside, as a share of the graph.",
+        rich_help_panel=options.MODEL_PANEL,
+        help="Events between the start of an anchor and its use, as a share of the graph.",
         show_default=False,
     ),
 ]
@@ -66,24 +74,24 @@ def serve(
     access_log: AccessLog = True,
     shards: Shards = None,
     ray_address: RayAddress = None,
-    dim: o.Dim = None,
-    rule: o.Rule = None,
-    depth: o.Depth = None,
-    seed: o.Seed = None,
-    anchor_growth: o.AnchorGrowth = None,
+    dim: options.Dim = None,
+    rule: options.Rule = None,
+    depth: options.Depth = None,
+    seed: options.Seed = None,
+    anchor_growth: options.AnchorGrowth = None,
     anchor_lag: AnchorLag = None,
-    threads: o.Threads = None,
-    directed: o.Directed = None,
-    duplicates: o.Duplicates = None,
-    max_reads: o.MaxReads = None,
-    half_life: o.HalfLife = None,
-    expire_after: o.ExpireAfter = None,
-    setting: o.Settings = None,
+    threads: options.Threads = None,
+    directed: options.Directed = None,
+    duplicates: options.Duplicates = None,
+    max_reads: options.MaxReads = None,
+    half_life: options.HalfLife = None,
+    expire_after: options.ExpireAfter = None,
+    setting: options.Settings = None,
 ) -> None:
-    """Serve a model over HTTP, its state kept in a directory: what was answered with success survives a crash."""
-    model = o.given(dim=dim, rule=rule, depth=depth, seed=seed, anchor_growth=anchor_growth, threads=threads)
-    model |= o.given(anchor_lag=anchor_lag, directed=directed, duplicates=duplicates, max_reads=max_reads)
-    model |= o.given(half_life=half_life, expire_after=expire_after) | o.settings(setting)
+    """Serve a model over HTTP. Its state is kept in a directory: acknowledged batches survive a crash."""
+    model = options.drop_unset(dim=dim, rule=rule, depth=depth, seed=seed, anchor_growth=anchor_growth, threads=threads)
+    model |= options.drop_unset(anchor_lag=anchor_lag, directed=directed, duplicates=duplicates, max_reads=max_reads)
+    model |= options.drop_unset(half_life=half_life, expire_after=expire_after) | options.parse_settings(setting)
     try:
         from ripplevec.service import logs, server
         from ripplevec.service.security import Tokens
