@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ripplevec import Embedder
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets.synthetic import growing_communities
-from ripplevec.lab.evaluation.classification import Classifier
+from ripplevec.lab.evaluation.label_metrics import Classifier
 from ripplevec.lab.experiments.record import environment
 
 REQUIREMENTS = (

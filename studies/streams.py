@@ -19,7 +19,7 @@ from ripplevec import Embedder
 from ripplevec.influence.cascade import Rows
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation import arrival, current, stream
+from ripplevec.lab.evaluation import score_on_arrival, score_at_end, stream
 from ripplevec.lab.experiments.record import environment
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.vector_store import Field
@@ -68,8 +68,8 @@ def never_late(dataset: Dataset) -> dict[str, float]:
     with patch.object(PaperRule, "_influenced", only_newcomers):
         found = [stream(_model("neighbors", seed), dataset, START, seed) for seed in SEEDS]
     return {
-        "arrival_micro": 100 * fmean(arrival(result).micro for result in found),
-        "current_micro": 100 * fmean(current(result).micro for result in found),
+        "arrival_micro": 100 * fmean(score_on_arrival(result).micro for result in found),
+        "current_micro": 100 * fmean(score_at_end(result).micro for result in found),
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.io.atomic_file import atomic_write
-from ripplevec.lab.evaluation.rows import unit_rows
+from ripplevec.lab.evaluation.label_metrics import normalize_rows
 
 COLORS = (
     "#4269d0", "#efb118", "#ff725c", "#3ca951", "#a463f2",
@@ -34,10 +34,10 @@ def places(moments: list[NDArray[np.float32]], labels: Labels) -> list[Points]:
     from sklearn.cluster import KMeans
 
     count = len(np.unique(labels))
-    centers = unit_rows(KMeans(count, n_init=8, random_state=0).fit(unit_rows(moments[-1])).cluster_centers_)
+    centers = normalize_rows(KMeans(count, n_init=8, random_state=0).fit(normalize_rows(moments[-1])).cluster_centers_)
     angles = 2 * np.pi * np.arange(count) / count
     corners = np.column_stack([np.cos(angles), np.sin(angles)])
-    points = [softmax(SHARPNESS * unit_rows(vectors) @ centers.T, axis=1) @ corners for vectors in moments]
+    points = [softmax(SHARPNESS * normalize_rows(vectors) @ centers.T, axis=1) @ corners for vectors in moments]
     return [place / np.abs(points[-1]).max() for place in points]
 
 

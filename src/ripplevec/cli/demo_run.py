@@ -15,8 +15,8 @@ from ripplevec.errors import MissingExtraError
 from ripplevec.io.rebatch import concatenate
 from ripplevec.lab.datasets.dataset import Dataset
 from ripplevec.lab.datasets.synthetic import growing_communities
-from ripplevec.lab.evaluation.classification import Classifier
-from ripplevec.lab.evaluation.clustering import cluster
+from ripplevec.lab.evaluation.label_metrics import Classifier
+from ripplevec.lab.evaluation.label_metrics import cluster
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -15,15 +15,15 @@ from ripplevec.lab.evaluation import classify
 from ripplevec.lab.evaluation.protocols import Arrivals, start_size
 
 
-def data_set(name: str) -> datasets.Dataset:
+def load_or_skip(name: str) -> datasets.Dataset:
     try:
         return datasets.load(name)
     except MissingDataError as error:
         pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
 
 
-def streamed(model: Any, data: datasets.Dataset) -> Any:
-    arrivals, begin = Arrivals.of(data, 0), start_size(data, 0.5)
+def run_stream(model: Any, data: datasets.Dataset) -> Any:
+    arrivals, begin = Arrivals.from_dataset(data, 0), start_size(data, 0.5)
     model.fit(arrivals.batch(0, begin))
     for place in range(begin, data.vertices, 500):
         model.partial_fit(arrivals.batch(place, min(place + 500, data.vertices)))
@@ -31,21 +31,21 @@ def streamed(model: Any, data: datasets.Dataset) -> Any:
 
 
 @pytest.mark.parametrize(("name", "shards"), [("cora", 1), ("citeseer", 2), ("wiki", 3), ("blog", 4), ("flickr", 2)])
-def test_every_digest_is_that_of_one_machine(name: str, shards: int) -> None:
-    data, how = data_set(name), {"dim": 16, "anchor_growth": 0, "threads": 1}
-    alone = streamed(Embedder(**how), data)
-    model = streamed(ShardedEmbedder(shards=shards, **how), data)
-    assert model.digest() == alone.digest()
+def test_digest_of_dataset_stream_matches_single_machine(name: str, shards: int) -> None:
+    data, how = load_or_skip(name), {"dim": 16, "anchor_growth": 0, "threads": 1}
+    single = run_stream(Embedder(**how), data)
+    model = run_stream(ShardedEmbedder(shards=shards, **how), data)
+    assert model.digest() == single.digest()
     model.check()
     model.close()
 
 
-def test_with_anchors_labels_are_told_as_well_as_on_one_machine() -> None:
-    data, half = data_set("cora"), np.random.default_rng(0).permutation(2708)
+def test_classification_with_anchors_matches_single_machine() -> None:
+    data, half = load_or_skip("cora"), np.random.default_rng(0).permutation(2708)
     model = ShardedEmbedder(shards=2, dim=90, threads=1)
     micro = []
     for one in (model, Embedder(dim=90, threads=1)):
-        vectors = streamed(one, data).vectors(np.arange(data.vertices))
+        vectors = run_stream(one, data).vectors(np.arange(data.vertices))
         micro.append(classify(vectors, data.labels, half[:1354], half[1354:]).micro)
     assert model.diagnostics()["anchors"] > 0
     model.close()

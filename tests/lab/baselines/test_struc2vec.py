@@ -11,7 +11,7 @@ from scipy.sparse import block_diag, csr_array
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.base import as_weight_matrix
 from ripplevec.lab.baselines.struc2vec import Struc2Vec, _degree_order, compute_transitions
-from ripplevec.lab.evaluation.rows import unit_rows
+from ripplevec.lab.evaluation.label_metrics import normalize_rows
 
 SMALL = Struc2Vec(dim=16, walks=20, length=30, window=5)
 
@@ -29,7 +29,7 @@ def mirrored(vertices: int, seed: int) -> csr_array:
 
 
 def cosines(graph: csr_array, model: Struc2Vec = SMALL) -> np.ndarray:
-    rows = unit_rows(model.embed(graph))
+    rows = normalize_rows(model.embed(graph))
     return rows @ rows.T
 
 

@@ -1,4 +1,4 @@
-"""A model of a few lines with the methods of an embedder, so that the measures are tested without one."""
+"""A minimal model with the methods of an embedder, to test the evaluation without one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ripplevec.batch import Batch, Op
 
 
 class NeighborMean:
-    """Starts from eigenvectors, gives a newcomer the mean of its neighbors, turns everything at every anchor."""
+    """Start from eigenvectors, row_of a new vertex at the mean of its neighbors, rotate all vectors at every anchor."""
 
     def __init__(self, dim: int = 4, anchor_every: int | None = None, angle: float = 0.0) -> None:
         self.dim, self.anchor_every = dim, anchor_every
-        self.turn = np.eye(dim)
-        self.turn[:2, :2] = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+        self.rotation = np.eye(dim)
+        self.rotation[:2, :2] = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
         self.rows: dict[int, np.ndarray] = {}
         self.edges: set[tuple[int, int]] = set()
         self.calls: list[str] = []
@@ -27,16 +27,16 @@ class NeighborMean:
         self.calls.append("fit")
         vertices, edges = self._parts(batch)
         self.edges |= set(edges)
-        place = {vertex: row for row, vertex in enumerate(vertices)}
-        matrix = np.zeros((len(place), len(place)))
+        row_of = {vertex: row for row, vertex in enumerate(vertices)}
+        matrix = np.zeros((len(row_of), len(row_of)))
         for u, v in edges:
-            matrix[place[u], place[v]] = matrix[place[v], place[u]] = 1
+            matrix[row_of[u], row_of[v]] = matrix[row_of[v], row_of[u]] = 1
         vectors = np.linalg.eigh(matrix)[1][:, -self.dim :] * matrix.any(axis=1)[:, None]
         self.rows = dict(zip(vertices, vectors, strict=True))
 
     def add_vertex(self, vertex: int, neighbors: list[int]) -> np.ndarray:
         self.calls.append("add_vertex")
-        return self._arrive(vertex, neighbors)
+        return self._add(vertex, neighbors)
 
     def preview(self, neighbors: list[int]) -> np.ndarray:
         self.calls.append("preview")
@@ -47,17 +47,17 @@ class NeighborMean:
         vertices, edges = self._parts(batch)
         new = [vertex for vertex in vertices if vertex not in self.rows]
         for vertex in new:
-            self._arrive(vertex, [v for u, v in edges if u == vertex])
+            self._add(vertex, [v for u, v in edges if u == vertex])
         self.edges |= {(u, v) for u, v in edges if u not in new}
         anchored = bool(self.anchor_every) and len(self.rows) % self.anchor_every == 0
         if anchored:
-            self.rows = {vertex: row @ self.turn for vertex, row in self.rows.items()}
+            self.rows = {vertex: row @ self.rotation for vertex, row in self.rows.items()}
         return SimpleNamespace(ids=vertices, vectors=self.vectors(np.array(vertices)), anchored=anchored)
 
     def vectors(self, ids: np.ndarray) -> np.ndarray:
         return np.array([self.rows[vertex] for vertex in ids.tolist()])
 
-    def _arrive(self, vertex: int, neighbors: list[int]) -> np.ndarray:
+    def _add(self, vertex: int, neighbors: list[int]) -> np.ndarray:
         assert vertex not in self.rows
         self.edges |= {(vertex, other) for other in neighbors}
         self.rows[vertex] = self._mean(neighbors)

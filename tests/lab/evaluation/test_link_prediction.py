@@ -13,95 +13,95 @@ from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.lab.evaluation.link_prediction import link_prediction, summary
+from ripplevec.lab.evaluation.link_prediction import score_link_prediction, summarize_scores
 from ripplevec.lab.evaluation.protocols import Arrivals
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 
 
 @given(arrays(np.float64, st.tuples(st.integers(1, 8), st.integers(2, 6)), elements=st.integers(0, 4)))
-def test_the_summary_is_that_of_the_definitions(scores: np.ndarray) -> None:
-    told = summary(scores)
+def test_summarize_scores_equals_definitions(scores: np.ndarray) -> None:
+    result = summarize_scores(scores)
     truth = np.zeros(scores.shape)
     truth[:, 0] = 1
     ranks = [1 + (row[1:] > row[0]).sum() + (row[1:] == row[0]).sum() / 2 for row in scores]
-    assert told.auc == pytest.approx(roc_auc_score(truth.ravel(), scores.ravel()))
-    assert told.mrr == pytest.approx(np.mean(1 / np.array(ranks)))
-    assert told.edges == len(scores)
+    assert result.auc == pytest.approx(roc_auc_score(truth.ravel(), scores.ravel()))
+    assert result.mrr == pytest.approx(np.mean(1 / np.array(ranks)))
+    assert result.edges == len(scores)
 
 
-def test_edges_inside_communities_are_foretold(neighbor_mean: Any) -> None:
-    told = link_prediction(neighbor_mean(), GRAPH)
-    assert told.auc > 0.7
-    assert told.mrr > 0.2
+def test_score_link_prediction_of_communities_is_high(neighbor_mean: Any) -> None:
+    result = score_link_prediction(neighbor_mean(), GRAPH)
+    assert result.auc > 0.7
+    assert result.mrr > 0.2
 
 
-def test_vectors_that_say_nothing_foretell_nothing(neighbor_mean: Any) -> None:
+def test_score_link_prediction_of_constant_vectors_is_half(neighbor_mean: Any) -> None:
     model = neighbor_mean()
     model.vectors = lambda ids: np.ones((len(ids), 4))
-    assert link_prediction(model, GRAPH).auc == pytest.approx(0.5)
+    assert score_link_prediction(model, GRAPH).auc == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("edges", ["together", "spread"])
-def test_every_edge_is_scored_once_and_then_learned(neighbor_mean: Any, edges: str) -> None:
-    arrivals, model = Arrivals.of(GRAPH, 3, edges), neighbor_mean()
-    own = [len(arrivals.neighbors(place)) for place in range(45, 90)]
-    late = sum(len(arrivals.late(place)) for place in range(45, 90))
-    told = link_prediction(model, GRAPH, seed=3, edges=edges)
-    assert told.edges == sum(count for count in own if count > 1) + late
+def test_score_link_prediction_scores_and_delivers_every_edge_once(neighbor_mean: Any, edges: str) -> None:
+    arrivals, model = Arrivals.from_dataset(GRAPH, 3, edges), neighbor_mean()
+    degrees = [len(arrivals.neighbors(position)) for position in range(45, 90)]
+    late = sum(len(arrivals.late_edges(position)) for position in range(45, 90))
+    result = score_link_prediction(model, GRAPH, seed=3, edges=edges)
+    assert result.edges == sum(count for count in degrees if count > 1) + late
     assert len(model.edges) == len(GRAPH.edges)
 
 
-def test_a_newcomer_is_scored_from_its_other_edges_before_it_is_there(neighbor_mean: Any) -> None:
-    seen: list[tuple[list[int], bool]] = []
+def test_score_link_prediction_previews_vertex_from_other_edges(neighbor_mean: Any) -> None:
+    previews: list[tuple[list[int], bool]] = []
     model = neighbor_mean(dim=2)
-    foretell = model.preview
-    model.preview = lambda near: seen.append((near, 4 in model.rows)) or foretell(near)
+    preview = model.preview
+    model.preview = lambda near: previews.append((near, 4 in model.rows)) or preview(near)
     graph = Dataset.from_pairs("small", [[0, 1], [1, 2], [2, 3], [0, 4], [1, 4], [2, 4]], [0] * 5)
-    told = link_prediction(model, graph, start=0.8, seed=None)
-    assert seen == [([1, 2], False), ([0, 2], False), ([0, 1], False)]
-    assert told.edges == 3
+    result = score_link_prediction(model, graph, start=0.8, seed=None)
+    assert previews == [([1, 2], False), ([0, 2], False), ([0, 1], False)]
+    assert result.edges == 3
 
 
-def test_non_edges_are_never_edges(neighbor_mean: Any) -> None:
-    asked: list[list[int]] = []
+def test_score_link_prediction_never_samples_edges_as_negatives(neighbor_mean: Any) -> None:
+    requested: list[list[int]] = []
     model = neighbor_mean()
-    look = model.vectors
-    model.vectors = lambda ids: asked.append(ids.tolist()) or look(ids)
+    vectors = model.vectors
+    model.vectors = lambda ids: requested.append(ids.tolist()) or vectors(ids)
     graph = Dataset.from_pairs("small", [[0, 1], [1, 2], [2, 3], [0, 5], [1, 5], [3, 4]], [0] * 6)
-    told = link_prediction(model, graph, start=0.7, seed=None, negatives=50)
-    assert told.edges == 2
-    assert [ids[0] for ids in asked] == [0, 1]
-    assert all(set(ids[1:]) == {2, 3, 4} for ids in asked)
+    result = score_link_prediction(model, graph, start=0.7, seed=None, negatives=50)
+    assert result.edges == 2
+    assert [ids[0] for ids in requested] == [0, 1]
+    assert all(set(ids[1:]) == {2, 3, 4} for ids in requested)
 
 
-def test_late_edges_are_compared_with_strangers_of_their_newer_end(neighbor_mean: Any) -> None:
-    asked: list[list[int]] = []
+def test_score_link_prediction_compares_late_edges_with_non_neighbors(neighbor_mean: Any) -> None:
+    requested: list[list[int]] = []
     model, edges = neighbor_mean(), GRAPH.adjacency().toarray()
-    look = model.vectors
-    model.vectors = lambda ids: asked.append(ids.tolist()) or look(ids)
+    vectors = model.vectors
+    model.vectors = lambda ids: requested.append(ids.tolist()) or vectors(ids)
     model.partial_fit = lambda batch: None
-    link_prediction(model, GRAPH, edges="spread")
-    late = [(asked[at][0], asked[at + 1]) for at in range(len(asked)) if len(asked[at]) == 1]
+    score_link_prediction(model, GRAPH, edges="spread")
+    late = [(requested[at][0], requested[at + 1]) for at in range(len(requested)) if len(requested[at]) == 1]
     assert len(late) > 50
     assert all(edges[source, ids[0]] and not edges[source, ids[1:]].any() for source, ids in late)
 
 
-def test_the_seed_decides_and_a_dot_product_is_no_cosine(neighbor_mean: Any) -> None:
-    told = link_prediction(neighbor_mean(), GRAPH)
-    assert told == link_prediction(neighbor_mean(), GRAPH)
-    assert told != link_prediction(neighbor_mean(), GRAPH, seed=1)
-    assert told != link_prediction(neighbor_mean(), GRAPH, score="dot")
+def test_score_link_prediction_depends_on_seed_and_score(neighbor_mean: Any) -> None:
+    result = score_link_prediction(neighbor_mean(), GRAPH)
+    assert result == score_link_prediction(neighbor_mean(), GRAPH)
+    assert result != score_link_prediction(neighbor_mean(), GRAPH, seed=1)
+    assert result != score_link_prediction(neighbor_mean(), GRAPH, score="dot")
 
 
-def test_an_embedder_foretells() -> None:
-    assert link_prediction(Embedder(dim=8), GRAPH, edges="spread").auc > 0.6
+def test_score_link_prediction_of_embedder_is_above_chance() -> None:
+    assert score_link_prediction(Embedder(dim=8), GRAPH, edges="spread").auc > 0.6
 
 
-def test_what_cannot_be_measured_is_refused(neighbor_mean: Any) -> None:
+def test_score_link_prediction_with_invalid_arguments_raises(neighbor_mean: Any) -> None:
     with pytest.raises(InvalidValueError, match="score: expected one of"):
-        link_prediction(neighbor_mean(), GRAPH, score="distance")
+        score_link_prediction(neighbor_mean(), GRAPH, score="distance")
     with pytest.raises(InvalidValueError, match="negatives"):
-        link_prediction(neighbor_mean(), GRAPH, negatives=0)
-    with pytest.raises(InvalidValueError, match="edges that can be foretold"):
-        link_prediction(neighbor_mean(), Dataset.from_pairs("bare", [[0, 1]], [0, 1, 0]))
+        score_link_prediction(neighbor_mean(), GRAPH, negatives=0)
+    with pytest.raises(InvalidValueError, match="edges that can be predicted"):
+        score_link_prediction(neighbor_mean(), Dataset.from_pairs("bare", [[0, 1]], [0, 1, 0]))

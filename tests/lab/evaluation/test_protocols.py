@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,14 @@ from ripplevec.batch import Op
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.lab.evaluation.protocols import Arrivals, arrival, checkpoint, current, stream
+from ripplevec.lab.evaluation.protocols import (
+    Arrivals,
+    measure_latency,
+    score_at_checkpoints,
+    score_at_end,
+    score_on_arrival,
+    stream,
+)
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 SPARSE = Dataset.from_pairs("sparse", [[0, 1], [2, 1], [5, 0]], [0, 1, 0, 1, 0, 1, 0, 1])
@@ -23,8 +31,8 @@ def pairs(edges: Any) -> set[frozenset[int]]:
 
 @settings(max_examples=30)
 @given(st.integers(0, 1000), st.integers(0, 89), st.integers(0, 90))
-def test_a_batch_names_each_vertex_before_its_edges_to_earlier_ones(seed: int, begin: int, length: int) -> None:
-    arrivals, end = Arrivals.of(GRAPH, seed), min(begin + length, 90)
+def test_arrivals_batch_names_vertex_before_its_edges(seed: int, begin: int, length: int) -> None:
+    arrivals, end = Arrivals.from_dataset(GRAPH, seed), min(begin + length, 90)
     batch = arrivals.batch(begin, end)
     seen = set(arrivals.order[:begin].tolist())
     named = []
@@ -40,24 +48,24 @@ def test_a_batch_names_each_vertex_before_its_edges_to_earlier_ones(seed: int, b
 
 
 @given(st.integers(0, 1000))
-def test_the_earlier_neighbors_of_all_are_the_edges(seed: int) -> None:
-    arrivals = Arrivals.of(GRAPH, seed)
-    told = [(int(v), u) for place, v in enumerate(arrivals.order) for u in arrivals.neighbors(place)]
-    assert len(told) == len(GRAPH.edges)
-    assert pairs(told) == pairs(GRAPH.edges)
+def test_arrivals_neighbors_cover_all_edges(seed: int) -> None:
+    arrivals = Arrivals.from_dataset(GRAPH, seed)
+    edges = [(int(v), u) for position, v in enumerate(arrivals.order) for u in arrivals.neighbors(position)]
+    assert len(edges) == len(GRAPH.edges)
+    assert pairs(edges) == pairs(GRAPH.edges)
 
 
-def test_without_a_seed_the_order_is_the_index() -> None:
-    assert Arrivals.of(SPARSE, None).order.tolist() == list(range(8))
-    assert Arrivals.of(SPARSE, None).neighbors(5) == [0]
+def test_arrivals_without_seed_follow_index() -> None:
+    assert Arrivals.from_dataset(SPARSE, None).order.tolist() == list(range(8))
+    assert Arrivals.from_dataset(SPARSE, None).neighbors(5) == [0]
 
 
-def test_the_order_is_the_permutation_of_the_seed() -> None:
-    np.testing.assert_array_equal(Arrivals.of(GRAPH, 7).order, np.random.default_rng(7).permutation(90))
+def test_arrivals_order_is_permutation_of_seed() -> None:
+    np.testing.assert_array_equal(Arrivals.from_dataset(GRAPH, 7).order, np.random.default_rng(7).permutation(90))
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1000])
-def test_every_vertex_and_every_edge_reaches_the_model(neighbor_mean: Any, batch: int) -> None:
+def test_stream_delivers_all_vertices_and_edges(neighbor_mean: Any, batch: int) -> None:
     for graph in (GRAPH, SPARSE):
         model = neighbor_mean()
         result = stream(model, graph, start=0.5, seed=1, batch=batch)
@@ -67,7 +75,7 @@ def test_every_vertex_and_every_edge_reaches_the_model(neighbor_mean: Any, batch
         assert len(result.start_vectors) + len(result.arrival_vectors) == len(result.final_vectors)
 
 
-def test_one_at_a_time_is_add_vertex_and_more_are_partial_fit(neighbor_mean: Any) -> None:
+def test_stream_uses_add_vertex_for_single_arrivals_and_partial_fit_for_batches(neighbor_mean: Any) -> None:
     single, several = neighbor_mean(), neighbor_mean()
     stream(single, SPARSE, seed=None)
     stream(several, SPARSE, seed=None, batch=2)
@@ -75,7 +83,7 @@ def test_one_at_a_time_is_add_vertex_and_more_are_partial_fit(neighbor_mean: Any
     assert several.calls == ["fit"] + ["partial_fit"] * 2
 
 
-def test_rows_are_in_order_of_arrival(neighbor_mean: Any) -> None:
+def test_stream_result_rows_are_in_order_of_arrival(neighbor_mean: Any) -> None:
     model = neighbor_mean()
     result = stream(model, GRAPH, start=0.3, seed=5)
     np.testing.assert_array_equal(result.labels, GRAPH.labels[result.order])
@@ -83,7 +91,7 @@ def test_rows_are_in_order_of_arrival(neighbor_mean: Any) -> None:
     np.testing.assert_array_equal(result.arrival_vectors, result.final_vectors[result.start :])
 
 
-def test_vectors_on_arrival_are_those_before_an_anchor_and_copies(neighbor_mean: Any) -> None:
+def test_stream_arrival_vectors_are_copies_before_later_anchor(neighbor_mean: Any) -> None:
     model = neighbor_mean(anchor_every=90, angle=1.0)
     result = stream(model, GRAPH, batch=15)
     last = slice(-15, None)
@@ -91,113 +99,107 @@ def test_vectors_on_arrival_are_those_before_an_anchor_and_copies(neighbor_mean:
     assert not np.allclose(result.arrival_vectors[:15], result.final_vectors[result.start : result.start + 15])
 
 
-def test_progress_counts_arrivals(neighbor_mean: Any) -> None:
-    told: list[int] = []
-    stream(neighbor_mean(), SPARSE, batch=3, progress=told.append)
-    assert told == [3, 4]
+def test_stream_progress_counts_arrivals(neighbor_mean: Any) -> None:
+    reported: list[int] = []
+    stream(neighbor_mean(), SPARSE, batch=3, progress=reported.append)
+    assert reported == [3, 4]
 
 
-def test_a_watch_sees_the_start_and_every_step_and_alters_nothing(neighbor_mean: Any) -> None:
+def test_stream_observer_sees_every_step_without_effect(neighbor_mean: Any) -> None:
     class Recorder:
         def __init__(self) -> None:
-            self.seen: list[tuple[int, int, list[int]]] = []
+            self.steps: list[tuple[int, int, list[int]]] = []
 
         def begin(self, model: Any, present: np.ndarray) -> None:
-            self.seen.append((len(present), 0, []))
+            self.steps.append((len(present), 0, []))
 
         def step(self, model: Any, present: np.ndarray, arrived: int, changes: Any) -> None:
             assert changes.ids == present[-arrived:].tolist()
-            self.seen.append((len(present), arrived, changes.ids))
+            self.steps.append((len(present), arrived, changes.ids))
 
-    watch = Recorder()
-    watched = stream(neighbor_mean(), SPARSE, batch=3, watch=watch)
-    assert [seen[:2] for seen in watch.seen] == [(4, 0), (7, 3), (8, 1)]
+    observer = Recorder()
+    watched = stream(neighbor_mean(), SPARSE, batch=3, observer=observer)
+    assert [step[:2] for step in observer.steps] == [(4, 0), (7, 3), (8, 1)]
     np.testing.assert_array_equal(watched.arrival_vectors, stream(neighbor_mean(), SPARSE).arrival_vectors)
 
 
-def test_scores_of_a_model_that_knows_its_neighbors(neighbor_mean: Any) -> None:
+def test_stream_scores_of_neighbor_mean_are_high(neighbor_mean: Any) -> None:
     result = stream(neighbor_mean(), GRAPH)
-    assert arrival(result).micro > 0.7
-    assert current(result).micro > 0.7
+    assert score_on_arrival(result).micro > 0.7
+    assert score_at_end(result).micro > 0.7
 
 
-def test_arrival_does_not_survive_a_turn_that_current_does(neighbor_mean: Any) -> None:
-    still = stream(neighbor_mean(dim=3), GRAPH, batch=5)
-    turned = stream(neighbor_mean(dim=3, anchor_every=50, angle=np.pi), GRAPH, batch=5)
-    assert arrival(turned).micro < arrival(still).micro - 0.2
-    assert current(turned).micro == pytest.approx(current(still).micro)
+def test_score_on_arrival_drops_after_rotation_but_not_score_at_end(neighbor_mean: Any) -> None:
+    stable = stream(neighbor_mean(dim=3), GRAPH, batch=5)
+    rotated = stream(neighbor_mean(dim=3, anchor_every=50, angle=np.pi), GRAPH, batch=5)
+    assert score_on_arrival(rotated).micro < score_on_arrival(stable).micro - 0.2
+    assert score_at_end(rotated).micro == pytest.approx(score_at_end(stable).micro)
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0, -0.5])
-def test_a_start_of_nothing_or_everything_is_refused(neighbor_mean: Any, start: float) -> None:
+def test_stream_with_empty_or_full_start_raises(neighbor_mean: Any, start: float) -> None:
     with pytest.raises(InvalidValueError, match="start: expected a share"):
         stream(neighbor_mean(), GRAPH, start=start)
 
 
-def test_an_empty_batch_is_refused(neighbor_mean: Any) -> None:
+def test_stream_with_batch_of_zero_raises(neighbor_mean: Any) -> None:
     with pytest.raises(InvalidValueError, match="batch"):
         stream(neighbor_mean(), GRAPH, batch=0)
 
 
-# ---------------------------------------------------------------------- spread
-
-
 @given(st.one_of(st.none(), st.integers(0, 1000)))
-def test_spread_edges_are_the_same_edges_at_their_time(seed: int | None) -> None:
-    together, spread = Arrivals.of(GRAPH, seed), Arrivals.of(GRAPH, seed, "spread")
+def test_arrivals_spread_keep_all_edges_and_come_no_earlier(seed: int | None) -> None:
+    together, spread = Arrivals.from_dataset(GRAPH, seed), Arrivals.from_dataset(GRAPH, seed, "spread")
     np.testing.assert_array_equal(together.order, spread.order)
     assert len(spread.edges) == len(GRAPH.edges)
     assert pairs(spread.edges) == pairs(GRAPH.edges)
-    place = np.argsort(spread.order)
+    position = np.argsort(spread.order)
     for here in range(GRAPH.vertices):
-        own, late = spread.neighbors(here), spread.late(here)
-        assert set(own) <= set(together.neighbors(here))
-        assert bool(own) == bool(together.neighbors(here))
-        assert (place[late] < here).all()
-    assert len(together.late(50)) == 0
+        neighbors, late = spread.neighbors(here), spread.late_edges(here)
+        assert set(neighbors) <= set(together.neighbors(here))
+        assert bool(neighbors) == bool(together.neighbors(here))
+        assert (position[late] < here).all()
+    assert len(together.late_edges(50)) == 0
 
 
-def test_about_half_of_the_edges_come_later_and_not_all_at_once() -> None:
+def test_arrivals_spread_delay_about_half_of_the_edges() -> None:
     graph = planted_partition(communities=3, size=200, inside=30, elsewhere=5)
-    spread = Arrivals.of(graph, 0, "spread")
-    late = np.array([len(spread.late(place)) for place in range(graph.vertices)])
+    spread = Arrivals.from_dataset(graph, 0, "spread")
+    late = np.array([len(spread.late_edges(position)) for position in range(graph.vertices)])
     assert 0.4 < late.sum() / len(graph.edges) < 0.5
     assert (late[300:] > 0).mean() > 0.95
-    assert (spread.edges != Arrivals.of(graph, 1, "spread").edges).any()
+    assert (spread.edges != Arrivals.from_dataset(graph, 1, "spread").edges).any()
 
 
 @pytest.mark.parametrize("batch", [1, 7])
-def test_late_edges_reach_the_model(neighbor_mean: Any, batch: int) -> None:
+def test_stream_delivers_late_edges(neighbor_mean: Any, batch: int) -> None:
     model = neighbor_mean()
     stream(model, GRAPH, seed=1, batch=batch, edges="spread")
     assert pairs(list(model.edges)) == pairs(GRAPH.edges)
 
 
-def test_vectors_on_arrival_are_those_before_late_edges(neighbor_mean: Any) -> None:
-    class Restless(neighbor_mean):  # type: ignore[misc]
+def test_stream_arrival_vectors_precede_late_edges(neighbor_mean: Any) -> None:
+    class MovingModel(neighbor_mean):  # type: ignore[misc]
         def partial_fit(self, batch: Any) -> Any:
             self.rows = {vertex: row + 1 for vertex, row in self.rows.items()}
             return super().partial_fit(batch)
 
-    result = stream(Restless(), GRAPH, edges="spread")
-    late = [len(Arrivals.of(GRAPH, 0, "spread").late(place)) > 0 for place in range(45, 90)]
+    result = stream(MovingModel(), GRAPH, edges="spread")
+    late = [len(Arrivals.from_dataset(GRAPH, 0, "spread").late_edges(position)) > 0 for position in range(45, 90)]
     steps = np.cumsum(late[::-1])[::-1]
     np.testing.assert_allclose(result.final_vectors[45:, 0] - result.arrival_vectors[:, 0], steps, atol=1e-9)
     assert result.stream_seconds > result.arrival_seconds.sum()
 
 
-def test_edges_come_together_or_spread(neighbor_mean: Any) -> None:
+def test_stream_with_unknown_edge_timing_raises(neighbor_mean: Any) -> None:
     with pytest.raises(InvalidValueError, match="edges: expected one of 'together', 'spread'"):
         stream(neighbor_mean(), GRAPH, edges="scattered")
 
 
-# ---------------------------------------------------------------------- checkpoint
-
-
 @pytest.mark.parametrize("edges", ["together", "spread"])
 @pytest.mark.parametrize("seed", [None, 4])
-def test_a_graph_is_what_the_batches_have_brought(neighbor_mean: Any, seed: int | None, edges: str) -> None:
-    arrivals, model = Arrivals.of(GRAPH, seed, edges), neighbor_mean()
+def test_arrivals_graph_equals_delivered_batches(neighbor_mean: Any, seed: int | None, edges: str) -> None:
+    arrivals, model = Arrivals.from_dataset(GRAPH, seed, edges), neighbor_mean()
     model.fit(arrivals.batch(0, 60))
     graph = arrivals.graph(60)
     assert graph.shape == (60, 60)
@@ -207,49 +209,62 @@ def test_a_graph_is_what_the_batches_have_brought(neighbor_mean: Any, seed: int 
 
 
 @pytest.mark.parametrize(("every", "sizes"), [(0.25, [57, 68, 79, 90]), (0.4, [63, 90]), (1.0, [90])])
-def test_it_is_retrained_after_every_share_of_the_stream(every: float, sizes: list[int]) -> None:
-    told: list[int] = []
-    seen: list[int] = []
+def test_score_at_checkpoints_retrains_after_every_share(every: float, sizes: list[int]) -> None:
+    reported: list[int] = []
+    sizes_seen: list[int] = []
 
     def embed(graph: Any) -> np.ndarray:
-        seen.append(graph.shape[0])
+        sizes_seen.append(graph.shape[0])
         return np.eye(graph.shape[0])
 
-    result = checkpoint(embed, GRAPH, every=every, progress=told.append)
-    assert seen == sizes
-    assert told == [size - 45 for size in sizes]
+    result = score_at_checkpoints(embed, GRAPH, every=every, progress=reported.append)
+    assert sizes_seen == sizes
+    assert reported == [size - 45 for size in sizes]
     assert len(result.retrain_seconds) == len(sizes)
 
 
-def test_every_arrival_is_judged_by_the_first_vectors_it_has() -> None:
-    labels = GRAPH.labels[Arrivals.of(GRAPH, 2).order]
+def test_score_at_checkpoints_scores_arrival_at_next_checkpoint() -> None:
+    labels = GRAPH.labels[Arrivals.from_dataset(GRAPH, 2).order]
 
     def embed(graph: Any) -> np.ndarray:
-        """Right about those of the last 5 %, wrong about all that came before them."""
+        """Return vectors that are right for the last 5 % of the vertices and wrong for earlier arrivals."""
         size = graph.shape[0]
-        shown = (labels[:size] + 1) % 3
-        shown[:45] = labels[:45]
-        shown[-3:] = labels[size - 3 : size]
-        return np.eye(3)[shown] @ np.linalg.qr(np.random.default_rng(size).standard_normal((3, 3)))[0]
+        classes = (labels[:size] + 1) % 3
+        classes[:45] = labels[:45]
+        classes[-3:] = labels[size - 3 : size]
+        return np.eye(3)[classes] @ np.linalg.qr(np.random.default_rng(size).standard_normal((3, 3)))[0]
 
-    assert checkpoint(embed, GRAPH, seed=2, every=3 / 45).scores.micro == 1.0
-    assert checkpoint(embed, GRAPH, seed=2, every=1.0).scores.micro == pytest.approx(3 / 45)
+    assert score_at_checkpoints(embed, GRAPH, seed=2, every=3 / 45).scores.micro == 1.0
+    assert score_at_checkpoints(embed, GRAPH, seed=2, every=1.0).scores.micro == pytest.approx(3 / 45)
 
 
-def test_only_the_start_teaches() -> None:
+def test_score_at_checkpoints_trains_on_start_only() -> None:
     noise = np.random.default_rng(0).standard_normal((90, 120))
-    assert checkpoint(lambda graph: noise[: graph.shape[0]], GRAPH, every=0.5).scores.micro < 0.7
+    assert score_at_checkpoints(lambda graph: noise[: graph.shape[0]], GRAPH, every=0.5).scores.micro < 0.7
 
 
-def test_a_retrained_method_is_good_at_every_checkpoint(neighbor_mean: Any) -> None:
+def test_score_at_checkpoints_of_spectral_method_is_high(neighbor_mean: Any) -> None:
     def embed(graph: Any) -> np.ndarray:
         return np.linalg.eigh(graph.toarray())[1][:, -4:]
 
     for seed in (None, 0):
-        assert checkpoint(embed, GRAPH, seed=seed, every=0.2).scores.micro > 0.6
+        assert score_at_checkpoints(embed, GRAPH, seed=seed, every=0.2).scores.micro > 0.6
 
 
 @pytest.mark.parametrize("every", [0.0, 1.5])
-def test_checkpoints_need_a_share(every: float) -> None:
+def test_score_at_checkpoints_with_invalid_interval_raises(every: float) -> None:
     with pytest.raises(InvalidValueError, match="every: expected a share"):
-        checkpoint(lambda graph: np.eye(graph.shape[0]), GRAPH, every=every)
+        score_at_checkpoints(lambda graph: np.eye(graph.shape[0]), GRAPH, every=every)
+
+
+def test_measure_latency_returns_microseconds(neighbor_mean: Any) -> None:
+    seconds = np.random.default_rng(0).permutation(np.arange(1001)) * 1e-6
+    latency = measure_latency(replace(stream(neighbor_mean(), GRAPH), arrival_seconds=seconds))
+    assert (latency.p50, latency.p99, latency.maximum) == pytest.approx((500, 990, 1000))
+
+
+def test_stream_times_every_step(neighbor_mean: Any) -> None:
+    single, several = stream(neighbor_mean(), GRAPH), stream(neighbor_mean(), GRAPH, batch=10)
+    assert (len(single.arrival_seconds), len(several.arrival_seconds)) == (45, 5)
+    assert single.stream_seconds == pytest.approx(single.arrival_seconds.sum())
+    assert 0 < measure_latency(single).p50 <= measure_latency(single).p99 <= measure_latency(single).maximum

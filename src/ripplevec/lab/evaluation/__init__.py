@@ -1,32 +1,39 @@
-"""What vectors are worth: classification, clustering, link prediction, the stream protocols, stability, latency."""
+"""Evaluation of vectors: classification, clustering, link prediction, streaming protocols, stability and latency."""
 
 from __future__ import annotations
 
-from ripplevec.lab.evaluation.classification import Classifier, Scores, classify
-from ripplevec.lab.evaluation.clustering import Agreement, cluster
-from ripplevec.lab.evaluation.latency import Latency, latency
-from ripplevec.lab.evaluation.link_prediction import LinkScores, link_prediction
-from ripplevec.lab.evaluation.protocols import Checkpoints, StreamResult, arrival, checkpoint, current, stream
-from ripplevec.lab.evaluation.stability import Ageing, AnchorWatch, ageing, anchor_cosines
+from ripplevec.lab.evaluation.label_metrics import Classifier, ClusterScores, Scores, classify, cluster
+from ripplevec.lab.evaluation.link_prediction import LinkScores, score_link_prediction
+from ripplevec.lab.evaluation.protocols import (
+    CheckpointScores,
+    Latency,
+    StreamResult,
+    measure_latency,
+    score_at_checkpoints,
+    score_at_end,
+    score_on_arrival,
+    stream,
+)
+from ripplevec.lab.evaluation.stability import AnchorObserver, ClassifierAging, measure_aging, measure_anchor_cosines
 
 __all__ = [
-    "Ageing",
-    "Agreement",
-    "AnchorWatch",
-    "Checkpoints",
+    "AnchorObserver",
+    "CheckpointScores",
     "Classifier",
+    "ClassifierAging",
+    "ClusterScores",
     "Latency",
     "LinkScores",
     "Scores",
     "StreamResult",
-    "ageing",
-    "anchor_cosines",
-    "arrival",
-    "checkpoint",
     "classify",
     "cluster",
-    "current",
-    "latency",
-    "link_prediction",
+    "measure_aging",
+    "measure_anchor_cosines",
+    "measure_latency",
+    "score_at_checkpoints",
+    "score_at_end",
+    "score_link_prediction",
+    "score_on_arrival",
     "stream",
 ]

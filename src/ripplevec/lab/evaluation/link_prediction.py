@@ -1,8 +1,8 @@
-"""Whether the vectors foretell the next edge: each edge of the stream is scored before it is learned.
+"""Link prediction on a stream: each edge is scored before the model sees it.
 
-A newcomer's edge is scored by where its other edges alone would place it; one that comes with a single edge says
-nothing beforehand, and is left out. An edge between known vertices is scored by their vectors. Each is compared with
-non-edges: the same first end, and vertices that are there by then and never become its neighbors.
+An edge of a new vertex is scored by the vector that the vertex's other edges would give it; a vertex that arrives with
+a single edge has no such vector and is skipped. An edge between known vertices is scored by their vectors. Each edge is
+compared with non-edges: the same first endpoint, and vertices that are present by then and never become its neighbors.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from scipy.stats import rankdata
 from ripplevec.batch import Batch
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.datasets import Dataset
+from ripplevec.lab.evaluation.label_metrics import normalize_rows
 from ripplevec.lab.evaluation.protocols import Arrivals, StreamingModel, start_size
-from ripplevec.lab.evaluation.rows import unit_rows
 
 SCORES = ("cosine", "dot")
 
 
-class ForetellingModel(StreamingModel, Protocol):
-    """A model that can say where a newcomer would be; `ripplevec.Embedder` is one."""
+class PreviewingModel(StreamingModel, Protocol):
+    """A streaming model that can preview the vector of a new vertex; `ripplevec.Embedder` is one."""
 
     def preview(self, neighbors: list[int], /) -> NDArray[Any]:
-        """The vector of a newcomer with these neighbors; nothing changes."""
+        """Return the vector that a new vertex with these neighbors would get, without adding it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkScores:
-    """How often an edge scores above a non-edge (ties count half), its mean reciprocal rank, how many were scored."""
+    """AUC (how often an edge scores above a non-edge, ties count half), mean reciprocal rank, number of edges."""
 
     auc: float
     mrr: float
     edges: int
 
 
-def link_prediction(
-    model: ForetellingModel,
+def score_link_prediction(
+    model: PreviewingModel,
     dataset: Dataset,
     start: float = 0.5,
     seed: int | None = 0,
@@ -50,46 +50,72 @@ def link_prediction(
     edges: str = "together",
     progress: Callable[[int], object] | None = None,
 ) -> LinkScores:
-    """Stream a data set, one arrival at a time, and score its edges against `negatives` sampled non-edges each."""
+    """Stream a data set one arrival at a time, and score its edges against sampled non-edges.
+
+    Parameters
+    ----------
+    model : PreviewingModel
+        The model, such as `ripplevec.Embedder`.
+    dataset, start, seed, edges, progress
+        As in `stream`.
+    negatives : int
+        Number of non-edges that each edge is compared with.
+    score : {"cosine", "dot"}
+        Similarity of two vectors.
+
+    Returns
+    -------
+    LinkScores
+        AUC and mean reciprocal rank.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder
+    >>> from ripplevec.lab.datasets.synthetic import planted_partition
+    >>> from ripplevec.lab.evaluation import score_link_prediction
+    >>> score_link_prediction(Embedder(dim=8), planted_partition(communities=4, size=50)).auc > 0.6
+    True
+    """
     check_choice("score", score, SCORES)
     if negatives < 1:
         raise InvalidValueError.of("negatives", "a positive integer", negatives)
-    arrivals, begin = Arrivals.of(dataset, seed, edges), start_size(dataset, start)
-    sampler = _NonEdges.of(dataset, arrivals.order, negatives, seed or 0)
+    arrivals, begin = Arrivals.from_dataset(dataset, seed, edges), start_size(dataset, start)
+    sampler = _NonEdgeSampler.from_dataset(dataset, arrivals.order, negatives, seed or 0)
     model.fit(arrivals.batch(0, begin))
-    scored: list[NDArray[np.float64]] = []
-    for place in range(begin, dataset.vertices):
-        vertex, neighbors, late = int(arrivals.order[place]), arrivals.neighbors(place), arrivals.late(place)
-        for target, vector in _newcomer(model, neighbors):
-            scored += _scores(model, vector, sampler.candidates(vertex, target, place), score)
+    scores: list[NDArray[np.float64]] = []
+    for position in range(begin, dataset.vertices):
+        vertex, neighbors = int(arrivals.order[position]), arrivals.neighbors(position)
+        late = arrivals.late_edges(position)
+        for target, vector in _preview_edges(model, neighbors):
+            scores += _score_candidates(model, vector, sampler.candidates(vertex, target, position), score)
         model.add_vertex(vertex, neighbors)
         for source, target in late.tolist():
             vector = model.vectors(np.array([source]))[0]
-            scored += _scores(model, vector, sampler.candidates(source, target, place + 1), score)
+            scores += _score_candidates(model, vector, sampler.candidates(source, target, position + 1), score)
         if len(late):
             model.partial_fit(Batch.of(late[:, 0], late[:, 1]))
         if progress:
-            progress(place + 1 - begin)
-    return summary(np.array(scored).reshape(-1, 1 + negatives))
+            progress(position + 1 - begin)
+    return summarize_scores(np.array(scores).reshape(-1, 1 + negatives))
 
 
-def summary(scores: NDArray[np.float64]) -> LinkScores:
-    """AUC over all edges and non-edges, and the mean over the edges of 1 / rank among their own non-edges.
+def summarize_scores(scores: NDArray[np.float64]) -> LinkScores:
+    """Compute the AUC over all edges and non-edges, and the mean of 1 / rank of each edge among its non-edges.
 
-    A row per edge, its score in front of those of its non-edges; in the middle of equal scores is its rank.
+    Each row holds the score of an edge, then the scores of its non-edges. Equal scores share their mean rank.
     """
     count, candidates = scores.shape
     if not count:
-        raise InvalidValueError.of("stream", "edges that can be foretold", "none")
+        raise InvalidValueError.of("stream", "edges that can be predicted", "none")
     ranks = rankdata(scores).reshape(scores.shape)[:, 0]
     wins = ranks.sum() - count * (count + 1) / 2
-    places = candidates + 1 - rankdata(scores, axis=1)[:, 0]
-    return LinkScores(float(wins / (count * count * (candidates - 1))), float(np.mean(1 / places)), count)
+    positions = candidates + 1 - rankdata(scores, axis=1)[:, 0]
+    return LinkScores(float(wins / (count * count * (candidates - 1))), float(np.mean(1 / positions)), count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _NonEdges:
-    """Draws, for an edge, the vertices its first end is not linked to that it is compared with."""
+class _NonEdgeSampler:
+    """Samples, for an edge, vertices that its first endpoint is not linked to."""
 
     order: NDArray[np.int64]
     first: NDArray[np.int64]
@@ -98,32 +124,32 @@ class _NonEdges:
     rng: np.random.Generator
 
     @classmethod
-    def of(cls, dataset: Dataset, order: NDArray[np.int64], count: int, seed: int) -> _NonEdges:
+    def from_dataset(cls, dataset: Dataset, order: NDArray[np.int64], count: int, seed: int) -> _NonEdgeSampler:
         graph = dataset.adjacency()
         return cls(order, graph.indptr, graph.indices, count, np.random.default_rng([seed, count]))
 
     def candidates(self, source: int, target: int, present: int) -> NDArray[np.int64]:
-        """The target and, behind it, strangers among the first so many vertices; empty where there are none."""
-        there = self.order[:present]
-        known = np.append(self.neighbor[self.first[source] : self.first[source + 1]], source)
-        strangers = there[~np.isin(there, known)]
-        if not len(strangers):
-            return strangers
-        return np.append(target, self.rng.choice(strangers, self.count))
+        """Return the target, then non-neighbors among the first `present` vertices; empty if there are none."""
+        vertices = self.order[:present]
+        linked = np.append(self.neighbor[self.first[source] : self.first[source + 1]], source)
+        non_neighbors = vertices[~np.isin(vertices, linked)]
+        if not len(non_neighbors):
+            return non_neighbors
+        return np.append(target, self.rng.choice(non_neighbors, self.count))
 
 
-def _newcomer(model: ForetellingModel, neighbors: list[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Each neighbor of a newcomer, and the vector that the others alone would give it."""
-    for at, target in enumerate(neighbors if len(neighbors) > 1 else []):
-        yield target, model.preview(neighbors[:at] + neighbors[at + 1 :])
+def _preview_edges(model: PreviewingModel, neighbors: list[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield each neighbor of a new vertex with the vector that the other neighbors alone would give it."""
+    for index, target in enumerate(neighbors if len(neighbors) > 1 else []):
+        yield target, model.preview(neighbors[:index] + neighbors[index + 1 :])
 
 
-def _scores(
+def _score_candidates(
     model: StreamingModel, vector: NDArray[Any], candidates: NDArray[np.int64], score: str
 ) -> list[NDArray[np.float64]]:
-    """The scores of candidates, in one row; no row where there are none."""
+    """Return the scores of the candidates as one row; no row if there are none."""
     if not len(candidates):
         return []
     rows = np.asarray(model.vectors(candidates), np.float64)
     source = np.asarray(vector, np.float64)
-    return [unit_rows(rows) @ unit_rows(source[None])[0] if score == "cosine" else rows @ source]
+    return [normalize_rows(rows) @ normalize_rows(source[None])[0] if score == "cosine" else rows @ source]

@@ -1,4 +1,4 @@
-"""Whether what is built on the vectors keeps working: how far arrivals and anchors move them, how a classifier ages."""
+"""Stability of the coordinates: how far arrivals and anchors move vectors, and how a classifier ages."""
 
 from __future__ import annotations
 
@@ -9,76 +9,79 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation.classification import Classifier, Scores
-from ripplevec.lab.evaluation.protocols import Changes, StreamingModel, StreamResult, stream
-from ripplevec.lab.evaluation.rows import unit_rows
+from ripplevec.lab.evaluation.label_metrics import Classifier, Scores, normalize_rows
+from ripplevec.lab.evaluation.protocols import ChangedVectors, StreamingModel, StreamResult, stream
 
 
 @dataclass(frozen=True, slots=True)
-class Ageing:
-    """Scores of one classifier, never retrained, on the same vertices: at the start, and at the end of the stream."""
+class ClassifierAging:
+    """Scores of one classifier that is never retrained, on the same vertices: at the start and at the end."""
 
     beginning: Scores
     end: Scores
 
 
-class AnchorWatch:
-    """Watches a stream; for each anchor the mean cosine of the vectors served just before and just after it.
+class AnchorObserver:
+    """Stream observer that measures how much anchors and arrivals move vectors.
 
-    And for each step between anchors the `movements`: how far known vertices went, all distances together. Vectors are
-    followed through the changes the model reports; cosines leave out those that are zero on either side.
+    `cosines` holds, per anchor, the mean cosine of the vectors just before and just after it; vectors that are zero on
+    either side are left out. `movements` holds, per step between anchors, the sum of the distances that known vertices
+    moved. Vectors are tracked through the changes that the model reports.
     """
 
     def __init__(self) -> None:
         self.cosines: list[float] = []
         self.movements: list[float] = []
-        self._served: dict[int, NDArray[Any]] = {}
+        self._last_vector: dict[int, NDArray[Any]] = {}
 
     def begin(self, model: StreamingModel, present: NDArray[np.int64]) -> None:
-        """Note the vectors of the start."""
-        self._note(present.tolist(), model.vectors(present))
+        """Record the vectors of the start."""
+        self._record(present.tolist(), model.vectors(present))
 
-    def step(self, model: StreamingModel, present: NDArray[np.int64], arrived: int, changes: Changes) -> None:
-        """Note what changed, and compare where an anchor ran."""
+    def step(self, model: StreamingModel, present: NDArray[np.int64], arrived: int, changes: ChangedVectors) -> None:
+        """Record changed vectors; compare all vectors if an anchor ran."""
         if not changes.anchored:
-            self.movements.append(self._movement(changes))
-            self._note(changes.ids, changes.vectors)
+            self.movements.append(self._total_distance(changes))
+            self._record(changes.ids, changes.vectors)
             return
         ids, vectors = present.tolist(), model.vectors(present)
         known = len(ids) - arrived
-        self.cosines.append(_mean_cosine(np.array([self._served[v] for v in ids[:known]]), vectors[:known]))
-        self._note(ids, vectors)
+        before = np.array([self._last_vector[v] for v in ids[:known]])
+        self.cosines.append(_mean_cosine(before, vectors[:known]))
+        self._record(ids, vectors)
 
-    def _movement(self, changes: Changes) -> float:
-        known = [
-            (self._served[v], now) for v, now in zip(changes.ids, changes.vectors, strict=True) if v in self._served
+    def _total_distance(self, changes: ChangedVectors) -> float:
+        pairs = [
+            (self._last_vector[v], after)
+            for v, after in zip(changes.ids, changes.vectors, strict=True)
+            if v in self._last_vector
         ]
-        return float(sum(np.linalg.norm(now - before) for before, now in known))
+        return float(sum(np.linalg.norm(after - before) for before, after in pairs))
 
-    def _note(self, ids: list[int], vectors: NDArray[Any]) -> None:
-        self._served.update(zip(ids, np.array(vectors), strict=True))
+    def _record(self, ids: list[int], vectors: NDArray[Any]) -> None:
+        self._last_vector.update(zip(ids, np.array(vectors), strict=True))
 
 
-def anchor_cosines(
+def measure_anchor_cosines(
     model: StreamingModel, dataset: Dataset, start: float = 0.5, seed: int | None = 0, batch: int = 1
 ) -> list[float]:
-    """Stream a data set for what `AnchorWatch` sees."""
-    watch = AnchorWatch()
-    stream(model, dataset, start, seed, batch, watch=watch)
-    return watch.cosines
+    """Stream a data set; return the mean cosine before and after each anchor (see `AnchorObserver`)."""
+    observer = AnchorObserver()
+    stream(model, dataset, start, seed, batch, observer=observer)
+    return observer.cosines
 
 
-def ageing(result: StreamResult, seed: int = 0) -> Ageing:
+def measure_aging(result: StreamResult, seed: int = 0) -> ClassifierAging:
     """Train once on a random half of the start; score the other half at the start and at the end of the stream."""
-    half = np.random.default_rng(seed).permutation(result.start)
-    train, test = half[: result.start // 2], half[result.start // 2 :]
-    trained = Classifier.train(result.start_vectors[train], result.labels[train])
-    return Ageing(
-        trained.score(result.start_vectors[test], result.labels[test]),
-        trained.score(result.final_vectors[test], result.labels[test]),
+    order = np.random.default_rng(seed).permutation(result.start)
+    train, test = order[: result.start // 2], order[result.start // 2 :]
+    classifier = Classifier.train(result.start_vectors[train], result.labels[train])
+    return ClassifierAging(
+        classifier.score(result.start_vectors[test], result.labels[test]),
+        classifier.score(result.final_vectors[test], result.labels[test]),
     )
 
 
 def _mean_cosine(before: NDArray[Any], after: NDArray[Any]) -> float:
     placed = before.any(axis=1) & after.any(axis=1)
-    return float(np.mean(np.sum(unit_rows(before[placed]) * unit_rows(after[placed]), axis=1)))
+    return float(np.mean(np.sum(normalize_rows(before[placed]) * normalize_rows(after[placed]), axis=1)))

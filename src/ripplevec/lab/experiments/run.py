@@ -13,7 +13,7 @@ from multiprocessing import active_children, get_context
 from typing import Any
 
 from ripplevec.errors import InvalidValueError, RipplevecError
-from ripplevec.lab.evaluation.protocols import timed
+from ripplevec.lab.evaluation.protocols import time_call
 from ripplevec.lab.experiments.hyperparameters import check_chosen
 from ripplevec.lab.experiments.kinds import KINDS
 from ripplevec.lab.experiments.record import Record, environment, key_of
@@ -107,7 +107,7 @@ def _side_by_side(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, tuple[fl
 
 
 def _timed(configuration: Configuration) -> tuple[float, Measured]:
-    return timed(lambda: measure(configuration))
+    return time_call(lambda: measure(configuration))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from ripplevec.lab.evaluation import classify
 from ripplevec.lab.evaluation.protocols import Arrivals
 
 GRAPH = planted_partition(communities=4, size=40, inside=8, elsewhere=1)
-ARRIVALS = Arrivals.of(GRAPH, 0)
+ARRIVALS = Arrivals.from_dataset(GRAPH, 0)
 HALF = GRAPH.vertices // 2
 
 

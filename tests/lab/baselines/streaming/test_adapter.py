@@ -9,7 +9,7 @@ from ripplevec.batch import Batch, Op
 from ripplevec.errors import InvalidValueError, UnknownVertexError
 from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.lab.evaluation import AnchorWatch, arrival, stream
+from ripplevec.lab.evaluation import AnchorObserver, score_on_arrival, stream
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)
 SQUARE = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")]
@@ -73,9 +73,9 @@ def test_adapter_partial_fit_reports_changed_vectors_only() -> None:
 def test_adapter_can_be_streamed_to_like_embedder(batch: int, edges: str) -> None:
     model = StreamingBaselineAdapter(NeighborMean(dim=6))
     result = stream(model, GRAPH, batch=batch, edges=edges)
-    assert arrival(result).micro > 0.6
+    assert score_on_arrival(result).micro > 0.6
     watched = stream(
-        StreamingBaselineAdapter(NeighborMean(dim=6)), GRAPH, batch=batch, edges=edges, watch=AnchorWatch()
+        StreamingBaselineAdapter(NeighborMean(dim=6)), GRAPH, batch=batch, edges=edges, observer=AnchorObserver()
     )
     np.testing.assert_array_equal(watched.arrival_vectors, result.arrival_vectors)
 

@@ -10,7 +10,7 @@ from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines import Spectral
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation import checkpoint
+from ripplevec.lab.evaluation import score_at_checkpoints
 from ripplevec.lab.experiments.trial import check, measure
 
 CHECKPOINT = {"kind": "checkpoint", "dataset": "planted", "seed": 3, "start": 0.5, "every": 0.25, "dim": 8}
@@ -32,7 +32,7 @@ def test_ours_is_embedded_from_nothing_each_time(method: str, rule: str, graph: 
         return Embedder(dim=8, seed=3, rule=rule).fit(so_far).vectors(np.arange(so_far.shape[0]))
 
     measured = measure(CHECKPOINT | {"method": method})
-    expected = checkpoint(embed, graph, 0.5, 3, 0.25)
+    expected = score_at_checkpoints(embed, graph, 0.5, 3, 0.25)
     assert measured.figures["checkpoint_micro"] == pytest.approx(100 * expected.scores.micro)
     assert measured.parameters["rule"] == rule
 

@@ -8,7 +8,7 @@ from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation import link_prediction
+from ripplevec.lab.evaluation import score_link_prediction
 from ripplevec.lab.experiments.trial import check, measure
 
 LINKS = {"kind": "links", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 8, "method": "ripplevec"}
@@ -17,7 +17,7 @@ LINKS = {"kind": "links", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 
 @pytest.mark.parametrize("edges", ["together", "spread"])
 def test_ours_foretells_what_link_prediction_says(edges: str, graph: Dataset) -> None:
     measured = measure(LINKS | {"edges": edges})
-    expected = link_prediction(Embedder(dim=8, seed=3), graph, 0.5, 3, edges=edges)
+    expected = score_link_prediction(Embedder(dim=8, seed=3), graph, 0.5, 3, edges=edges)
     assert measured.figures["auc"] == pytest.approx(100 * expected.auc)
     assert measured.figures["mrr"] == pytest.approx(100 * expected.mrr)
     assert measured.figures["scored_edges"] == expected.edges
@@ -26,7 +26,7 @@ def test_ours_foretells_what_link_prediction_says(edges: str, graph: Dataset) ->
 
 def test_a_streaming_baseline_is_judged_like_ours(graph: Dataset) -> None:
     measured = measure(LINKS | {"method": "neighbor_mean"})
-    expected = link_prediction(StreamingBaselineAdapter(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
+    expected = score_link_prediction(StreamingBaselineAdapter(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
     assert measured.figures["auc"] == pytest.approx(100 * expected.auc)
     assert measured.parameters["dim"] == 8
 

@@ -32,7 +32,7 @@ def figures(cells: dict[str, dict[str, float]], own: dict[str, Any]) -> dict[str
 
 
 def followed(graph: Dataset, own: dict[str, Any]) -> list[Followed]:
-    arrivals = Arrivals.of(graph, 3)
+    arrivals = Arrivals.from_dataset(graph, 3)
     return [Followed(Embedder(dim=4, seed=9 + draw, **own), arrivals, 120) for draw in range(3)]
 
 
@@ -63,7 +63,7 @@ def test_deviations_and_losses_are_those_of_their_definitions(graph: Dataset, ce
     assert found["smoothness@100"] == pytest.approx(np.mean([loss.smoothness for loss in losses]))
     assert found["optimum_homophily@100"] == pytest.approx(np.mean([optimum.loss.homophily for optimum in optima]))
     assert found["optimum_loss@100"] < found["loss@100"]
-    degrees = graph.adjacency().sum(axis=0)[Arrivals.of(graph, 3).order]
+    degrees = graph.adjacency().sum(axis=0)[Arrivals.from_dataset(graph, 3).order]
     lengths = np.mean([[vector @ vector for vector in state.vectors] for state in states], axis=0)
     assert found["degree@100"] == pytest.approx(sum(degrees * lengths) / 4 / degrees.mean())
     assert found["converged@100"] == 1

@@ -10,7 +10,7 @@ from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines import Spectral
 from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation import arrival, classify, cluster, current, stream
+from ripplevec.lab.evaluation import score_on_arrival, classify, cluster, score_at_end, stream
 from ripplevec.lab.experiments.trial import check, measure
 
 SHARES = {"kind": "shares", "dataset": "planted", "seed": 3, "dim": 8, "shares": [0.3, 0.5]}
@@ -34,9 +34,9 @@ def test_a_stream_begins_anew_with_each_share(graph: Dataset) -> None:
     figures = measure(STREAMED).figures
     for share in (0.3, 0.5):
         result, end = stream(Embedder(dim=8, seed=3), graph, share, 3), f"@{100 * share:.0f}"
-        assert figures[f"current_micro{end}"] == pytest.approx(100 * current(result).micro)
-        assert figures[f"current_macro{end}"] == pytest.approx(100 * current(result).macro)
-        assert figures[f"arrival_micro{end}"] == pytest.approx(100 * arrival(result).micro)
+        assert figures[f"current_micro{end}"] == pytest.approx(100 * score_at_end(result).micro)
+        assert figures[f"current_macro{end}"] == pytest.approx(100 * score_at_end(result).macro)
+        assert figures[f"arrival_micro{end}"] == pytest.approx(100 * score_on_arrival(result).micro)
         assert figures[f"nmi{end}"] == pytest.approx(100 * cluster(result.final_vectors, result.labels).nmi)
         given = cluster(np.vstack([result.start_vectors, result.arrival_vectors]), result.labels)
         assert figures[f"arrival_nmi{end}"] == pytest.approx(100 * given.nmi)
@@ -54,14 +54,14 @@ def test_what_has_no_share_is_the_mean_over_the_shares() -> None:
 def test_a_streaming_baseline_is_judged_like_ours(graph: Dataset) -> None:
     measured = measure(SHARES | {"method": "neighbor_mean"})
     result = stream(StreamingBaselineAdapter(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
-    assert measured.figures["current_micro@50"] == pytest.approx(100 * current(result).micro)
+    assert measured.figures["current_micro@50"] == pytest.approx(100 * score_at_end(result).micro)
     assert measured.parameters["dim"] == 8
 
 
 def test_by_index_the_seed_is_the_methods_alone(graph: Dataset) -> None:
     result = stream(Embedder(dim=8, seed=3), graph, 0.5, seed=None)
     figures = measure(STREAMED | {"arrival_order": "index"}).figures
-    assert figures["current_micro@50"] == pytest.approx(100 * current(result).micro)
+    assert figures["current_micro@50"] == pytest.approx(100 * score_at_end(result).micro)
     vectors, index = Spectral(dim=8).embed(graph.adjacency()), np.arange(240)
     scores = classify(vectors, graph.labels, index[:120], index[120:])
     figures = measure(RETRAINED | {"arrival_order": "index"}).figures
@@ -71,7 +71,7 @@ def test_by_index_the_seed_is_the_methods_alone(graph: Dataset) -> None:
 def test_edges_may_be_spread_over_the_stream(graph: Dataset) -> None:
     result = stream(Embedder(dim=8, seed=3), graph, 0.5, 3, edges="spread")
     figures = measure(STREAMED | {"edges": "spread"}).figures
-    assert figures["arrival_micro@50"] == pytest.approx(100 * arrival(result).micro)
+    assert figures["arrival_micro@50"] == pytest.approx(100 * score_on_arrival(result).micro)
     assert figures["arrival_micro@50"] != pytest.approx(measure(STREAMED).figures["arrival_micro@50"])
 
 

@@ -9,7 +9,7 @@ from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.lab.evaluation import ageing, anchor_cosines, arrival, cluster, current, stream
+from ripplevec.lab.evaluation import measure_aging, measure_anchor_cosines, score_on_arrival, cluster, score_at_end, stream
 from ripplevec.lab.experiments.kinds import base
 from ripplevec.lab.experiments.trial import check, measure
 
@@ -19,22 +19,22 @@ STREAM = {"kind": "stream", "dataset": "planted", "seed": 3, "start": 0.5, "dim"
 def test_one_stream_tells_what_the_measures_tell_one_by_one(graph: Dataset) -> None:
     figures = measure(STREAM).figures
     result = stream(Embedder(dim=8, seed=3), graph, seed=3)
-    cosines = anchor_cosines(Embedder(dim=8, seed=3), graph, seed=3)
-    assert figures["current_micro"] == pytest.approx(100 * current(result).micro)
-    assert figures["current_macro"] == pytest.approx(100 * current(result).macro)
-    assert figures["arrival_micro"] == pytest.approx(100 * arrival(result).micro)
+    cosines = measure_anchor_cosines(Embedder(dim=8, seed=3), graph, seed=3)
+    assert figures["current_micro"] == pytest.approx(100 * score_at_end(result).micro)
+    assert figures["current_macro"] == pytest.approx(100 * score_at_end(result).macro)
+    assert figures["arrival_micro"] == pytest.approx(100 * score_on_arrival(result).micro)
     assert figures["nmi"] == pytest.approx(100 * cluster(result.final_vectors, result.labels).nmi)
     assert figures["anchors"] == len(cosines) > 3
     assert figures["anchor_cosine_min"] == pytest.approx(min(cosines))
     assert figures["anchor_cosine_mean"] == pytest.approx(np.mean(cosines))
-    age = ageing(result)
+    age = measure_aging(result)
     assert figures["ageing_end"] == pytest.approx(100 * age.end.micro)
     assert figures["ageing_gain"] == pytest.approx(100 * (age.end.micro - age.beginning.micro))
 
 
 def test_vertices_may_come_several_at_a_time(graph: Dataset) -> None:
     result = stream(Embedder(dim=8, seed=3), graph, seed=3, batch=30)
-    assert measure(STREAM | {"batch": 30}).figures["arrival_micro"] == pytest.approx(100 * arrival(result).micro)
+    assert measure(STREAM | {"batch": 30}).figures["arrival_micro"] == pytest.approx(100 * score_on_arrival(result).micro)
 
 
 def test_exact_is_the_final_graph_embedded_with_the_views_of_the_stream() -> None:

@@ -15,7 +15,7 @@ from ripplevec.lab.objective import Objective, polar
 
 
 def followed(graph: Dataset, **parameters: Any) -> Followed:
-    return Followed(Embedder(dim=4, seed=7, **parameters), Arrivals.of(graph, 3), 120)
+    return Followed(Embedder(dim=4, seed=7, **parameters), Arrivals.from_dataset(graph, 3), 120)
 
 
 def inside(model: Embedder) -> Any:
@@ -79,7 +79,7 @@ def test_only_vertices_with_a_vector_take_part() -> None:
     """Vertices 8 and 9 come without a way to the start; 7 is placed late, by 10."""
     square = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (4, 0), (4, 1), (5, 2), (5, 4), (6, 5), (6, 0)]
     graph = Dataset.from_pairs("parts", np.array([*square, (8, 9), (10, 7), (10, 1)]), np.zeros(11, np.int64))
-    arrivals = Arrivals.of(graph, None)
+    arrivals = Arrivals.from_dataset(graph, None)
     one = Followed(Embedder(dim=2, rule="paper"), arrivals, 6)
     assert last_action(arrivals, 6, 11) == 10
     assert last_action(arrivals, 6, 10) == 6  # 7 comes alone, 8 and 9 have only each other
@@ -95,4 +95,4 @@ def test_only_vertices_with_a_vector_take_part() -> None:
 def test_a_stream_that_never_meets_the_start_is_refused() -> None:
     graph = Dataset.from_pairs("apart", np.array([(0, 1), (2, 3)]), np.zeros(4, np.int64))
     with pytest.raises(InvalidValueError, match="start: expected"):
-        last_action(Arrivals.of(graph, None), 2, 4)
+        last_action(Arrivals.from_dataset(graph, None), 2, 4)

@@ -40,7 +40,7 @@ class StreamingBaselineAdapter:
         mentioned = dict.fromkeys(chain.from_iterable(zip(src, dst, strict=True)))
         self._row_of = {name: row for row, name in enumerate(mentioned)}
         added = np.ones(len(batch), bool) if batch.op is None else batch.op == Op.ADD
-        ends = np.column_stack([self._rows_of(src), self._row_ofs(dst)])[added]
+        ends = np.column_stack([self._rows_of(src), self._rows_of(dst)])[added]
         weights = np.ones(len(ends)) if batch.weight is None else batch.weight[added]
         size = len(self._row_of)
         half = csr_array((weights, ends.T), shape=(size, size))

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from ripplevec.errors import check_choice
 from ripplevec.lab.baselines import BASELINES
-from ripplevec.lab.evaluation import checkpoint
+from ripplevec.lab.evaluation import score_at_checkpoints
 from ripplevec.lab.experiments.kinds.base import (
     Configuration,
     Kind,
@@ -45,7 +45,7 @@ def _run(configuration: Configuration) -> Measured:
     method, embed = _embedding(configuration["method"], without(configuration, "method", *OWN))
     embed(small().adjacency())
     every = configuration.get("every", 0.05)
-    result = checkpoint(embed, data(configuration), configuration["start"], order_seed(configuration), every)
+    result = score_at_checkpoints(embed, data(configuration), configuration["start"], order_seed(configuration), every)
     figures = percent("checkpoint", result.scores)
     figures["retrain_seconds"] = float(np.mean(result.retrain_seconds))
     return Measured(figures | {"retrainings": len(result.retrain_seconds)}, spelt_out(method))

@@ -13,7 +13,7 @@ from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import stream
-from ripplevec.lab.evaluation.protocols import timed
+from ripplevec.lab.evaluation.protocols import time_call
 from ripplevec.lab.experiments.kinds.base import Configuration, Figures, Kind, Measured, check_only, data, small
 from ripplevec.lab.experiments.kinds.methods import embedder, embedding, spelt_out
 from ripplevec.lab.experiments.kinds.seconds import common, limited_to, retrainings
@@ -63,7 +63,7 @@ def _streamed(configuration: Configuration, dataset: Dataset, start: float) -> F
     model = _model(configuration)
     with limited_to(configuration["threads"]):
         result = stream(model, dataset, start, seed=None)
-        anchor_seconds, _ = timed(model.anchor)
+        anchor_seconds, _ = time_call(model.anchor)
     return {
         "start_seconds": result.start_seconds,
         "arrival_us": 1e6 * float(np.mean(result.arrival_seconds)),

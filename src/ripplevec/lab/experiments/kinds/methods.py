@@ -14,7 +14,7 @@ from ripplevec.errors import check_choice
 from ripplevec.lab import datasets
 from ripplevec.lab.baselines import BASELINES, Baseline, get_baseline
 from ripplevec.lab.baselines.streaming import STREAMING_BASELINES, StreamingBaselineAdapter, get_streaming_baseline
-from ripplevec.lab.evaluation.protocols import StreamingModel, timed
+from ripplevec.lab.evaluation.protocols import StreamingModel, time_call
 from ripplevec.lab.experiments.kinds.base import Configuration, without
 from ripplevec.parameters import Parameters
 from ripplevec.views.spectral import SpectralView
@@ -76,4 +76,4 @@ def check_method(configuration: Configuration, *own: str) -> None:
 def embedding(method: Baseline, dataset: datasets.Dataset) -> tuple[float, NDArray[np.float32]]:
     """The seconds of a retraining on the whole graph, once it is a matrix, and its vectors."""
     graph = dataset.adjacency()
-    return timed(lambda: method.embed(graph))
+    return time_call(lambda: method.embed(graph))

@@ -55,7 +55,7 @@ def _model(configuration: Configuration, draw: int) -> Embedder:
 
 def _run(configuration: Configuration) -> Measured:
     dataset, draws = data(configuration), configuration["draws"]
-    arrivals, start = Arrivals.of(dataset, configuration["seed"]), start_size(dataset, configuration["start"])
+    arrivals, start = Arrivals.from_dataset(dataset, configuration["seed"]), start_size(dataset, configuration["start"])
     followed = [Followed(_model(configuration, draw), arrivals, start) for draw in range(draws)]
     figures: Figures = {}
     for mark, place in places(configuration, dataset).items():

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from ripplevec.embedder import Embedder
 from ripplevec.lab.baselines import Baseline, get_baseline
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation import latency, stream
+from ripplevec.lab.evaluation import measure_latency, stream
 from ripplevec.lab.experiments.kinds.base import (
     Configuration,
     Figures,
@@ -115,7 +115,7 @@ def _streams(configuration: Configuration, dataset: Dataset, name: str) -> Figur
         whole[f"{name}{at(share)}"] = result.start_seconds + result.stream_seconds
         each.append(1e6 * result.stream_seconds / len(result.arrival_seconds))
         if share == shares[len(shares) // 2]:
-            figures = {f"{name}_{part}_us": value for part, value in asdict(latency(result)).items()}
+            figures = {f"{name}_{part}_us": value for part, value in asdict(measure_latency(result)).items()}
     means = {name: float(np.mean(list(whole.values()))), f"{name}_arrival_us": float(np.mean(each))}
     return means | whole | figures
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ripplevec.errors import check_choice
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation import Agreement, arrival, classify, cluster, current, stream
-from ripplevec.lab.evaluation.protocols import EDGES, Arrivals, StreamingModel, start_size
+from ripplevec.lab.evaluation import ClusterScores, classify, cluster, score_at_end, score_on_arrival, stream
+from ripplevec.lab.evaluation.protocols import EDGE_TIMINGS, Arrivals, StreamingModel, start_size
 from ripplevec.lab.experiments.kinds.base import (
     Configuration,
     Figures,
@@ -49,7 +49,7 @@ OWN = ("shares", "arrival_order", "edges")
 def _check(configuration: Configuration) -> None:
     check_shares(configuration.get("shares"))
     check_order(configuration)
-    check_choice("edges", configuration.get("edges", "together"), EDGES)
+    check_choice("edges", configuration.get("edges", "together"), EDGE_TIMINGS)
     check_method(configuration, *OWN)
 
 
@@ -75,7 +75,7 @@ KIND = Kind(_check, _run)
 
 def _of_one_embedding(configuration: Configuration, vectors: NDArray[Any]) -> Figures:
     dataset = data(configuration)
-    order = Arrivals.of(dataset, order_seed(configuration)).order
+    order = Arrivals.from_dataset(dataset, order_seed(configuration)).order
     figures = _agreement("", cluster(vectors, dataset.labels))
     for share in configuration["shares"]:
         begin = start_size(dataset, share)
@@ -92,11 +92,11 @@ def _of_a_stream(configuration: Configuration, share: float, model: StreamingMod
     given = np.concatenate([result.start_vectors, result.arrival_vectors])
     figures |= _agreement("arrival_", cluster(given, result.labels))
     if _can_be_told(dataset, result.order[: result.start]):
-        figures |= percent("current", current(result)) | percent("arrival", arrival(result))
+        figures |= percent("current", score_at_end(result)) | percent("arrival", score_on_arrival(result))
     return _ending(at(share), figures | times(result))
 
 
-def _agreement(prefix: str, agreement: Agreement) -> Figures:
+def _agreement(prefix: str, agreement: ClusterScores) -> Figures:
     return {f"{prefix}nmi": 100 * agreement.nmi, f"{prefix}completeness": 100 * agreement.completeness}
 
 

@@ -13,8 +13,16 @@ import numpy as np
 
 from ripplevec.batch import Op
 from ripplevec.embedder import Embedder
-from ripplevec.lab.evaluation import AnchorWatch, StreamResult, ageing, arrival, cluster, current, stream
-from ripplevec.lab.evaluation.protocols import Arrivals, start_size, timed
+from ripplevec.lab.evaluation import (
+    AnchorObserver,
+    StreamResult,
+    cluster,
+    measure_aging,
+    score_at_end,
+    score_on_arrival,
+    stream,
+)
+from ripplevec.lab.evaluation.protocols import Arrivals, start_size, time_call
 from ripplevec.lab.experiments.kinds.base import (
     Configuration,
     Figures,
@@ -58,15 +66,15 @@ def _changed(view: SpectralView, fields: Configuration) -> SpectralView:
 
 def _run(configuration: Configuration) -> Measured:
     dataset, start, seed = data(configuration), configuration["start"], configuration["seed"]
-    arrivals = Arrivals.of(dataset, seed)
+    arrivals = Arrivals.from_dataset(dataset, seed)
     model = _embedder(configuration, _mean_degree(arrivals, start_size(dataset, start)))
-    watch = AnchorWatch()
+    watch = AnchorObserver()
     stream(_embedder(configuration), small())
-    result = stream(model, dataset, start, seed, configuration.get("batch", 1), watch=watch)
+    result = stream(model, dataset, start, seed, configuration.get("batch", 1), observer=watch)
     exact = _same_views(model)
-    exact_seconds, _ = timed(lambda: exact.fit(arrivals.batch(0, dataset.vertices)))
+    exact_seconds, _ = time_call(lambda: exact.fit(arrivals.batch(0, dataset.vertices)))
     figures = _scores(result) | _stability(result, watch)
-    figures["exact_micro"] = 100 * current(replace(result, final_vectors=exact.vectors(result.order))).micro
+    figures["exact_micro"] = 100 * score_at_end(replace(result, final_vectors=exact.vectors(result.order))).micro
     figures["short_of_exact"] = figures["exact_micro"] - figures["current_micro"]
     figures["exact_seconds"] = exact_seconds
     return Measured(figures, spelt_out(exact))
@@ -85,15 +93,15 @@ def _same_views(model: Embedder) -> Embedder:
 
 def _scores(result: StreamResult) -> Figures:
     return {
-        **percent("current", current(result)),
-        **percent("arrival", arrival(result)),
+        **percent("current", score_at_end(result)),
+        **percent("arrival", score_on_arrival(result)),
         "nmi": 100 * cluster(result.final_vectors, result.labels).nmi,
         **times(result),
     }
 
 
-def _stability(result: StreamResult, watch: AnchorWatch) -> Figures:
-    age, cosines = ageing(result), watch.cosines
+def _stability(result: StreamResult, watch: AnchorObserver) -> Figures:
+    age, cosines = measure_aging(result), watch.cosines
     figures = {
         "movement": float(np.mean(watch.movements)) if watch.movements else 0.0,
         "anchors": len(cosines),

@@ -26,7 +26,7 @@ def _run(configuration: Configuration) -> Measured:
     dataset = data(configuration)
     method = retrained(configuration["method"], without(configuration, "method", "start"))
     seconds, vectors = embedding(method, dataset)
-    train = Arrivals.of(dataset, configuration["seed"]).order[: start_size(dataset, configuration["start"])]
+    train = Arrivals.from_dataset(dataset, configuration["seed"]).order[: start_size(dataset, configuration["start"])]
     cut = round(len(train) * (1 - HELD_BACK))
     scores = classify(vectors, dataset.labels, train[:cut], train[cut:])
     return Measured(percent("validation", scores) | {"retrain_seconds": seconds}, spelt_out(method))

@@ -1,0 +1,137 @@
+"""Agreement of vectors with vertex labels: classification (F1 scores) and clustering (NMI, completeness)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.errors import InvalidValueError, MissingExtraError
+
+ROW_LENGTH = 3.0
+"""Length of the rows a classifier is trained on: with C = 1, unit rows would be regularized too strongly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """F1 scores between 0 and 1: over all vertices (micro), and as the mean over the classes (macro)."""
+
+    micro: float
+    macro: float
+
+    @classmethod
+    def from_predictions(cls, labels: NDArray[Any], predicted: NDArray[Any]) -> Scores:
+        """Compare predicted labels with the true ones."""
+        from sklearn.metrics import f1_score
+
+        micro, macro = (f1_score(labels, predicted, average=average, zero_division=0) for average in ("micro", "macro"))
+        return cls(float(micro), float(macro))
+
+
+@dataclass(frozen=True, slots=True)
+class Classifier:
+    """A trained one-vs-rest logistic regression, which can be applied to vectors of any later time."""
+
+    model: Any
+
+    @classmethod
+    def train(cls, vectors: NDArray[Any], labels: NDArray[Any]) -> Classifier:
+        """Train on labeled vectors."""
+        try:
+            from sklearn.linear_model import LogisticRegression
+            from sklearn.multiclass import OneVsRestClassifier
+        except ImportError as error:
+            raise MissingExtraError("classification", "eval") from error
+        if len(np.unique(labels)) < 2:
+            raise InvalidValueError.of("labels", "at least two classes", np.unique(labels).tolist())
+        model = OneVsRestClassifier(LogisticRegression(C=1.0, max_iter=1000))
+        return cls(model.fit(ROW_LENGTH * normalize_rows(vectors), labels))
+
+    def predict(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return the predicted label of each vector."""
+        predicted: NDArray[Any] = self.model.predict(ROW_LENGTH * normalize_rows(vectors))
+        return predicted
+
+    def score(self, vectors: NDArray[Any], labels: NDArray[Any]) -> Scores:
+        """Return the F1 scores of the predictions for these vectors."""
+        return Scores.from_predictions(labels, self.predict(vectors))
+
+
+def classify(vectors: NDArray[Any], labels: NDArray[Any], train: NDArray[np.int64], test: NDArray[np.int64]) -> Scores:
+    """Train a classifier on some rows and score it on others.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, dim)
+        One vector per vertex.
+    labels : array of shape (n,)
+        One label per vertex.
+    train, test : array of int
+        Rows to train on, and rows to score.
+
+    Returns
+    -------
+    Scores
+        Micro- and macro-F1 on the test rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ripplevec.lab.evaluation import classify
+    >>> vectors, labels = np.array([[1.0, 0], [0, 1], [2, 0], [0, 3]]), np.array([0, 1, 0, 1])
+    >>> classify(vectors, labels, train=np.array([0, 1]), test=np.array([2, 3]))
+    Scores(micro=1.0, macro=1.0)
+    """
+    return Classifier.train(vectors[train], labels[train]).score(vectors[test], labels[test])
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterScores:
+    """Agreement of clusters with labels, between 0 and 1: normalized mutual information, and completeness.
+
+    Both are means over the repetitions of k-means.
+    """
+
+    nmi: float
+    completeness: float
+
+
+def cluster(vectors: NDArray[Any], labels: NDArray[Any], repetitions: int = 10, seed: int = 0) -> ClusterScores:
+    """Cluster unit rows by k-means, one cluster per class, and compare the clusters with the labels.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, dim)
+        One vector per vertex.
+    labels : array of shape (n,)
+        One label per vertex.
+    repetitions : int
+        Number of k-means runs.
+    seed : int
+        Random seed of the first run; later runs count up from it.
+
+    Returns
+    -------
+    ClusterScores
+        Mean agreement over the runs.
+    """
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.metrics import completeness_score, normalized_mutual_info_score
+    except ImportError as error:
+        raise MissingExtraError("clustering", "eval") from error
+    rows, classes = normalize_rows(vectors), len(np.unique(labels))
+    runs = [KMeans(classes, n_init=1, random_state=seed + run).fit_predict(rows) for run in range(repetitions)]
+    return ClusterScores(
+        float(np.mean([normalized_mutual_info_score(labels, clusters) for clusters in runs])),
+        float(np.mean([completeness_score(labels, clusters) for clusters in runs])),
+    )
+
+
+def normalize_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """Scale every row to length one; zero rows, of vertices that are not placed, stay zero."""
+    rows = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)
