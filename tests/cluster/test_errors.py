@@ -1,4 +1,4 @@
-"""What is refused is refused as on one machine, and leaves every shard as it was."""
+"""Tests of errors: a bad call raises the same error as on one machine and changes no shard."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ from ripplevec.cluster import shard_graph
 from ripplevec.embedder import Embedder
 from ripplevec.errors import RipplevecError
 
-BAD: dict[str, Callable[[Embedder], Any]] = {
-    "an unknown edge goes": lambda m: m.remove_edges([(0, 1), (1, 17)]),
-    "an edge goes twice": lambda m: m.remove_edges([(0, 1), (1, 0)]),
-    "an edge of strangers goes": lambda m: m.remove_edges([("who", 1), (0, "what")]),
-    "an unknown vertex goes": lambda m: m.remove_vertex("who"),
-    "a vertex goes twice": lambda m: m.partial_fit(Batch.of([0, 0], [0, 0], op=[Op.REMOVE_VERTEX] * 2)),
-    "an edge goes after its vertex": lambda m: m.partial_fit(
+BAD_CALLS: dict[str, Callable[[Embedder], Any]] = {
+    "remove an unknown edge": lambda m: m.remove_edges([(0, 1), (1, 17)]),
+    "remove an edge twice": lambda m: m.remove_edges([(0, 1), (1, 0)]),
+    "remove an edge of unknown vertices": lambda m: m.remove_edges([("unknown", 1), (0, "missing")]),
+    "remove an unknown vertex": lambda m: m.remove_vertex("unknown"),
+    "remove a vertex twice": lambda m: m.partial_fit(Batch.of([0, 0], [0, 0], op=[Op.REMOVE_VERTEX] * 2)),
+    "remove an edge after its vertex": lambda m: m.partial_fit(
         Batch.of([30, 0, 0], [31, 0, 1], op=[Op.ADD, Op.REMOVE_VERTEX, Op.REMOVE])
     ),
-    "a good edge and a bad one": lambda m: m.partial_fit(
+    "remove a known and an unknown edge": lambda m: m.partial_fit(
         Batch.of([50, 1, 1, 0], [51, 2, 17, 1], op=[Op.ADD, Op.REMOVE, Op.REMOVE, Op.REMOVE])
     ),
-    "a weight that is no number": lambda m: m.partial_fit([(0, 1, float("nan"))]),
-    "a weight below zero": lambda m: m.partial_fit([(0, 1, -1.0)]),
-    "weights that do not fit": lambda m: m.add_vertex("new", [0, 1], [1.0]),
-    "a weight of an arrival that is no number": lambda m: m.add_vertex("new", [0, 1], [1.0, float("nan")]),
-    "a name that is none": lambda m: m.partial_fit([(0.5, 1)]),
-    "a newcomer without a name": lambda m: m.add_vertex(None, [0]),  # type: ignore[arg-type]
-    "a neighbor without a name": lambda m: m.add_vertex("new", [None]),  # type: ignore[list-item]
-    "neighbors that are one": lambda m: m.add_vertex("new", "old"),
-    "vectors of strangers": lambda m: m.vectors([0, "who", "what"]),
-    "degrees of strangers": lambda m: m.degree(["who"]),
-    "ages of strangers": lambda m: m.age([-1]),
-    "neighbors of a stranger": lambda m: m.neighbors("who"),
-    "a preview among strangers": lambda m: m.preview([0, "who"]),
-    "a preview with too few weights": lambda m: m.preview([0, 1], [1.0]),
-    "who is near a stranger": lambda m: m.nearest("who"),
-    "who is near a vector that is too short": lambda m: m.nearest([1.0]),
-    "nobody near": lambda m: m.nearest(0, 0),
+    "NaN weight": lambda m: m.partial_fit([(0, 1, float("nan"))]),
+    "negative weight": lambda m: m.partial_fit([(0, 1, -1.0)]),
+    "too few weights": lambda m: m.add_vertex("new", [0, 1], [1.0]),
+    "NaN weight of an arrival": lambda m: m.add_vertex("new", [0, 1], [1.0, float("nan")]),
+    "float as an id": lambda m: m.partial_fit([(0.5, 1)]),
+    "None as the id of an arrival": lambda m: m.add_vertex(None, [0]),  # type: ignore[arg-type]
+    "None as the id of a neighbor": lambda m: m.add_vertex("new", [None]),  # type: ignore[list-item]
+    "string instead of a list of neighbors": lambda m: m.add_vertex("new", "old"),
+    "vectors of unknown vertices": lambda m: m.vectors([0, "unknown", "missing"]),
+    "degree of an unknown vertex": lambda m: m.degree(["unknown"]),
+    "age of an unknown vertex": lambda m: m.age([-1]),
+    "neighbors of an unknown vertex": lambda m: m.neighbors("unknown"),
+    "preview with an unknown neighbor": lambda m: m.preview([0, "unknown"]),
+    "preview with too few weights": lambda m: m.preview([0, 1], [1.0]),
+    "nearest of an unknown vertex": lambda m: m.nearest("unknown"),
+    "nearest of a vector that is too short": lambda m: m.nearest([1.0]),
+    "nearest with count 0": lambda m: m.nearest(0, 0),
 }
 
 
 def outcome(model: Embedder, bad: Callable[[Embedder], Any]) -> tuple[type[Exception], str]:
-    with pytest.raises(Exception) as refused:  # noqa: PT011  # which, the other model says
+    with pytest.raises(Exception) as refused:  # noqa: PT011  # the type is compared with that of the other model
         bad(model)
     return refused.type, str(refused.value)
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("case", BAD)
-def test_the_same_error_and_nothing_changed(new: Any, case: str, directed: bool) -> None:
-    one, other = new(3, directed=directed)
+@pytest.mark.parametrize("case", BAD_CALLS)
+def test_bad_call_raises_single_machine_error_and_changes_nothing(new_models: Any, case: str, directed: bool) -> None:
+    single, sharded = new_models(3, directed=directed)
     edges = [(number, (number + step) % 20) for number in range(20) for step in (1, 3)]
-    for model in (one, other):
+    for model in (single, sharded):
         model.fit(edges)
-    state, digest = other.engine.state(), other.digest()
-    assert outcome(one, BAD[case]) == outcome(other, BAD[case])
-    after = other.engine.state()
+    state, digest = sharded.engine.state(), sharded.digest()
+    assert outcome(single, BAD_CALLS[case]) == outcome(sharded, BAD_CALLS[case])
+    after = sharded.engine.state()
     assert state.keys() == after.keys()
     assert all(np.array_equal(state[name], after[name]) for name in state)
-    assert other.digest() == one.digest() == digest
-    other.check()
-    assert other.partial_fit([(0, 99)]).ids == one.partial_fit([(0, 99)]).ids
+    assert sharded.digest() == single.digest() == digest
+    sharded.check()
+    assert sharded.partial_fit([(0, 99)]).ids == single.partial_fit([(0, 99)]).ids
 
 
-def test_a_shard_that_is_full_says_so(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A neighbor elsewhere is a code in a slot, and the code goes up to rows times shards."""
+def test_full_shard_raises(new_models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slot stores the row code of a remote neighbor, which is as large as rows times shards."""
     monkeypatch.setattr(shard_graph, "MAX_ROWS", 30)
-    _, other = new(3)
-    with pytest.raises(RipplevecError, match="one of 3 shards holds at most 10 vertices"):
-        other.partial_fit([(number, number + 1) for number in range(40)])
+    _, sharded = new_models(3)
+    with pytest.raises(RipplevecError, match="expected at most 10 vertices on one of 3 shards, got"):
+        sharded.partial_fit([(number, number + 1) for number in range(40)])

@@ -1,4 +1,4 @@
-"""Shards that are lost, here and on purpose: nobody is told anything that does not hold."""
+"""Tests of recovery: shards are lost on purpose, and no read returns a wrong result."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ripplevec.engine.engine import Engine
 from ripplevec.errors import FormatError, StateError
 from ripplevec.parameters import Parameters
 
-HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
 
 
 class FailingTransport(LocalTransport):
-    """Shards that are gone when told to be, until they are opened again."""
+    """Shards that are lost while `down` is set, until they are reset; a reset waits for `may_continue`."""
 
     down = False
-    opening = threading.Event()
-    go_on = threading.Event()
-    failing: BaseException | None = None
+    reset_began = threading.Event()
+    may_continue = threading.Event()
+    reset_error: BaseException | None = None
 
     def reset(self) -> None:
-        self.opening.set()
-        self.go_on.wait(30)
-        if self.failing is not None:
-            raise self.failing
+        self.reset_began.set()
+        self.may_continue.wait(30)
+        if self.reset_error is not None:
+            raise self.reset_error
         self.down = False
         super().reset()
 
@@ -49,9 +49,9 @@ class FailingTransport(LocalTransport):
         return list(answers)
 
 
-class OnFrailShards(Embedder):
+class FailingShardsEmbedder(Embedder):
     def _create_engine(self, parameters: Parameters) -> Engine:
-        engine = FaultTolerantEngine(FailingTransport(2, lambda number: Shard(number, 2, parameters)), parameters)
+        engine = FaultTolerantEngine(FailingTransport(2, lambda index: Shard(index, 2, parameters)), parameters)
         return cast(Engine, engine)
 
     @property
@@ -60,124 +60,124 @@ class OnFrailShards(Embedder):
 
 
 @pytest.fixture(autouse=True)
-def nobody_waits() -> None:
-    FailingTransport.opening, FailingTransport.go_on = threading.Event(), threading.Event()
-    FailingTransport.go_on.set()
+def let_resets_continue() -> None:
+    FailingTransport.reset_began, FailingTransport.may_continue = threading.Event(), threading.Event()
+    FailingTransport.may_continue.set()
 
 
 def edges(seed: int, count: int = 60) -> list[tuple[int, int]]:
     return np.random.default_rng(seed).integers(0, 40, (count, 2)).tolist()
 
 
-def both() -> tuple[Embedder, OnFrailShards]:
-    return Embedder(**HOW).fit(edges(0)), OnFrailShards(**HOW).fit(edges(0))
+def fit_both() -> tuple[Embedder, FailingShardsEmbedder]:
+    return Embedder(**PARAMETERS).fit(edges(0)), FailingShardsEmbedder(**PARAMETERS).fit(edges(0))
 
 
-def test_a_state_that_was_taken_over_is_what_shards_go_back_to() -> None:
-    alone, first = both()
-    model = OnFrailShards(**HOW)
+def test_recovery_after_restore_returns_to_restored_state() -> None:
+    single, first = fit_both()
+    model = FailingShardsEmbedder(**PARAMETERS)
     cast(Any, model.engine).restore(first.engine.state())
-    for turn in (1, 2):
+    for seed in (1, 2):
         model.transport.down = True
-        assert model.digest() == alone.digest()
-        alone.partial_fit(edges(turn))
+        assert model.digest() == single.digest()
+        single.partial_fit(edges(seed))
         model.transport.down = True
-        model.partial_fit(edges(turn))
-    assert model.digest() == alone.digest()
+        model.partial_fit(edges(seed))
+    assert model.digest() == single.digest()
     model.check()
 
 
-def test_a_state_that_cannot_be_taken_over_leaves_an_empty_model() -> None:
-    alone, first = both()
-    model, state = OnFrailShards(**HOW), first.engine.state()
+def test_failed_restore_leaves_empty_model() -> None:
+    single, first = fit_both()
+    model, state = FailingShardsEmbedder(**PARAMETERS), first.engine.state()
     with pytest.raises(FormatError):
         cast(Any, model.engine).restore({name: state[name] for name in state if name != "counters"})
     assert len(model) == 0
     model.fit(edges(0))
-    assert model.digest() == alone.digest()
+    assert model.digest() == single.digest()
 
 
-def test_without_room_for_a_snapshot_the_batches_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone, model = both()
+def test_recovery_without_snapshot_replays_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    single, model = fit_both()
     cast(Any, model.engine).snapshot_every = 1
 
     def full(*arguments: Any, **options: Any) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr(fault_tolerance, "write_arrays", full)
-    for turn in (1, 2, 3):
-        alone.partial_fit(edges(turn))
-        model.partial_fit(edges(turn))
+    for seed in (1, 2, 3):
+        single.partial_fit(edges(seed))
+        model.partial_fit(edges(seed))
     model.transport.down = True
-    assert model.digest() == alone.digest()
+    assert model.digest() == single.digest()
 
 
-def test_whoever_reads_while_shards_come_back_waits_and_sees_no_other_state() -> None:
-    alone, model = both()
-    found: list[Any] = []
-    FailingTransport.opening.clear()
-    FailingTransport.go_on.clear()
+def test_reads_during_recovery_wait_and_see_unchanged_state() -> None:
+    single, model = fit_both()
+    vectors_read: list[Any] = []
+    FailingTransport.reset_began.clear()
+    FailingTransport.may_continue.clear()
     model.transport.down = True
-    readers = [threading.Thread(target=lambda: found.append(model.to_numpy())) for _ in range(4)]
+    readers = [threading.Thread(target=lambda: vectors_read.append(model.to_numpy())) for _ in range(4)]
     for reader in readers:
         reader.start()
-    FailingTransport.opening.wait(30)
-    assert (model.sequence, len(model)) == (alone.sequence, len(alone))
-    assert found == []
-    FailingTransport.go_on.set()
+    FailingTransport.reset_began.wait(30)
+    assert (model.sequence, len(model)) == (single.sequence, len(single))
+    assert vectors_read == []
+    FailingTransport.may_continue.set()
     for reader in readers:
         reader.join()
-    assert all(np.array_equal(vectors, alone.to_numpy()) for vectors in found)
-    assert len(found) == 4
+    assert all(np.array_equal(vectors, single.to_numpy()) for vectors in vectors_read)
+    assert len(vectors_read) == 4
     assert cast(Any, model.engine).recoveries == 1
 
 
-def test_changes_that_were_lost_are_asked_for_again_until_another_batch_comes() -> None:
-    alone, model = both()
-    mine, theirs = alone.partial_fit(edges(1)), model.partial_fit(edges(1))
-    theirs._inside = cast(Any, [ShardLostError("gone")] * 2)
-    np.testing.assert_array_equal(mine.vectors, theirs.vectors)
-    late = model.partial_fit(edges(2))
-    late._inside = cast(Any, [ShardLostError("gone")] * 2)
+def test_lost_changes_are_read_again_until_the_next_batch() -> None:
+    single, model = fit_both()
+    expected, changes = single.partial_fit(edges(1)), model.partial_fit(edges(1))
+    changes._inside = cast(Any, [ShardLostError("gone")] * 2)
+    np.testing.assert_array_equal(expected.vectors, changes.vectors)
+    outdated = model.partial_fit(edges(2))
+    outdated._inside = cast(Any, [ShardLostError("gone")] * 2)
     model.partial_fit(edges(3))
     with pytest.raises(ShardLostError):
-        late.vectors  # noqa: B018
+        outdated.vectors  # noqa: B018
 
 
-def test_shards_that_do_not_come_back_are_an_error_and_are_tried_again_later() -> None:
-    alone, model = both()
-    model.transport.down, model.transport.failing = True, StateError("no shards")
+def test_failed_recovery_raises_and_is_retried_later() -> None:
+    single, model = fit_both()
+    model.transport.down, model.transport.reset_error = True, StateError("no shards")
     with pytest.raises(StateError, match="no shards"):
         model.partial_fit(edges(1))
     with pytest.raises(StateError, match="no shards"):
         model.to_numpy()
-    model.transport.failing = None
-    assert model.digest() == alone.digest()
-    for one in (alone, model):
+    model.transport.reset_error = None
+    assert model.digest() == single.digest()
+    for one in (single, model):
         one.partial_fit(edges(1))
-    assert model.digest() == alone.digest()
+    assert model.digest() == single.digest()
 
 
-def test_whoever_reads_beside_an_anchor_that_is_interrupted_is_told_to_ask_again() -> None:
-    alone, model = both()
-    transport, told = model.transport, []
+def test_read_during_interrupted_anchor_is_told_to_retry() -> None:
+    single, model = fit_both()
+    transport, retried = model.transport, []
     call = transport.call
 
     def read() -> None:
-        with pytest.raises(ShardLostError, match="ask again"):
+        with pytest.raises(ShardLostError, match=r"A shard is being recovered; retry\."):
             model.to_numpy()
-        told.append(True)
+        retried.append(True)
 
-    def deadly(method: str, *columns: Any, **constants: Any) -> Any:
-        if method == "run_matrix_step" and not model.lock._gate.locked() and not told:  # readers see the copies
+    def lose_shards(method: str, *columns: Any, **constants: Any) -> Any:
+        if method == "run_matrix_step" and not model.lock._gate.locked() and not retried:  # readers use a snapshot
             transport.down = True
             reader = threading.Thread(target=read)
             reader.start()
             reader.join()
         return call(method, *columns, **constants)
 
-    transport.call = deadly
+    transport.call = lose_shards
     model.anchor()
-    alone.anchor()
-    assert told
-    np.testing.assert_allclose(model.to_numpy(), alone.to_numpy(), atol=1e-4)
+    single.anchor()
+    assert retried
+    np.testing.assert_allclose(model.to_numpy(), single.to_numpy(), atol=1e-4)

@@ -1,4 +1,4 @@
-"""A cluster in one place is what one machine would have."""
+"""Tests of gathering: a gathered model equals the model on one machine."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from ripplevec.errors import RipplevecError
 
 @pytest.mark.parametrize("kind", ["int", "text", "mixed"])
 @pytest.mark.parametrize("directed", [False, True])
-def test_the_whole_graph(grown: Any, kind: str, directed: bool) -> None:
-    one, other = grown(kind=kind, directed=directed)
-    graph, rows = gather_graph(other.engine)
+def test_gather_graph_matches_single_machine(grown_models: Any, kind: str, directed: bool) -> None:
+    single, sharded = grown_models(kind=kind, directed=directed)
+    graph, rows = gather_graph(sharded.engine)
     graph.check()
-    order = one.engine.graph.rows_by_arrival()
-    assert graph.ids.to_list(np.arange(graph.row_count)) == one.ids == other.engine.ids_of(rows)
-    assert np.array_equal(graph.arrival[: graph.row_count], one.engine.graph.arrival[order])
-    assert graph.next_arrival == one.engine.graph.next_arrival
-    expected, found = one.engine.graph.adjacency.reorder(order).to_packed(), graph.adjacency.to_packed()
+    order = single.engine.graph.rows_by_arrival()
+    assert graph.ids.to_list(np.arange(graph.row_count)) == single.ids == sharded.engine.ids_of(rows)
+    assert np.array_equal(graph.arrival[: graph.row_count], single.engine.graph.arrival[order])
+    assert graph.next_arrival == single.engine.graph.next_arrival
+    expected, gathered = single.engine.graph.adjacency.reorder(order).to_packed(), graph.adjacency.to_packed()
     for name, column in expected.items():
-        assert np.array_equal(column[: graph.row_count] if len(column) > found[name].size else column, found[name]), name
+        assert np.array_equal(
+            column[: graph.row_count] if len(column) > gathered[name].size else column, gathered[name]
+        ), name
 
 
-def test_losses_and_gaps_are_those_of_the_graph_in_one_place(grown: Any) -> None:
-    (one, other), earlier = grown(), grown(seed=3)
-    found = [
+def test_objective_and_gap_match_single_machine(grown_models: Any) -> None:
+    (single, sharded), earlier = grown_models(), grown_models(seed=3)
+    gathered = [
         model.diagnostics(objective=True, gap=True, since=since)
-        for model, since in zip((one, other), earlier, strict=True)
+        for model, since in zip((single, sharded), earlier, strict=True)
     ]
-    assert found[1]["objective"] == pytest.approx(found[0]["objective"], rel=1e-4, abs=1e-6)
-    assert found[1]["spectrum"] == pytest.approx(found[0]["spectrum"], rel=1e-4)
+    assert gathered[1]["objective"] == pytest.approx(gathered[0]["objective"], rel=1e-4, abs=1e-6)
+    assert gathered[1]["spectrum"] == pytest.approx(gathered[0]["spectrum"], rel=1e-4)
 
 
-def test_a_graph_that_is_too_large_for_one_place_is_not_brought_there(
-    grown: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, other = grown()
+def test_gather_with_too_many_edges_raises(grown_models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, sharded = grown_models()
     monkeypatch.setattr(gather, "MAX_GATHERED_EDGES", 10)
-    with pytest.raises(RipplevecError, match=r"at most 10 edges together; it has .*: ask a model on one machine"):
-        other.diagnostics(gap=True)
+    with pytest.raises(RipplevecError, match=r"expected at most 10 edges, got .*Use a model on one machine"):
+        sharded.diagnostics(gap=True)
 
 
-def test_an_anchor_may_be_asked_what_it_gained(grown: Any) -> None:
-    one, other = (model.anchor(gap=True).spectrum for model in grown())
-    assert other[0] == pytest.approx(one[0], rel=1e-4)
-    assert other[1] == pytest.approx(one[1], rel=1e-3)
-    assert all(after >= before for before, after in zip(*other, strict=True))
+def test_anchor_gap_matches_single_machine(grown_models: Any) -> None:
+    single, sharded = (model.anchor(gap=True).spectrum for model in grown_models())
+    assert sharded[0] == pytest.approx(single[0], rel=1e-4)
+    assert sharded[1] == pytest.approx(single[1], rel=1e-3)
+    assert all(after >= before for before, after in zip(*sharded, strict=True))

@@ -1,4 +1,4 @@
-"""The kernels of a shard against plain Python."""
+"""Tests of the shard kernels against plain Python references."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.routing import assign_shards
 from ripplevec.graph._edge_kernels import IN, OUT
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.influence._kernels import draw_uniform, sample_slot
-from ripplevec.influence._kernels import draw_key
+from ripplevec.influence._kernels import draw_key, draw_uniform, sample_slot
 
 Rows = NDArray[np.int64]
 SEEDS = st.integers(0, 10**6)
 ROWS = 12
 
 
-def part_of_a_graph(seed: int, *, directed: bool = False, edges: int = 60) -> Adjacency:
-    """Rows 0 … 11 with neighbors among themselves, one end at a time, and elsewhere (below zero)."""
+def random_adjacency(seed: int, *, directed: bool = False, edges: int = 60) -> Adjacency:
+    """Return rows 0 … 11 with one-sided edges to each other and to remote neighbors (negative numbers)."""
     rng = np.random.default_rng(seed)
     adjacency = Adjacency(directed=directed)
     adjacency.ensure_rows(ROWS)
@@ -35,47 +34,47 @@ def part_of_a_graph(seed: int, *, directed: bool = False, edges: int = 60) -> Ad
     return adjacency
 
 
-def looked_at(adjacency: Adjacency, row: int, limit: int, key: Any) -> list[int]:
-    """The slots of a row that are looked at: all of them, or a sample."""
+def slots_read(adjacency: Adjacency, row: int, limit: int, key: Any) -> list[int]:
+    """Return the slots of a row that are read: all of them, or a sample."""
     begin, count = int(adjacency.links.begin[row]), int(adjacency.links.degree[row])
     if count <= limit:
         return list(range(begin, begin + count))
     return [begin + int(sample_slot(key, int(adjacency.arrival[row]), i, count)) for i in range(limit)]
 
 
-def test_a_name_falls_to_the_same_shard_in_any_column() -> None:
-    names = [*range(-3, 20), *(f"v{number}" for number in range(20)), 2**70, -(2**63), "", "ü"]
-    mixed = assign_shards(id_column(names), 5)
-    whole = [name for name in names if isinstance(name, int) and abs(name) < 2**62]
-    assert assign_shards(np.array(whole), 5).tolist() == [mixed[names.index(name)] for name in whole]
-    text = [name for name in names if isinstance(name, str)]
-    assert assign_shards(id_column(text), 5).tolist() == [mixed[names.index(name)] for name in text]
+def test_assign_shards_is_independent_of_column_type() -> None:
+    ids = [*range(-3, 20), *(f"v{number}" for number in range(20)), 2**70, -(2**63), "", "ü"]
+    mixed = assign_shards(id_column(ids), 5)
+    integers = [name for name in ids if isinstance(name, int) and abs(name) < 2**62]
+    assert assign_shards(np.array(integers), 5).tolist() == [mixed[ids.index(name)] for name in integers]
+    text = [name for name in ids if isinstance(name, str)]
+    assert assign_shards(id_column(text), 5).tolist() == [mixed[ids.index(name)] for name in text]
     assert assign_shards(id_column([]), 5).size == 0
 
 
-def test_names_stay_on_their_shards() -> None:
-    """What has been saved by shard is read by shard: this must never change."""
+def test_assign_shards_never_changes() -> None:
+    """Saved models are split by this assignment, so it must never change."""
     assert assign_shards(np.arange(8), 3).tolist() == [0, 2, 2, 0, 1, 1, 0, 1]
     assert assign_shards(id_column(["a", "b", "alice", ""]), 5).tolist() == [1, 3, 3, 2]
 
 
 @pytest.mark.parametrize("step", [1, 2, 64, 2**20])
-def test_shards_have_about_as_many_names_each(step: int) -> None:
+def test_assign_shards_is_balanced(step: int) -> None:
     counts = np.bincount(assign_shards(np.arange(0, 8_000 * step, step), 4), minlength=4)
     assert (abs(counts - 2_000) < 200).all()
 
 
 @settings(max_examples=30)
 @given(seed=SEEDS, limit=st.sampled_from([1, 3, 2**40]))
-def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
-    adjacency, key = part_of_a_graph(seed), draw_key(seed, 3, 1)
+def test_collect_slots_remote_only_matches_reference(seed: int, limit: int) -> None:
+    adjacency, key = random_adjacency(seed), draw_key(seed, 3, 1)
     rows = np.random.default_rng(seed).permutation(ROWS)[:7]
     slots, readers = np.empty((2, 100), np.int64)
     found = kernels.collect_slots(adjacency.links, adjacency.arrival, rows, limit, key, True, slots, readers)
     expected = [
         (slot, row)
         for row in rows.tolist()
-        for slot in looked_at(adjacency, row, limit, key)
+        for slot in slots_read(adjacency, row, limit, key)
         if adjacency.links.neighbor[slot] < 0
     ]
     assert list(zip(slots[:found].tolist(), readers[:found].tolist(), strict=True)) == expected
@@ -83,7 +82,7 @@ def test_what_a_refresh_reads_elsewhere(seed: int, limit: int) -> None:
 
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 2**40) | st.integers(0, 5), max_size=60))
-def test_numbers_in_the_order_of_first_mention(codes: list[int]) -> None:
+def test_index_distinct_numbers_by_first_occurrence(codes: list[int]) -> None:
     place, distinct, table = kernels.index_distinct(np.array(codes, np.int64))
     first = list(dict.fromkeys(codes))
     assert distinct.tolist() == first
@@ -96,21 +95,21 @@ def test_numbers_in_the_order_of_first_mention(codes: list[int]) -> None:
 
 @settings(max_examples=30)
 @given(seed=SEEDS, limit=st.sampled_from([1, 3, 2**40]))
-def test_the_chances_that_sources_give(seed: int, limit: int) -> None:
-    adjacency, key = part_of_a_graph(seed), draw_key(seed, 3, 1)
+def test_collect_slots_of_all_neighbors_matches_reference(seed: int, limit: int) -> None:
+    adjacency, key = random_adjacency(seed), draw_key(seed, 3, 1)
     sources = np.random.default_rng(seed).permutation(ROWS)[:7]
     expected = [
         (slot, int(adjacency.arrival[row]))
         for row in sources.tolist()
-        for slot in looked_at(adjacency, row, limit, key)
+        for slot in slots_read(adjacency, row, limit, key)
     ]
-    slots, assign_shards = np.empty((2, len(expected)), np.int64)
-    found = kernels.collect_slots(adjacency.links, adjacency.arrival, sources, limit, key, False, slots, assign_shards)
+    slots, owners = np.empty((2, len(expected)), np.int64)
+    found = kernels.collect_slots(adjacency.links, adjacency.arrival, sources, limit, key, False, slots, owners)
     assert found == len(expected)
-    assert list(zip(slots.tolist(), adjacency.arrival[assign_shards].tolist(), strict=True)) == expected
+    assert list(zip(slots.tolist(), adjacency.arrival[owners].tolist(), strict=True)) == expected
 
 
-def lists_of(adjacency: Adjacency) -> list[dict[int, tuple[float, float]]]:
+def neighbor_dicts(adjacency: Adjacency) -> list[dict[int, tuple[float, float]]]:
     links = adjacency.links
     return [
         {
@@ -123,12 +122,12 @@ def lists_of(adjacency: Adjacency) -> list[dict[int, tuple[float, float]]]:
 
 @settings(max_examples=30)
 @given(seed=SEEDS, directed=st.booleans())
-def test_which_ends_are_there(seed: int, directed: bool) -> None:
-    adjacency = part_of_a_graph(seed, directed=directed)
+def test_has_neighbors_matches_reference(seed: int, directed: bool) -> None:
+    adjacency = random_adjacency(seed, directed=directed)
     rows, others = (grid.ravel() for grid in np.meshgrid(np.arange(ROWS), np.arange(-10, ROWS)))
     found = np.empty(rows.size, np.bool_)
     kernels.has_neighbors(adjacency.links, rows, others, found, directed)
-    lists = lists_of(adjacency)
+    lists = neighbor_dicts(adjacency)
     expected = [
         other in lists[row] and (not directed or lists[row][other][0] > 0)
         for row, other in zip(rows.tolist(), others.tolist(), strict=True)
@@ -138,13 +137,15 @@ def test_which_ends_are_there(seed: int, directed: bool) -> None:
 
 @settings(max_examples=30)
 @given(seed=SEEDS, directed=st.booleans(), other=st.integers(-9, ROWS - 1))
-def test_a_neighbor_that_goes(seed: int, directed: bool, other: int) -> None:
-    adjacency = part_of_a_graph(seed, directed=directed)
-    before, strength = lists_of(adjacency), adjacency.links.strength[:ROWS].copy()
+def test_drop_neighbor_from_matches_reference(seed: int, directed: bool, other: int) -> None:
+    adjacency = random_adjacency(seed, directed=directed)
+    before, strength = neighbor_dicts(adjacency), adjacency.links.strength[:ROWS].copy()
     rows = np.array([row for row in range(ROWS) if other in before[row]], np.int64)
     chance = np.empty(rows.size)
     kernels.drop_neighbor_from(adjacency.links, rows, other, chance, directed)
-    assert lists_of(adjacency) == [{name: ways for name, ways in known.items() if name != other} for known in before]
+    assert neighbor_dicts(adjacency) == [
+        {name: weights for name, weights in neighbors.items() if name != other} for neighbors in before
+    ]
     for row, share in zip(rows.tolist(), chance.tolist(), strict=True):
         away, back = before[row][other]
         assert share == pytest.approx((away + back if directed else away) / strength[row])
@@ -155,23 +156,25 @@ PAIRS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), max_size=40)
 
 
 @settings(max_examples=100)
-@given(pairs=PAIRS, shards=st.integers(1, 4), known=st.integers(0, 5))
-def test_waves_and_turns_come_after_those_they_read(pairs: list[tuple[int, int]], shards: int, known: int) -> None:
-    """Vertex number n has code n here; those below `known` are not new."""
+@given(pairs=PAIRS, shards=st.integers(1, 4), first_new=st.integers(0, 5))
+def test_schedule_waves_admits_after_earlier_neighbors(
+    pairs: list[tuple[int, int]], shards: int, first_new: int
+) -> None:
+    """Vertex n has row code n here; vertices below `first_new` are not new."""
     ends = np.array(pairs, np.int64).reshape(-1, 2)
-    wave, turn = (column.tolist() for column in kernels.schedule_waves(ends, ends, known, 15 - known, shards))
-    for later in range(known, 15):
+    wave, step = (column.tolist() for column in kernels.schedule_waves(ends, ends, first_new, 15 - first_new, shards))
+    for later in range(first_new, 15):
         expected = (0, 0)
-        for earlier in [min(pair) for pair in pairs if max(pair) == later and known <= min(pair) < later]:
-            at = wave[earlier - known], turn[earlier - known]
+        for earlier in [min(pair) for pair in pairs if max(pair) == later and first_new <= min(pair) < later]:
+            at = wave[earlier - first_new], step[earlier - first_new]
             after = (at[0], at[1] + 1) if earlier % shards == later % shards else (at[0] + 1, 0)
             expected = max(expected, after)
-        assert (wave[later - known], turn[later - known]) == expected
+        assert (wave[later - first_new], step[later - first_new]) == expected
 
 
 @settings(max_examples=50)
 @given(pairs=PAIRS, shards=st.integers(1, 4))
-def test_ends_go_to_their_shards_in_order(pairs: list[tuple[int, int]], shards: int) -> None:
+def test_route_endpoints_groups_by_shard_in_order(pairs: list[tuple[int, int]], shards: int) -> None:
     codes = np.array(pairs, np.int64).reshape(-1, 2)
     numbers, end_of, out = codes + 100, np.empty(codes.size, np.int64), np.empty((codes.size, 4), np.int64)
     begin = kernels.route_endpoints(codes, numbers, shards, end_of, out).tolist()
@@ -190,9 +193,9 @@ def test_ends_go_to_their_shards_in_order(pairs: list[tuple[int, int]], shards: 
 
 @settings(max_examples=50)
 @given(seed=SEEDS, directed=st.booleans())
-def test_whom_newcomers_influence(seed: int, directed: bool) -> None:
-    adjacency, key, rng = part_of_a_graph(seed, directed=directed), draw_key(seed, 3, 1), np.random.default_rng(seed)
-    links, lists = adjacency.links, lists_of(adjacency)
+def test_sample_influenced_matches_reference(seed: int, directed: bool) -> None:
+    adjacency, key, rng = random_adjacency(seed, directed=directed), draw_key(seed, 3, 1), np.random.default_rng(seed)
+    links, lists = adjacency.links, neighbor_dicts(adjacency)
     ends = np.stack([rng.integers(0, ROWS, 50), rng.integers(-9, ROWS, 50)], axis=1)
     numbers = np.stack([adjacency.arrival[ends[:, 0]], 100 + ends[:, 1]], axis=1)
     placed, seen = rng.integers(0, 2, ROWS).astype(np.uint8), rng.integers(0, 2, ROWS)
@@ -207,7 +210,7 @@ def test_whom_newcomers_influence(seed: int, directed: bool) -> None:
     assert reached[:found].tolist() == expected
 
 
-def test_unpacked_rows_go_to_their_places() -> None:
+def test_scatter_rows_copies_rows_and_marks_them_placed() -> None:
     part = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
     cells, placed = np.zeros((10, 5), np.float32), np.zeros(10, np.uint8)
     kernels.scatter_rows(part, np.array([7, -1, 2, 3, -1, 9]), cells, placed)
@@ -215,7 +218,7 @@ def test_unpacked_rows_go_to_their_places() -> None:
     assert np.flatnonzero(placed).tolist() == np.flatnonzero(cells.any(axis=1)).tolist() == [2, 3, 7, 9]
 
 
-def test_packed_rows_lie_one_behind_the_other() -> None:
+def test_gather_rows_copies_rows_consecutively() -> None:
     vectors = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
     rows = np.random.default_rng(1).integers(0, 40, 23)
     out = np.zeros((25, 5), np.float32)

@@ -1,4 +1,4 @@
-"""Whoever reads a model on shards beside a change that takes long sees the state before it."""
+"""Tests of read snapshots: a read during a long change sees the state before it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ripplevec.cluster.transport import LocalTransport, ShardLostError
 from ripplevec.engine.engine import Engine
 from ripplevec.parameters import Parameters
 
-HOW: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = stream(12)
 
 
-class OnShards(Embedder):
+class LocalShardsEmbedder(Embedder):
     def _create_engine(self, parameters: Parameters) -> Engine:
         return cast(
-            Engine, FaultTolerantEngine(LocalTransport(3, lambda number: Shard(number, 3, parameters)), parameters)
+            Engine, FaultTolerantEngine(LocalTransport(3, lambda index: Shard(index, 3, parameters)), parameters)
         )
 
     @property
@@ -33,52 +33,52 @@ class OnShards(Embedder):
         return list(cast(Any, self.engine).transport.shards)
 
 
-def test_readers_during_a_correction_on_shards_see_the_batch_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = OnShards(**HOW)
-    reference = Reference.of(alone, alone.partial_fit, BATCHES)
-    assert alone.engine.anchors >= 2
-    model, states, work = OnShards(**HOW), list[State](), anchors.anchor
+def test_reads_during_anchor_see_previous_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference_model = LocalShardsEmbedder(**PARAMETERS)
+    reference = Reference.of(reference_model, reference_model.partial_fit, BATCHES)
+    assert reference_model.engine.anchors >= 2
+    model, states, original_anchor = LocalShardsEmbedder(**PARAMETERS), list[State](), anchors.anchor
 
-    def looking(*arguments: Any) -> Any:
-        found = work(*arguments)
+    def read_during_anchor(*arguments: Any) -> Any:
+        moved = original_anchor(*arguments)
         reader = threading.Thread(target=lambda: states.append(seen(model)), daemon=True)
         reader.start()
         reader.join(30)
-        return found
+        return moved
 
-    monkeypatch.setattr(anchors, "anchor", looking)
-    for number, batch in enumerate(BATCHES):
-        looks = len(states)
+    monkeypatch.setattr(anchors, "anchor", read_during_anchor)
+    for sequence, batch in enumerate(BATCHES):
+        reads_before = len(states)
         anchored = model.partial_fit(batch).anchored
-        if len(states) > looks:
+        if len(states) > reads_before:
             assert anchored
-            assert states[-1].sequence == number
+            assert states[-1].sequence == sequence
         reference.check(seen(model))
     assert len(states) >= 1
     for state in states:
         reference.check(state)
-    assert model.digest() == alone.digest()
+    assert model.digest() == reference_model.digest()
 
 
-def test_copies_on_shards_are_dropped_after_the_change() -> None:
-    model = OnShards(**HOW)
+def test_snapshots_on_shards_are_dropped_after_the_change() -> None:
+    model = LocalShardsEmbedder(**PARAMETERS)
     model.fit(BATCHES[0])
     model.anchor()
     gc.collect()
     assert [len(shard.snapshots) for shard in model.shards] == [0, 0, 0]
 
 
-def test_copies_that_have_gone_are_to_be_asked_for_again() -> None:
-    model = OnShards(**HOW).fit(BATCHES[0])
-    held = ReadSnapshot(cast(Any, model.engine))
-    assert held.serve(held.rows_by_arrival()).tobytes() == model.to_numpy().tobytes()
+def test_read_from_lost_snapshot_raises_shard_lost() -> None:
+    model = LocalShardsEmbedder(**PARAMETERS).fit(BATCHES[0])
+    snapshot = ReadSnapshot(cast(Any, model.engine))
+    assert snapshot.get_vectors(snapshot.rows_by_arrival()).tobytes() == model.to_numpy().tobytes()
     cast(Any, model.engine).transport.reset()
-    with pytest.raises(ShardLostError, match="ask again"):
-        held.rows_by_arrival()
+    with pytest.raises(ShardLostError, match=r"A shard is being recovered; retry\."):
+        snapshot.rows_by_arrival()
 
 
-def test_a_change_on_shards_that_fails_leaves_the_state_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = OnShards(**HOW).fit(BATCHES[0])
+def test_failed_anchor_leaves_previous_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LocalShardsEmbedder(**PARAMETERS).fit(BATCHES[0])
     digest = model.digest()
 
     def fail(*_: Any) -> Any:

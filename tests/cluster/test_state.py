@@ -1,4 +1,4 @@
-"""A model on shards that was saved goes on as if never interrupted."""
+"""Tests of saved state: a restored model on shards continues as if it had never been interrupted."""
 
 from __future__ import annotations
 
@@ -22,93 +22,95 @@ NEXT = [
 
 @pytest.mark.parametrize("shards", [1, 3, 5])
 @pytest.mark.parametrize("parameters", [{}, {"directed": True}, {"storage": "float16", "duplicates": "replace"}])
-def test_it_goes_on_in_the_same_bits(new: Any, grown: Any, same: Any, shards: int, parameters: dict[str, Any]) -> None:
-    one, saved = grown(shards, **parameters)
-    _, other = new(shards, **parameters)
-    other.engine.restore(saved.engine.state())
-    assert other.digest() == saved.digest()
-    assert other.diagnostics() | {"bytes": 0} == saved.diagnostics() | {"bytes": 0}
-    other.check()
+def test_restored_model_continues_bit_for_bit(
+    new_models: Any, grown_models: Any, changes_equal: Any, shards: int, parameters: dict[str, Any]
+) -> None:
+    single, saved = grown_models(shards, **parameters)
+    _, sharded = new_models(shards, **parameters)
+    sharded.engine.restore(saved.engine.state())
+    assert sharded.digest() == saved.digest()
+    assert sharded.diagnostics() | {"bytes": 0} == saved.diagnostics() | {"bytes": 0}
+    sharded.check()
     for batch in NEXT:
-        changes = one.partial_fit(batch)
-        assert same(changes, other.partial_fit(batch))
-        assert same(changes, saved.partial_fit(batch))
-        assert one.digest() == other.digest() == saved.digest()
-        other.check()
+        changes = single.partial_fit(batch)
+        assert changes_equal(changes, sharded.partial_fit(batch))
+        assert changes_equal(changes, saved.partial_fit(batch))
+        assert single.digest() == sharded.digest() == saved.digest()
+        sharded.check()
 
 
 @pytest.mark.parametrize("kind", ["text", "mixed"])
-def test_names_of_all_kinds(new: Any, grown: Any, kind: str) -> None:
-    _, saved = grown(kind=kind)
-    _, other = new(3)
-    other.engine.restore(saved.engine.state())
-    assert (other.ids, other.digest()) == (saved.ids, saved.digest())
+def test_restore_preserves_all_kinds_of_ids(new_models: Any, grown_models: Any, kind: str) -> None:
+    _, saved = grown_models(kind=kind)
+    _, sharded = new_models(3)
+    sharded.engine.restore(saved.engine.state())
+    assert (sharded.ids, sharded.digest()) == (saved.ids, saved.digest())
 
 
-def test_before_the_start(new: Any) -> None:
-    one, saved = new(3)
-    for model in (one, saved):
+def test_restore_before_the_start_continues_bit_for_bit(new_models: Any) -> None:
+    single, saved = new_models(3)
+    for model in (single, saved):
         model.partial_fit([(0, 1), (1, 2)])
-    _, other = new(3)
-    other.engine.restore(saved.engine.state())
+    _, sharded = new_models(3)
+    sharded.engine.restore(saved.engine.state())
     path = [(number, number + 1) for number in range(20)]
-    for model in (one, other):
+    for model in (single, sharded):
         model.partial_fit(path)
-    assert one.digest() == other.digest()
-    assert other.diagnostics()["ready"]
+    assert single.digest() == sharded.digest()
+    assert sharded.diagnostics()["ready"]
 
 
-def test_plain_arrays_by_shard(grown: Any) -> None:
-    _, saved = grown(2)
+def test_state_has_plain_arrays_per_shard(grown_models: Any) -> None:
+    _, saved = grown_models(2)
     state = saved.engine.state()
     assert {"shards", "next_arrival", "counters", "rule_mu", "shard0_graph_ids_key", "shard1_vectors"} <= set(state)
     assert not any(array.dtype.hasobject for array in state.values())
     assert not any(name.startswith("shard2_") for name in state)
 
 
-def test_a_copy_is_of_its_moment(new: Any, grown: Any) -> None:
-    _, saved = grown()
+def test_copy_is_unaffected_by_later_batches(new_models: Any, grown_models: Any) -> None:
+    _, saved = grown_models()
     copy, digest, sequence = saved.engine.snapshot(), saved.digest(), saved.sequence
     for batch in NEXT:
         saved.partial_fit(batch)
     assert (copy.sequence, copy.digest()) == (sequence, digest)
     assert saved.digest() != digest
-    _, other = new(3)
-    other.engine.restore(copy.state())
-    assert (other.sequence, other.digest()) == (sequence, digest)
+    _, sharded = new_models(3)
+    sharded.engine.restore(copy.state())
+    assert (sharded.sequence, sharded.digest()) == (sequence, digest)
 
 
-def test_another_number_of_shards_is_refused(new: Any, grown: Any) -> None:
-    one, saved = grown(3)
-    _, other = new(2)
-    with pytest.raises(FormatError, match="was on 3 shards and this cluster has 2: take as many shards"):
-        other.engine.restore(saved.engine.state())
-    assert len(other) == 0
-    with pytest.raises(FormatError, match="not on a cluster: load it on one machine"):
-        other.engine.restore(one.engine.state())
+def test_restore_on_other_shard_count_is_refused(new_models: Any, grown_models: Any) -> None:
+    single, saved = grown_models(3)
+    _, sharded = new_models(2)
+    with pytest.raises(FormatError, match=r"expected 3 as in the saved model, got 2\. Open the model with 3 shards"):
+        sharded.engine.restore(saved.engine.state())
+    assert len(sharded) == 0
+    with pytest.raises(FormatError, match=r"got one saved on one machine\. Load it with Embedder\.load"):
+        sharded.engine.restore(single.engine.state())
 
 
-def test_files_and_copies(grown: Any, tmp_path: Path) -> None:
-    _, saved = grown()
+def test_saved_and_copied_models_have_equal_digests(grown_models: Any, tmp_path: Path) -> None:
+    _, saved = grown_models()
     saved.save(tmp_path / "model")
     loaded, copied = type(saved).load(tmp_path / "model"), deepcopy(saved)
     assert loaded.digest() == copied.digest() == saved.digest()
 
 
-def test_self_loops_are_news_again(new: Any, grown: Any) -> None:
-    """As on one machine: what has been warned of is not saved."""
-    for model, fresh in zip(grown(), new(3), strict=True):
+def test_restored_model_warns_about_self_loops_again(new_models: Any, grown_models: Any) -> None:
+    """As on one machine, it is not saved whether a warning was given."""
+    for model, fresh in zip(grown_models(), new_models(3), strict=True):
         fresh.engine.restore(model.engine.state())
         fresh.partial_fit([(0, 1)])
         with pytest.warns(SelfLoopWarning):
             fresh.partial_fit([(1, 1)])
 
 
-def test_a_copy_can_be_a_snapshot(new: Any, grown: Any, tmp_path: Path) -> None:
-    _, saved = grown()
+def test_copy_can_be_written_as_snapshot(new_models: Any, grown_models: Any, tmp_path: Path) -> None:
+    _, saved = grown_models()
     snapshots = SnapshotStore(tmp_path)
     snapshots.write(saved.engine.snapshot())
-    found = snapshots.read(saved.sequence)
-    _, other = new(3)
-    other.engine.restore(found.arrays)
-    assert other.digest() == found.digest == saved.digest()
+    snapshot = snapshots.read(saved.sequence)
+    _, sharded = new_models(3)
+    sharded.engine.restore(snapshot.arrays)
+    assert sharded.digest() == snapshot.digest == saved.digest()

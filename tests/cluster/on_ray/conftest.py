@@ -1,4 +1,4 @@
-"""A real Ray cluster on this machine, small, for the tests in this folder; skipped aloud where Ray is not installed."""
+"""A small Ray cluster on this machine for the tests in this folder, which are skipped if Ray is not installed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="the tests of Ray need pip install 'ripplevec[cluster]'")
+ray = pytest.importorskip("ray", reason="these tests need Ray: pip install 'ripplevec[cluster]'")
 
-STORE = 200_000_000  # bytes of its object store
+STORE = 200_000_000  # bytes of the object store
 
 
 @pytest.fixture(scope="session", autouse=True)
 def cluster() -> Iterator[Any]:
-    """Two processors, no dashboard."""
+    """Start a cluster with two processors and no dashboard."""
     os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -31,7 +31,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def program() -> Callable[..., Any]:
-    """Runs one of the programs of this folder, which has a cluster of its own; what it printed last, as JSON."""
+    """Return a function that runs a program of this folder on its own cluster and parses its last line as JSON."""
 
     def run(name: str) -> Any:
         command = [sys.executable, str(Path(__file__).parent / "programs" / f"{name}.py")]

@@ -1,4 +1,4 @@
-"""The graphs of the paper, streamed onto shards: the digests of one machine, and with anchors the quality."""
+"""Tests with the graphs of the paper: digests equal those of one machine, and with anchors the quality does."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def run_stream(model: Any, data: datasets.Dataset) -> Any:
 
 @pytest.mark.parametrize(("name", "shards"), [("cora", 1), ("citeseer", 2), ("wiki", 3), ("blog", 4), ("flickr", 2)])
 def test_digest_of_dataset_stream_matches_single_machine(name: str, shards: int) -> None:
-    data, how = load_or_skip(name), {"dim": 16, "anchor_growth": 0, "threads": 1}
-    single = run_stream(Embedder(**how), data)
-    model = run_stream(ShardedEmbedder(shards=shards, **how), data)
+    data, parameters = load_or_skip(name), {"dim": 16, "anchor_growth": 0, "threads": 1}
+    single = run_stream(Embedder(**parameters), data)
+    model = run_stream(ShardedEmbedder(shards=shards, **parameters), data)
     assert model.digest() == single.digest()
     model.check()
     model.close()

@@ -1,4 +1,4 @@
-"""A session on shards is in its directory: whatever becomes of the driver, and of the shards with it."""
+"""Tests of sessions on shards: the session directory survives the loss of the driver and of the shards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ripplevec.durability.inspection import inspect_directory, verify_directory
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.registry import sink_to, stream_from
 
-HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 DRIVER = Path(__file__).parent / "programs" / "driver.py"
 
 
@@ -30,21 +30,27 @@ def edges(seed: int, count: int = 40, vertices: int = 60) -> list[tuple[int, int
     return [(u, v) for u, v in drawn.tolist() if u != v]
 
 
-BATCHES = [edges(turn) for turn in range(8)]
+BATCHES = [edges(seed) for seed in range(8)]
 
 
-def uninterrupted(batches: list[list[tuple[int, int]]]) -> str:
-    alone = Embedder(**HOW)
+def digest_after(batches: list[list[tuple[int, int]]]) -> str:
+    single = Embedder(**PARAMETERS)
     for batch in batches:
-        alone.partial_fit(batch)
-    return alone.digest()
+        single.partial_fit(batch)
+    return single.digest()
 
 
-def killed(directory: Path, at: str, **told: Any) -> None:
-    """Have a driver work on a directory until it says this, and kill it then."""
+def run_and_kill_driver(directory: Path, at: str, **settings: Any) -> None:
+    """Run a driver on a session directory until it prints `at`, then kill it."""
     address = ray.get_runtime_context().gcs_address
-    told |= {"directory": str(directory), "address": address, "shards": 2, "how": HOW, "batches": BATCHES}
-    command = [sys.executable, str(DRIVER), json.dumps(told)]
+    settings |= {
+        "directory": str(directory),
+        "address": address,
+        "shards": 2,
+        "parameters": PARAMETERS,
+        "batches": BATCHES,
+    }
+    command = [sys.executable, str(DRIVER), json.dumps(settings)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
         assert driver.stdout is not None
         assert at in (line.strip() for line in driver.stdout)
@@ -53,19 +59,19 @@ def killed(directory: Path, at: str, **told: Any) -> None:
 
 
 @pytest.mark.parametrize(("at", "snapshot_every"), [("begin 6", 60), ("done 3", 10**9)])
-def test_killed_in_the_middle_of_a_stream_nothing_is_lost(tmp_path: Path, at: str, snapshot_every: int) -> None:
-    killed(tmp_path, at, snapshot_every=snapshot_every)
+def test_session_after_killed_driver_continues_bit_for_bit(tmp_path: Path, at: str, snapshot_every: int) -> None:
+    run_and_kill_driver(tmp_path, at, snapshot_every=snapshot_every)
     with Session(tmp_path, model=Sharded(2)) as session:
         done = session.model.sequence
         assert int(at[-1]) - at.startswith("begin") <= done < len(BATCHES)
         assert (session.recovery.snapshot > 0) == (snapshot_every == 60)
-        assert session.model.digest() == uninterrupted(BATCHES[:done])
+        assert session.model.digest() == digest_after(BATCHES[:done])
         for batch in BATCHES[done:]:
             session.apply(batch)
-        assert session.model.digest() == uninterrupted(BATCHES)
+        assert session.model.digest() == digest_after(BATCHES)
         ray.kill(session.model._actors.handles[0], no_restart=False)
         session.apply(edges(9))
-        assert session.model.digest() == uninterrupted([*BATCHES, edges(9)])
+        assert session.model.digest() == digest_after([*BATCHES, edges(9)])
         session.model.close()
 
 
@@ -73,14 +79,14 @@ def files(directory: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
-def test_a_directory_is_of_as_many_shards_as_it_was_made_with(tmp_path: Path) -> None:
-    sharded, plain = tmp_path / "sharded", tmp_path / "plain"
-    with Session(sharded, model=Sharded(2), **HOW) as session:
+def test_session_directory_with_other_shard_count_is_refused(tmp_path: Path) -> None:
+    sharded, single = tmp_path / "sharded", tmp_path / "plain"
+    with Session(sharded, model=Sharded(2), **PARAMETERS) as session:
         session.apply(BATCHES[0])
         session.snapshot()
         digest = session.model.digest()
         session.model.close()
-    with Session(plain, **HOW) as session:
+    with Session(single, **PARAMETERS) as session:
         session.apply(BATCHES[0])
         session.snapshot()
         assert session.model.digest() == digest
@@ -90,7 +96,7 @@ def test_a_directory_is_of_as_many_shards_as_it_was_made_with(tmp_path: Path) ->
     with pytest.raises(InvalidValueError, match=r"^shards: expected 2, .* got none \(a model on one machine\)"):
         Session(sharded)
     with pytest.raises(InvalidValueError, match=r"^shards: expected none \(a model on one machine\), .* got 2"):
-        Session(plain, model=Sharded(2))
+        Session(single, model=Sharded(2))
     assert inspect_directory(sharded)["shards"] == 2
     assert [fault[:18] for fault in verify_directory(sharded)["faults"]] == ["shards: expected 2"]
     with pytest.raises(SystemExit, match=str(int(ExitCode.BAD_INPUT))):
@@ -101,15 +107,19 @@ def test_a_directory_is_of_as_many_shards_as_it_was_made_with(tmp_path: Path) ->
         session.model.close()
 
 
-def test_a_file_runs_into_a_session_on_shards_as_into_any_other(tmp_path: Path) -> None:
+def test_session_run_on_shards_matches_single_machine(tmp_path: Path) -> None:
     file = tmp_path / "edges.csv"
     file.write_text("".join(f"{u},{v}\n" for batch in BATCHES for u, v in batch))
-    found = []
+    results = []
     for name, model in (("plain", {}), ("sharded", {"model": Sharded(2)})):
         changes = tmp_path / f"{name}.jsonl"
         source, sink = stream_from(file, batch_size=50), sink_to(changes)
-        with Session(tmp_path / name, **HOW | model) as session, closing(cast(Any, source)), closing(cast(Any, sink)):
-            found.append((session.run(source, [sink]), session.model.digest(), changes.read_bytes()))
+        with (
+            Session(tmp_path / name, **PARAMETERS | model) as session,
+            closing(cast(Any, source)),
+            closing(cast(Any, sink)),
+        ):
+            results.append((session.run(source, [sink]), session.model.digest(), changes.read_bytes()))
     session.model.close()
-    assert found[0] == found[1]
-    assert found[0][0] > 1
+    assert results[0] == results[1]
+    assert results[0][0] > 1

@@ -1,4 +1,4 @@
-"""Shards go at any time, and nobody notices: the digest in the end is that of an uninterrupted run."""
+"""Tests of lost shards on Ray: the final digest is that of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
 from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
 
-HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 
 
 def edges(seed: int, count: int = 60, vertices: int = 80) -> list[tuple[int, int]]:
@@ -25,14 +25,14 @@ def edges(seed: int, count: int = 60, vertices: int = 80) -> list[tuple[int, int
 
 @pytest.fixture
 def model() -> Any:
-    model = ShardedEmbedder(shards=2, **HOW)
+    model = ShardedEmbedder(shards=2, **PARAMETERS)
     yield model
     model.close()
 
 
 @pytest.fixture
-def alone() -> Embedder:
-    return Embedder(**HOW).fit(edges(0, 200))
+def single() -> Embedder:
+    return Embedder(**PARAMETERS).fit(edges(0, 200))
 
 
 def kill(model: ShardedEmbedder, shard: int) -> None:
@@ -40,66 +40,64 @@ def kill(model: ShardedEmbedder, shard: int) -> None:
 
 
 @pytest.mark.parametrize("snapshot_every", [10**9, 100])
-def test_an_actor_that_is_killed_between_batches_is_brought_back(
-    model: Any, alone: Embedder, snapshot_every: int
-) -> None:
+def test_actor_killed_between_batches_is_recovered(model: Any, single: Embedder, snapshot_every: int) -> None:
     model.fit(edges(0, 200))
     engine: FaultTolerantEngine = model.engine
     engine.snapshot_every = snapshot_every
-    for turn in range(1, 7):
-        alone.partial_fit(edges(turn))
-        model.partial_fit(edges(turn))
-        if turn in (2, 4):
-            kill(model, turn // 2 - 1)
-    assert model.digest() == alone.digest()
+    for seed in range(1, 7):
+        single.partial_fit(edges(seed))
+        model.partial_fit(edges(seed))
+        if seed in (2, 4):
+            kill(model, seed // 2 - 1)
+    assert model.digest() == single.digest()
     assert engine.recoveries == 2
 
 
-def test_a_reader_brings_a_lost_shard_back_too(model: Any, alone: Embedder) -> None:
+def test_read_after_lost_shard_recovers_it(model: Any, single: Embedder) -> None:
     model.fit(edges(0, 200))
     kill(model, 1)
-    np.testing.assert_array_equal(model.to_numpy(), alone.to_numpy())
+    np.testing.assert_array_equal(model.to_numpy(), single.to_numpy())
 
 
 @pytest.mark.parametrize("method", ["apply_operations", "pull_rows", "refresh", "finish_batch"])
-def test_an_actor_that_dies_in_the_middle_of_a_batch_is_brought_back(
-    model: Any, alone: Embedder, method: str, monkeypatch: pytest.MonkeyPatch
+def test_actor_killed_during_batch_is_recovered(
+    model: Any, single: Embedder, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.fit(edges(0, 200))
-    transport, died = model.engine.transport, []
+    transport, killed = model.engine.transport, []
     call = transport.call
 
-    def deadly(asked: str, *columns: Any, **constants: Any) -> Any:
-        answers = call(asked, *columns, **constants)
-        if asked == method and not died:
-            died.append(method)
+    def kill_after_call(called: str, *columns: Any, **constants: Any) -> Any:
+        answers = call(called, *columns, **constants)
+        if called == method and not killed:
+            killed.append(method)
             kill(model, 1)
         return answers
 
-    monkeypatch.setattr(transport, "call", deadly)
-    for turn in range(1, 4):
-        alone.partial_fit(edges(turn))
-        model.partial_fit(edges(turn))
-    assert died
-    assert model.digest() == alone.digest()
+    monkeypatch.setattr(transport, "call", kill_after_call)
+    for seed in range(1, 4):
+        single.partial_fit(edges(seed))
+        model.partial_fit(edges(seed))
+    assert killed
+    assert model.digest() == single.digest()
 
 
-def test_a_step_that_fails_changes_nothing_and_says_why(
-    model: Any, alone: Embedder, monkeypatch: pytest.MonkeyPatch
+def test_failed_step_changes_nothing_and_raises_cause(
+    model: Any, single: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.fit(edges(0, 200))
     transport = model.engine.transport
     call = transport.call
     monkeypatch.setattr(
-        transport, "call", lambda asked, *c, **k: call("no_such_step" if asked == "finish_batch" else asked, *c, **k)
+        transport, "call", lambda called, *c, **k: call("no_such_step" if called == "finish_batch" else called, *c, **k)
     )
     with pytest.raises(AttributeError, match="no_such_step"):
         model.partial_fit(edges(1))
     monkeypatch.undo()
-    assert model.digest() == alone.digest()
+    assert model.digest() == single.digest()
     model.partial_fit(edges(1))
-    alone.partial_fit(edges(1))
-    assert model.digest() == alone.digest()
+    single.partial_fit(edges(1))
+    assert model.digest() == single.digest()
 
 
 def test_program_whose_actors_are_killed_prints_no_unhandled_errors() -> None:

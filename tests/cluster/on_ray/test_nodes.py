@@ -1,4 +1,4 @@
-"""A machine goes, with all that its shards knew and all that was on its way to them."""
+"""Test of a lost machine, with the state of its shards and all messages to them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def test_a_machine_that_goes_in_the_middle_of_a_batch_changes_nothing(program: Callable[[str], Any]) -> None:
-    found = program("nodes")
-    assert (found["machines_before"], found["machines_after"]) == (2, 1)
-    assert found["recoveries"] > 0
-    assert found["same"]
+def test_machine_lost_during_batch_changes_nothing(program: Callable[[str], Any]) -> None:
+    result = program("nodes")
+    assert (result["machines_before"], result["machines_after"]) == (2, 1)
+    assert result["recoveries"] > 0
+    assert result["same"]

@@ -1,17 +1,42 @@
-"""Where shards go."""
+"""Tests of the Ray transport: placement of shards, calls, lost shards, and results that are not read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import ray
 
-from ripplevec.cluster.ray_transport import MAX_UNREAD_CALLS, UnreadResults, distribute_shards
+from ripplevec.batch import id_column
+from ripplevec.cluster.ray_transport import (
+    MAX_UNREAD_CALLS,
+    RayTransport,
+    ShardActor,
+    ShardActors,
+    UnreadResults,
+    distribute_shards,
+)
+from ripplevec.cluster.transport import ShardLostError
+from ripplevec.embedder import Embedder
+from ripplevec.parameters import Parameters
+
+
+@pytest.fixture(scope="module")
+def parameters() -> Parameters:
+    return Embedder(dim=4, anchor_growth=0, threads=1)._validated_parameters()
+
+
+@pytest.fixture(scope="module")
+def actors() -> Iterator[ShardActors]:
+    actors = ShardActors(2)
+    yield actors
+    actors.close()
 
 
 @pytest.mark.parametrize(
-    ("size", "machines", "found"),
+    ("size", "processors", "expected"),
     [
         (4, {"a": 2.0, "b": 2.0}, "aabb"),
         (3, {"a": 8.0, "b": 4.0}, "aab"),
@@ -19,38 +44,100 @@ from ripplevec.cluster.ray_transport import MAX_UNREAD_CALLS, UnreadResults, dis
         (3, {"a": 1.0}, "aaa"),
     ],
 )
-def test_shards_are_spread_over_machines_by_their_processors(size: int, machines: dict[str, float], found: str) -> None:
-    assert "".join(name[0] for name in distribute_shards(size, machines)) == found
+def test_distribute_shards_follows_processors(size: int, processors: dict[str, float], expected: str) -> None:
+    assert "".join(machine[0] for machine in distribute_shards(size, processors)) == expected
+
+
+def test_actor_without_shard_raises_shard_lost(parameters: Parameters) -> None:
+    actor = ShardActor()
+    with pytest.raises(ShardLostError, match="Ray restarted its process"):
+        actor.call(1, "sizes", 0, {})
+    actor.create_shard(1, 0, 1, parameters)
+    assert actor.call(1, "sizes", 0, {})["vertices"] == 0
+    actor.drop_shard(1)
+    with pytest.raises(ShardLostError):
+        actor.call(1, "sizes", 0, {})
+
+
+def test_actor_drops_a_shard_whose_method_fails_and_reports_the_cause(parameters: Parameters) -> None:
+    actor = ShardActor()
+    actor.create_shard(1, 0, 1, parameters)
+    actor.create_shard(2, 0, 1, parameters)
+    with pytest.raises(AttributeError):
+        actor.call(1, "no_such_method", 0, {})
+    with pytest.raises(ShardLostError, match="no_such_method failed with AttributeError"):
+        actor.call(1, "sizes", 0, {})
+    assert actor.call(2, "sizes", 0, {})["vertices"] == 0
+
+
+def test_call_returns_results_and_parts_of_every_shard(actors: ShardActors, parameters: Parameters) -> None:
+    transport = RayTransport(actors, parameters)
+    assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
+    ids = id_column([1, 2, 3])
+    found = transport.get(transport.call("find_rows", [ids, ids]))
+    assert [rows.tolist() for rows in found] == [[-1, -1, -1]] * 2
+    parts = transport.call("list_endpoints", parts=2)
+    assert [len(references) for references in parts] == [2, 2]
+    assert transport.get(transport.call("find_mismatched_shards", *parts)) == [[], []]
+
+
+def test_models_on_the_same_actors_are_independent(actors: ShardActors, parameters: Parameters) -> None:
+    first, second = RayTransport(actors, parameters), RayTransport(actors, parameters)
+    first.get(first.call("intern", [(np.arange(3), np.arange(3)), (np.arange(3), np.arange(3))]))
+    rows = [transport.get(transport.call("find_rows", [np.arange(3)] * 2)) for transport in (first, second)]
+    assert [[part.min() for part in parts] for parts in rows] == [[0, 0], [-1, -1]]
+
+
+def test_failed_call_loses_the_shards_until_reset(actors: ShardActors, parameters: Parameters) -> None:
+    transport = RayTransport(actors, parameters)
+    with pytest.raises(AttributeError, match="no_such_method"):
+        transport.get(transport.call("no_such_method"))
+    with pytest.raises(ShardLostError, match="no_such_method failed"):
+        transport.get(transport.call("sizes"))
+    transport.reset()
+    assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
+
+
+def test_killed_actor_raises_shard_lost_until_reset(actors: ShardActors, parameters: Parameters) -> None:
+    transport = RayTransport(actors, parameters)
+    ray.kill(actors.handles[1], no_restart=False)
+    with pytest.raises(ShardLostError):
+        call_until_error(transport)
+    transport.reset()
+    assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
+
+
+def call_until_error(transport: RayTransport) -> None:
+    """Call repeatedly: calls that arrive before Ray has killed the actor succeed."""
+    while True:
+        transport.get(transport.call("sizes"))
 
 
 @ray.remote
 def fail() -> None:
-    raise ValueError("for nobody to read")
+    raise ValueError("this result is never read")
 
 
-def held(unread: UnreadResults) -> list[Any]:
-    return [answer for _, answers in unread._calls for answer in answers]
-
-
-def test_unread_answers_before_a_call_that_was_read_are_released() -> None:
-    unread, answers = UnreadResults(shards=2), [ray.put(number) for number in range(6)]
+def test_unread_results_before_a_read_call_are_released() -> None:
+    unread, results = UnreadResults(shards=2), [ray.put(number) for number in range(6)]
     for first in (0, 2, 4):
-        unread.add(answers[first : first + 2])
-    unread.release(answers[:1])  # of one shard only
-    assert held(unread) == answers
-    unread.release(answers[2:4])
-    assert held(unread) == answers[4:]
+        unread.add(results[first : first + 2])
+    unread.release(results[:1])  # of one shard only
+    assert unread.held == results
+    unread.release(results[2:4])
+    assert unread.held == results[4:]
 
 
-def test_unread_answers_of_many_calls_are_bounded() -> None:
-    unread, answer = UnreadResults(shards=1), ray.put(1)
+def test_unread_results_of_many_calls_are_bounded() -> None:
+    unread, result = UnreadResults(shards=1), ray.put(1)
     for _ in range(2 * MAX_UNREAD_CALLS):
-        unread.add([answer])
-    assert len(held(unread)) == MAX_UNREAD_CALLS
+        unread.add([result])
+    assert len(unread.held) == MAX_UNREAD_CALLS
 
 
-def test_unread_answers_that_failed_are_read_without_an_error() -> None:
+def test_unread_results_that_failed_are_drained_without_error() -> None:
     unread = UnreadResults(shards=1)
     unread.add([fail.remote(), ray.put(1)])
     unread.drain()
-    assert held(unread) == []
+    held: list[Any] = unread.held
+    assert held == []

@@ -1,4 +1,4 @@
-"""The object store holds what one batch needs, however many there are."""
+"""Test of the object store: it holds the data of one batch, for any number of batches."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-def test_a_stream_several_times_as_large_as_the_store_leaves_nothing_in_it(program: Callable[[str], Any]) -> None:
-    found = program("store")
-    assert found["stores"] > 3
-    assert found["held_last"] <= found["held_first"]
-    assert found["emptied"]
-    assert found["spilled"] == []
+def test_object_store_after_large_stream_is_empty(program: Callable[[str], Any]) -> None:
+    result = program("store")
+    assert result["stores"] > 3
+    assert result["held_last"] <= result["held_first"]
+    assert result["emptied"]
+    assert result["spilled"] == []

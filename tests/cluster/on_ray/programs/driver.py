@@ -1,4 +1,4 @@
-"""A driver with a session on shards that says before and after each batch where it is: to be killed meanwhile."""
+"""A driver with a session on shards that prints its progress before and after each batch, until it is killed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from ripplevec import Session
 from ripplevec.cluster import Sharded
 
 if __name__ == "__main__":
-    told = json.loads(sys.argv[1])
-    model = Sharded(told["shards"], told["address"])
-    with Session(told["directory"], model=model, snapshot_every=told["snapshot_every"], **told["how"]) as session:
-        for batch in told["batches"]:
+    settings = json.loads(sys.argv[1])
+    model = Sharded(settings["shards"], settings["address"])
+    with Session(
+        settings["directory"], model=model, snapshot_every=settings["snapshot_every"], **settings["parameters"]
+    ) as session:
+        for batch in settings["batches"]:
             print("begin", session.model.sequence + 1, flush=True)
             print("done", session.apply([tuple(edge) for edge in batch]).sequence, flush=True)

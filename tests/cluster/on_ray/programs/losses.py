@@ -1,4 +1,4 @@
-"""Kill an actor in the middle of several batches, then drop every reference: Ray prints here what nobody has read."""
+"""Kill an actor during several batches, then drop all references: Ray prints errors of results never read."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if __name__ == "__main__":
     ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=200_000_000, log_to_driver=False)
     model = ShardedEmbedder(shards=2, dim=8, anchor_growth=0, threads=1).fit(edges(0))
     transport: Any = model.engine.transport
-    call, deadly = transport.call, ["apply_operations", "refresh", "finish_batch"]
+    call, lethal_methods = transport.call, ["apply_operations", "refresh", "finish_batch"]
 
-    def kill_after(asked: str, *columns: Any, **constants: Any) -> Any:
-        answers = call(asked, *columns, **constants)
-        if deadly and asked == deadly[0]:
-            deadly.pop(0)
+    def kill_after(called: str, *columns: Any, **constants: Any) -> Any:
+        results = call(called, *columns, **constants)
+        if lethal_methods and called == lethal_methods[0]:
+            lethal_methods.pop(0)
             ray.kill(model._actors.handles[1], no_restart=False)
-        return answers
+        return results
 
     transport.call = kill_after
-    for turn in range(1, 4):
-        model.partial_fit(edges(turn))
+    for seed in range(1, 4):
+        model.partial_fit(edges(seed))
         gc.collect()
     recovered = model.engine.recoveries  # type: ignore[attr-defined]
     model.close()

@@ -1,4 +1,4 @@
-"""Two machines hold shards, and one of them goes in the middle of a batch; what came of it, as JSON."""
+"""Lose one of two machines with shards during a batch; print the outcome as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ray.cluster_utils import Cluster
 from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
 
-HOW: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 SIZE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
@@ -24,38 +24,38 @@ def edges(seed: int, count: int = 60) -> list[tuple[int, int]]:
     return [(u, v) for u, v in drawn.tolist() if u != v]
 
 
-def going(model: Any, go: Any) -> None:
-    """Have `go` called in the middle of the next batch."""
+def call_during_batch(model: Any, action: Any) -> None:
+    """Call `action` during the next batch."""
     transport = model.engine.transport
-    call, went = transport.call, []
+    call, called = transport.call, []
 
-    def deadly(asked: str, *columns: Any, **constants: Any) -> Any:
-        if asked == "refresh" and not went:
-            went.append(asked)
-            go()
-        return call(asked, *columns, **constants)
+    def act_during_refresh(method: str, *columns: Any, **constants: Any) -> Any:
+        if method == "refresh" and not called:
+            called.append(method)
+            action()
+        return call(method, *columns, **constants)
 
-    transport.call = deadly
-
-
-def homes(model: Any) -> list[tuple[str, int]]:
-    """The machine and the process of every shard."""
-    return [ray.get(handle.__ray_call__.remote(_home)) for handle in model._actors.handles]
+    transport.call = act_during_refresh
 
 
-def _home(actor: Any) -> tuple[str, int]:
+def locate_shards(model: Any) -> list[tuple[str, int]]:
+    """Return the machine and the process of every shard."""
+    return [ray.get(handle.__ray_call__.remote(_locate)) for handle in model._actors.handles]
+
+
+def _locate(actor: Any) -> tuple[str, int]:
     return str(ray.get_runtime_context().get_node_id()), os.getpid()
 
 
-def machines(found: list[tuple[str, int]]) -> int:
-    """How many there are."""
-    return len({machine for machine, _ in found})
+def count_machines(locations: list[tuple[str, int]]) -> int:
+    """Return the number of distinct machines."""
+    return len({machine for machine, _ in locations})
 
 
-def lose(cluster: Any, node: Any, found: list[tuple[str, int]]) -> None:
-    """A machine goes with all its processes; here those of its shards would outlive it for a moment."""
+def remove_machine(cluster: Any, node: Any, locations: list[tuple[str, int]]) -> None:
+    """Remove a machine with all its processes; in this simulation, those of its shards would outlive it briefly."""
     cluster.remove_node(node, allow_graceful=False)
-    for machine, process in found:
+    for machine, process in locations:
         if machine == node.node_id:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
@@ -65,21 +65,21 @@ if __name__ == "__main__":
     cluster = Cluster(initialize_head=True, head_node_args={**SIZE, "include_dashboard": False})
     second = cluster.add_node(**SIZE)
     cluster.wait_for_nodes()
-    model, alone = ShardedEmbedder(shards=2, address=cluster.address, **HOW), Embedder(**HOW)
-    for one in (model, alone):
-        one.fit(edges(0, 200))
-        one.partial_fit(edges(1))
-    before = homes(model)
-    going(model, lambda: lose(cluster, second, before))
-    for turn in range(2, 6):
-        for one in (model, alone):
-            one.partial_fit(edges(turn))
-    found = {
-        "same": model.digest() == alone.digest(),
-        "machines_before": machines(before),
-        "machines_after": machines(homes(model)),
+    model, single = ShardedEmbedder(shards=2, address=cluster.address, **PARAMETERS), Embedder(**PARAMETERS)
+    for embedder in (model, single):
+        embedder.fit(edges(0, 200))
+        embedder.partial_fit(edges(1))
+    before = locate_shards(model)
+    call_during_batch(model, lambda: remove_machine(cluster, second, before))
+    for seed in range(2, 6):
+        for embedder in (model, single):
+            embedder.partial_fit(edges(seed))
+    result = {
+        "same": model.digest() == single.digest(),
+        "machines_before": count_machines(before),
+        "machines_after": count_machines(locate_shards(model)),
         "recoveries": model.engine.recoveries,
     }
     ray.shutdown()
     cluster.shutdown()
-    print("\n" + json.dumps(found))
+    print("\n" + json.dumps(result))

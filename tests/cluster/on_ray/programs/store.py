@@ -1,4 +1,4 @@
-"""Batches that together are several times as large as the object store; what it held meanwhile, as JSON."""
+"""Apply batches that together exceed the object store several times; print its usage as JSON."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import ray
 from ripplevec import Batch
 from ripplevec.cluster import ShardedEmbedder
 
-STORE, NEW, BATCHES = 80_000_000, 15_000, 25  # bytes: Ray takes no smaller one
-HOW: dict[str, Any] = {"dim": 128, "anchor_growth": 0, "threads": 1, "depth": 0}
+STORE, NEW, BATCHES = 80_000_000, 15_000, 25  # store in bytes: Ray accepts no smaller one
+PARAMETERS: dict[str, Any] = {"dim": 128, "anchor_growth": 0, "threads": 1, "depth": 0}
 
 
 def arrivals(first: int, count: int) -> Batch:
-    """Newcomers, each with two edges to those before it."""
+    """Return new vertices, each with two edges to earlier ones."""
     new = np.repeat(np.arange(first, first + count), 2)
     return Batch.of(new, np.random.default_rng(first).integers(0, first, new.size))
 
 
-def held() -> int:
-    """Answers of shards that are held on to here."""
+def count_references() -> int:
+    """Return the number of results that are referenced here."""
     return len(ray._private.worker.global_worker.core_worker.get_all_reference_counts())
 
 
-def emptied() -> bool:
-    """Whether there is nothing in the store, some time after the last answer was let go."""
+def becomes_empty() -> bool:
+    """Test whether the store becomes empty after the last reference was dropped."""
     deadline = time.monotonic() + 30
     while ray.available_resources().get("object_store_memory", 0) < STORE:
         if time.monotonic() > deadline:
@@ -38,28 +38,29 @@ def emptied() -> bool:
     return True
 
 
-def spilled() -> list[str]:
-    """What did not fit into the store, and went to disk."""
+def list_spilled_files() -> list[str]:
+    """Return the files with objects that did not fit into the store."""
     session = Path(ray._private.worker.global_worker.node.get_session_dir_path())
     return [str(path) for path in session.glob("ray_spilled_objects*/*")]
 
 
 if __name__ == "__main__":
     ray.init("local", num_cpus=2, object_store_memory=STORE, include_dashboard=False, log_to_driver=False)
-    model = ShardedEmbedder(shards=2, **HOW).fit(arrivals(2, 1_000))
-    first, moved, kept = 1_002, 0, []
+    model = ShardedEmbedder(shards=2, **PARAMETERS).fit(arrivals(2, 1_000))
+    first, moved, references = 1_002, 0, []
     for _ in range(BATCHES):
         changes = model.partial_fit(arrivals(first, NEW))
-        kept.append(held())
-        first, moved = first + NEW, moved + changes.vectors[:, 0].size * 2 * HOW["dim"]  # bytes, in half precision
+        references.append(count_references())
+        first += NEW
+        moved += changes.vectors[:, 0].size * 2 * PARAMETERS["dim"]  # bytes, in half precision
     del changes
     sent = sum(traffic["sent"] for traffic in model.engine.query("traffic"))
-    found = {
+    result = {
         "stores": (sent + moved) / STORE,
-        "held_first": kept[0],
-        "held_last": kept[-1],
-        "emptied": emptied(),
-        "spilled": spilled(),
+        "held_first": references[0],
+        "held_last": references[-1],
+        "emptied": becomes_empty(),
+        "spilled": list_spilled_files(),
     }
     ray.shutdown()
-    print("\n" + json.dumps(found))
+    print("\n" + json.dumps(result))

@@ -1,0 +1,114 @@
+"""Tests of ShardedEmbedder on a Ray cluster: its results equal those of Embedder."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplevec import Batch, Embedder
+from ripplevec.cluster import ShardedEmbedder
+from ripplevec.errors import InvalidValueError, UnknownEdgeError, UnknownVertexError
+
+PARAMETERS: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
+
+
+@contextmanager
+def on_shards(shards: int, **parameters: Any) -> Iterator[ShardedEmbedder]:
+    model = ShardedEmbedder(shards=shards, **PARAMETERS | parameters)
+    try:
+        yield model
+    finally:
+        model.close()
+
+
+def edges(seed: int, count: int = 150, vertices: int = 60) -> list[tuple[int, int]]:
+    drawn = np.random.default_rng(seed).integers(0, vertices, (count, 2))
+    return [(u, v) for u, v in drawn.tolist() if u != v]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_stream_digest_matches_single_machine(shards: int) -> None:
+    with on_shards(shards) as model:
+        single = Embedder(**PARAMETERS).fit(edges(0))
+        model.fit(edges(0))
+        for seed in range(1, 5):
+            batch = edges(seed, 40, 60 + 20 * seed)
+            expected, changes = single.partial_fit(batch), model.partial_fit(batch)
+            assert (expected.ids, expected.sequence) == (changes.ids, changes.sequence)
+            np.testing.assert_array_equal(expected.vectors, changes.vectors)
+        removed = single.ids[3]
+        single.remove_vertex(removed)
+        model.remove_vertex(removed)
+        np.testing.assert_array_equal(single.add_vertex("new", single.ids[:3]), model.add_vertex("new", model.ids[:3]))
+        assert model.digest() == single.digest()
+        assert model.ids == single.ids
+        assert model.nearest("new", 5)[0][0] == single.nearest("new", 5)[0][0]
+        model.check()
+
+
+def test_anchors_match_single_machine() -> None:
+    with on_shards(2, anchor_growth=0.2) as model:
+        single = Embedder(**PARAMETERS | {"anchor_growth": 0.2}).fit(edges(0))
+        model.fit(edges(0))
+        for seed in range(1, 4):
+            single.partial_fit(edges(seed, 40, 60 + 20 * seed))
+            model.partial_fit(edges(seed, 40, 60 + 20 * seed))
+        assert model.diagnostics()["anchors"] == single.diagnostics()["anchors"] > 0
+        np.testing.assert_allclose(model.to_numpy(), single.to_numpy(), atol=1e-4)
+
+
+def test_bad_batches_raise_single_machine_errors_and_change_nothing() -> None:
+    with on_shards(2) as model:
+        single = Embedder(**PARAMETERS).fit(edges(0))
+        before = model.fit(edges(0)).digest()
+        for bad, error in (
+            ([(0, "unknown")], UnknownVertexError),
+            ([single.ids[:1] * 2], UnknownEdgeError),
+        ):
+            with pytest.raises(error) as expected_error:
+                single.remove_edges(bad)
+            with pytest.raises(error) as raised:
+                model.remove_edges(bad)
+            assert str(expected_error.value) == str(raised.value)
+        with pytest.raises(InvalidValueError, match="weight"):
+            model.partial_fit([("a", "b", float("nan"))])
+        with pytest.raises(UnknownVertexError):
+            model.vectors(["unknown"])
+        assert model.digest() == before
+
+
+def test_failed_fit_leaves_model_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    with on_shards(2) as model:
+        before = model.fit(edges(0)).digest()
+        with pytest.raises(UnknownVertexError):
+            model.fit(Batch.of([0], [1], op=[1]))
+        assert model.digest() == before
+
+
+def test_saved_and_pickled_models_continue_alike(tmp_path: Path) -> None:
+    with on_shards(2) as model:
+        model.fit(edges(0))
+        model.save(tmp_path / "model")
+        copy = pickle.loads(pickle.dumps(model))
+        loaded = ShardedEmbedder.load(tmp_path / "model")
+        try:
+            assert loaded.get_params() == model.get_params() == copy.get_params()
+            digests = {len(each.partial_fit(edges(1))) and each.digest() for each in (model, loaded, copy)}
+            assert len(digests) == 1
+        finally:
+            loaded.close()
+            copy.close()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"), [({"shards": 0}, "shards"), ({"shards": True}, "shards"), ({"rule": "paper"}, "rule")]
+)
+def test_constructor_with_unavailable_parameter_raises(parameters: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"^{name}: expected"):
+        ShardedEmbedder(**parameters)

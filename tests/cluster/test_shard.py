@@ -1,0 +1,118 @@
+"""Tests of a shard: snapshots, assignments, exchange of rows, and the end of anchors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplevec.batch import Batch
+from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.shard import SNAPSHOT_GONE, Shard
+
+EDGES = [(vertex, (vertex + step) % 40) for vertex in range(40) for step in (1, 3, 8)]
+
+
+@pytest.fixture(params=[1, 3])
+def cluster(request: pytest.FixtureRequest, new_cluster: Any) -> ClusterEngine:
+    cluster: ClusterEngine = new_cluster(request.param, depth=2)
+    cluster.start(Batch.from_any(EDGES))
+    return cluster
+
+
+def shards_of(cluster: Any) -> list[Shard]:
+    return list(cluster.transport.shards)
+
+
+def test_snapshot_after_a_batch_still_has_the_old_state(cluster: ClusterEngine) -> None:
+    shards = shards_of(cluster)
+    before = [shard.store.vectors[: shard.graph.row_count].copy() for shard in shards]
+    for shard in shards:
+        shard.create_read_snapshot(7)
+    cluster.apply(Batch.from_any([("new", 0), ("new", 1), (0, 20)]))
+    for shard, vectors in zip(shards, before, strict=True):
+        rows = np.arange(len(vectors))
+        arguments: dict[str, Any] = {"snapshot": 7, "read": "read_rows", "constants": {"what": "vectors"}}
+        assert np.array_equal(shard.query_read_snapshot(rows, **arguments), vectors)
+    total = sum(shard.query_read_snapshot(snapshot=7, read="sizes", constants={})["vertices"] for shard in shards)
+    assert (total, len(cluster)) == (40, 41)
+
+
+def test_query_of_dropped_snapshot_reports_that_it_is_gone(cluster: ClusterEngine) -> None:
+    shard = shards_of(cluster)[0]
+    shard.create_read_snapshot(1)
+    shard.drop_read_snapshot(1)
+    shard.drop_read_snapshot(1)
+    assert shard.query_read_snapshot(snapshot=1, read="sizes", constants={}) == SNAPSHOT_GONE
+
+
+def test_set_vectors_places_only_rows_with_edges(new_cluster: Any) -> None:
+    cluster = new_cluster(1)
+    cluster.apply(Batch.from_any([("a", "b"), ("isolated", "isolated")]))
+    (shard,) = shards_of(cluster)
+    rows, vectors = cluster.rows_of(["a", "isolated"]), np.arange(8, dtype=np.float32).reshape(2, 4)
+    shard.set_vectors(rows, vectors)
+    assert np.array_equal(shard.read_rows(rows, "vectors"), vectors)
+    assert shard.read_rows(rows, "placed").tolist() == [1, 0]
+
+
+def test_pull_rows_returns_the_requested_vectors(cluster: ClusterEngine) -> None:
+    shard = shards_of(cluster)[0]
+    requested = [np.array([2, 0]), np.empty(0, np.int64), np.array([1, 1, 3])]
+    sent_before = shard.traffic()
+    parts = shard.pull_rows(*requested, with_placed=False)
+    for rows, part in zip(requested, parts, strict=True):
+        assert np.array_equal(part, shard.store.kernel_array[rows])
+    sent = {name: value - sent_before[name] for name, value in shard.traffic().items()}
+    assert sent == {"sent": 5 * 16, "needed": 5 * 16}  # four columns of float32
+
+
+def test_pull_rows_with_placed_appends_flags_as_bytes(cluster: ClusterEngine) -> None:
+    shard = shards_of(cluster)[0]
+    rows = np.arange(5)
+    shard.store.placed[2] = 0
+    (part,) = shard.pull_rows(rows, with_placed=True)
+    assert np.array_equal(part[:5], shard.store.kernel_array[rows])
+    assert part[5:].reshape(-1).view(np.uint8)[:5].tolist() == [1, 1, 0, 1, 1]
+
+
+def test_traffic_on_one_shard_is_zero_and_on_several_is_not(new_cluster: Any) -> None:
+    for shards in (1, 3):
+        cluster = new_cluster(shards)
+        cluster.start(Batch.from_any(EDGES))
+        cluster.apply(Batch.from_any([(f"new {i}", j) for i in range(20) for j in (i, i + 7)]))
+        traffic = cluster.query("traffic")
+        sent, needed = (sum(part[name] for part in traffic) for name in ("sent", "needed"))
+        assert 0 <= needed <= sent
+        assert (sent > 0) == (shards > 1)
+
+
+def test_batch_leaves_no_recorded_changes_and_no_halo(cluster: ClusterEngine) -> None:
+    cluster.apply(Batch.from_any([("new", 0), ("new", 13), (5, 25)]))
+    for shard in shards_of(cluster):
+        assert shard.changed_edges == 0
+        assert np.concatenate(shard.changed_endpoints).shape == (0, 2)
+        rows = shard.graph.row_count
+        assert (shard.graph.arrival[rows:] == -1).all()
+        assert not shard.store.placed[rows:].any()
+        assert shard.find_faults() == ""
+
+
+def test_close_matrices_twice_restores_slots_once(cluster: ClusterEngine) -> None:
+    for shard in shards_of(cluster):
+        before = shard.graph.adjacency.links.neighbor.copy()
+        shard.open_matrices()
+        shard.close_matrices()
+        shard.close_matrices()
+        assert shard.matrices is None
+        assert np.array_equal(shard.graph.adjacency.links.neighbor, before)
+
+
+def test_restore_abandons_open_matrices(cluster: ClusterEngine) -> None:
+    shard = shards_of(cluster)[0]
+    state, endpoints = shard.state(), shard.list_endpoints()
+    shard.open_matrices()
+    shard.restore(state)
+    assert shard.matrices is None
+    assert all(map(np.array_equal, shard.list_endpoints(), endpoints))

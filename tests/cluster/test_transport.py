@@ -1,0 +1,88 @@
+"""Tests of the in-process transport, and of the method names that the driver sends to shards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ripplevec.cluster
+from ripplevec.batch import Batch
+from ripplevec.cluster.shard import Shard
+from ripplevec.cluster.shard_matrices import ShardMatrices
+from ripplevec.cluster.transport import LocalTransport
+
+PACKAGE = Path(ripplevec.cluster.__file__).parent
+RECEIVERS: dict[str, type] = {
+    **dict.fromkeys(("call", "query", "query_rows", "submit", "_exchange", "_send_rows"), Shard),
+    **dict.fromkeys(("submit_step", "sum_over_shards"), ShardMatrices),
+}
+"""Functions whose first argument is a method name, and the class that has this method."""
+
+
+class Recorder:
+    """Stands in for a shard and returns the arguments of a call."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def echo(self, *arguments: Any, **constants: Any) -> Any:
+        return self.index, arguments, constants
+
+
+def named_methods() -> Iterator[tuple[str, type, str]]:
+    """Yield the file, the receiving class and the method name of all calls by name in the package."""
+    for path in sorted(PACKAGE.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+                receiver, method = RECEIVERS.get(node.func.attr), node.args[0]
+                if receiver is not None and isinstance(method, ast.Constant) and isinstance(method.value, str):
+                    yield path.name, receiver, method.value
+
+
+def new_transport(size: int) -> Any:
+    return LocalTransport(size, Recorder)  # type: ignore[arg-type]
+
+
+def test_call_gives_each_shard_its_entry_and_all_constants() -> None:
+    results = new_transport(3).call("echo", ["a", "b", "c"], [1, 2, 3], flag=True)
+    assert results == [(0, ("a", 1), {"flag": True}), (1, ("b", 2), {"flag": True}), (2, ("c", 3), {"flag": True})]
+
+
+def test_call_accepts_results_of_an_earlier_call() -> None:
+    transport = new_transport(2)
+    first = transport.call("echo", ["a", "b"])
+    assert [arguments for _, arguments, _ in transport.call("echo", first)] == [(first[0],), (first[1],)]
+
+
+def test_get_returns_results_in_order() -> None:
+    transport = new_transport(3)
+    assert [index for index, _, _ in transport.get(transport.call("echo"))] == [0, 1, 2]
+    assert transport.get(()) == []
+
+
+def test_call_of_unknown_method_raises() -> None:
+    with pytest.raises(AttributeError, match="no_such_method"):
+        new_transport(1).call("no_such_method")
+
+
+def test_reset_replaces_all_shards_by_empty_ones(new_cluster: Any) -> None:
+    cluster = new_cluster(3)
+    cluster.apply(Batch.from_any(np.array([[0, 1], [1, 2], [2, 3]])))
+    before = cluster.transport.shards
+    assert sum(len(shard.graph) for shard in before) == 4
+    cluster.transport.reset()
+    assert sum(len(shard.graph) for shard in cluster.transport.shards) == 0
+    assert not set(map(id, before)) & set(map(id, cluster.transport.shards))
+    assert [shard.index for shard in cluster.transport.shards] == [0, 1, 2]
+
+
+def test_methods_called_by_name_exist() -> None:
+    calls = list(named_methods())
+    assert {receiver for _, receiver, _ in calls} == {Shard, ShardMatrices}
+    assert len(calls) > 50
+    assert [call for call in calls if not callable(getattr(call[1], call[2], None))] == []
