@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.io.arrow_ipc import decoded_text_size, unpacked_size
+from ripplevec.io.arrow_ipc import decoded_text_size, encode_arrow_stream, unpacked_size
 
 
 def stream(table, compression=None):
@@ -25,7 +25,7 @@ NAMES = pa.table({"src": pa.array(["ann", "bob"] * 5_000).dictionary_encode(), "
 
 @pytest.mark.parametrize("table", [ZEROS, NAMES])
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
-def test_what_is_compressed_counts_as_what_it_becomes(table, compression):
+def test_unpacked_size_of_compressed_stream_is_decompressed_size(table, compression):
     packed, plain = stream(table, compression), stream(table)
     assert len(packed) < len(plain) / 10
     claimed = unpacked_size(packed)
@@ -33,12 +33,12 @@ def test_what_is_compressed_counts_as_what_it_becomes(table, compression):
     assert claimed <= unpacked_size(plain) <= len(plain)
 
 
-def test_buffers_that_compression_would_not_make_smaller_are_left_as_they_are():
+def test_unpacked_size_of_incompressible_buffers_is_stored_size():
     noise = pa.table({"src": np.random.default_rng(0).integers(0, 2**63, 1000)})
     assert abs(unpacked_size(stream(noise, "zstd")) - 8000) < 64
 
 
-def test_a_claim_is_believed_without_memory_for_it():
+def test_unpacked_size_with_huge_claim_returns_claim():
     packed = bytearray(stream(ZEROS, "zstd"))
     place = packed.index(struct.pack("<q", 800_000))
     packed[place : place + 8] = struct.pack("<q", 1 << 45)
@@ -46,13 +46,13 @@ def test_a_claim_is_believed_without_memory_for_it():
 
 
 @pytest.mark.parametrize("claim", [-2, -(1 << 62)])
-def test_a_claim_of_less_than_nothing_is_refused(claim):
+def test_unpacked_size_with_negative_claim_raises(claim):
     packed = stream(ZEROS, "zstd").replace(struct.pack("<q", 800_000), struct.pack("<q", claim), 1)
     with pytest.raises(pa.ArrowInvalid, match=f"a buffer of {claim} bytes"):
         unpacked_size(packed)
 
 
-def test_an_old_form_that_may_hide_a_compression_is_refused():
+def test_unpacked_size_of_old_metadata_with_custom_fields_raises():
     old = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4)
     for metadata, refused in ((None, False), ({"ARROW:experimental_compression": "zstd"}, True)):
         sink = pa.BufferOutputStream()
@@ -76,25 +76,36 @@ def test_an_old_form_that_may_hide_a_compression_is_refused():
         pa.dictionary(pa.int16(), pa.large_string()),
     ],
 )
-def test_text_counts_in_every_row(kind):
+def test_decoded_text_size_counts_text_of_every_row(kind):
     names = ["", "é", "x" * 50, "x" * 50, "é"]
     column = pa.chunked_array([pa.array(names, kind), pa.array(names, kind)[2:4], pa.array([], kind)])
     assert decoded_text_size(column) == 104 + 100
 
 
-def test_what_is_no_text_has_no_length():
+def test_decoded_text_size_of_integers_is_zero():
     assert decoded_text_size(pa.chunked_array([[1, 2]])) == 0
     assert decoded_text_size(pa.chunked_array([pa.array([1, 2]).dictionary_encode()])) == 0
 
 
-def test_nothing_in_it_is_nothing():
+def test_unpacked_size_of_empty_table_is_zero():
     assert unpacked_size(stream(ZEROS[:0], "zstd")) == 0
 
 
 @given(st.data())
-def test_damaged_streams_are_refused_or_measured(data):
+def test_unpacked_size_of_damaged_stream_raises_or_returns_size(data):
     packed = bytearray(stream(NAMES[:50], "lz4"))
     for _ in range(data.draw(st.integers(1, 4))):
         packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
     with suppress(pa.ArrowException, OSError):
         assert unpacked_size(bytes(packed)) >= 0
+
+
+SMALL_TABLE = pa.table({"src": ["a", "b"], "dst": [1, 2]}).replace_schema_metadata({"sequence": "7"})
+
+
+@pytest.mark.parametrize("rows", [SMALL_TABLE, SMALL_TABLE.to_batches()[0], SMALL_TABLE[:0]])
+def test_encode_arrow_stream_then_read_returns_same_rows(rows: pa.Table | pa.RecordBatch) -> None:
+    with pa.ipc.open_stream(encode_arrow_stream(rows)) as stream:
+        found = stream.read_all()
+    assert found.schema.metadata == {b"sequence": b"7"}
+    assert found.to_pylist() == rows.to_pylist()

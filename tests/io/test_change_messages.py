@@ -15,7 +15,7 @@ def changes(changes_of):
     return changes_of(["a", 2], removed=["c"], sequence=7, anchored=True)
 
 
-def test_the_form_of_a_message(changes):
+def test_change_message_has_documented_keys(changes):
     (text,) = encode_change_messages(changes)
     message = json.loads(text)
     assert message == changes_to_dict(changes)
@@ -27,7 +27,7 @@ def test_the_form_of_a_message(changes):
     assert [row["arrived"] for row in message["changes"]] == [True, False]
 
 
-def test_nothing_changed_is_a_message_too(changes_of):
+def test_change_message_without_changes_is_sent(changes_of):
     (text,) = encode_change_messages(changes_of([], sequence=3))
     assert json.loads(text) == {"sequence": 3, "anchored": False, "changes": [], "removed": []}
 
@@ -48,14 +48,14 @@ def many_changes(names, dim, removed):
     return Changes(id_column(names), rows, lambda rows: vectors, arrived, removed, 1, False)
 
 
-def test_many_changes_come_in_parts_of_bounded_size():
+def test_change_messages_with_many_changes_are_split():
     names = [f"{number:01024}" for number in range(600)]
     messages = in_parts(many_changes(names, 128, ["gone"]))
     assert [row["id"] for message in messages for row in message["changes"]] == names
     assert [message["removed"] for message in messages] == [[]] * (len(messages) - 1) + [["gone"]]
 
 
-def test_much_that_was_removed_comes_in_parts_too():
+def test_change_messages_with_many_removals_are_split():
     gone = [f"{number:01024}" for number in range(2000)]
     messages = in_parts(many_changes(["a", "b"], 3, gone))
     assert [row["id"] for message in messages for row in message["changes"]] == ["a", "b"]
@@ -63,14 +63,14 @@ def test_much_that_was_removed_comes_in_parts_too():
 
 
 @pytest.mark.parametrize("letter", ["\x01", '"', "é", "😀"])
-def test_ids_that_are_longer_in_json_than_they_are(letter):
+def test_change_messages_with_escaped_ids_stay_within_limit(letter):
     names = [f"{number}{letter * (1000 // len(letter.encode()))}" for number in range(600)]
     messages = in_parts(many_changes(names, 3, names))
     assert [row["id"] for message in messages for row in message["changes"]] == names
     assert [name for message in messages for name in message["removed"]] == names
 
 
-def test_an_id_that_is_too_long_for_any_part_has_one_of_its_own(changes_of):
+def test_change_messages_with_oversized_id_give_it_its_own_part(changes_of):
     names = ["a", "x" * 3000, "b"]
     sizes = [len(json.loads(text)["changes"]) for text in encode_change_messages(changes_of(names), size=1000)]
     assert sizes == [1, 1, 1]

@@ -11,11 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ripplevec.batch import Batch, Op, ids_to_list
+from ripplevec.durability.journal import JournalEntry, validate_entry
+from ripplevec.errors import InvalidValueError
 from ripplevec.io.arrow_ipc import encode_arrow_stream
 from ripplevec.io.messages import (
     MAX_ID_BYTES,
     MAX_KEY_LENGTH,
     MessageError,
+    check_idempotency_key,
+    check_message_key,
     decode_arrow,
     decode_fields,
     decode_json,
@@ -35,10 +39,10 @@ def stream(**columns):
     return encode_arrow_stream(pa.table(columns))
 
 
-ADD, REMOVE, VERTEX, GONE = Op
+ADD, REMOVE, VERTEX, REMOVE_VERTEX = Op
 
 
-def test_a_document_is_applied_in_one_order():
+def test_decode_json_of_document_applies_lists_in_order():
     message = decode_json(
         b"""{"key": "k1", "remove_vertices": ["z"], "remove_edges": [["a", "b"]],
              "edges": [["a", "b"], ["a", "c", 2.0]],
@@ -52,7 +56,7 @@ def test_a_document_is_applied_in_one_order():
         ("a", "b", ADD),
         ("a", "c", ADD),
         ("a", "b", REMOVE),
-        ("z", "z", GONE),
+        ("z", "z", REMOVE_VERTEX),
     ]
     assert message.batch.weight.tolist() == [1, 2.5, 1, 1, 2, 1, 1]
     assert message.batch.time[:2].tolist() == [7, 7]
@@ -69,24 +73,35 @@ def test_a_document_is_applied_in_one_order():
         b'{"edges": [{"from": "a", "to": 1, "op": 0}]}',
     ],
 )
-def test_one_edge_in_every_form(edge):
+def test_decode_message_accepts_every_form_of_edge(edge):
     batch = decode_message(edge).batch
     assert rows(batch) == [("a", 1, ADD)]
 
 
-def test_options_name_columns_and_kinds():
+def test_decode_json_with_options_uses_columns_and_id_type():
     options = ReadOptions(src="u", dst="v", ids="str")
     assert rows(decode_json(b'{"u": 1, "v": 2, "op": "REMOVE"}', options).batch) == [("1", "2", REMOVE)]
     assert decode_json(b"[1, 2, 0.5]", ReadOptions(weight="none")).batch.weight is None
+    assert decode_json(b'{"src": 1, "dst": 2, "weight": 0.5}', ReadOptions(weight="none")).batch.weight is None
+    with pytest.raises(MessageError, match="only the keys u, v, weight, time, op, not 'src'"):
+        decode_json(b'{"u": 1, "v": 2, "src": 3}', options)
 
 
-def test_times_are_numbers_or_dates():
+@pytest.mark.parametrize("key", ["neighbors", "neighbours"])
+def test_decode_json_of_arrival_accepts_either_spelling_of_neighbors(key):
+    data = json.dumps({"arrivals": [{"id": "v", key: ["a", "b"], "weights": [1, 2]}]}).encode()
+    batch = decode_json(data).batch
+    assert rows(batch) == [("v", "a", ADD), ("v", "b", ADD)]
+    assert batch.weight.tolist() == [1, 2]
+
+
+def test_decode_json_parses_times_as_numbers_or_dates():
     batch = decode_json(b'{"edges": [[1, 2, 1, 5], [1, 2, null, "1970-01-02"], [3, 4]]}').batch
     assert batch.time[:2].tolist() == [5, 86400]
     assert np.isnan(batch.time[2])
 
 
-def test_an_empty_list_is_an_empty_batch():
+def test_decode_json_of_empty_list_is_empty_batch():
     assert len(decode_json(b'{"edges": []}').batch) == 0
 
 
@@ -100,7 +115,7 @@ def test_an_empty_list_is_an_empty_batch():
         (b'{"edges": {}}', "edges: expected a list"),
         (b'{"edges": [[1]]}', "an edge"),
         (b'{"edges": [[1, 2, 3, 4, 5]]}', "an edge"),
-        (b'{"edges": [], "speed": 1}', "got 'speed' too"),
+        (b'{"edges": [], "speed": 1}', "document: expected only the keys key, arrivals, .*, got 'speed'"),
         (b'{"edges": [[1, 2, NaN]]}', "got NaN"),
         (b'{"edges": [[1, 2, 1e999]]}', "positive finite"),
         (b'{"edges": [[1, 2, -1]]}', "positive finite"),
@@ -122,7 +137,20 @@ def test_an_empty_list_is_an_empty_batch():
         (b'{"key": "", "edges": []}', "key: expected text"),
         (b'{"key": "\\ud800", "edges": []}', "key: expected text"),
         (b'{"arrivals": ["v"]}', "arrivals: expected"),
-        (b'{"arrivals": [{"id": "v", "neighbors": []}]}', "arrivals: expected"),
+        (b'{"arrivals": [{"neighbors": []}]}', "arrivals: expected"),
+        (b'{"arrivals": [{"id": "v", "neigbors": []}]}', "arrivals: expected only the keys .*, got 'neigbors'. Remove"),
+        (
+            b'{"arrivals": [{"id": "v", "neighbors": [], "neighbours": []}]}',
+            'one of "neighbors" and "neighbours", got both',
+        ),
+        (b'{"arrivals": [{"id": "v", "neighbours": "ab"}]}', "lists of neighbors"),
+        (
+            b'{"src": 1, "dst": 2, "color": "red"}',
+            r"only the keys src, dst, weight, time, op, not 'color' \(remove the key",
+        ),
+        (b'{"edges": [{"src": 1, "dst": 2, "wieght": 3}]}', "not 'wieght'"),
+        (b'{"src": 1, "dst": 2, "source": 3}', "one key for src, not both 'src' and 'source'"),
+        (b'{"id": "v", "neighbors": ["a"]}', "an edge"),
         (b'{"arrivals": [{"id": "v", "neighbors": "ab"}]}', "lists of neighbors"),
         (b'{"arrivals": [{"id": "v", "neighbors": ["a"], "weights": []}]}', "one per neighbor"),
         (b'{"arrivals": [{"id": ["v"], "neighbors": ["a"]}]}', "int or str"),
@@ -137,19 +165,19 @@ def test_an_empty_list_is_an_empty_batch():
         (json.dumps(["é" * (MAX_ID_BYTES // 2 + 1), "b"]).encode(), "1 to 1,024 bytes"),
     ],
 )
-def test_what_holds_no_events_is_refused_with_a_reason(data, reason):
+def test_decode_message_that_is_invalid_raises_error_with_reason(data, reason):
     with pytest.raises(MessageError, match=reason):
         decode_message(data)
 
 
-def test_the_longest_id_and_key_pass():
+def test_decode_json_accepts_longest_id_and_key():
     name = "é" * (MAX_ID_BYTES // 2)
     key = "é" * MAX_KEY_LENGTH
     message = decode_json(json.dumps({"key": key, "edges": [[name, 2**70]]}).encode())
     assert (rows(message.batch), message.key) == ([(name, 2**70, ADD)], key)
 
 
-def test_arrow():
+def test_decode_arrow_reads_known_columns_and_ignores_others():
     batch = decode_message(
         stream(
             src=["a", "b"],
@@ -192,7 +220,7 @@ def test_arrow():
         (stream(src=[""], dst=["b"]), "empty text"),
     ],
 )
-def test_arrow_that_holds_no_events(data, reason):
+def test_decode_arrow_that_is_invalid_raises_error_with_reason(data, reason):
     with pytest.raises(MessageError, match=reason):
         decode_arrow(data)
 
@@ -204,27 +232,29 @@ def compressed(table):
     return sink.getvalue().to_pybytes()
 
 
-def test_compressed_arrow():
+def test_decode_arrow_of_compressed_stream_returns_rows():
     table = pa.table({"src": ["ann"] * 1000, "dst": pa.array(["bob"] * 1000).dictionary_encode()})
     assert rows(decode_arrow(compressed(table))) == [("ann", "bob", ADD)] * 1000
 
 
-def test_arrow_that_would_unpack_to_too_much():
+def test_decode_arrow_that_unpacks_to_too_much_raises():
     zeros = compressed(pa.table({"src": np.zeros(1000, np.int64), "dst": np.zeros(1000, np.int64)}))
-    boast = zeros.replace(struct.pack("<q", 8000), struct.pack("<q", 1 << 45), 1)
+    huge_claim = zeros.replace(struct.pack("<q", 8000), struct.pack("<q", 1 << 45), 1)
     same = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int8), pa.array(["x" * 1000]))
-    often = compressed(pa.table({"src": same, "dst": np.zeros(200_000, np.int64)}))
-    for data, size in ((boast, (1 << 45) + 8000), (often, 200_000_000)):
+    repeated_text = compressed(pa.table({"src": same, "dst": np.zeros(200_000, np.int64)}))
+    for data, size in ((huge_claim, (1 << 45) + 8000), (repeated_text, 200_000_000)):
         assert len(data) < 10_000
         with pytest.raises(MessageError, match=f"unpacks to 134,217,728 bytes at most, got {size:,}"):
             decode_arrow(data)
 
 
-def test_fields():
+def test_decode_fields_reads_edge_or_data():
     message = decode_fields({"src": b"1", "dst": b"b", "weight": b"2", "op": b"remove", "time": b"1970-01-01"})
     assert rows(message.batch) == [("1", "b", REMOVE)]
     assert (message.batch.weight.tolist(), message.batch.time.tolist()) == ([2], [0])
-    assert rows(decode_fields({"src": b"1", "dst": b"2", "op": b"3"}, ReadOptions(ids="int")).batch) == [(1, 1, GONE)]
+    assert rows(decode_fields({"src": b"1", "dst": b"2", "op": b"3"}, ReadOptions(ids="int")).batch) == [
+        (1, 1, REMOVE_VERTEX)
+    ]
     assert decode_fields({"data": b'{"key": "k", "edges": [[1, 2]]}'}).key == "k"
 
 
@@ -239,14 +269,16 @@ def test_fields():
         {"src": b"1", "dst": b"2", "op": b"4"},
         {"src": b"", "dst": b"2"},
         {"data": b"nothing"},
+        {"data": b"[1, 2]", "color": b"red"},
+        {"data": b"[1, 2]", "src": b"1", "dst": b"2"},
     ],
 )
-def test_fields_that_hold_no_events(fields):
+def test_decode_fields_that_are_invalid_raises(fields):
     with pytest.raises(MessageError):
         decode_fields(fields)
 
 
-def test_many_keep_their_order_and_name_what_is_wrong():
+def test_decode_messages_keeps_order_and_reports_bad_messages():
     items = [
         ("1", b'["a", "b"]'),
         ("2", b'["a", "b", -1]'),
@@ -255,15 +287,15 @@ def test_many_keep_their_order_and_name_what_is_wrong():
         ("5", b"\xfe"),
         ("6", b'{"remove_vertices": ["a"]}'),
     ]
-    batch, poison = decode_messages(items)
-    assert rows(batch) == [("a", "b", ADD), ("c", "d", ADD), ("e", "f", ADD), ("a", "a", GONE)]
-    assert [(one.where, one.message) for one in poison] == [("2", '["a", "b", -1]'), ("5", "\\xfe")]
-    assert "positive finite" in poison[0].reason
+    batch, bad_messages = decode_messages(items)
+    assert rows(batch) == [("a", "b", ADD), ("c", "d", ADD), ("e", "f", ADD), ("a", "a", REMOVE_VERTEX)]
+    assert [(one.where, one.message) for one in bad_messages] == [("2", '["a", "b", -1]'), ("5", "\\xfe")]
+    assert "positive finite" in bad_messages[0].reason
     good, none = decode_messages([items[0], items[3], items[5]])
-    assert (rows(good), none) == ([("a", "b", ADD), ("e", "f", ADD), ("a", "a", GONE)], [])
+    assert (rows(good), none) == ([("a", "b", ADD), ("e", "f", ADD), ("a", "a", REMOVE_VERTEX)], [])
 
 
-def test_a_refused_message_is_shown_in_part():
+def test_to_display_text_limits_length_and_escapes_bytes():
     assert len(to_display_text(b"x" * 10_000_000)) == 1 << 16
     assert to_display_text({"src": b"\xff"}) == '{"src": "\\\\xff"}'
 
@@ -283,26 +315,44 @@ ARROW = stream(src=["a", "b"], dst=["c", "d"], weight=[1.0, 2.0], op=[0, 1])
 
 
 @st.composite
-def spoiled(draw):
+def damaged(draw):
     data = bytearray(ARROW)
-    for place in draw(st.lists(st.integers(0, len(data) - 1), max_size=4)):
-        data[place] = draw(st.integers(0, 255))
+    for offset in draw(st.lists(st.integers(0, len(data) - 1), max_size=4)):
+        data[offset] = draw(st.integers(0, 255))
     return bytes(data[: draw(st.integers(0, len(data)))])
 
 
 @settings(max_examples=400)
-@given(st.binary() | documents.map(lambda value: json.dumps(value).encode()) | spoiled())
+@given(st.binary() | documents.map(lambda value: json.dumps(value).encode()) | damaged())
 @example(b"[" * 100_000)
-def test_any_bytes_are_a_batch_or_refused(data):
+def test_decode_message_of_any_bytes_returns_batch_or_raises_message_error(data):
     with suppress(MessageError):
         assert isinstance(decode_message(data).batch, Batch)
-    batch, poison = decode_messages([("here", data), ("there", b"[1, 2]")])
+    batch, bad_messages = decode_messages([("here", data), ("there", b"[1, 2]")])
     assert len(batch) >= 1
-    assert all(len(one.reason) < 1000 for one in poison)
-    assert len(poison) <= 1
+    assert all(len(one.reason) < 1000 for one in bad_messages)
+    assert len(bad_messages) <= 1
 
 
 @given(st.dictionaries(st.sampled_from(["src", "dst", "weight", "op", "time", "data", "x"]), st.binary(max_size=8)))
-def test_any_fields_are_a_batch_or_refused(fields):
+def test_decode_fields_of_any_fields_returns_batch_or_raises_message_error(fields):
     with suppress(MessageError):
         assert len(decode_fields(fields).batch) == 1 or "data" in fields
+
+
+@pytest.mark.parametrize("key", [None, "k", "x" * MAX_KEY_LENGTH, "é" * MAX_KEY_LENGTH])
+def test_idempotency_key_of_valid_length_is_accepted_everywhere(key):
+    check_idempotency_key(key)
+    validate_entry(JournalEntry(None, key))
+    assert check_message_key(key) == key
+
+
+@pytest.mark.parametrize("key", ["", 1, b"k", "x" * (MAX_KEY_LENGTH + 1), "é" * (MAX_KEY_LENGTH + 1), "\ud800"])
+def test_idempotency_key_that_is_invalid_is_rejected_everywhere(key):
+    pattern = r"^key: expected text of 1 to 256 characters, got "
+    with pytest.raises(InvalidValueError, match=pattern):
+        check_idempotency_key(key)
+    with pytest.raises(InvalidValueError, match=pattern):
+        validate_entry(JournalEntry(None, key))
+    with pytest.raises(MessageError, match=pattern):
+        check_message_key(key)

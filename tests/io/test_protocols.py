@@ -21,7 +21,7 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-def test_the_example_of_the_page_runs_and_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
+def test_streams_page_example_runs_and_resumes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (example,) = blocks("python")
     exec(compile(example, "streams.md", "exec"), {})
@@ -34,7 +34,7 @@ def test_the_example_of_the_page_runs_and_goes_on_where_it_was(tmp_path, monkeyp
     assert capsys.readouterr().out.startswith("0 [")
 
 
-def test_every_message_of_the_page_is_understood():
+def test_streams_page_messages_are_decoded():
     (messages,) = blocks("json")
     decoded = [decode_json(line.encode()) for line in messages.splitlines()]
     assert [len(message.batch) for message in decoded] == [2, 2, 2, 1, 1]
@@ -43,5 +43,5 @@ def test_every_message_of_the_page_is_understood():
 
 
 @pytest.mark.parametrize("source", [FileSource, FrameSource, StdinSource, RedisSource, KafkaSource])
-def test_every_option_is_described(source):
+def test_streams_page_describes_every_source_option(source):
     assert [name for name in source.__init__.__kwdefaults__ if f"`{name}`" not in PAGE] == []

@@ -22,20 +22,20 @@ def batch_of(rows, weighted=True):
 
 
 @given(batches, st.integers(1, 7))
-def test_regrouping_keeps_every_row_in_order_and_gives_the_size_asked_for(parts, size):
+def test_rebatch_keeps_rows_in_order_and_returns_requested_size(parts, size):
     grouped = list(rebatch([batch_of(rows) for rows in parts], size))
     assert [row for batch in grouped for row in rows_of(batch)] == [row for rows in parts for row in rows]
     assert all(len(batch) == size for batch in grouped[:-1])
     assert all(0 < len(batch) <= size for batch in grouped[-1:])
 
 
-def test_joined_columns_keep_their_kind():
+def test_concatenate_keeps_id_column_type():
     assert isinstance(concatenate([Batch.of([1], [2]), Batch.of([3], [4])]).src, np.ndarray)
     assert isinstance(concatenate([Batch.of(["a"], ["b"]), Batch.of([], [])]).src, pa.Array)
     assert concatenate([Batch.of([1], [2]), Batch.of(["1"], ["2"])]).src == [1, "1"]
 
 
-def test_a_column_that_only_some_have_is_filled_up():
+def test_concatenate_with_partial_columns_fills_defaults():
     whole = concatenate([Batch.of([1], [2]), Batch.of([3], [4], [0.5], [1], [7.0])])
     assert whole.weight.tolist() == [1.0, 0.5]
     assert whole.op.tolist() == [0, 1]
@@ -43,11 +43,11 @@ def test_a_column_that_only_some_have_is_filled_up():
     assert whole.time[1] == 7.0
 
 
-def test_nothing_joined_is_an_empty_batch():
+def test_concatenate_of_nothing_is_empty_batch():
     assert len(concatenate([])) == 0
 
 
-def test_parts_and_selections():
+def test_slice_batch_and_split_batch_return_rows():
     batch = Batch.of([1, 2, 3], ["a", "b", "c"], [1.0, 2.0, 3.0])
     assert rows_of(slice_batch(batch, 1, 3)) == [(2, "b", 2.0), (3, "c", 3.0)]
     assert rows_of(select_rows(batch, np.array([2, 0]))) == [(3, "c", 3.0), (1, "a", 1.0)]

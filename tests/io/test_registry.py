@@ -20,14 +20,14 @@ from ripplevec.io.sources.stdin import StdinSource
 REDIS, KAFKA = "redis://me:secret@127.0.0.1:7/1?stream=s", "kafka://127.0.0.1:1/t"
 
 
-def test_sources(tmp_path):
+def test_stream_from_path_stdin_or_frame_creates_matching_source(tmp_path):
     assert isinstance(stream_from("-", fixed=True), StdinSource)
     assert isinstance(stream_from(pd.DataFrame({"src": [1], "dst": [2]}), name="mine"), FrameSource)
     for path in (tmp_path, str(tmp_path)):
         assert isinstance(stream_from(path, follow=True, ids="str"), FileSource)
 
 
-def test_addresses_hold_options():
+def test_stream_from_redis_address_applies_options_of_query():
     source = stream_from(REDIS + "&group=g&consumer=c&batch_size=5&fixed=yes&claim_idle=2.5&health_check_interval=3")
     assert isinstance(source, RedisSource)
     assert (source._group, source._consumer, source._batch_size, source._fixed) == ("g", "c", 5, True)
@@ -39,7 +39,7 @@ def test_addresses_hold_options():
     assert stream_from("redis://127.0.0.1:7", stream="other").name == "redis://127.0.0.1:7/0/other"
 
 
-def test_kafka_addresses_hold_settings_of_the_library():
+def test_stream_from_kafka_address_passes_dotted_settings_to_library():
     source = stream_from("kafka://127.0.0.1:1,127.0.0.1:2/a%20b?group=g&fixed=0&client.id=me")
     assert isinstance(source, KafkaSource)
     assert (source.name, source._fixed) == ("kafka://127.0.0.1:1,127.0.0.1:2/a b", False)
@@ -48,7 +48,7 @@ def test_kafka_addresses_hold_settings_of_the_library():
         stream_from(KAFKA + "?no.such.setting=1")
 
 
-def test_sinks(tmp_path):
+def test_sink_to_creates_sink_for_path_or_address(tmp_path):
     made = [sink_to("-"), sink_to(tmp_path / "c.jsonl"), sink_to(tmp_path / "folder"), sink_to(tmp_path)]
     assert [type(sink) for sink in made] == [StdoutSink, JsonlSink, ParquetSink, ParquetSink]
     made += [sink_to(REDIS + "&maxlen=9"), sink_to(KAFKA), sink_to(f"lancedb://{tmp_path}/store?table=t")]
@@ -57,7 +57,7 @@ def test_sinks(tmp_path):
         sink.close()
 
 
-def test_dead_letters(tmp_path):
+def test_dead_letters_to_creates_sink_for_path_or_address(tmp_path):
     made = [dead_letters_to(tmp_path / "dead.jsonl"), dead_letters_to(REDIS), dead_letters_to(KAFKA)]
     assert [type(sink) for sink in made] == [JsonlDeadLetters, RedisDeadLetters, KafkaDeadLetters]
     for sink in made:
@@ -83,12 +83,12 @@ def test_dead_letters(tmp_path):
         (lambda: dead_letters_to("dead"), r"a path that ends in \.jsonl"),
     ],
 )
-def test_what_leads_nowhere(make, message):
+def test_registry_with_invalid_address_or_option_raises(make, message):
     with pytest.raises(InvalidValueError, match=message):
         make()
 
 
-def test_a_scheme_of_one_s_own(monkeypatch, tmp_path):
+def test_stream_from_registered_scheme_calls_its_factory(monkeypatch, tmp_path):
     made = []
     monkeypatch.setitem(registry.SOURCES, "own", lambda address, *, pace=1: made.append((address, pace)) or "source")
     assert stream_from("own://there", pace=3) == "source"

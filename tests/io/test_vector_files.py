@@ -10,14 +10,14 @@ import polars as pl
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
+from gensim.models import KeyedVectors
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ripplevec.batch import id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.atomic_file import atomic_write
-from ripplevec.io.vector_files import ChangeLog, id_array, write_vectors
+from ripplevec.io.vector_files import ChangeLog, ids_to_arrow, write_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2) / 7
 
@@ -41,7 +41,7 @@ def read_back(path):
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npz"])
 @pytest.mark.parametrize("ids", [[3, -1, 2], ["a", "b,c", 'd"']])
-def test_vectors_come_back(tmp_path, suffix, ids):
+def test_write_vectors_then_read_returns_same_vectors(tmp_path, suffix, ids):
     path = tmp_path / f"vectors{suffix}"
     write_vectors(path, ids, VECTORS)
     found, vectors = read_back(path)
@@ -52,46 +52,29 @@ def test_vectors_come_back(tmp_path, suffix, ids):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3) | st.lists(st.text(), min_size=3, max_size=3))
-def test_any_ids_come_back_from_parquet(tmp_path, ids):
+def test_write_vectors_to_parquet_keeps_any_ids(tmp_path, ids):
     write_vectors(tmp_path / "v.parquet", ids, VECTORS)
     assert read_back(tmp_path / "v.parquet")[0] == ids
 
 
-def test_no_vectors_is_a_file_too(tmp_path):
+def test_write_vectors_without_rows_writes_empty_file(tmp_path):
     write_vectors(tmp_path / "v.parquet", [], VECTORS[:0])
     assert pq.read_table(tmp_path / "v.parquet").num_rows == 0
 
 
-def test_mixed_and_huge_ids_become_text():
-    assert id_array([1, "a"]).to_pylist() == ["1", "a"]
-    assert id_array([2**70, 1]).to_pylist() == [str(2**70), "1"]
-
-
-def test_a_file_that_is_not_finished_leaves_the_old_one(tmp_path):
-    path = tmp_path / "x"
-    path.write_text("old")
-    with suppress(KeyboardInterrupt), atomic_write(path) as part:
-        part.write_text("new")
-        raise KeyboardInterrupt
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["x"]
-
-
-def test_a_new_file_has_the_usual_permissions(tmp_path):
-    (tmp_path / "usual").write_text("")
-    with atomic_write(tmp_path / "x") as part:
-        part.write_text("new")
-    assert (tmp_path / "x").stat().st_mode == (tmp_path / "usual").stat().st_mode
+def test_ids_to_arrow_of_mixed_or_huge_ids_returns_text():
+    assert ids_to_arrow([1, "a"]).to_pylist() == ["1", "a"]
+    assert ids_to_arrow([2**70, 1]).to_pylist() == [str(2**70), "1"]
 
 
 @pytest.mark.parametrize("name", ["v.xls", "v", "nowhere/v.parquet"])
-def test_what_cannot_be_written(tmp_path, name):
+def test_write_vectors_to_invalid_path_raises(tmp_path, name):
     with pytest.raises(InvalidValueError, match="output: expected a file"):
         write_vectors(tmp_path / name, [1], VECTORS[:1])
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
-def test_the_log_holds_every_change_in_order(tmp_path, suffix):
+def test_change_log_contains_every_change_in_order(tmp_path, suffix):
     path = tmp_path / f"log{suffix}"
     with ChangeLog(path, 2) as log:
         log.write(changes([5, 6]))
@@ -112,7 +95,7 @@ def test_the_log_holds_every_change_in_order(tmp_path, suffix):
     assert rows[3]["vector"] is None
 
 
-def test_a_log_without_changes_has_its_columns(tmp_path):
+def test_change_log_without_changes_has_all_columns(tmp_path):
     with ChangeLog(tmp_path / "log.parquet", 2):
         pass
     assert pq.read_schema(tmp_path / "log.parquet").names == [
@@ -125,14 +108,14 @@ def test_a_log_without_changes_has_its_columns(tmp_path):
     ]
 
 
-def test_kinds_of_ids_in_the_log(tmp_path):
+def test_change_log_of_text_ids_casts_later_integers(tmp_path):
     with ChangeLog(tmp_path / "text.parquet", 2) as log:
         log.write(changes(["a"]))
         log.write(changes([1]))
     assert pq.read_table(tmp_path / "text.parquet")["id"].to_pylist() == ["a", "1"]
 
 
-def test_text_after_integers_is_refused_and_no_log_appears(tmp_path):
+def test_change_log_with_text_after_integers_raises_and_leaves_no_file(tmp_path):
     with suppress(FormatError), ChangeLog(tmp_path / "log.parquet", 2) as log:
         log.write(changes([1]))
         with pytest.raises(FormatError, match="--ids str"):
@@ -142,7 +125,7 @@ def test_text_after_integers_is_refused_and_no_log_appears(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
-def test_others_read_the_vectors_of_parquet_as_vectors(tmp_path, kind):
+def test_write_vectors_to_parquet_is_read_as_vectors_by_other_libraries(tmp_path, kind):
     path = tmp_path / "v.parquet"
     given = VECTORS.astype(kind)
     write_vectors(path, ["a", "b", "c"], given)
@@ -154,6 +137,50 @@ def test_others_read_the_vectors_of_parquet_as_vectors(tmp_path, kind):
     assert np.array_equal(stacked, given)
 
 
-def test_halves_stay_halves_in_npz(tmp_path):
+def test_write_vectors_to_npz_keeps_float16(tmp_path):
     write_vectors(tmp_path / "v.npz", [1, 2, 3], VECTORS.astype(np.float16))
     assert read_back(tmp_path / "v.npz")[1].dtype == np.float16
+
+
+WORD_VECTORS = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32) * np.logspace(-20, 20, 5)[
+    :, None
+].astype("f4")
+WORD_IDS = ["ann", 7, "日本", '"quoted",', "-1"]
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".bin"])
+def test_write_vectors_as_word2vec_is_read_exactly_by_gensim(tmp_path, suffix):
+    path = tmp_path / f"vectors{suffix}"
+    write_vectors(path, WORD_IDS, WORD_VECTORS)
+    held = KeyedVectors.load_word2vec_format(path, binary=suffix == ".bin")
+    assert held.index_to_key == [str(name) for name in WORD_IDS]
+    assert np.array_equal(held.vectors, WORD_VECTORS)
+
+
+def test_write_vectors_as_word2vec_text_writes_expected_lines(tmp_path):
+    write_vectors(tmp_path / "v.txt", ["a", 2], np.array([[0.5, -1], [0, 3]], np.float32))
+    assert (tmp_path / "v.txt").read_text() == "2 2\na 0.5 -1\n2 0 3\n"
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".bin"])
+def test_write_vectors_as_word2vec_matches_gensim_bytes(tmp_path, suffix):
+    """Newlines after binary vectors, which word2vec writes and gensim does not, are not compared."""
+    held = KeyedVectors(2)
+    held.add_vectors(["a", "b"], np.array([[0.5, -1.5], [0.25, 3.5]], np.float32))
+    held.save_word2vec_format(tmp_path / f"theirs{suffix}", binary=suffix == ".bin")
+    write_vectors(tmp_path / f"ours{suffix}", ["a", "b"], held.vectors)
+    ours, theirs = ((tmp_path / f"{writer}{suffix}").read_bytes() for writer in ("ours", "theirs"))
+    assert ours == theirs if suffix == ".txt" else ours.replace(b"\n", b"") == theirs.replace(b"\n", b"")
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".bin"])
+@pytest.mark.parametrize("name", ["a b", "", " a", "a\n", "a\u00a0b"])
+def test_write_vectors_as_word2vec_with_blank_in_id_raises(tmp_path, suffix, name):
+    with pytest.raises(InvalidValueError, match="ids: expected ids without blanks"):
+        write_vectors(tmp_path / f"v{suffix}", ["x", name], np.zeros((2, 2), np.float32))
+    assert not list(tmp_path.iterdir())
+
+
+def test_write_vectors_as_word2vec_with_equal_texts_raises(tmp_path):
+    with pytest.raises(InvalidValueError, match="both 7 and '7'"):
+        write_vectors(tmp_path / "v.txt", [7, "x", "7"], np.zeros((3, 2), np.float32))

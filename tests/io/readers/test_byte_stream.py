@@ -15,14 +15,14 @@ from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
 TEXT = b"1 2\n2 3\n" * 1000
 
 
-def test_what_was_looked_at_is_still_read():
+def test_byte_stream_peek_does_not_consume():
     source = ByteStream("x", io.BytesIO(b"abcdef"))
     assert source.peek(2) == b"ab"
     assert source.peek(4) == b"abcd"
     assert source.readall() == b"abcdef"
 
 
-def test_head_of_a_short_stream_is_all_of_it():
+def test_byte_stream_peek_beyond_end_returns_all_bytes():
     assert ByteStream("x", io.BytesIO(b"ab")).peek(10) == b"ab"
 
 
@@ -31,7 +31,7 @@ def test_head_of_a_short_stream_is_all_of_it():
     st.integers(1, 64),
     st.booleans(),
 )
-def test_blocks_are_whole_lines_with_their_numbers(lines, size, end):
+def test_line_blocks_are_whole_numbered_lines(lines, size, end):
     data = b"\n".join(lines) + (b"\n" if end else b"")
     joined, expected = b"", 1
     for block in ByteStream("x", io.BytesIO(data)).line_blocks(size):
@@ -43,7 +43,7 @@ def test_blocks_are_whole_lines_with_their_numbers(lines, size, end):
     assert joined == plain if plain.endswith(b"\n") or not plain else joined == plain + b"\n"
 
 
-def test_a_byte_order_mark_is_not_part_of_the_first_line():
+def test_line_blocks_drop_byte_order_mark():
     blocks = list(ByteStream("x", io.BytesIO(b"\xef\xbb\xbf1,2\n")).line_blocks())
     assert blocks[0].data == b"1,2\n"
 
@@ -51,27 +51,27 @@ def test_a_byte_order_mark_is_not_part_of_the_first_line():
 @pytest.mark.parametrize(
     "pack", [gzip.compress, lambda data: pa.compress(data, "zstd", asbytes=True), lambda data: data]
 )
-def test_content_says_how_it_is_compressed(tmp_path, pack):
+def test_open_byte_stream_detects_compression_from_content(tmp_path, pack):
     path = tmp_path / "edges"
     path.write_bytes(pack(TEXT))
     assert open_byte_stream(path).readall() == TEXT
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:12], lambda data: data[:-6] + b"xxxxxx"])
-def test_a_truncated_or_damaged_archive_is_an_error_that_names_the_file(tmp_path, damage):
+def test_open_byte_stream_of_damaged_archive_raises_error_with_file_name(tmp_path, damage):
     path = tmp_path / "edges.gz"
     path.write_bytes(damage(gzip.compress(TEXT)))
-    with pytest.raises(FormatError, match=r"edges\.gz: the compressed data is cut off or damaged"):
+    with pytest.raises(FormatError, match=r"edges\.gz: the compressed data is truncated or damaged"):
         open_byte_stream(path).readall()
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch):
+def test_line_blocks_with_too_long_line_raise(monkeypatch):
     monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
     with pytest.raises(FormatError, match="line 2: expected lines of text"):
         list(ByteStream("x", io.BytesIO(b"1 2\n" + b"x" * 1000)).line_blocks(64))
 
 
-def test_closing_closes_the_file(tmp_path):
+def test_byte_stream_close_closes_file(tmp_path):
     path = tmp_path / "edges"
     path.write_bytes(TEXT)
     source = open_byte_stream(path)

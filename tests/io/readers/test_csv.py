@@ -18,7 +18,7 @@ from ripplevec.io.rebatch import concatenate
 def read(text, bad=None, **options):
     data = text if isinstance(text, bytes) else text.encode()
     bad = bad or BadRowHandler("e.csv", options.get("on_error", "stop"))
-    return concatenate(list(csv.read(ByteStream("e.csv", io.BytesIO(data)), ReadOptions(**options), bad)))
+    return concatenate(list(csv.read_batches(ByteStream("e.csv", io.BytesIO(data)), ReadOptions(**options), bad)))
 
 
 def edges(text, **options):
@@ -41,17 +41,17 @@ def edges(text, **options):
         "\ufeff1, 2\n3, 4\n",
     ],
 )
-def test_the_same_edges_in_many_hands(text):
+def test_read_batches_accepts_every_separator_header_and_comment(text):
     assert edges(text) == [(1, 2), (3, 4)]
 
 
-def test_a_third_and_fourth_field_without_header_are_weight_and_time():
+def test_read_batches_without_header_reads_weight_and_time_by_position():
     batch = read("1 2 0.5 100\n3 4 2 200\n")
     assert batch.weight.tolist() == [0.5, 2.0]
     assert batch.time.tolist() == [100.0, 200.0]
 
 
-def test_columns_by_name_and_by_position():
+def test_read_batches_finds_columns_by_name_or_position():
     text = "when,a,b,w\n5,1,2,0.5\n"
     batch = read(text, src="a", dst="b", weight="w", time="when")
     assert (batch.src.tolist(), batch.dst.tolist(), batch.weight.tolist(), batch.time.tolist()) == (
@@ -68,12 +68,12 @@ def test_columns_by_name_and_by_position():
 @pytest.mark.parametrize(
     "time", ["2020-01-02", "2020-01-02T00:00:00", "2020-01-02 00:00:00", "2020-01-02T00:00:00Z", "1577923200"]
 )
-def test_times_may_be_dates(time):
+def test_read_batches_parses_dates(time):
     assert read(f"src,dst,time\n1,2,{time}\n").time.tolist() == [1577923200.0]
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_a_column_op_says_what_a_row_does(quoted):
+def test_read_batches_with_op_column_returns_operations(quoted):
     rows = ["1,2,add,0.5", "1,2,remove,1", "3,3,remove_vertex,1"] + ['4,"5",,2'] * quoted
     batch = read("src,dst,OP,weight\n" + "\n".join(rows) + "\n")
     assert ids_to_list(batch.src) == [1, 1, 3] + [4] * quoted
@@ -82,13 +82,13 @@ def test_a_column_op_says_what_a_row_does(quoted):
     assert batch.weight[0] == 0.5
 
 
-def test_a_removal_needs_no_weight_and_a_vertex_no_target():
+def test_read_batches_needs_no_weight_for_removal_and_no_target_for_vertex():
     batch = read("src,dst,weight,op\na,b,2,\na,b,,remove\na,,,remove_vertex\n")
     assert (ids_to_list(batch.src), ids_to_list(batch.dst)) == (["a", "a", "a"], ["b", "b", "a"])
     assert (batch.op.tolist(), batch.weight.tolist()) == ([0, 1, 3], [2, 1, 1])
 
 
-def test_an_op_by_another_name_by_position_or_left_out():
+def test_read_batches_finds_op_by_name_or_position():
     text = "src,dst,kind\n1,2,add\n1,2,remove\n"
     assert read(text, op="kind").op.tolist() == [0, 1]
     assert read("1,2,remove\n", src="1", dst="2", op="3").op.tolist() == [1]
@@ -100,7 +100,7 @@ def test_an_op_by_another_name_by_position_or_left_out():
         read("src,dst,op\n1,2,add\n1,2,paint\n")
 
 
-def test_quotes_protect_delimiters_and_quotes():
+def test_read_batches_keeps_quoted_delimiters_and_quotes():
     assert edges('"a,b";c\n"d ""e""";f\n') == [("a,b", "c"), ('d "e"', "f")]
     assert edges('"a b"  c\n') == [("a b", "c")]
 
@@ -114,16 +114,16 @@ def test_quotes_protect_delimiters_and_quotes():
         ("-1,0\n", [(-1, 0)]),
     ],
 )
-def test_ids_are_integers_only_where_all_are_written_so(text, expected):
+def test_read_batches_detects_integers_only_if_all_ids_are_canonical(text, expected):
     assert edges(text) == expected
 
 
-def test_ids_as_asked_for():
+def test_read_batches_returns_requested_id_type():
     assert edges("1,2\n", ids="str") == [("1", "2")]
     assert edges("007,+8\n", ids="int") == [(7, 8)]
 
 
-def test_text_after_a_first_block_of_integers_is_an_error_with_the_line(monkeypatch):
+def test_read_batches_with_text_after_block_of_integers_raises(monkeypatch):
     monkeypatch.setattr(
         ByteStream, "line_blocks", lambda self: iter([LineBlock(1, b"1,2\n3,4\n"), LineBlock(3, b"5,6\nalice,7\n")])
     )
@@ -151,7 +151,7 @@ def test_text_after_a_first_block_of_integers_is_an_error_with_the_line(monkeypa
         ("1 2\n", None),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_line(text, message):
+def test_read_batches_with_bad_line_raises_error_with_line_number(text, message):
     if message is None:
         assert edges(text) == [(1, 2)]
         return
@@ -161,41 +161,41 @@ def test_what_cannot_be_read_is_named_with_its_line(text, message):
     assert str(caught.value).startswith("e.csv")
 
 
-def test_a_long_line_is_shortened():
+def test_read_batches_error_shortens_long_line():
     with pytest.raises(FormatError) as caught:
         read("1,2\n" + "x" * 10_000 + "\n")
     assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("options", [{"src": "a", "dst": "b"}, {"src": "src", "dst": "dst", "weight": "w"}])
-def test_columns_that_are_not_there(options):
+def test_read_batches_with_missing_column_raises(options):
     with pytest.raises(FormatError, match=r"expected columns .* got src, dst"):
         read("src,dst\n1,2\n", **options)
 
 
-def test_positions_that_are_not_there():
+def test_read_batches_with_missing_position_raises():
     with pytest.raises(FormatError, match="dst in field 5, got 2"):
         read("1,2\n", src="1", dst="5")
 
 
-def test_an_unknown_header_above_numbers_is_refused_not_read_as_an_edge():
-    with pytest.raises(FormatError, match="name them with --src and --dst"):
+def test_read_batches_with_unknown_header_above_numbers_raises():
+    with pytest.raises(FormatError, match="Name them with --src and --dst"):
         read("user,item\n1,2\n")
     assert edges("user,item\n1,2\n", ids="str") == [("user", "item"), ("1", "2")]
 
 
-def test_skipping_leaves_out_the_bad_rows_and_tells_which():
+def test_read_batches_with_skip_reports_bad_rows():
     bad = BadRowHandler("e.csv", "skip")
     batch = read(b"1,2,1\n3\n4,5,-1\n6,7,\xff\n8,9,2\n", bad)
     assert (batch.src.tolist(), batch.weight.tolist()) == ([1, 8], [1.0, 2.0])
     assert (bad.count, bad.first) == (3, [2, 3, 4])
 
 
-def test_self_loops_pass_through():
+def test_read_batches_keeps_self_loops():
     assert edges("1,1\n") == [(1, 1)]
 
 
-def test_blocks_do_not_show(monkeypatch):
+def test_read_batches_does_not_depend_on_block_size(monkeypatch):
     whole = ByteStream.line_blocks
     monkeypatch.setattr(ByteStream, "line_blocks", lambda self: whole(self, 7))
     text = "# c\nsrc,dst,weight\n" + "".join(f"{i},{i + 1},{i + 1}\n" for i in range(200))
@@ -205,7 +205,7 @@ def test_blocks_do_not_show(monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "src,dst\n"])
-def test_files_without_edges_give_none(text):
+def test_read_batches_of_file_without_edges_is_empty(text):
     assert len(read(text)) == 0
 
 
@@ -218,15 +218,15 @@ lines = st.lists(fields, min_size=1, max_size=4)
 @given(
     st.lists(lines, max_size=5), st.sampled_from([",", ";", "\t", " "]), st.sampled_from(["int", "str"]), st.booleans()
 )
-def test_the_fast_parser_agrees_with_the_exact_one_or_gives_up(table, delimiter, ids, weighted):
+def test_arrow_parser_agrees_with_exact_parser_or_refuses(table, delimiter, ids, weighted):
     data = "".join(delimiter.join(row) + "\n" for row in table).encode()
     columns = {"src": 0, "dst": 1} | ({"weight": 2} if weighted else {})
     layout = csv.Layout(delimiter, len(columns), columns)
     try:
-        fast = csv._fast(LineBlock(1, data), layout, ids)
-    except (csv._NotPlainError, ValueError):
+        fast = csv._parse_with_arrow(LineBlock(1, data), layout, ids)
+    except (csv._NeedsExactParserError, ValueError):
         return
-    exact = csv._exact(LineBlock(1, data), layout, ids, BadRowHandler("x"))
+    exact = csv._parse_exactly(LineBlock(1, data), layout, ids, BadRowHandler("x"))
     assert (ids_to_list(fast.src), ids_to_list(fast.dst)) == (ids_to_list(exact.src), ids_to_list(exact.dst))
     if weighted and len(exact):
         np.testing.assert_array_equal(fast.weight, exact.weight)
@@ -236,7 +236,7 @@ words = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, ma
 
 
 @given(st.lists(st.tuples(words, words, st.floats(1e-3, 1e3)), min_size=1, max_size=8), st.sampled_from(",;\t"))
-def test_round_trip_of_quoted_text(rows, delimiter):
+def test_read_batches_of_quoted_text_returns_all_rows(rows, delimiter):
     quote = lambda text: '"' + text.replace('"', '""') + '"'  # noqa: E731
     text = "".join(delimiter.join([quote(u), quote(v), repr(w)]) + "\n" for u, v, w in rows)
     batch = read("src,dst,weight\n".replace(",", delimiter) + text, ids="str")

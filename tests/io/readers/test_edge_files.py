@@ -38,13 +38,13 @@ PACKINGS = {"": bytes, ".gz": gzip.compress, ".zst": lambda data: pa.compress(da
 @pytest.mark.parametrize("packing", PACKINGS)
 @pytest.mark.parametrize("format", CONTENTS)
 @pytest.mark.parametrize("named", [True, False])
-def test_format_and_packing_are_found(tmp_path, format, packing, named):
+def test_open_edges_detects_format_and_compression(tmp_path, format, packing, named):
     path = tmp_path / (f"edges.{format}{packing}" if named else "edges")
     path.write_bytes(PACKINGS[packing](CONTENTS[format]))
     assert pairs(path) == [(1, 2), (3, 4)]
 
 
-def test_the_format_asked_for_wins(tmp_path):
+def test_open_edges_with_format_overrides_suffix(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_bytes(CONTENTS["jsonl"])
     assert pairs(path, format="jsonl") == [(1, 2), (3, 4)]
@@ -53,14 +53,14 @@ def test_the_format_asked_for_wins(tmp_path):
 
 
 @pytest.mark.parametrize("data", [CONTENTS["csv"], gzip.compress(CONTENTS["jsonl"], mtime=0), CONTENTS["parquet"]])
-def test_standard_input(monkeypatch, data):
+def test_open_edges_with_dash_reads_standard_input(monkeypatch, data):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert pairs("-") == [(1, 2), (3, 4)]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 60), st.integers(1, 70))
-def test_batches_have_the_size_asked_for(tmp_path, count, size):
+def test_open_edges_returns_batches_of_requested_size(tmp_path, count, size):
     path = tmp_path / "edges.csv"
     path.write_text("".join(f"{i},{i + 1}\n" for i in range(count)))
     batches = list(open_edges(path, batch_size=size))
@@ -68,7 +68,7 @@ def test_batches_have_the_size_asked_for(tmp_path, count, size):
     assert sum(map(len, batches)) == count
 
 
-def test_skipped_rows_are_reported(tmp_path):
+def test_open_edges_with_skip_reports_skipped_rows(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_text("1,2\nx\n3,4\n")
     reader = open_edges(path, on_error="skip", ids="int")
@@ -79,30 +79,31 @@ def test_skipped_rows_are_reported(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"), [("", "got none"), ("src,dst\n", "got none"), ("src,dst\n1\n2\n", "all 2 rows were skipped")]
 )
-def test_a_file_without_edges_is_an_error(tmp_path, text, message):
+def test_open_edges_of_file_without_edges_raises(tmp_path, text, message):
     path = tmp_path / "edges.csv"
     path.write_text(text)
     with pytest.raises(FormatError, match=message):
         list(open_edges(path, on_error="skip"))
 
 
-def test_a_matrix_market_file_is_not_read_as_edges(tmp_path):
+def test_open_edges_of_matrix_market_file_raises(tmp_path):
     path = tmp_path / "graph.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n2 1\n")
     with pytest.raises(FormatError, match=r"scipy\.io\.mmread"):
         open_edges(path)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_open_edges_of_missing_file_raises(tmp_path):
     with pytest.raises(FileNotFoundError):
         open_edges(tmp_path / "nothing.csv")
 
 
 @pytest.mark.parametrize("text", ["1,2\n3\n", "%%MatrixMarket\n"])
-def test_the_file_is_let_go_when_reading_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_open_edges_after_error_closes_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     opened: list[ByteStream] = []
     monkeypatch.setattr(
-        "ripplevec.io.readers.edge_files.open_byte_stream", lambda path: opened.append(open_byte_stream(path)) or opened[0]
+        "ripplevec.io.readers.edge_files.open_byte_stream",
+        lambda path: opened.append(open_byte_stream(path)) or opened[0],
     )
     (tmp_path / "e.csv").write_text(text)
     with pytest.raises(FormatError):

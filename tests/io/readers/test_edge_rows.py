@@ -28,17 +28,17 @@ from ripplevec.io.readers.edge_rows import (
 
 
 @pytest.mark.parametrize("options", [{"ids": "float"}, {"on_error": "ignore"}])
-def test_unknown_choices_are_refused(options):
+def test_read_options_with_unknown_choice_raises(options):
     with pytest.raises(InvalidValueError, match=next(iter(options))):
         ReadOptions(**options)
 
 
-def test_a_bad_row_stops_with_file_line_expectation_and_text():
+def test_bad_row_handler_with_stop_raises_error_with_place_and_text():
     with pytest.raises(FormatError, match=r"e\.csv, line 1,200: expected 2 fields, got 'a'"):
         BadRowHandler("e.csv").report(1200, "2 fields", "a")
 
 
-def test_skipped_rows_are_counted_and_the_first_are_named():
+def test_bad_row_handler_with_skip_counts_rows():
     bad = BadRowHandler("e.csv", on_error="skip")
     for number in range(10, 20):
         bad.report(number, "", "")
@@ -49,25 +49,25 @@ def test_skipped_rows_are_counted_and_the_first_are_named():
     ("value", "ids", "expected"),
     [("1", "auto", "1"), (1, "auto", 1), ("1", "int", 1), ("-007", "int", -7), (1, "str", "1"), (2**80, "auto", 2**80)],
 )
-def test_ids(value, ids, expected):
+def test_parse_id_returns_requested_type(value, ids, expected):
     found = parse_id(value, ids)
     assert (found, type(found)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize("value", ["", True, 1.5, None, [1]])
-def test_what_is_no_id(value):
+def test_parse_id_with_invalid_value_raises(value):
     with pytest.raises(RowError, match="an id"):
         parse_id(value, "auto")
 
 
 @pytest.mark.parametrize("value", ["a", "1.0", "1_000", "٣", "0x1f"])
-def test_text_among_integers_advises_to_read_text(value):
+def test_parse_id_with_text_for_integer_suggests_ids_str(value):
     with pytest.raises(RowError, match="--ids str"):
         parse_id(value, "int")
 
 
 @given(st.floats() | st.sampled_from([2.0**-150, 2.0**-149, 3.4028235677973366e38, 3.4028235677973362e38]))
-def test_weights_are_those_that_float32_holds(value):
+def test_parse_weight_accepts_exactly_positive_finite_float32(value):
     with np.errstate(all="ignore"):
         stored = np.float32(value)
     if 0 < stored < math.inf:
@@ -78,12 +78,12 @@ def test_weights_are_those_that_float32_holds(value):
 
 
 @pytest.mark.parametrize("value", ["", "heavy", None, True, [1], 10**400])
-def test_what_is_no_weight(value):
+def test_parse_weight_with_invalid_value_raises(value):
     with pytest.raises(RowError, match="positive finite weight"):
         parse_weight(value)
 
 
-def test_times():
+def test_parse_time_reads_numbers_and_iso_dates():
     assert parse_time("12.5") == parse_time(12.5) == 12.5
     assert parse_time("2020-01-02T03:04:05") == datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
     assert parse_time("2020-01-02T03:04:05+01:00") == parse_time("2020-01-02T02:04:05")
@@ -92,7 +92,7 @@ def test_times():
             parse_time(value)
 
 
-def test_columns_are_found_by_their_usual_names_or_those_asked_for():
+def test_find_columns_uses_default_or_requested_names():
     assert find_columns(["Target", "SOURCE", "x"], ReadOptions()) == {"dst": 0, "src": 1}
     assert find_columns(["src", "dst", "weight", "time"], ReadOptions()) == {"src": 0, "dst": 1, "weight": 2, "time": 3}
     assert find_columns(["src", "dst", "weight"], ReadOptions(weight="none")) == {"src": 0, "dst": 1}
@@ -101,27 +101,27 @@ def test_columns_are_found_by_their_usual_names_or_those_asked_for():
     assert find_columns(["src", "dst"], ReadOptions(weight="w")) is None
 
 
-def test_the_error_for_wrong_columns_names_both_sides():
+def test_missing_columns_error_names_expected_and_existing_columns():
     text = str(missing_columns_error("e.csv", ["a", "b"], ReadOptions(src="x", weight="w")))
     assert "e.csv: expected columns x, dst, w, got a, b" in text
 
 
-def test_rows_become_a_batch_with_the_columns_that_were_promised():
+def test_batch_builder_builds_given_columns():
     rows = BatchBuilder(["src", "dst", "weight"], "int")
     rows.add({"src": "1", "dst": "2", "weight": "0.5"})
-    batch = rows.batch()
+    batch = rows.build()
     assert (batch.src.tolist(), batch.dst.tolist(), batch.weight.tolist()) == ([1], [2], [0.5])
     assert (batch.op, batch.time) == (None, None)
 
 
-def test_a_removal_needs_no_weight_and_a_vertex_no_target():
+def test_batch_builder_needs_no_weight_for_removal_and_no_target_for_vertex():
     rows = BatchBuilder(["src", "dst", "weight", "op"], "int")
     rows.add({"src": "1", "dst": "2", "weight": "", "op": "remove"})
     rows.add({"src": "3", "dst": "", "weight": "", "op": "remove_vertex"})
     for wrong in ({"op": ""}, {"op": "add"}, {"op": "remove", "dst": ""}, {"op": "paint"}):
         with pytest.raises(RowError):
             rows.add({"src": "1", "dst": "2", "weight": "", **wrong})
-    batch = rows.batch()
+    batch = rows.build()
     assert (batch.src.tolist(), batch.dst.tolist(), batch.op.tolist()) == (
         [1, 3],
         [2, 3],
@@ -129,7 +129,7 @@ def test_a_removal_needs_no_weight_and_a_vertex_no_target():
     )
 
 
-def test_operations():
+def test_parse_op_accepts_names_and_numbers():
     known = {None: Op.ADD, "": Op.ADD, "Add": Op.ADD, " REMOVE ": Op.REMOVE, 2: Op.VERTEX, "3": Op.REMOVE_VERTEX}
     assert {value: parse_op(value) for value in known} == known
     assert parse_op_column(pa.array(["add", "remove", "", "remove"])).tolist() == [0, 1, 0, 1]
@@ -140,6 +140,6 @@ def test_operations():
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
-def test_sizes(value):
+def test_check_positive_int_with_other_value_raises(value):
     with pytest.raises(InvalidValueError, match="batch_size"):
         check_positive_int("batch_size", value)

@@ -25,24 +25,24 @@ def packed(columns):
 
 def read(columns, bad=None, **options):
     source = ByteStream("e.parquet", io.BytesIO(packed(columns)))
-    return concatenate(list(parquet.read(source, ReadOptions(**options), bad or BadRowHandler("e.parquet"))))
+    return concatenate(list(parquet.read_batches(source, ReadOptions(**options), bad or BadRowHandler("e.parquet"))))
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1), st.floats(1e-3, 1e3)), min_size=1, max_size=6))
-def test_round_trip(rows):
+def test_read_batches_returns_all_rows(rows):
     src, dst, weight = (list(column) for column in zip(*rows, strict=True))
     batch = read({"src": src, "dst": dst, "weight": weight})
     assert (ids_to_list(batch.src), ids_to_list(batch.dst), batch.weight.tolist()) == (src, dst, weight)
 
 
-def test_a_plain_file_is_read_where_it_lies(tmp_path):
+def test_read_batches_of_plain_file_uses_memory_map(tmp_path):
     path = tmp_path / "e.parquet"
     path.write_bytes(packed({"src": [1], "dst": [2]}))
-    batches = list(parquet.read(open_byte_stream(path), ReadOptions(), BadRowHandler("e.parquet")))
+    batches = list(parquet.read_batches(open_byte_stream(path), ReadOptions(), BadRowHandler("e.parquet")))
     assert [ids_to_list(batch.src) for batch in batches] == [[1]]
 
 
-def test_kinds_of_ids():
+def test_read_batches_returns_requested_id_type():
     assert ids_to_list(read({"src": [1], "dst": [2]}).src) == [1]
     assert ids_to_list(read({"src": [1], "dst": [2]}, ids="str").src) == ["1"]
     assert ids_to_list(read({"src": ["1"], "dst": ["2"]}, ids="int").src) == [1]
@@ -50,19 +50,19 @@ def test_kinds_of_ids():
 
 
 @pytest.mark.parametrize("op", [["add", "remove", "remove_vertex"], [0, 1, 3], [None, "Remove", "3"]])
-def test_a_column_op_says_what_a_row_does(op):
+def test_read_batches_with_op_column_returns_operations(op):
     batch = read({"src": [1, 1, 1], "dst": [2, 2, 9], "op": op})
     assert (ids_to_list(batch.src), ids_to_list(batch.dst), batch.op.tolist()) == ([1, 1, 1], [2, 2, 1], [0, 1, 3])
 
 
-def test_of_a_removed_vertex_no_target_is_asked():
+def test_read_batches_needs_no_target_for_removed_vertex():
     batch = read({"src": ["a", "a"], "dst": ["b", None], "weight": [2.0, None], "op": ["add", "remove_vertex"]})
     assert (ids_to_list(batch.dst), batch.op.tolist(), batch.weight.tolist()) == (["b", "a"], [0, 3], [2, 1])
     with pytest.raises(FormatError, match="row 1: expected an op that is one of add"):
         read({"src": [1], "dst": [2], "op": ["paint"]})
 
 
-def test_times_are_seconds():
+def test_read_batches_converts_times_to_seconds():
     moment = datetime(2020, 1, 2, tzinfo=UTC)
     assert read({"src": [1], "dst": [2], "time": [moment]}).time.tolist() == [moment.timestamp()]
     assert read({"src": [1], "dst": [2], "time": [moment.date()]}).time.tolist() == [moment.timestamp()]
@@ -87,13 +87,13 @@ def test_times_are_seconds():
         ({"src": [1], "dst": [2]}, {"weight": "w"}, "expected columns src, dst, w, got src, dst"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_row(columns, options, message):
+def test_read_batches_with_bad_row_raises_error_with_row_number(columns, options, message):
     with pytest.raises(FormatError) as caught:
         read(columns, **options)
     assert message in str(caught.value)
 
 
-def test_skipping_keeps_the_good_rows():
+def test_read_batches_with_skip_keeps_good_rows():
     bad = BadRowHandler("e.parquet", "skip")
     times = [datetime(2020, 1, 2, tzinfo=UTC), None, datetime(2020, 1, 2, tzinfo=UTC)]
     batch = read({"src": [1, 2, 3], "dst": [2, 3, 4], "time": times}, bad)
@@ -102,7 +102,7 @@ def test_skipping_keeps_the_good_rows():
 
 
 @pytest.mark.parametrize("keep", [10, 100, -4])
-def test_a_damaged_file(keep):
+def test_read_batches_of_damaged_file_raises(keep):
     data = packed({"src": [1, 2], "dst": [2, 3]})[:keep]
     with pytest.raises(FormatError, match=r"e\.parquet: expected a Parquet file"):
-        list(parquet.read(ByteStream("e.parquet", io.BytesIO(data)), ReadOptions(), BadRowHandler("e.parquet")))
+        list(parquet.read_batches(ByteStream("e.parquet", io.BytesIO(data)), ReadOptions(), BadRowHandler("e.parquet")))

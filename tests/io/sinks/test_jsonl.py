@@ -14,7 +14,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_line_per_batch_behind_those_before(tmp_path, changes_of):
+def test_jsonl_sink_appends_one_line_per_batch(tmp_path, changes_of):
     path = tmp_path / "changes.jsonl"
     first, second = changes_of(["a", "b"], sequence=1), changes_of(["ö"], removed=[3], sequence=2)
     sink = JsonlSink(path)
@@ -30,8 +30,8 @@ def test_a_line_per_batch_behind_those_before(tmp_path, changes_of):
 
 
 @pytest.mark.parametrize("left", [b"", b"{}\n", b'{}\n{"seq', b'{"seq'])
-def test_half_a_line_that_a_crash_left_is_taken_away(tmp_path, changes_of, left, monkeypatch):
-    monkeypatch.setattr(jsonl._whole_lines, "__defaults__", (3,))
+def test_jsonl_sink_after_crash_removes_incomplete_line(tmp_path, changes_of, left, monkeypatch):
+    monkeypatch.setattr(jsonl._size_of_complete_lines, "__defaults__", (3,))
     path = tmp_path / "changes.jsonl"
     path.write_bytes(left)
     sink = JsonlSink(path)
@@ -40,7 +40,7 @@ def test_half_a_line_that_a_crash_left_is_taken_away(tmp_path, changes_of, left,
     assert lines(path) == [{}] * left.count(b"\n") + [changes_to_dict(changes_of(["a"]))]
 
 
-def test_what_could_not_be_written_does_not_come_later(changes_of):
+def test_jsonl_sink_on_full_disk_drops_unwritten_lines_when_closed(changes_of):
     sink = JsonlSink("/dev/full")
     sink.write(changes_of(["a"]))
     for _ in range(2):
@@ -51,14 +51,14 @@ def test_what_could_not_be_written_does_not_come_later(changes_of):
     sink.close()  # the file is closed, and what it held is gone with it
 
 
-def test_standard_output(capfdbinary, changes_of):
+def test_stdout_sink_prints_one_line_per_batch(capfdbinary, changes_of):
     sink = StdoutSink()
     sink.write(changes_of(["a"], sequence=9))
     sink.close()
     assert json.loads(capfdbinary.readouterr().out) == changes_to_dict(changes_of(["a"], sequence=9))
 
 
-def test_dead_letters_are_there_at_once(tmp_path):
+def test_jsonl_dead_letters_record_writes_at_once(tmp_path):
     path = tmp_path / "dead.jsonl"
     letters = JsonlDeadLetters(path)
     letters.record("file:e", BadMessage("\ud800", "line 1", "expected JSON"))

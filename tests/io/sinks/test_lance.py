@@ -33,7 +33,7 @@ def assert_in_step(directory, model):
     assert np.array_equal(vectors, model.to_numpy())
 
 
-def test_a_row_per_vertex_with_its_last_vector(tmp_path, changes_of):
+def test_lance_sink_keeps_one_row_per_vertex_with_last_vector(tmp_path, changes_of):
     first = changes_of(["a", 1, "1"], sequence=1)
     second = changes_of(["a", "b"], removed=[1], sequence=2)
     sink = LanceSink(tmp_path)
@@ -50,7 +50,7 @@ def test_a_row_per_vertex_with_its_last_vector(tmp_path, changes_of):
     sink.close()
 
 
-def test_what_comes_before_a_flush_counts_by_its_end(tmp_path, changes_of):
+def test_lance_sink_flush_applies_last_change_of_each_vertex(tmp_path, changes_of):
     sink = LanceSink(tmp_path, table="mine")
     sink.write(changes_of([], removed=["never there"], sequence=1))
     sink.flush()
@@ -61,8 +61,8 @@ def test_what_comes_before_a_flush_counts_by_its_end(tmp_path, changes_of):
     assert [(row["id"], row["sequence"]) for row in table(tmp_path, "mine").to_arrow().to_pylist()] == [("b", 4)]
 
 
-def test_names_of_all_kinds_go_and_come(tmp_path, changes_of, monkeypatch):
-    monkeypatch.setattr(lance, "_AT_ONCE", 3)
+def test_lance_sink_with_unusual_ids_inserts_and_deletes_them(tmp_path, changes_of, monkeypatch):
+    monkeypatch.setattr(lance, "_IDS_PER_CONDITION", 3)
     names = ["it's", "''", "a\\'b", "-- x", "%", "a\nb", "日本", "", "x" * 500, 7, -(2**80), "7", "') OR true --"]
     sink = LanceSink(tmp_path)
     sink.write(changes_of([*names, "stays"], sequence=1))
@@ -76,7 +76,7 @@ def test_names_of_all_kinds_go_and_come(tmp_path, changes_of, monkeypatch):
     assert held(tmp_path).keys() == {"stays"}
 
 
-def test_a_session_keeps_a_table_in_step_and_the_table_finds_the_same_neighbors(tmp_path):
+def test_lance_sink_of_session_has_same_vertices_and_neighbors_as_model(tmp_path):
     edges = planted_partition(communities=3, size=40, seed=1).edges
     path, place = tmp_path / "edges.csv", f"lancedb://{tmp_path}/a%20store?table=vertices"
     path.write_text("".join(f"{a},{b}\n" for a, b in edges.tolist()))
@@ -98,37 +98,37 @@ def test_a_session_keeps_a_table_in_step_and_the_table_finds_the_same_neighbors(
         assert_in_step(tmp_path / "a store", session.model)
 
 
-def test_what_a_sink_missed_is_filled_in(tmp_path):
+def test_lance_sink_synchronize_writes_missing_changes_once(tmp_path):
     model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", 1), ("c", "d")])
     sink = LanceSink(tmp_path)
-    assert sink.fill(model) == model.sequence
+    assert sink.synchronize(model) == model.sequence
     assert_in_step(tmp_path, model)
     model.partial_fit([("e", "a"), ("e", "d")])
     model.remove_vertex(1)
-    assert sink.fill(model) == model.sequence == 2
+    assert sink.synchronize(model) == model.sequence == 2
     assert_in_step(tmp_path, model)
     version = table(tmp_path).version
-    assert LanceSink(tmp_path).fill(model) == 2
+    assert LanceSink(tmp_path).synchronize(model) == 2
     assert table(tmp_path).version == version  # there was nothing to write
 
 
-def test_who_has_no_vector_yet_is_never_near(tmp_path):
+def test_lance_search_never_returns_vertex_without_vector(tmp_path):
     model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", "d")])
     model.add_vertex("alone")
-    LanceSink(tmp_path).fill(model)
+    LanceSink(tmp_path).synchronize(model)
     found = table(tmp_path).search(model["a"]).distance_type("cosine").limit(10).to_list()
     assert {row["id"] for row in found} == {"a", "b", "c", "d"}
     assert "alone" in held(tmp_path)
 
 
-def test_many_rows_do_not_wait(tmp_path, changes_of, monkeypatch):
-    monkeypatch.setattr(lance, "ROWS", 2)
+def test_lance_sink_with_many_rows_writes_without_flush(tmp_path, changes_of, monkeypatch):
+    monkeypatch.setattr(lance, "MAX_QUEUED_ROWS", 2)
     LanceSink(tmp_path).write(changes_of(["a", "b"]))
     assert held(tmp_path).keys() == {"a", "b"}
 
 
-def test_pieces_are_put_together(tmp_path, changes_of, monkeypatch):
-    monkeypatch.setattr(lance, "TIDY", 8)
+def test_lance_sink_after_many_flushes_compacts_fragments(tmp_path, changes_of, monkeypatch):
+    monkeypatch.setattr(lance, "FLUSHES_PER_COMPACTION", 8)
     sink = LanceSink(tmp_path)
     fragments = []
     for number in range(8):
@@ -140,7 +140,7 @@ def test_pieces_are_put_together(tmp_path, changes_of, monkeypatch):
     assert held(tmp_path).keys() == set(range(8))
 
 
-def test_a_table_of_something_else(tmp_path, changes_of):
+def test_lance_sink_with_foreign_table_raises(tmp_path, changes_of):
     lancedb.connect(tmp_path).create_table("vertices", [{"id": "a", "vector": [1.0, 2.0]}])
     sink = LanceSink(tmp_path)
     sink.write(changes_of(["a"]))
@@ -150,10 +150,10 @@ def test_a_table_of_something_else(tmp_path, changes_of):
     other.write(changes_of(["a"]))
     other.flush()
     with pytest.raises(InvalidValueError, match=r"table other, vector: expected fixed_size_list<.*>\[2\], got .*\[3\]"):
-        LanceSink(tmp_path, table="other").fill(Embedder(dim=2).fit([(1, 2)]))
+        LanceSink(tmp_path, table="other").synchronize(Embedder(dim=2).fit([(1, 2)]))
 
 
-def test_the_extra_is_named(tmp_path, monkeypatch):
+def test_lance_sink_without_library_names_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lancedb", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'ripplevec\[lancedb\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[lancedb\]"):
         LanceSink(tmp_path)

@@ -16,7 +16,7 @@ def files(folder):
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_new_file_per_flush(tmp_path, changes_of):
+def test_parquet_sink_flush_writes_new_file(tmp_path, changes_of):
     folder = tmp_path / "a" / "changes"
     batches = [
         changes_of([1, 2], sequence=1),
@@ -52,7 +52,7 @@ def test_a_new_file_per_flush(tmp_path, changes_of):
     assert day.name.startswith("day=2")
 
 
-def test_the_same_changes_again_are_kept_beside(tmp_path, changes_of):
+def test_parquet_sink_with_repeated_changes_keeps_both_files(tmp_path, changes_of):
     for _ in range(2):
         sink = ParquetSink(tmp_path)
         sink.write(changes_of(["a"], sequence=5))
@@ -61,14 +61,14 @@ def test_the_same_changes_again_are_kept_beside(tmp_path, changes_of):
     assert table(tmp_path)["sequence"].to_pylist() == [5, 5]
 
 
-def test_many_rows_do_not_wait(tmp_path, changes_of, monkeypatch):
-    monkeypatch.setattr(parquet, "ROWS", 2)
+def test_parquet_sink_with_many_rows_writes_without_flush(tmp_path, changes_of, monkeypatch):
+    monkeypatch.setattr(parquet, "MAX_QUEUED_ROWS", 2)
     sink = ParquetSink(tmp_path)
     sink.write(changes_of(["a", "b"]))
     assert len(files(tmp_path)) == 1
 
 
-def test_a_file_that_cannot_be_written_leaves_no_trace_and_is_tried_again(tmp_path, changes_of, monkeypatch):
+def test_parquet_sink_after_failed_write_leaves_no_file_and_retries(tmp_path, changes_of, monkeypatch):
     sink = ParquetSink(tmp_path)
     sink.write(changes_of(["a"]))
     with monkeypatch.context() as broken:

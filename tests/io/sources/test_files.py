@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import threading
 from contextlib import ExitStack, closing
 
@@ -11,7 +12,8 @@ import pytest
 
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.sources.files import FileSource
+from ripplevec.io.readers.edge_rows import ReadOptions
+from ripplevec.io.sources.files import FileSource, ParquetFileReader, TextFileReader
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def folder(tmp_path):
     return folder
 
 
-def test_a_folder_in_the_order_of_names(begun, folder):
+def test_file_source_of_folder_reads_files_in_name_order(begun, folder):
     source = begun(folder, batch_size=2)
     reads = drain(source)
     assert values(reads) == [["a", "b"], ["c"], ["x", "y"], ["z"], [1, 2]]
@@ -64,7 +66,7 @@ def test_a_folder_in_the_order_of_names(begun, folder):
         assert values(drain(begun(folder, read.position, batch_size=2))) == values(reads)[number + 1 :]
 
 
-def test_following_a_folder(begun, folder):
+def test_file_source_following_folder_reads_new_files(begun, folder):
     source = begun(folder, batch_size=2, follow=True, fixed=True)
     assert values(drain(source)) == [["a", "b"], ["c"], ["x", "y"], ["z"], [1, 2]]
     assert source.read(0.01) is None
@@ -79,7 +81,7 @@ def test_following_a_folder(begun, folder):
     assert values(drain(begun(folder, reads[0].position, batch_size=2))) == [[1, 2], [3]]
 
 
-def test_following_a_file_while_it_is_written(begun, tmp_path):
+def test_file_source_following_growing_file_reads_every_line(begun, tmp_path):
     path = tmp_path / "edges.jsonl"
     path.touch()
     source = begun(path, batch_size=7, follow=True)
@@ -102,26 +104,26 @@ def test_following_a_file_while_it_is_written(begun, tmp_path):
     assert source.read(0) is None
 
 
-def test_a_file_that_would_never_be_read(begun, folder):
+def test_file_source_with_new_earlier_file_raises(begun, folder):
     source = begun(folder, follow=True)
     position = drain(source)[-1].position
     (folder / "0.csv").write_text("a,b\n")
-    with pytest.raises(FormatError, match="expected new files behind"):
+    with pytest.raises(FormatError, match="expected new files after"):
         source.read(0)
-    with pytest.raises(FormatError, match="expected new files behind"):
+    with pytest.raises(FormatError, match="expected new files after"):
         begun(folder, position)
 
 
-def test_finished_files_may_go_but_not_the_current_one(begun, folder):
+def test_file_source_without_current_file_raises(begun, folder):
     position = drain(begun(folder))[-1].position
     (folder / "1.csv").unlink()
     assert drain(begun(folder, position)) == []
     (folder / "3.parquet").unlink()
-    with pytest.raises(FormatError, match=r"3\.parquet, which was being read"):
+    with pytest.raises(FormatError, match=r"3\.parquet, which was being read, is missing"):
         begun(folder, position)
 
 
-def test_the_current_file_may_go_once_it_is_read(begun, folder):
+def test_file_source_after_deletion_of_empty_last_file_continues(begun, folder):
     source = begun(folder, follow=True)
     drain(source)
     (folder / "4.csv").unlink()
@@ -129,7 +131,7 @@ def test_the_current_file_may_go_once_it_is_read(begun, folder):
     assert values(drain(source)) == [[1, 2]]
 
 
-def test_what_cannot_be_followed(begun, folder):
+def test_file_source_with_invalid_argument_raises(begun, folder):
     for name in ("3.parquet", "2.jsonl.gz"):
         source = begun(folder / name, follow=True)
         with pytest.raises(InvalidValueError, match="follow: expected plain text"):
@@ -142,7 +144,193 @@ def test_what_cannot_be_followed(begun, folder):
         FileSource(folder, batch_size=0)
 
 
-def test_names_stay_the_same(folder, monkeypatch):
+def test_file_source_name_is_absolute_path_by_default(folder, monkeypatch):
     monkeypatch.chdir(folder)
     assert FileSource("1.csv").name == FileSource(folder / "1.csv").name == f"file:{folder}/1.csv"
     assert FileSource("1.csv", name="mine").name == "mine"
+
+
+@pytest.fixture
+def open_text():
+    with ExitStack() as files:
+
+        def make(text_path, position=None, *, size=2, fixed=False):
+            place = json.loads(json.dumps(position or {}))
+            return files.enter_context(closing(TextFileReader(text_path, "csv", ReadOptions(), size, fixed, place)))
+
+        yield make
+
+
+def read_all(reader):
+    return list(iter(lambda: reader.read(False), None))
+
+
+@pytest.fixture
+def text_path(tmp_path):
+    text_path = tmp_path / "edges.csv"
+    text_path.write_bytes(b"src,dst\n" + b"".join(b"%d,%d\n" % (i, i + 1) for i in range(5)))
+    return text_path
+
+
+def source_ids(reads):
+    return [ids_to_list(read.batch.src) for read in reads]
+
+
+def test_text_file_reader_resumes_at_any_position(open_text, text_path):
+    reads = read_all(open_text(text_path))
+    assert source_ids(reads) == [[0, 1], [2, 3], [4]]
+    for number, read in enumerate(reads):
+        again = read_all(open_text(text_path, read.position))
+        assert source_ids(again) == source_ids(reads)[number + 1 :]
+        assert [one.position for one in again] == [one.position for one in reads[number + 1 :]]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+def test_text_file_reader_of_compressed_file_resumes(open_text, text_path, pack):
+    text_path.write_bytes(pack(text_path.read_bytes()))
+    reader = open_text(text_path)
+    position = reader.read(True).position
+    reader.close()
+    assert ids_to_list(open_text(text_path, position).read(False).batch.src) == [2, 3]
+
+
+def test_text_file_reader_of_growing_file_reads_complete_lines(open_text, text_path):
+    reader = open_text(text_path, size=10)
+    assert len(reader.read(True).batch) == 5
+    assert reader.read(True) is None
+    with text_path.open("ab") as end:
+        end.write(b"7,8\n9,1")
+    assert ids_to_list(reader.read(True).batch.src) == [7]
+    with text_path.open("ab") as end:
+        end.write(b"0\n")
+    read = reader.read(True)
+    assert (ids_to_list(read.batch.src), ids_to_list(read.batch.dst), read.position["line"]) == ([9], [10], 9)
+
+
+def test_text_file_reader_with_fixed_waits_for_full_read(open_text, text_path):
+    reader = open_text(text_path, size=4, fixed=True)
+    assert len(reader.read(True).batch) == 4
+    assert reader.read(True) is None
+    with text_path.open("ab") as end:
+        end.write(b"5,6\n6,7\n7,8\n8,9\n")
+    assert ids_to_list(reader.read(True).batch.src) == [4, 5, 6, 7]
+    assert reader.read(True) is None
+    assert len(reader.read(False).batch) == 1
+
+
+def test_text_file_reader_with_bad_line_reports_bad_message(open_text, text_path):
+    text_path.write_bytes(b"1,2\n3\n4,5\n")
+    read = open_text(text_path, size=3).read(False)
+    assert ids_to_list(read.batch.src) == [1, 4]
+    assert [(one.where, one.message) for one in read.bad_messages] == [(f"{text_path}, line 2", "3")]
+
+
+def shorter(text_path):
+    os.truncate(text_path, 10)
+
+
+def replaced(text_path):
+    other = text_path.with_name("other")
+    other.write_bytes(text_path.read_bytes() + b"8,9\n")
+    other.replace(text_path)
+
+
+def rewritten(text_path):
+    text_path.write_bytes(b"x" * 100 + b"\n")
+
+
+def gone(text_path):
+    text_path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (shorter, "shorter"),
+        (replaced, "another file has replaced it"),
+        (rewritten, "first bytes have changed"),
+        (gone, "it has been removed"),
+    ],
+)
+def test_text_file_reader_of_changed_file_raises(open_text, text_path, harm, message):
+    reader = open_text(text_path, size=3)
+    reader.read(True)
+    harm(text_path)
+    with pytest.raises(FormatError, match=message):
+        reader.read(True)
+
+
+@pytest.mark.parametrize(("harm", "message"), [(shorter, "shorter"), (rewritten, "first bytes have changed")])
+def test_text_file_reader_of_file_changed_before_restart_raises(open_text, text_path, harm, message):
+    reader = open_text(text_path, size=4)
+    position = reader.read(True).position
+    harm(text_path)
+    with pytest.raises(FormatError, match=message):
+        open_text(text_path, position)
+
+
+def test_text_file_reader_of_copied_file_resumes(open_text, text_path):
+    position = open_text(text_path).read(False).position
+    replaced(text_path)
+    assert ids_to_list(open_text(text_path, position).read(True).batch.src) == [2, 3]
+
+
+def test_text_file_reader_with_grown_last_line_raises(open_text, text_path):
+    text_path.write_bytes(b"1,2\n3,4")
+    position = open_text(text_path).read(False).position
+    assert open_text(text_path, position).read(False) is None
+    text_path.write_bytes(b"1,2\n3,45\n")
+    with pytest.raises(FormatError, match="has become longer"):
+        open_text(text_path, position)
+
+
+def test_text_file_reader_of_long_file_resumes_after_append(open_text, text_path):
+    text_path.write_bytes(b"".join(b"%d,%d\n" % (i, i + 1) for i in range(2000)))
+    reader = open_text(text_path, size=1999)
+    position = reader.read(True).position
+    with text_path.open("ab") as end:
+        end.write(b"1,1\n")
+    assert ids_to_list(open_text(text_path, position).read(True).batch.src) == [1999, 1]
+
+
+@pytest.fixture
+def parquet_path(tmp_path):
+    parquet_path = tmp_path / "edges.parquet"
+    table = pa.table({"src": range(10), "dst": range(1, 11), "weight": [1.0] * 6 + [-1.0] + [1.0] * 3})
+    pq.write_table(table, parquet_path, row_group_size=4)
+    return parquet_path
+
+
+def open_parquet(parquet_path, position=None, size=3, **options):
+    return ParquetFileReader(
+        parquet_path, "parquet", ReadOptions(**options), size, True, json.loads(json.dumps(position or {}))
+    )
+
+
+def read_rest(file):
+    with closing(file):
+        return list(iter(lambda: file.read(True), None))
+
+
+def test_parquet_file_reader_resumes_at_any_row(parquet_path):
+    reads = read_rest(open_parquet(parquet_path))
+    assert [ids_to_list(read.batch.src) for read in reads] == [[0, 1, 2], [3, 4, 5], [7, 8], [9]]
+    assert [[one.where for one in read.bad_messages] for read in reads] == [[], [], [f"{parquet_path}, row 7"], []]
+    for number, read in enumerate(reads):
+        again = read_rest(open_parquet(parquet_path, read.position))
+        assert [ids_to_list(one.batch.src) for one in again] == [
+            ids_to_list(one.batch.src) for one in reads[number + 1 :]
+        ]
+        assert [one.bad_messages for one in again] == [one.bad_messages for one in reads[number + 1 :]]
+
+
+def test_parquet_file_reader_of_changed_or_damaged_file_raises(parquet_path):
+    position = open_parquet(parquet_path).read(True).position
+    with pytest.raises(FormatError, match="expected columns x"):
+        open_parquet(parquet_path, src="x")
+    whole = parquet_path.read_bytes()
+    parquet_path.write_bytes(whole[:-20])
+    with pytest.raises(FormatError, match="that was being read"):
+        open_parquet(parquet_path, position)
+    with pytest.raises(FormatError, match="truncated or damaged"):
+        open_parquet(parquet_path)

@@ -24,7 +24,7 @@ def drain(source):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_reads_of_one_size_from_any_row(kind):
+def test_frame_source_reads_batches_from_any_position(kind):
     source = FrameSource(MAKERS[kind](ROWS), batch_size=2)
     source.open(None)
     reads = drain(source)
@@ -38,7 +38,7 @@ def test_reads_of_one_size_from_any_row(kind):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_bad_rows_are_poison(kind):
+def test_frame_source_with_bad_row_reports_bad_message(kind):
     source = FrameSource(MAKERS[kind]({"src": [1, 2, 3], "dst": [2, 3, 4], "weight": [1.0, -1.0, 2.0]}))
     (read,) = drain(source)
     assert (ids_to_list(read.batch.src), read.batch.weight.tolist()) == ([1, 3], [1, 2])
@@ -47,7 +47,7 @@ def test_bad_rows_are_poison(kind):
     assert "positive finite" in poison.reason
 
 
-def test_what_is_no_frame():
+def test_frame_source_with_invalid_argument_raises():
     with pytest.raises(InvalidValueError, match="pandas, polars or pyarrow"):
         FrameSource([(1, 2)])
     with pytest.raises(InvalidValueError, match="columns src, dst"):

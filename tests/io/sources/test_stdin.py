@@ -36,7 +36,7 @@ def pipe(monkeypatch):
         os.close(end)
 
 
-def test_lines_of_json(pipe):
+def test_stdin_source_reads_json_lines(pipe):
     source, send = pipe(batch_size=2)
     assert source.read(0.01) is None
     send(b'\n["a", "b"]\n["b", ')
@@ -56,7 +56,7 @@ def test_lines_of_json(pipe):
         source.read(1)
 
 
-def test_separated_text(pipe):
+def test_stdin_source_with_fixed_reads_full_batches_of_csv(pipe):
     source, send = pipe(fixed=True, batch_size=2)
     send(b"src\tdst\n1\t2\n")
     assert source.read(0) is None
@@ -67,7 +67,7 @@ def test_separated_text(pipe):
     assert ids_to_list(source.read(0).batch.dst) == [4]
 
 
-def test_what_comes_after_a_restart_is_new_unless_it_is_a_replay(pipe):
+def test_stdin_source_with_replayed_skips_lines_read_before(pipe):
     text = b"src,dst\n1,2\n2,3\n3,4\n4,5\n"
     source, send = pipe(batch_size=2)
     send(text)
@@ -79,7 +79,7 @@ def test_what_comes_after_a_restart_is_new_unless_it_is_a_replay(pipe):
         assert ids_to_list(source.read(0).batch.src) == expected
 
 
-def test_a_replay_that_is_too_short_has_nothing_new(pipe):
+def test_stdin_source_with_short_replay_ends(pipe):
     source, send = pipe({"line": 9}, replayed=True)
     send(b"[1, 2]\n[2, 3]")
     assert source.read(0) is None
@@ -88,7 +88,7 @@ def test_a_replay_that_is_too_short_has_nothing_new(pipe):
         source.read(0)
 
 
-def test_nothing_at_all(pipe):
+def test_stdin_source_without_input_ends(pipe):
     source, send = pipe()
     send(None)
     with pytest.raises(EOFError):
