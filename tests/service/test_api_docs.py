@@ -6,7 +6,7 @@ from typing import Any
 from ripplevec.service.api_docs import CONTENT_SECURITY_POLICY, render_api_docs
 
 
-def test_every_endpoint_is_on_the_page_and_nothing_comes_from_elsewhere(service: Any) -> None:
+def test_api_docs_list_every_endpoint_without_external_files(service: Any) -> None:
     answer = service.http.get("/docs")
     paths = service.http.get("/openapi.json").json()["paths"]
     for path, methods in paths.items():
@@ -18,7 +18,7 @@ def test_every_endpoint_is_on_the_page_and_nothing_comes_from_elsewhere(service:
     assert re.findall(r'(?:src|href)="([^"]*)"', answer.text) == ["/openapi.json"]
 
 
-def test_what_is_described_is_escaped() -> None:
+def test_api_docs_escape_descriptions() -> None:
     endpoint = {"description": "<script>", "parameters": [{"name": "<b>", "in": "query", "schema": {"enum": ["<i>"]}}]}
     page = render_api_docs({"info": {"title": "<t>", "version": "1"}, "paths": {"/<p>": {"get": endpoint}}})
     assert not re.search(r"<script>|<t>|<p>\"|<i>|/<p>", page)

@@ -33,7 +33,7 @@ BEYOND_SCHEMAS = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
-def test_requests_made_from_the_description_are_answered_as_described(start: Any, mode: GenerationMode) -> None:
+def test_openapi_generated_requests_are_answered_as_described(start: Any, mode: GenerationMode) -> None:
     service = start(limits=Limits(poll_seconds=0.01))
     service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
@@ -66,7 +66,7 @@ def has_input(operation: Any) -> bool:
 
 @pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @pytest.mark.parametrize("tokens", [Tokens(), Tokens.of([READ], [WRITE])], ids=["open", "tokens"])
-def test_schemathesis_with_all_checks_finds_no_mismatch(start: Any, tmp_path: Path, tokens: Tokens) -> None:
+def test_openapi_schemathesis_run_finds_no_mismatch(start: Any, tmp_path: Path, tokens: Tokens) -> None:
     service = start(limits=Limits(poll_seconds=0.01), tokens=tokens, token=WRITE if tokens else None)
     service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
     config = tmp_path / "schemathesis.toml"
@@ -92,7 +92,7 @@ def test_schemathesis_with_all_checks_finds_no_mismatch(start: Any, tmp_path: Pa
     service.runtime.model.check()
 
 
-def test_answers_are_as_described(service: Any) -> None:
+def test_openapi_response_models_match_responses(service: Any) -> None:
     description = service.http.get("/openapi.json").json()
     for name, path in {"Vertex": "/v1/vertices/r0", "Neighbors": "/v1/vertices/r0/nearest"}.items():
         fields = set(description["components"]["schemas"][name]["properties"])
@@ -108,7 +108,7 @@ def test_answers_are_as_described(service: Any) -> None:
     } <= {f"{method.upper()} {path}" for path, methods in description["paths"].items() for method in methods}
 
 
-def test_an_unexpected_error_is_one_line_without_its_insides(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_response_reveals_no_details(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     service.edges(["a", "b"])
 
@@ -122,7 +122,7 @@ def test_an_unexpected_error_is_one_line_without_its_insides(start: Any, monkeyp
     assert service.http.get("/v1/vertices/a").status_code == 200
 
 
-def test_every_endpoint_and_every_metric_is_documented(service: Any) -> None:
+def test_docs_list_every_endpoint_and_metric(service: Any) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text()
     paths = service.http.get("/openapi.json").json()["paths"]
     endpoints = [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]

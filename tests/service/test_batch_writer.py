@@ -60,7 +60,7 @@ def writer(session: Any, **options: Any) -> BatchWriter:
     return BatchWriter(session, Metrics(), **defaults | options)
 
 
-def test_what_waits_is_flushed_together_and_stays_apart() -> None:
+def test_writer_flushes_queued_batches_together_and_keeps_them_separate() -> None:
     session = Held()
     busy = writer(session)
     first = busy.submit(entry())
@@ -72,7 +72,7 @@ def test_what_waits_is_flushed_together_and_stays_apart() -> None:
     busy.close()
 
 
-def test_a_group_holds_no_more_events_than_it_may_but_one_batch_always() -> None:
+def test_writer_group_respects_max_batch_but_contains_at_least_one_batch() -> None:
     session = Held()
     busy = writer(session, max_batch=10)
     busy.submit(entry())
@@ -84,7 +84,7 @@ def test_a_group_holds_no_more_events_than_it_may_but_one_batch_always() -> None
     assert [[len(one.batch) for one in group] for group in session.groups] == [[1], [6, 4], [50], [1]]
 
 
-def test_with_a_delay_a_batch_waits_for_others() -> None:
+def test_writer_with_delay_waits_for_more_batches() -> None:
     session = Held()
     session.go_on.set()
     patient = writer(session, max_delay=60.0, max_batch=3)
@@ -96,7 +96,7 @@ def test_with_a_delay_a_batch_waits_for_others() -> None:
     assert last.result(0)
 
 
-def test_a_full_queue_refuses_with_when_to_try_again() -> None:
+def test_writer_with_full_queue_rejects_with_retry_after() -> None:
     session = Held()
     busy = writer(session, queue_events=10)
     busy.submit(entry())
@@ -113,7 +113,7 @@ def test_a_full_queue_refuses_with_when_to_try_again() -> None:
     assert sum(map(len, session.groups)) == 4
 
 
-def test_writer_stalled_longer_than_a_batch_may_wait_refuses_before_it_is_taken() -> None:
+def test_writer_stalled_beyond_the_wait_limit_rejects_before_queueing() -> None:
     session = Held()
     busy = writer(session, queue_seconds=0.05)
     first = busy.submit(entry())
@@ -131,7 +131,7 @@ def test_writer_stalled_longer_than_a_batch_may_wait_refuses_before_it_is_taken(
     assert sum(map(len, session.groups)) == 1
 
 
-def test_writer_with_more_queued_than_it_writes_in_time_refuses_and_recovers() -> None:
+def test_writer_with_long_expected_wait_rejects_and_recovers() -> None:
     session = Held(lambda one, number: time.sleep(0.02 * len(one.batch)) or session.applied(one, number))
     busy = writer(session, queue_seconds=1.0, max_batch=1000)
     session.go_on.set()
@@ -151,7 +151,7 @@ def test_writer_with_more_queued_than_it_writes_in_time_refuses_and_recovers() -
     busy.close()
 
 
-def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:
+def test_writer_close_writes_queued_batches_and_rejects_new_ones() -> None:
     session = Held()
     busy = writer(session)
     waiting = [busy.submit(entry()) for _ in range(4)]
@@ -163,7 +163,7 @@ def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:
     assert refused.value.status == 503
 
 
-def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
+def test_writer_rejected_batch_does_not_affect_the_others() -> None:
     session = Held(
         lambda one, number: UnknownEdgeError([("a", "b")]) if one.key == "bad" else session.applied(one, number)
     )
@@ -177,7 +177,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
     busy.close()
 
 
-def test_a_failing_disk_is_heard_of_by_all_who_wait_and_the_writer_goes_on() -> None:
+def test_writer_disk_failure_reaches_all_requests_and_writer_continues() -> None:
     class Failing(Held):
         def apply_many(self, entries: Sequence[JournalEntry]) -> list[Changes | RipplevecError]:
             if any(one.key == "fatal" for one in entries):
@@ -193,7 +193,7 @@ def test_a_failing_disk_is_heard_of_by_all_who_wait_and_the_writer_goes_on() -> 
     busy.close()
 
 
-def test_a_batch_applied_before_is_said_to_be() -> None:
+def test_writer_batch_applied_before_is_marked_as_repeated() -> None:
     session = Held()
     session.go_on.set()
     busy = writer(session, newest=5)
@@ -205,7 +205,7 @@ def test_a_batch_applied_before_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize("failed", [False, True])
-def test_a_session_that_cannot_go_on_is_told_of(failed: bool) -> None:
+def test_writer_unusable_session_is_reported(failed: bool) -> None:
     class Broken(Held):
         def apply_many(self, entries: Sequence[JournalEntry]) -> list[Changes | RipplevecError]:
             self.failed = failed

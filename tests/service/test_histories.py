@@ -9,24 +9,24 @@ from typing import Any
 
 import httpx
 import numpy as np
-from histories import ROUNDING, Reference, stream
+from histories import ROUNDING, Reference, make_batches
 
 from ripplevec import Session
 from ripplevec.batch import ids_to_list, select_rows
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.05, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = [
-    select_rows(batch, np.arange(len(batch) - (number % 4 == 0 < number))) for number, batch in enumerate(stream(70))
+    select_rows(batch, np.arange(len(batch) - (number % 4 == 0 < number))) for number, batch in enumerate(make_batches(70))
 ]
 """What is added; the last row of some is a removal, which has a request of its own."""
 
 
-def test_answers_of_a_service_are_those_of_the_number_they_name(start: Any, tmp_path: Path) -> None:
+def test_service_reads_match_the_state_of_their_sequence(start: Any, tmp_path: Path) -> None:
     with Session(tmp_path / "alone", **HOW) as alone:
-        render_api_docs = Reference.of(alone.model, alone.apply, BATCHES)
-        assert render_api_docs.states[-1].anchors >= 2  # the start, and one that came from the background
+        reference = Reference.of(alone.model, alone.apply, BATCHES)
+        assert reference.states[-1].anchors >= 2  # the start, and one that came from the background
     service = start(parameters=HOW)
-    names = list(dict.fromkeys(name for state in render_api_docs.states for name in state.ids))
+    names = list(dict.fromkeys(name for state in reference.states for name in state.ids))
     over, faults, reads, followed = threading.Event(), list[BaseException](), [0], list[int]()
 
     def look(http: httpx.Client) -> tuple[int, dict[Any, np.ndarray]]:
@@ -37,7 +37,7 @@ def test_answers_of_a_service_are_those_of_the_number_they_name(start: Any, tmp_
         return answer["sequence"], vectors
 
     def check(sequence: int, vectors: dict[Any, np.ndarray]) -> None:
-        state = render_api_docs.states[sequence]
+        state = reference.states[sequence]
         assert set(vectors) == set(state.ids), sequence
         found = np.array([vectors[name] for name in state.ids], np.float32).reshape(state.vectors.shape)
         assert np.abs(found - state.vectors).max(initial=0.0) <= ROUNDING, sequence
@@ -90,7 +90,7 @@ def refused(ask: Callable[[], httpx.Response]) -> bool:
         return True
 
 
-def test_a_service_whose_batch_is_interrupted_fails_and_comes_back_with_its_journal(
+def test_service_interrupted_batch_fails_and_recovers_from_journal(
     start: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     from ripplevec.rules.ripple import RippleRule

@@ -31,7 +31,7 @@ def everything(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def test_a_head_that_does_not_end_is_hung_up_on(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_head_incomplete_is_disconnected(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.1)
     service = start()
     for begun in (b"", b"G", REQUEST[:-2]):
@@ -40,7 +40,7 @@ def test_a_head_that_does_not_end_is_hung_up_on(start: Any, monkeypatch: pytest.
             assert everything(connection) == b""
 
 
-def test_a_head_too_late_on_a_connection_that_was_used(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_head_incomplete_on_reused_connection_is_disconnected(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     with connected(service) as connection:
         connection.sendall(REQUEST)
@@ -50,7 +50,7 @@ def test_a_head_too_late_on_a_connection_that_was_used(start: Any, monkeypatch: 
         assert everything(connection) == b""
 
 
-def test_a_head_in_pieces_and_a_body_have_their_time(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_head_in_pieces_and_body_are_accepted(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     body = b'{"ids": []}'
     head = (
@@ -71,7 +71,7 @@ def test_a_head_in_pieces_and_a_body_have_their_time(start: Any, monkeypatch: py
         assert b'"vectors":[]' in connection.recv(1 << 16)
 
 
-def test_a_head_that_is_too_long_is_refused(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_head_too_long_is_rejected(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_BYTES", 1_000)
     service = start()
     with connected(service) as connection:
@@ -80,7 +80,7 @@ def test_a_head_that_is_too_long_is_refused(start: Any, monkeypatch: pytest.Monk
     assert service.http.get("/healthz").status_code == 200
 
 
-def test_head_of_70_kb_that_comes_at_once_is_refused(start: Any) -> None:
+def test_head_of_70_kb_sent_at_once_is_rejected(start: Any) -> None:
     service = start()
     for filler in (b"X: " + b"x" * 70_000, b"".join(b"X-%05d: %s\r\n" % (n, b"x" * 90) for n in range(700))[:-2]):
         with connected(service) as connection:
@@ -96,7 +96,7 @@ def test_head_of_70_kb_that_comes_at_once_is_refused(start: Any) -> None:
         assert b" 200 " in connection.recv(1 << 16)
 
 
-def test_head_behind_a_long_body_in_one_piece_is_taken(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_head_after_long_body_in_same_packet_is_accepted(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_BYTES", 1_000)
     service = start()
     body = b'{"ids": []' + b" " * 2_000 + b"}"
@@ -108,7 +108,7 @@ def test_head_behind_a_long_body_in_one_piece_is_taken(start: Any, monkeypatch: 
         assert b'"ready"' in connection.recv(1 << 16)
 
 
-def test_head_after_empty_lines_only_is_not_waited_for_forever(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_head_of_empty_lines_only_is_disconnected(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     with connected(service) as connection:
         connection.sendall(REQUEST)
@@ -118,7 +118,7 @@ def test_head_after_empty_lines_only_is_not_waited_for_forever(start: Any, monke
         assert everything(connection) == b""
 
 
-def test_body_that_was_refused_and_does_not_end_is_hung_up_on(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_body_rejected_and_incomplete_is_disconnected(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
     service = start()
     head = b"POST /v1/vectors HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n"
@@ -129,7 +129,7 @@ def test_body_that_was_refused_and_does_not_end_is_hung_up_on(start: Any, monkey
         assert everything(connection) == b""
 
 
-def test_client_that_takes_nothing_of_an_answer_is_hung_up_on(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_reads_nothing_is_disconnected(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "STALL_SECONDS", 0.2)
     service = start(parameters={"dim": 64, "threads": 1})
     service.edges(*[[number, number + 1] for number in range(5000)])
@@ -145,7 +145,7 @@ def test_client_that_takes_nothing_of_an_answer_is_hung_up_on(start: Any, monkey
             time.sleep(0.01)
 
 
-def test_client_that_takes_an_answer_slowly_gets_all_of_it(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_reads_slowly_gets_the_whole_response(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "STALL_SECONDS", 0.3)
     service = start(parameters={"dim": 64, "threads": 1})
     service.edges(*[[number, number + 1] for number in range(2000)])

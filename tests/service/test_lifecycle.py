@@ -36,7 +36,7 @@ def with_runtime(made: Settings, work: Callable[[Runtime], Any]) -> Any:
     return asyncio.run(live())
 
 
-def test_what_was_written_is_in_a_snapshot_when_it_ends(tmp_path: Path) -> None:
+def test_runtime_stop_writes_a_snapshot(tmp_path: Path) -> None:
     async def work(runtime: Runtime) -> str:
         for number in range(5):
             await runtime.write(Batch.of([number], [number + 1]), None)
@@ -48,7 +48,7 @@ def test_what_was_written_is_in_a_snapshot_when_it_ends(tmp_path: Path) -> None:
         assert session.model.digest() == digest
 
 
-def test_a_state_that_is_damaged_is_told_and_nothing_is_answered(tmp_path: Path) -> None:
+def test_runtime_damaged_state_fails_and_rejects_requests(tmp_path: Path) -> None:
     Session(tmp_path / "state", dim=4).close()
     (tmp_path / "state" / "journal.sqlite").write_bytes(b"nonsense" * 1000)
     for rest in (tmp_path / "state").glob("journal.sqlite-*"):
@@ -63,7 +63,7 @@ def test_a_state_that_is_damaged_is_told_and_nothing_is_answered(tmp_path: Path)
     with_runtime(settings(tmp_path), work)
 
 
-def test_other_parameters_than_those_of_the_state_are_refused(tmp_path: Path) -> None:
+def test_runtime_parameters_differing_from_state_fail(tmp_path: Path) -> None:
     Session(tmp_path / "state", dim=8).close()
 
     async def work(runtime: Runtime) -> None:
@@ -72,7 +72,9 @@ def test_other_parameters_than_those_of_the_state_are_refused(tmp_path: Path) ->
     with_runtime(settings(tmp_path), work)
 
 
-def test_a_writer_that_takes_too_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runtime_write_timeout_is_rejected_and_retry_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def work(runtime: Runtime) -> None:
         release = asyncio.Event()
         loop = asyncio.get_running_loop()

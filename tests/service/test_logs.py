@@ -23,7 +23,7 @@ def lines() -> Iterator[io.StringIO]:
     root.handlers[:], root.level = handlers, level
 
 
-def test_a_line_is_json_with_its_fields(lines: io.StringIO) -> None:
+def test_log_event_is_one_json_line_with_fields(lines: io.StringIO) -> None:
     logs.log_event("something", seconds=1.5, name="x\ny")
     found = json.loads(lines.getvalue())
     assert (found["event"], found["seconds"], found["name"], found["level"]) == ("something", 1.5, "x\ny", "info")
@@ -31,7 +31,7 @@ def test_a_line_is_json_with_its_fields(lines: io.StringIO) -> None:
     assert lines.getvalue().count("\n") == 1
 
 
-def test_an_error_has_its_trace_in_the_line(lines: io.StringIO) -> None:
+def test_log_of_exception_includes_the_trace(lines: io.StringIO) -> None:
     try:
         raise ValueError("deep down")
     except ValueError as error:
@@ -39,7 +39,7 @@ def test_an_error_has_its_trace_in_the_line(lines: io.StringIO) -> None:
     assert "deep down" in json.loads(lines.getvalue())["trace"]
 
 
-def test_warnings_are_logged_too(lines: io.StringIO) -> None:
+def test_log_includes_warnings(lines: io.StringIO) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         logging.captureWarnings(True)

@@ -12,7 +12,7 @@ def changes(arrived: int, moved: int) -> Changes:
     return Changes(ids, np.zeros((len(ids), 4), np.float32), lambda rows: rows, ids < arrived, ["gone"], 1, True)
 
 
-def test_batches_are_counted() -> None:
+def test_metrics_count_batches() -> None:
     metrics = Metrics()
     metrics.record_batch(10, changes(2, 3), 0.004)
     metrics.record_batch(5, changes(1, 0), 0.002)
@@ -28,7 +28,7 @@ def test_batches_are_counted() -> None:
     assert "ripplevec_write_seconds_count 2.0" in text
 
 
-def test_the_last_minute() -> None:
+def test_metrics_summarize_the_last_minute() -> None:
     metrics = Metrics()
     assert metrics.summarize_last_minute()["batches"] == 0
     metrics.record_batch(10, changes(2, 3), 0.004)
@@ -38,14 +38,14 @@ def test_the_last_minute() -> None:
     assert recent["p50"] == pytest.approx(0.004)
 
 
-def test_a_gauge_is_asked_when_somebody_looks() -> None:
+def test_gauge_is_read_on_demand() -> None:
     metrics, value = Metrics(), [1.0]
     metrics.add_gauge("level", "Of the water.", lambda: value[0])
     value[0] = 7.0
     assert "ripplevec_level 7.0" in metrics.render().decode()
 
 
-def test_gauge_that_fails_is_nan_and_the_others_are_shown(caplog: pytest.LogCaptureFixture) -> None:
+def test_gauge_that_fails_is_nan_and_others_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     def failing() -> float:
         raise OSError(24, "Too many open files")
 

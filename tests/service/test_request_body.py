@@ -43,14 +43,14 @@ def sent(service: Any, kind: str, body: bytes) -> httpx.Response:
 @pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @fuzzed
 @given(lines)
-def test_any_lines_are_taken_or_refused(service: Any, found: list[bytes]) -> None:
+def test_body_any_ndjson_is_accepted_or_rejected(service: Any, found: list[bytes]) -> None:
     sent(service, NDJSON, b"\n".join(found))
 
 
 @pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @fuzzed
 @given(values)
-def test_any_json_is_taken_or_refused(service: Any, value: Any) -> None:
+def test_body_any_json_is_accepted_or_rejected(service: Any, value: Any) -> None:
     sent(service, "application/json", json.dumps(value).encode())
     sent(service, "application/json", json.dumps({"edges": value}).encode())
 
@@ -61,7 +61,7 @@ GOOD = encode_arrow_stream(pa.table({"src": ["a", "b", "c"], "dst": ["d", "e", "
 @pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @fuzzed
 @given(st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=4), st.integers(0, len(GOOD)))
-def test_a_damaged_arrow_stream_is_taken_or_refused(service: Any, flips: list[tuple[int, int]], cut: int) -> None:
+def test_body_damaged_arrow_is_accepted_or_rejected(service: Any, flips: list[tuple[int, int]], cut: int) -> None:
     body = bytearray(GOOD)
     for place, byte in flips:
         body[place] = byte
@@ -81,11 +81,11 @@ def test_a_damaged_arrow_stream_is_taken_or_refused(service: Any, flips: list[tu
         },
     )
 )
-def test_any_columns_are_taken_or_refused(service: Any, columns: dict[str, Any]) -> None:
+def test_body_any_arrow_columns_are_accepted_or_rejected(service: Any, columns: dict[str, Any]) -> None:
     sent(service, ARROW, encode_arrow_stream(pa.table(columns)))
 
 
-def test_a_body_that_is_too_long_is_refused_before_it_is_read(start: Any) -> None:
+def test_body_too_large_is_rejected_before_it_is_read(start: Any) -> None:
     service = start(limits=Limits(body_bytes=1000))
     assert service.edges(["a", "x" * 2000]).status_code == 413
     chunks = (b"x" * 100 for _ in range(100))
@@ -95,14 +95,14 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(start: Any) -> Non
     assert service.edges(["a", "b"]).status_code == 200
 
 
-def test_a_very_long_body_is_refused_and_the_sender_hears_of_it(start: Any) -> None:
+def test_body_very_large_is_rejected_with_a_response(start: Any) -> None:
     service = start(limits=Limits(body_bytes=1 << 20))
     answer = service.http.post("/v1/edges", content=b"x" * (20 << 20), headers={"Content-Type": "application/json"})
     assert answer.status_code == 413
     assert answer.json()["error"]
 
 
-def test_a_batch_that_is_too_long_is_refused(start: Any) -> None:
+def test_body_with_too_many_events_is_rejected(start: Any) -> None:
     service = start(limits=Limits(events=3))
     assert service.edges(*[["a", "b"]] * 4).status_code == 413
     assert service.edges(*[["a", "b"]] * 3).status_code == 200
@@ -124,26 +124,26 @@ def raw(service: Any, text: bytes, *, close: bool) -> bytes:
 HEAD = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-def test_a_body_that_is_cut_off_changes_nothing(service: Any) -> None:
+def test_body_incomplete_changes_nothing(service: Any) -> None:
     before = service.digest()
     raw(service, HEAD + b'Content-Length: 1000\r\n\r\n{"edges": [["a", "b"]]}', close=True)
     assert service.digest() == before
     assert service.runtime.write_bodies.held_bytes == 0
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(start: Any) -> None:
+def test_body_never_sent_times_out(start: Any) -> None:
     service = start(limits=Limits(body_seconds=0.2))
     assert b" 408 " in raw(service, HEAD + b"Connection: close\r\nContent-Length: 100\r\n\r\n{", close=False)
     assert service.runtime.write_bodies.held_bytes == 0
 
 
 @pytest.mark.parametrize("length", [b"-1", b"x", b"9" * 30])
-def test_a_length_that_is_none_is_refused(service: Any, length: bytes) -> None:
+def test_content_length_invalid_is_rejected(service: Any, length: bytes) -> None:
     answer = raw(service, HEAD + b"Connection: close\r\nContent-Length: " + length + b"\r\n\r\n", close=True)
     assert b" 400 " in answer or b" 413 " in answer
 
 
-def test_bodies_received_together_are_bounded(start: Any) -> None:
+def test_body_memory_budget_is_enforced(start: Any) -> None:
     service = start(limits=Limits(bodies_bytes=1500, body_bytes=1000))
     with connected(service) as holding:
         holding.sendall(HEAD + b"Content-Length: 901\r\n\r\n" + b" " * 900)
@@ -158,7 +158,7 @@ def test_bodies_received_together_are_bounded(start: Any) -> None:
 READ_HEAD = HEAD.replace(b"/v1/edges", b"/v1/vectors")
 
 
-def test_bodies_that_are_announced_and_do_not_come_block_no_writer(start: Any) -> None:
+def test_body_announced_but_not_sent_does_not_use_the_budget(start: Any) -> None:
     service = start(limits=Limits(bodies_bytes=4000, read_bodies_bytes=4000, body_bytes=1000))
     with ExitStack() as stack:
         for head in (HEAD, READ_HEAD) * 9:
@@ -168,7 +168,7 @@ def test_bodies_that_are_announced_and_do_not_come_block_no_writer(start: Any) -
         assert service.http.post("/v1/vectors", json={"ids": ["a"]}).status_code == 200
 
 
-def test_bodies_of_readers_take_nothing_of_the_budget_of_writers(start: Any) -> None:
+def test_body_budgets_of_reads_and_writes_are_separate(start: Any) -> None:
     service = start(limits=Limits(bodies_bytes=1000, read_bodies_bytes=2500, body_bytes=1000))
     with ExitStack() as stack:
         for _ in range(2):
@@ -185,7 +185,7 @@ def test_bodies_of_readers_take_nothing_of_the_budget_of_writers(start: Any) -> 
         assert service.http.put("/v1/labels", json={"labels": [["a", "x" * 200]]}).status_code == 200
 
 
-def test_body_slower_than_the_least_rate_is_cut_off_with_408(start: Any) -> None:
+def test_body_below_the_minimum_rate_is_rejected_with_408(start: Any) -> None:
     service = start(limits=Limits(body_grace=0.1, body_rate=1000))
     with connected(service) as connection:
         connection.sendall(HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 100)
@@ -196,7 +196,7 @@ def test_body_slower_than_the_least_rate_is_cut_off_with_408(start: Any) -> None
     assert service.runtime.write_bodies.held_bytes == 0
 
 
-def test_body_in_slow_pieces_at_the_least_rate_is_taken(start: Any) -> None:
+def test_body_at_the_minimum_rate_is_accepted(start: Any) -> None:
     service = start(limits=Limits(body_grace=0.05, body_rate=100))
     body = b'{"edges": [["a", "b"]]}' + b" " * 177
     with connected(service) as connection:

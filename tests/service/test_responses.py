@@ -27,20 +27,20 @@ from ripplevec.service.responses import (
         (RipplevecError("x"), 500),
     ],
 )
-def test_every_error_has_its_status_and_its_reason(error: RipplevecError, status: int) -> None:
+def test_exception_response_has_status_and_reason(error: RipplevecError, status: int) -> None:
     answer = exception_response(error)
     assert answer.status_code == status
     assert "x" in json.loads(answer.body)["error"]
     assert ("retry-after" in answer.headers) is (status == 503)
 
 
-def test_a_reason_is_short_and_can_always_be_written() -> None:
+def test_error_response_shortens_and_encodes_any_reason() -> None:
     assert len(json.loads(error_response(400, "long " * 1000).body)["error"]) == 500
     assert json.loads(error_response(400, "\ud800").body) == {"error": "\ud800"}
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
-def test_json_answer_with_number_that_is_not_finite_is_an_error_or_null(number: float) -> None:
+def test_json_response_with_non_finite_number_is_an_error_or_null(number: float) -> None:
     value = {"id": "NaN", "vector": [1.0, number]}
     with pytest.raises(NotFiniteError):
         json_response(value)
@@ -48,6 +48,6 @@ def test_json_answer_with_number_that_is_not_finite_is_an_error_or_null(number: 
     assert json.loads(json_response(value, finite=False).body) == {"id": "NaN", "vector": [1.0, None]}
 
 
-def test_json_answer_with_such_names_as_text_is_answered() -> None:
+def test_json_response_with_nan_as_text_is_sent() -> None:
     value = {"Infinity": ["NaN", "-Infinity"]}
     assert json.loads(json_response(value).body) == value

@@ -16,7 +16,7 @@ from ripplevec.service import schemas
         (schemas.LabelsRequest, '{"labels": [["a", null], [1, "x"]]}'),
     ],
 )
-def test_what_may_be_said(form: type[BaseModel], text: str) -> None:
+def test_request_model_valid_body_is_accepted(form: type[BaseModel], text: str) -> None:
     assert form.model_validate_json(text)
 
 
@@ -36,6 +36,6 @@ def test_what_may_be_said(form: type[BaseModel], text: str) -> None:
         (schemas.LabelsRequest, '{"labels": {"a": "x"}}'),
     ],
 )
-def test_what_may_not(form: type[BaseModel], text: str) -> None:
+def test_request_model_invalid_body_is_rejected(form: type[BaseModel], text: str) -> None:
     with pytest.raises(ValidationError):
         form.model_validate_json(text)

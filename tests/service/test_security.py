@@ -46,7 +46,7 @@ def ask(service: Any, method: str, path: str, body: Any, token: str | None) -> h
     return httpx.request(method, f"{service.url}{path}", headers=headers, timeout=60, **options)
 
 
-def test_scopes(start: Any) -> None:
+def test_tokens_permit_requests_of_their_scope(start: Any) -> None:
     service = start(tokens=TOKENS, token=WRITE)
     for method, path, body in WRITES + READS:
         assert ask(service, method, path, body, None).status_code == 401, path
@@ -61,7 +61,7 @@ def test_scopes(start: Any) -> None:
             assert ask(service, method, path, body, token).status_code in (200, 404), path
 
 
-def test_every_endpoint_is_either_open_or_tested_above(start: Any) -> None:
+def test_tokens_every_endpoint_is_public_or_tested(start: Any) -> None:
     service = start(tokens=TOKENS, token=READ)
     described = {
         (method.upper(), path)
@@ -75,14 +75,14 @@ def test_every_endpoint_is_either_open_or_tested_above(start: Any) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "Basic abc", "Bearer", f"bearer{READ}", f"Token {READ}"])
-def test_other_forms_of_the_header_are_no_token(start: Any, header: str) -> None:
+def test_token_in_other_header_format_is_rejected(start: Any, header: str) -> None:
     service = start(tokens=TOKENS, token=READ)
     answer = httpx.get(f"{service.url}/v1/stats", headers={"Authorization": header})
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_tokens_are_never_logged_or_shown(start: Any) -> None:
+def test_tokens_are_never_logged_or_displayed(start: Any) -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logs.JsonFormatter())
@@ -106,7 +106,7 @@ def test_tokens_are_never_logged_or_shown(start: Any) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.", ""])
-def test_another_name_is_refused(service: Any, host: str) -> None:
+def test_host_header_with_other_name_is_rejected(service: Any, host: str) -> None:
     before = service.runtime.model.sequence
     answer = service.http.post("/v1/edges", json={"edges": [["a", "b"]]}, headers={"Host": host})
     assert answer.status_code in (400, 421)
@@ -114,16 +114,16 @@ def test_another_name_is_refused(service: Any, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:9"])
-def test_names_of_this_machine_are_answered_to(service: Any, host: str) -> None:
+def test_host_header_with_loopback_name_is_accepted(service: Any, host: str) -> None:
     assert service.http.get("/healthz", headers={"Host": host}).status_code == 200
 
 
-def test_a_name_that_was_given_is_answered_to(start: Any) -> None:
+def test_host_header_with_configured_name_is_accepted(start: Any) -> None:
     service = start(hosts=frozenset({"graph.internal"}))
     assert service.http.get("/healthz", headers={"Host": "graph.internal:80"}).status_code == 200
 
 
-def test_second_host_header_is_refused(service: Any) -> None:
+def test_host_header_sent_twice_is_rejected(service: Any) -> None:
     address = urlsplit(service.url)
     for first, second in ((b"localhost", b"evil.example"), (b"evil.example", b"localhost"), (b"localhost",) * 2):
         with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
@@ -132,7 +132,7 @@ def test_second_host_header_is_refused(service: Any) -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "other"])
-def test_other_sites_by_sec_fetch_site_are_refused(service: Any, site: str) -> None:
+def test_sec_fetch_site_of_other_website_is_rejected(service: Any, site: str) -> None:
     header = {"Sec-Fetch-Site": site}
     opened = header | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     for path in ("/", "/docs", "/v1/stats", "/static/live.js", "/healthz", "/metrics"):
@@ -148,19 +148,19 @@ def test_other_sites_by_sec_fetch_site_are_refused(service: Any, site: str) -> N
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-def test_own_page_and_typed_addresses_by_sec_fetch_site_are_answered(service: Any, site: str) -> None:
+def test_sec_fetch_site_of_own_page_or_typed_url_is_accepted(service: Any, site: str) -> None:
     for path in ("/", "/docs", "/v1/stats", "/static/live.js"):
         assert service.http.get(path, headers={"Sec-Fetch-Site": site}).status_code == 200, path
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1"])
-def test_other_sites_are_refused(service: Any, origin: str) -> None:
+def test_origin_of_other_website_is_rejected(service: Any, origin: str) -> None:
     answer = service.http.post("/v1/edges", json={"edges": [["a", "b"]]}, headers={"Origin": origin})
     assert answer.status_code == 403
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_the_own_page_is_not_another_site(service: Any) -> None:
+def test_origin_of_own_page_is_accepted(service: Any) -> None:
     origin = service.url.rstrip("/")
     assert service.http.get("/v1/stats", headers={"Origin": origin}).status_code == 200
 
@@ -170,24 +170,24 @@ def test_the_own_page_is_not_another_site(service: Any) -> None:
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/json; charset=latin1"],
 )
 @pytest.mark.parametrize("path", ["/v1/edges", "/v1/vectors"])
-def test_other_content_types_are_refused(service: Any, path: str, kind: str) -> None:
+def test_content_type_other_than_expected_is_rejected(service: Any, path: str, kind: str) -> None:
     answer = service.http.post(path, content=b'{"edges": [["a", "b"]]}', headers={"Content-Type": kind})
     assert answer.status_code == 415
 
 
-def test_compressed_bodies_are_refused(service: Any) -> None:
+def test_content_encoding_compressed_is_rejected(service: Any) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     assert service.http.post("/v1/edges", content=b"x", headers=headers).status_code == 415
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
-def test_an_address_beyond_this_machine_needs_tokens(host: str) -> None:
+def test_settings_non_loopback_host_requires_tokens(host: str) -> None:
     with pytest.raises(InvalidValueError, match="tokens are required"):
         Settings(state=Path("x"), host=host)
     assert Settings(state=Path("x"), host=host, tokens=TOKENS).host == host
 
 
-def test_tokens_from_a_file_and_the_environment(tmp_path: Path) -> None:
+def test_tokens_are_read_from_file_and_environment(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text(f"# ours\nread {READ}\n\nwrite {WRITE} # the feeder\n")
     environment = {"RIPPLEVEC_READ_TOKENS": f"{READ}, {OTHER}", "RIPPLEVEC_WRITE_TOKENS": WRITE}
@@ -198,7 +198,7 @@ def test_tokens_from_a_file_and_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["read", f"admin {READ}", f"read {READ} more"])
-def test_a_file_that_is_none_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
+def test_token_file_invalid_is_rejected_without_quoting_it(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tokens"
     path.write_text(text)
     with pytest.raises(FormatError, match="line 1") as error:
@@ -206,6 +206,6 @@ def test_a_file_that_is_none_is_refused_without_showing_it(tmp_path: Path, text:
     assert READ not in str(error.value)
 
 
-def test_short_tokens_are_refused() -> None:
+def test_token_too_short_is_rejected() -> None:
     with pytest.raises(InvalidValueError, match="at least 16"):
         Tokens.of(["short"])

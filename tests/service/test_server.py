@@ -52,7 +52,7 @@ def edges(number: int) -> list[list[str]]:
     return [[f"v{number}", f"v{max(number - step, 0)}"] for step in (1, 2) if number > 0]
 
 
-def test_told_to_stop_it_finishes_what_it_took_and_goes_on_later(tmp_path: Path) -> None:
+def test_server_sigterm_finishes_accepted_writes_and_resumes(tmp_path: Path) -> None:
     accepted: list[int] = []
     with process(tmp_path / "state", "--dim", "8") as (running, http):
 
@@ -82,7 +82,7 @@ def test_told_to_stop_it_finishes_what_it_took_and_goes_on_later(tmp_path: Path)
         assert stats["vertices"] >= accepted[-1]
 
 
-def test_streams_end_when_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_server_sigterm_ends_streams(tmp_path: Path) -> None:
     with process(tmp_path / "state", "--dim", "8") as (running, http):
         with http.stream("GET", "/v1/changes", headers={"Accept": "text/event-stream"}) as response:
             lines = response.iter_lines()
@@ -92,7 +92,7 @@ def test_streams_end_when_it_is_told_to_stop(tmp_path: Path) -> None:
         assert running.wait(60) == 0
 
 
-def test_killed_and_started_again_it_has_the_same_digest(tmp_path: Path) -> None:
+def test_server_killed_and_restarted_has_the_same_digest(tmp_path: Path) -> None:
     with process(tmp_path / "state", "--dim", "8") as (running, http):
         for number in range(1, 60):
             assert http.post("/v1/edges", json={"key": f"k{number}", "edges": edges(number)}).status_code == 200
@@ -106,7 +106,7 @@ def test_killed_and_started_again_it_has_the_same_digest(tmp_path: Path) -> None
         assert http.get("/v1/stats?digest=true").json()["digest"] == before["digest"]
 
 
-def test_on_shards_it_answers_as_on_one_machine_and_goes_on_later(tmp_path: Path) -> None:
+def test_server_on_shards_matches_one_process_and_resumes(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="not installed: pip install 'ripplevec[cluster]'")
     options, alone = ("--shards", "2"), Embedder(dim=8, threads=1, anchor_growth=0)
     with process(tmp_path / "state", *options, "--dim", "8", "--anchor-growth", "0") as (running, http):
@@ -125,7 +125,7 @@ def test_on_shards_it_answers_as_on_one_machine_and_goes_on_later(tmp_path: Path
         assert http.get("/v1/stats?digest=true").json()["digest"] == alone.digest()
 
 
-def test_logs_are_lines_of_json_without_ids(tmp_path: Path) -> None:
+def test_server_logs_are_json_lines_without_ids_or_tokens(tmp_path: Path) -> None:
     token = "a-token-of-some-length"
     with process(tmp_path / "state", "--dim", "8", RIPPLEVEC_WRITE_TOKENS=token) as (running, http):
         headers = {"Authorization": f"Bearer {token}"}
@@ -141,7 +141,7 @@ def test_logs_are_lines_of_json_without_ids(tmp_path: Path) -> None:
     assert token not in log.read_text()
 
 
-def test_two_services_do_not_share_a_state(tmp_path: Path) -> None:
+def test_server_second_on_same_state_fails(tmp_path: Path) -> None:
     with process(tmp_path / "state", "--dim", "8"):
         command = [sys.executable, "-m", "ripplevec.cli", "serve", "--state", str(tmp_path / "state"), "--port", "0"]
         second = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -149,7 +149,7 @@ def test_two_services_do_not_share_a_state(tmp_path: Path) -> None:
     assert "in use by process" in second.stderr.splitlines()[-1]
 
 
-def test_a_full_queue_is_answered_with_429(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_full_write_queue_returns_429(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start(limits=Limits(queue_requests=2))
     service.edges(["a", "b"])
     began, go_on, session = threading.Event(), threading.Event(), service.runtime.session
@@ -184,7 +184,7 @@ def test_a_full_queue_is_answered_with_429(start: Any, monkeypatch: pytest.Monke
     assert service.http.get("/v1/stats").json()["sequence"] == 4
 
 
-def test_where_disk_and_memory_differ_it_ends_to_be_started_again(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_with_inconsistent_state_stops_and_restarts(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     service.edges(["a", "b"])
 
@@ -200,7 +200,7 @@ def test_where_disk_and_memory_differ_it_ends_to_be_started_again(start: Any, mo
     assert again.http.get("/v1/stats").json()["sequence"] == 2
 
 
-def test_without_a_parser_in_c_it_is_served_all_the_same(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_without_c_parser_uses_h11(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ripplevec.service.http_protocol", None)  # as where its library is not installed
     service = start()
     assert service.server.config.http == "h11"

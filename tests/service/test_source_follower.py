@@ -21,7 +21,7 @@ def sequence(service: Any) -> int:
     return int(service.http.get("/v1/stats").json()["sequence"])
 
 
-def test_a_growing_file_is_followed_and_taken_up_where_it_was_left(start: Any, tmp_path: Path) -> None:
+def test_source_growing_file_is_followed_and_resumed(start: Any, tmp_path: Path) -> None:
     path = tmp_path / "edges.csv"
     path.write_text("src,dst\na,b\nb,c\n")
     service = start(source=str(path))
@@ -42,7 +42,7 @@ def test_a_growing_file_is_followed_and_taken_up_where_it_was_left(start: Any, t
     until(lambda: service.http.get("/v1/vertices/y").status_code == 200)
 
 
-def test_requests_and_a_source_at_once_are_told_in_order_and_none_is_lost(start: Any, tmp_path: Path) -> None:
+def test_source_and_requests_together_lose_no_batch(start: Any, tmp_path: Path) -> None:
     path = tmp_path / "edges.jsonl"
     path.write_text("".join(json.dumps([f"s{n}", f"s{n + 1}"]) + "\n" for n in range(5000)))
     service = start(source=str(path))
@@ -57,7 +57,7 @@ def test_requests_and_a_source_at_once_are_told_in_order_and_none_is_lost(start:
     assert "ripplevec_events_total 5030.0" in text
 
 
-def test_what_holds_no_events_is_put_aside_and_the_stream_goes_on(start: Any, tmp_path: Path) -> None:
+def test_source_bad_message_is_stored_and_skipped(start: Any, tmp_path: Path) -> None:
     path, letters = tmp_path / "edges.jsonl", tmp_path / "dead.jsonl"
     path.write_text('["a", "b"]\nnonsense\n["b", "c"]\n')
     service = start(source=str(path), dead_letters=str(letters))
@@ -66,7 +66,7 @@ def test_what_holds_no_events_is_put_aside_and_the_stream_goes_on(start: Any, tm
     assert "nonsense" in letters.read_text()
 
 
-def test_an_address_that_is_none_ends_the_service(start: Any, tmp_path: Path) -> None:
+def test_source_invalid_address_stops_the_service(start: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="stream"):
         open_source("redis://localhost:6379/0")
     service = start(source="http://localhost/x", ready=False)

@@ -48,7 +48,7 @@ async def settled(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.002)
 
 
-def test_queue_full_refuses_with_503_and_retry_after() -> None:
+def test_queue_full_rejects_with_503_and_retry_after() -> None:
     async def work(queue: ThreadQueue, release: threading.Event, done: list[int]) -> None:
         occupying = asyncio.create_task(queue.run(release.wait, 30))
         await asyncio.sleep(0)
@@ -67,7 +67,7 @@ def test_queue_full_refuses_with_503_and_retry_after() -> None:
     with_queue(work)
 
 
-def test_queue_with_abandoned_requests_drops_them_without_work() -> None:
+def test_queue_disconnected_clients_leave_without_work() -> None:
     async def work(queue: ThreadQueue, release: threading.Event, done: list[int]) -> None:
         occupying = asyncio.create_task(queue.run(release.wait, 30))
         await asyncio.sleep(0)
@@ -88,7 +88,7 @@ def test_queue_with_abandoned_requests_drops_them_without_work() -> None:
     with_queue(work)
 
 
-def test_queue_with_client_gone_before_the_work_does_none() -> None:
+def test_queue_client_disconnected_before_start_does_no_work() -> None:
     async def work(queue: ThreadQueue, release: threading.Event, done: list[int]) -> None:
         client = Client()
         client.gone.set()
@@ -103,7 +103,7 @@ def test_queue_with_client_gone_before_the_work_does_none() -> None:
     with_queue(work)
 
 
-def test_queue_past_the_deadline_refuses_and_keeps_the_thread_occupied_until_the_work_ends() -> None:
+def test_queue_timeout_rejects_and_keeps_the_thread_until_work_ends() -> None:
     async def work(queue: ThreadQueue, release: threading.Event, done: list[int]) -> None:
         for _ in range(2):  # the one that works, and one that waits for it
             with pytest.raises(RejectedRequest) as refused:
@@ -117,7 +117,7 @@ def test_queue_past_the_deadline_refuses_and_keeps_the_thread_occupied_until_the
     with_queue(work, timeout=0.05)
 
 
-def test_queue_with_cancelled_waiters_hands_its_thread_on() -> None:
+def test_queue_canceled_request_passes_its_thread_on() -> None:
     async def work(queue: ThreadQueue, release: threading.Event, done: list[int]) -> None:
         occupying = asyncio.create_task(queue.run(release.wait, 30))
         await asyncio.sleep(0)
@@ -132,7 +132,7 @@ def test_queue_with_cancelled_waiters_hands_its_thread_on() -> None:
     with_queue(work)
 
 
-def test_queue_with_failing_work_passes_the_error_on_and_goes_on() -> None:
+def test_queue_failing_work_raises_and_queue_continues() -> None:
     async def work(queue: ThreadQueue, release: threading.Event, done: list[int]) -> None:
         with pytest.raises(ZeroDivisionError):
             await queue.run(lambda: 1 // 0)

@@ -37,7 +37,7 @@ def until(condition: Any) -> None:
         time.sleep(0.02)
 
 
-def test_a_service_keeps_a_store_in_step_across_restarts(start: Any, tmp_path: Path) -> None:
+def test_store_sync_follows_the_model_across_restarts(start: Any, tmp_path: Path) -> None:
     place = tmp_path / "store"
     service = start(sink=f"lancedb://{place}")
     assert service.edges(["a", "b"], ["b", "c"], ["c", 1]).status_code == 200
@@ -55,14 +55,14 @@ def test_a_service_keeps_a_store_in_step_across_restarts(start: Any, tmp_path: P
     assert "ripplevec_sink_batches 0.0" in service.http.get("/metrics").text
 
 
-def test_an_address_that_is_none_ends_the_service(start: Any) -> None:
+def test_store_sync_invalid_address_stops_the_service(start: Any) -> None:
     service = start(sink="changes.jsonl", ready=False)
     service.thread.join(60)
     assert isinstance(service.server.failure, InvalidValueError)
     assert "lancedb://DIRECTORY" in str(service.server.failure)
 
 
-def test_a_store_that_failed_is_filled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_sync_after_failure_fills_the_store_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failures: list[str] = []
     monkeypatch.setattr(vector_store_sync, "_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(vector_store_sync, "log_event", lambda message, level, reason, **more: failures.append(reason))
@@ -81,11 +81,13 @@ def test_a_store_that_failed_is_filled_again(tmp_path: Path, monkeypatch: pytest
         follower.close()
 
 
-def test_where_too_much_waits_the_store_is_filled_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_sync_with_too_many_pending_rows_fills_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_store_sync, "MAX_PENDING_ROWS", 3)
     filled = []
     synchronize = LanceSink.synchronize
-    monkeypatch.setattr(LanceSink, "fill", lambda sink, model: filled.append(model.sequence) or fill(sink, model))
+    monkeypatch.setattr(
+        LanceSink, "synchronize", lambda sink, model: filled.append(model.sequence) or synchronize(sink, model)
+    )
     with Session(tmp_path / "state", dim=4) as session:
         follower = VectorStoreSync(session, f"lancedb://{tmp_path / 'store'}")
         for number in range(5):

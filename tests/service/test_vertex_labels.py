@@ -11,7 +11,7 @@ from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.vertex_labels import VertexLabels
 
 
-def test_labels_are_kept_by_id_of_either_kind(tmp_path: Path) -> None:
+def test_labels_persist_for_text_and_integer_ids(tmp_path: Path) -> None:
     labels = VertexLabels(tmp_path / "labels.sqlite")
     assert labels.put([("1", "text"), (1, "integer"), ("gone", "x"), (2**70, "large")]) == 4
     assert labels.put([("gone", None), ("never", None)]) == 3
@@ -22,7 +22,7 @@ def test_labels_are_kept_by_id_of_either_kind(tmp_path: Path) -> None:
     labels.close()
 
 
-def test_there_is_an_end_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_beyond_the_limit_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_LABELS", 2)
     labels = VertexLabels(tmp_path / "labels.sqlite")
     labels.put([("a", "x"), ("b", "y")])
@@ -33,7 +33,7 @@ def test_there_is_an_end_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     labels.close()
 
 
-def test_those_who_keep_a_copy_see_that_it_changed(tmp_path: Path) -> None:
+def test_labels_version_increases_with_changes(tmp_path: Path) -> None:
     labels = VertexLabels(tmp_path / "labels.sqlite")
     before = labels.version
     labels.put([("a", "x")])
@@ -42,9 +42,7 @@ def test_those_who_keep_a_copy_see_that_it_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["text", "page", "json", "link", "column"])
-def test_labels_in_a_damaged_file_begin_anew_and_the_file_is_kept(
-    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_labels_damaged_file_is_moved_aside(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "labels.sqlite"
     labels = VertexLabels(path)
     labels.put((f"v{number}", "x" * 50) for number in range(200))

@@ -16,7 +16,7 @@ def ring(size: int = 60) -> Embedder:
     return Embedder(dim=8, threads=1).fit(edges)
 
 
-def test_a_sample_of_everything_is_everything_in_order_of_arrival() -> None:
+def test_sample_of_all_vertices_is_in_order_of_arrival() -> None:
     model = ring()
     seen = sample_vertices(model, 1.0)
     assert seen.ids == model.ids
@@ -24,7 +24,7 @@ def test_a_sample_of_everything_is_everything_in_order_of_arrival() -> None:
     np.testing.assert_array_equal(seen.vectors, model.to_numpy())
 
 
-def test_rows_that_are_free_or_used_again_do_not_matter() -> None:
+def test_sample_ignores_free_and_reused_rows() -> None:
     model = ring()
     for vertex in (3, 4, 9):
         model.remove_vertex(vertex)
@@ -33,7 +33,7 @@ def test_rows_that_are_free_or_used_again_do_not_matter() -> None:
     assert sample_vertices(model, 1.0).arrival.tolist()[-2:] == [60, 61]
 
 
-def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
+def test_sample_smaller_is_subset_of_larger() -> None:
     model = ring(400)
     small, large = sample_vertices(model, 0.2), sample_vertices(model, 0.5)
     assert set(small.ids) < set(large.ids)
@@ -41,7 +41,7 @@ def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
     assert 180 <= len(large.ids) <= 220
 
 
-def test_who_is_in_a_sample_depends_on_its_number_alone() -> None:
+def test_sample_membership_depends_on_arrival_number_only() -> None:
     numbers = np.arange(1000)
     picked = is_sampled(numbers, 0.3)
     assert is_sampled(numbers[500:], 0.3).tolist() == picked[500:].tolist()
@@ -49,7 +49,7 @@ def test_who_is_in_a_sample_depends_on_its_number_alone() -> None:
     assert is_sampled(numbers, 1.0).all()
 
 
-def test_those_that_are_unknown_or_have_no_place_are_left_out() -> None:
+def test_read_vertices_omits_unknown_and_unplaced_vertices() -> None:
     model = ring()
     model.partial_fit(Batch.vertices(["alone"]))
     assert read_vertices(model, [3, "alone", "nobody", 4]).ids == [3, 4]
@@ -57,7 +57,7 @@ def test_those_that_are_unknown_or_have_no_place_are_left_out() -> None:
     assert read_vertices(model, []).ids == []
 
 
-def test_the_latest_neighbors_come_first_with_their_weights() -> None:
+def test_neighborhood_lists_latest_neighbors_first_with_weights() -> None:
     model = ring()
     model.add_vertex("new", [0, 7], [2.0, 3.0])
     assert read_neighborhood(model, "new", 10).neighbors == [(7, 3.0), (0, 2.0)]
@@ -69,6 +69,6 @@ def test_the_latest_neighbors_come_first_with_their_weights() -> None:
     assert read_neighborhood(model, "new", 10).arrival == 60
 
 
-def test_a_vertex_that_is_not_there_has_no_neighbors() -> None:
+def test_neighborhood_of_unknown_vertex_is_an_error() -> None:
     with pytest.raises(UnknownVertexError, match="nobody"):
         read_neighborhood(ring(), "nobody", 5)

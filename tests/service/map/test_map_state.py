@@ -59,7 +59,7 @@ def fixture() -> MapFixture:
     return MapFixture()
 
 
-def test_the_first_look_gets_everything(fixture: MapFixture) -> None:
+def test_map_first_read_returns_all_points(fixture: MapFixture) -> None:
     seen = fixture.look()
     points = seen["points"]
     assert seen["whole"]
@@ -70,14 +70,14 @@ def test_the_first_look_gets_everything(fixture: MapFixture) -> None:
     assert min(points["community"]) >= 0
 
 
-def test_nothing_new_is_nothing(fixture: MapFixture) -> None:
+def test_map_read_without_changes_returns_no_points(fixture: MapFixture) -> None:
     seen = fixture.look()
     again = fixture.look(seen)
     assert not again["whole"]
     assert again["points"]["id"] == again["gone"] == []
 
 
-def test_only_what_changed_is_told(fixture: MapFixture) -> None:
+def test_map_read_returns_only_changed_points(fixture: MapFixture) -> None:
     seen = fixture.look()
     changes = fixture.apply([("new", "v3"), ("new", "v4")])
     again = fixture.look(seen)
@@ -87,7 +87,7 @@ def test_only_what_changed_is_told(fixture: MapFixture) -> None:
     assert set(fixture.look(seen)["points"]["id"]) == set(changes.ids), "another page that looks later"
 
 
-def test_places_are_those_of_the_vectors(fixture: MapFixture) -> None:
+def test_map_positions_match_the_projected_vectors(fixture: MapFixture) -> None:
     seen = fixture.look()
     fixture.apply([("new", "v3"), ("new", "v4")])
     told = fixture.look(seen)["points"]
@@ -97,7 +97,7 @@ def test_places_are_those_of_the_vectors(fixture: MapFixture) -> None:
     assert told["community"][at] == placed["community"]
 
 
-def test_the_others_stay_still(fixture: MapFixture) -> None:
+def test_map_unchanged_points_do_not_move(fixture: MapFixture) -> None:
     before = fixture.look()
     fixture.apply([("new", "v3"), ("new", "v4")])
     changed = set(fixture.look(before)["points"]["id"])
@@ -107,7 +107,7 @@ def test_the_others_stay_still(fixture: MapFixture) -> None:
         assert name in changed or there[name] == (x, y)
 
 
-def test_those_that_go_are_told_once(fixture: MapFixture) -> None:
+def test_map_removed_points_are_reported_once(fixture: MapFixture) -> None:
     seen = fixture.look()
     fixture.apply(Batch.vertices(["v7"], Op.REMOVE_VERTEX))
     again = fixture.look(seen)
@@ -117,7 +117,7 @@ def test_those_that_go_are_told_once(fixture: MapFixture) -> None:
     assert "v7" not in fixture.look()["points"]["id"]
 
 
-def test_a_vertex_that_comes_back_is_another_point(fixture: MapFixture) -> None:
+def test_map_vertex_that_arrives_again_is_a_new_point(fixture: MapFixture) -> None:
     seen = fixture.look()
     fixture.apply(Batch.vertices(["v7"], Op.REMOVE_VERTEX))
     fixture.apply([("v7", "v8")])
@@ -126,7 +126,7 @@ def test_a_vertex_that_comes_back_is_another_point(fixture: MapFixture) -> None:
     assert again["points"]["arrival"][again["points"]["id"].index("v7")] == 80
 
 
-def test_a_vertex_without_a_place_is_not_shown_until_it_has_one(fixture: MapFixture) -> None:
+def test_map_unplaced_vertex_is_omitted_until_placed(fixture: MapFixture) -> None:
     seen = fixture.look()
     fixture.apply(Batch.vertices(["alone"]))
     later = fixture.look(seen)
@@ -135,7 +135,7 @@ def test_a_vertex_without_a_place_is_not_shown_until_it_has_one(fixture: MapFixt
     assert "alone" in fixture.look(later)["points"]["id"]
 
 
-def test_an_anchor_fits_the_map_anew_and_nearly_as_it_was(fixture: MapFixture) -> None:
+def test_map_anchor_refits_with_similar_positions(fixture: MapFixture) -> None:
     seen = fixture.look()
     fixture.now = 100.0
     fixture.anchor()
@@ -146,7 +146,7 @@ def test_an_anchor_fits_the_map_anew_and_nearly_as_it_was(fixture: MapFixture) -
     assert np.abs(before - after).mean() < 0.2 * np.ptp(before)
 
 
-def test_fits_are_not_made_without_a_pause(fixture: MapFixture) -> None:
+def test_map_refits_are_rate_limited(fixture: MapFixture) -> None:
     fixture.now = 10.0
     seen = fixture.look()
     fixture.anchor()
@@ -158,7 +158,7 @@ def test_fits_are_not_made_without_a_pause(fixture: MapFixture) -> None:
     assert fixture.look(early)["whole"]
 
 
-def test_much_growth_fits_the_map_anew_without_an_anchor(fixture: MapFixture) -> None:
+def test_map_growth_without_anchor_refits(fixture: MapFixture) -> None:
     seen = fixture.look()
     fixture.now = 100.0
     fixture.apply([(f"n{i}", f"v{i % 80}") for i in range(80)])
@@ -166,7 +166,7 @@ def test_much_growth_fits_the_map_anew_without_an_anchor(fixture: MapFixture) ->
     assert fixture.look(again)["epoch"] == seen["epoch"] + 1
 
 
-def test_what_is_no_longer_known_is_read_anew() -> None:
+def test_map_expired_changes_trigger_a_full_read() -> None:
     fixture = MapFixture(retained=3)
     seen = fixture.look()
     for i in range(9):
@@ -176,7 +176,7 @@ def test_what_is_no_longer_known_is_read_anew() -> None:
     assert {f"n{i}" for i in range(9)} <= set(again["points"]["id"])
 
 
-def test_too_many_batches_at_once_are_read_anew(fixture: MapFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_map_too_many_batches_trigger_a_full_read(fixture: MapFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BATCHES", 4)
     seen = fixture.look()
     for i in range(9):
@@ -184,7 +184,7 @@ def test_too_many_batches_at_once_are_read_anew(fixture: MapFixture, monkeypatch
     assert fixture.look(seen)["whole"]
 
 
-def test_of_many_vertices_a_sample_is_shown_and_newcomers_join_it() -> None:
+def test_map_large_graph_is_sampled_including_arrivals() -> None:
     fixture = MapFixture(limit=40)
     seen = fixture.look()
     assert 30 <= len(seen["points"]["id"]) <= 50
@@ -194,7 +194,7 @@ def test_of_many_vertices_a_sample_is_shown_and_newcomers_join_it() -> None:
     assert fixture.map_state.locate(["v1", "v2", "v3", "v4"]).keys() == {"v1", "v2", "v3", "v4"}, "map_state or not"
 
 
-def test_labels_are_told_when_they_change(fixture: MapFixture) -> None:
+def test_map_changed_labels_update_points(fixture: MapFixture) -> None:
     fixture.labels.put(v1="red")
     seen = fixture.look()
     assert seen["points"]["label"][1] == "red"
@@ -208,7 +208,7 @@ def test_labels_are_told_when_they_change(fixture: MapFixture) -> None:
     assert told["label"][told["id"].index("new")] == "red"
 
 
-def test_an_empty_model_is_an_empty_map() -> None:
+def test_map_of_empty_model_is_empty() -> None:
     model = Embedder(dim=4, threads=1)
     feed = ChangeFeed(0, 4, max_batches=10, max_bytes=1 << 20, max_followers=1)
     map_state = MapState(model, feed, StubLabels())
@@ -219,7 +219,7 @@ def test_an_empty_model_is_an_empty_map() -> None:
 
 
 @pytest.mark.parametrize(("given", "sent"), [("a", "a"), (7, 7), (2**53, 2**53), (2**53 + 1, "9007199254740993")])
-def test_ids_that_a_browser_cannot_hold_go_as_text(given: Id, sent: Id, fixture: MapFixture) -> None:
+def test_json_id_large_integer_becomes_text(given: Id, sent: Id, fixture: MapFixture) -> None:
     check: Callable[[Id], Id] = module.json_id
     assert check(given) == sent
     assert type(check(given)) is type(sent)

@@ -29,7 +29,7 @@ def turned(dim: int, seed: int) -> np.ndarray:
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((dim, dim)))[0]
 
 
-def test_communities_are_found_and_stand_apart() -> None:
+def test_projection_separates_communities() -> None:
     vectors, labels = blobs(8, 60)
     fitted = Projection.fit(vectors)
     found = fitted.assign_communities(vectors)
@@ -43,7 +43,7 @@ def test_communities_are_found_and_stand_apart() -> None:
     assert (own < other.min(axis=1)).mean() > 0.95
 
 
-def test_a_fit_begins_where_the_last_one_ended() -> None:
+def test_projection_refit_with_more_vectors_moves_little() -> None:
     vectors, _ = blobs(7, 80)
     first = Projection.fit(vectors[:280])
     second = Projection.fit(vectors, first)
@@ -52,7 +52,7 @@ def test_a_fit_begins_where_the_last_one_ended() -> None:
     assert (first.assign_communities(vectors[:280]) == second.assign_communities(vectors[:280])).mean() > 0.95
 
 
-def test_the_same_vectors_stay_exactly_where_they_were() -> None:
+def test_projection_refit_with_same_vectors_keeps_positions() -> None:
     vectors, _ = blobs(10, 50)
     first = Projection.fit(vectors)
     second = Projection.fit(vectors, first)
@@ -68,19 +68,19 @@ def spread_along(columns: list[int]) -> np.ndarray:
     return vectors
 
 
-def test_the_directions_of_spread_are_kept_while_they_show_enough() -> None:
+def test_projection_axes_are_kept_while_they_show_enough_variance() -> None:
     first = Projection.fit(spread_along([4, 5]))
     assert Projection.fit(spread_along([4, 5])[::2], first).axes is first.axes
     other = Projection.fit(spread_along([6, 7]), first).axes
     assert np.linalg.norm(other[[6, 7]]) > 0.9 * np.linalg.norm(other)
 
 
-def test_the_same_input_gives_the_same_map() -> None:
+def test_projection_is_deterministic() -> None:
     vectors, _ = blobs(5, 40)
     np.testing.assert_array_equal(Projection.fit(vectors).project(vectors), Projection.fit(vectors).project(vectors))
 
 
-def test_vectors_without_direction_stand_in_the_middle_and_belong_nowhere() -> None:
+def test_projection_zero_vectors_are_at_origin_without_community() -> None:
     vectors, _ = blobs(3, 30)
     vectors[5] = 0
     fitted = Projection.fit(vectors)
@@ -91,7 +91,7 @@ def test_vectors_without_direction_stand_in_the_middle_and_belong_nowhere() -> N
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3])
 @pytest.mark.parametrize("dim", [1, 2, 8])
-def test_a_few_vectors_will_do(rows: int, dim: int) -> None:
+def test_projection_of_few_vectors_is_finite(rows: int, dim: int) -> None:
     vectors = np.random.default_rng(0).standard_normal((rows, dim))
     fitted = Projection.fit(vectors)
     assert fitted.project(vectors).shape == (rows, 2)
@@ -101,7 +101,7 @@ def test_a_few_vectors_will_do(rows: int, dim: int) -> None:
     assert np.isfinite(Projection.fit(vectors, Projection.fit(more)).project(vectors)).all()
 
 
-def test_another_dimension_begins_anew() -> None:
+def test_projection_previous_of_other_dimension_is_ignored() -> None:
     other = Projection.fit(blobs(3, 20, dim=12)[0])
     vectors, _ = blobs(3, 20, dim=6)
     np.testing.assert_array_equal(
@@ -109,7 +109,7 @@ def test_another_dimension_begins_anew() -> None:
     )
 
 
-def test_a_better_start_replaces_what_was_known_and_keeps_the_numbers() -> None:
+def test_fit_centers_better_restart_replaces_previous_in_order() -> None:
     vectors, _ = blobs(MAX_COMMUNITIES, 60)
     rows = normalize(vectors)
     good = fit_centers(rows, None)
@@ -121,13 +121,13 @@ def test_a_better_start_replaces_what_was_known_and_keeps_the_numbers() -> None:
     assert (found @ good.T).max(axis=0).min() > 0.99
 
 
-def test_known_centers_are_kept_where_a_fresh_start_is_not_better() -> None:
+def test_fit_centers_without_better_restart_keeps_previous() -> None:
     rows = normalize(blobs(6, 50)[0])
     known = fit_centers(rows, None)[::-1].copy()
     np.testing.assert_allclose(fit_centers(rows, known), known, atol=1e-3)
 
 
-def test_centers_take_the_numbers_of_those_they_are_most_like() -> None:
+def test_match_order_numbers_centers_like_the_most_similar_previous() -> None:
     known = np.eye(4)
     order = [2, 0, 3, 1]
     np.testing.assert_array_equal(match_order(np.eye(4)[order], known), known)
@@ -135,13 +135,13 @@ def test_centers_take_the_numbers_of_those_they_are_most_like() -> None:
     np.testing.assert_array_equal(match_order(more, known[:2]), more[[1, 0, 2]])
 
 
-def test_a_center_without_rows_stays() -> None:
+def test_k_means_center_without_rows_is_unchanged() -> None:
     rows = np.array([[1.0, 0.0], [0.9, 0.1]])
     found = k_means(normalize(rows), np.array([[1.0, 0.0], [-1.0, 0.0]]))
     assert found[1].tolist() == [-1.0, 0.0]
 
 
-def test_principal_axes_are_those_of_largest_variance() -> None:
+def test_principal_axes_have_largest_variance() -> None:
     rng = np.random.default_rng(0)
     turn = turned(5, 1)
     rows = rng.standard_normal((2000, 5)) * [5, 3, 0.1, 0.1, 0.1] @ turn
@@ -149,14 +149,14 @@ def test_principal_axes_are_those_of_largest_variance() -> None:
     np.testing.assert_allclose(np.abs(turn[:2] @ axes), np.eye(2), atol=0.05)
 
 
-def test_a_turned_picture_is_turned_back() -> None:
+def test_fit_rotation_reverses_rotation_and_reflection() -> None:
     points = np.random.default_rng(0).standard_normal((30, 2))
     mirror = np.array([[0.0, 1.0], [1.0, 0.0]])
     for turn in (turned(2, 3), mirror):
         np.testing.assert_allclose(points @ turn @ fit_rotation(points @ turn, points), points, atol=1e-12)
 
 
-def test_places_keep_distances_that_a_plane_can_keep() -> None:
+def test_smacof_recovers_planar_distances() -> None:
     points = np.random.default_rng(0).standard_normal((9, 2))
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
     found = smacof(points + 0.3 * np.random.default_rng(1).standard_normal((9, 2)), apart, 5000)

@@ -15,7 +15,7 @@ PAGE_FILES = ["live.js", "api.js", "points.js", "colors.js", "view.js", "dots.js
 PAGE_FILES += ["charts.js", "live.css", "plotly.css", "ripplevec.svg"]
 
 
-def test_the_page_comes_with_a_strict_policy(service: Any) -> None:
+def test_page_has_a_strict_content_security_policy(service: Any) -> None:
     answer = service.http.get("/")
     assert answer.headers["content-type"].startswith("text/html")
     policy = answer.headers["content-security-policy"]
@@ -25,7 +25,7 @@ def test_the_page_comes_with_a_strict_policy(service: Any) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_the_page_has_nothing_inline_and_asks_nobody_else(service: Any) -> None:
+def test_page_has_no_inline_code_or_external_files(service: Any) -> None:
     page = service.http.get("/").text
     assert not re.search(r"<script(?![^>]*\bsrc=)", page)
     assert not re.search(r"\son\w+=|<style|\sstyle=", page)
@@ -36,13 +36,13 @@ def test_the_page_has_nothing_inline_and_asks_nobody_else(service: Any) -> None:
         assert "https://" not in text
 
 
-def test_ids_are_never_put_in_as_markup(service: Any) -> None:
+def test_page_scripts_never_insert_markup(service: Any) -> None:
     for name in PAGE_FILES:
         text = service.http.get(f"/static/{name}").text
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), name
 
 
-def test_everything_the_page_names_is_there(service: Any) -> None:
+def test_page_referenced_files_exist(service: Any) -> None:
     page = service.http.get("/").text
     named = set(re.findall(r"/static/([\w.]+)", page))
     for name in [name for name in PAGE_FILES if name.endswith(".js")]:
@@ -54,13 +54,13 @@ def test_everything_the_page_names_is_there(service: Any) -> None:
         assert answer.headers["content-type"].startswith(routes.MEDIA_TYPES["." + name.rpartition(".")[2]]), name
 
 
-def test_plotly_is_the_installed_one(service: Any) -> None:
+def test_page_plotly_is_the_installed_version(service: Any) -> None:
     answer = service.http.get("/static/plotly.js")
     assert answer.content == routes.plotly_js().read_bytes()
     assert "max-age" in answer.headers["cache-control"]
 
 
-def test_styles_that_plotly_would_bring_as_text_are_taken_already(service: Any) -> None:
+def test_page_has_placeholders_for_plotly_styles(service: Any) -> None:
     names = re.findall(r'getElementById\("([0-9a-f]{64})"\)', routes.plotly_js().read_text())
     assert names, "then the page needs no elements for them any more"
     for name in names:
@@ -68,11 +68,11 @@ def test_styles_that_plotly_would_bring_as_text_are_taken_already(service: Any) 
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "index.html", "..%2Flive.py", "%2e%2e%2flive.py", "routes.py"])
-def test_no_other_file_is_served(service: Any, name: str) -> None:
+def test_static_other_files_are_not_served(service: Any, name: str) -> None:
     assert service.http.get(f"/static/{name}").status_code == 404
 
 
-def test_the_map_has_a_point_for_every_vertex(service: Any) -> None:
+def test_map_endpoint_returns_a_point_per_vertex(service: Any) -> None:
     answer = service.http.get("/v1/map").json()
     assert answer["whole"]
     assert sorted(answer["points"]["id"]) == sorted(f"r{i}" for i in range(40))
@@ -80,7 +80,7 @@ def test_the_map_has_a_point_for_every_vertex(service: Any) -> None:
     assert answer["model"]["vertices"] == 40
 
 
-def test_the_map_tells_what_is_new(start: Callable[..., Any]) -> None:
+def test_map_endpoint_with_tick_returns_updates(start: Callable[..., Any]) -> None:
     service = start()
     ring = [[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)]
     service.edges(*ring)
@@ -97,14 +97,14 @@ def test_the_map_tells_what_is_new(start: Callable[..., Any]) -> None:
     assert told["model"]["sequence"] == 2
 
 
-def test_there_is_one_map_however_many_ask_at_first(start: Callable[..., Any]) -> None:
+def test_map_endpoint_concurrent_first_reads_share_one_map(start: Callable[..., Any]) -> None:
     service = start()
     with ThreadPoolExecutor(8) as pool:
         epochs = list(pool.map(lambda _: service.http.get("/v1/map").json()["epoch"], range(16)))
     assert len(set(epochs)) == 1
 
 
-def test_a_page_that_outlives_a_service_gets_everything_from_the_next(start: Callable[..., Any]) -> None:
+def test_map_endpoint_after_restart_returns_all_points(start: Callable[..., Any]) -> None:
     service = start()
     service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
     seen = service.http.get("/v1/map").json()
@@ -115,11 +115,11 @@ def test_a_page_that_outlives_a_service_gets_everything_from_the_next(start: Cal
 
 
 @pytest.mark.parametrize("query", ["epoch=-1", "tick=x", "epoch=1&tick=1.5"])
-def test_a_wrong_question_about_the_map_is_refused(service: Any, query: str) -> None:
+def test_map_endpoint_invalid_parameters_are_rejected(service: Any, query: str) -> None:
     assert service.http.get(f"/v1/map?{query}").status_code == 422
 
 
-def test_who_is_around_a_vertex(service: Any) -> None:
+def test_around_endpoint_returns_neighbors_and_nearest(service: Any) -> None:
     around = service.http.get("/v1/map/around", params={"id": "r3", "k": 4}).json()
     assert around["id"] == "r3"
     assert around["degree"] == 6
@@ -135,7 +135,7 @@ def test_who_is_around_a_vertex(service: Any) -> None:
         assert isinstance(point["y"], float)
 
 
-def test_integers_and_text_are_different_vertices(start: Callable[..., Any]) -> None:
+def test_around_endpoint_distinguishes_integers_and_text(start: Callable[..., Any]) -> None:
     service = start()
     service.edges(*[[i, (i + step) % 40] for i in range(40) for step in (1, 2)])
     service.edges(["1", 7], ["a/b ?", 8])
@@ -149,7 +149,7 @@ def test_integers_and_text_are_different_vertices(start: Callable[..., Any]) -> 
     assert found("a/b ?", "auto")["degree"] == 1
 
 
-def test_a_vertex_that_is_not_placed_yet_has_no_place(start: Callable[..., Any]) -> None:
+def test_around_endpoint_unplaced_vertex_has_no_position(start: Callable[..., Any]) -> None:
     service = start()
     service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
     service.http.post("/v1/arrivals", json={"arrivals": [{"id": "alone"}]})
@@ -160,18 +160,18 @@ def test_a_vertex_that_is_not_placed_yet_has_no_place(start: Callable[..., Any])
     assert "x" not in around
 
 
-def test_an_unknown_vertex_is_no_error(service: Any) -> None:
+def test_around_endpoint_unknown_vertex_returns_null_id(service: Any) -> None:
     answer = service.http.get("/v1/map/around?id=nobody")
     assert answer.status_code == 200
     assert answer.json() == {"id": None}
 
 
 @pytest.mark.parametrize("query", ["", "id=", "id=r1&k=0", "id=r1&k=1000", "id=r1&kind=what", "id=" + "x" * 2000])
-def test_a_wrong_question_about_a_vertex_is_refused(service: Any, query: str) -> None:
+def test_around_endpoint_invalid_parameters_are_rejected(service: Any, query: str) -> None:
     assert service.http.get(f"/v1/map/around?{query}").status_code == 422
 
 
-def test_the_pulse_counts_arrivals(start: Callable[..., Any]) -> None:
+def test_pulse_endpoint_counts_arrivals(start: Callable[..., Any]) -> None:
     service = start()
     service.http.get("/v1/map/pulse")
     service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
@@ -181,7 +181,7 @@ def test_the_pulse_counts_arrivals(start: Callable[..., Any]) -> None:
     assert any(second["p99"] for second in pulse["seconds"])
 
 
-def test_data_needs_a_token_and_the_page_does_not(start: Callable[..., Any]) -> None:
+def test_page_needs_no_token_but_its_data_does(start: Callable[..., Any]) -> None:
     from ripplevec.service.security import Tokens
 
     token = "r" * 20

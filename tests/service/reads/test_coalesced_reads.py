@@ -9,7 +9,7 @@ from ripplevec.service.reads.coalesced_reads import CoalescedReads
 from ripplevec.util.locks import ReadWriteLock
 
 
-def test_a_read_is_done_at_once_where_nobody_writes() -> None:
+def test_read_without_writer_runs_at_once() -> None:
     lock = ReadWriteLock()
 
     def read() -> int:
@@ -20,7 +20,7 @@ def test_a_read_is_done_at_once_where_nobody_writes() -> None:
     assert _can_write(lock)
 
 
-def test_those_that_waited_are_read_together_and_in_order() -> None:
+def test_read_during_write_waits_and_runs_in_order() -> None:
     lock, order, go_on = ReadWriteLock(), list[str](), threading.Event()
 
     def read(name: str) -> str:
@@ -50,7 +50,7 @@ def test_those_that_waited_are_read_together_and_in_order() -> None:
     assert _can_write(lock)
 
 
-def test_an_event_loop_that_has_ended_keeps_no_writer_out() -> None:
+def test_read_of_closed_event_loop_does_not_block_writers() -> None:
     lock, go_on = ReadWriteLock(), threading.Event()
 
     async def leave() -> None:
@@ -64,7 +64,7 @@ def test_an_event_loop_that_has_ended_keeps_no_writer_out() -> None:
     assert _can_write(lock)
 
 
-def test_an_error_of_a_read_is_the_readers() -> None:
+def test_read_error_is_raised_to_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(CoalescedReads(ReadWriteLock()).run(lambda: 1 // 0))
 

@@ -17,7 +17,7 @@ def counted(service: Any) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", ["r3", "a/b", "é%20", "nearest", "x/nearest/y"])
-def test_both_ways_say_the_same(service: Any, name: str) -> None:
+def test_fast_read_returns_the_same_as_the_route(service: Any, name: str) -> None:
     assert service.edges([name, "r0"]).status_code == 200
     path = "/v1/vertices/" + name.replace("%", "%25")
     short, long = service.http.get(path), service.http.get(path, params={"kind": "auto"})
@@ -26,7 +26,7 @@ def test_both_ways_say_the_same(service: Any, name: str) -> None:
     assert short.headers["cache-control"] == long.headers["cache-control"]
 
 
-def test_requests_that_took_it_are_counted_by_their_route(service: Any) -> None:
+def test_fast_read_is_counted_under_its_route(service: Any) -> None:
     route = "/v1/vertices/{id}"
     before = counted(service).get(route, 0.0)
     service.http.get("/v1/vertices/r1")
@@ -34,13 +34,13 @@ def test_requests_that_took_it_are_counted_by_their_route(service: Any) -> None:
     assert counted(service)[route] == before + 2
 
 
-def test_what_is_refused_is_refused_by_the_route(service: Any) -> None:
+def test_fast_read_errors_come_from_the_route(service: Any) -> None:
     unknown = service.http.get("/v1/vertices/nobody")
     assert (unknown.status_code, "nobody" in unknown.json()["error"]) == (404, True)
     assert service.http.get("/v1/vertices/r1/nearest").json()["nearest"]
     assert service.http.head("/v1/vertices/r1").status_code == 405
 
 
-def test_before_the_state_is_there_it_is_not_ready(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_read_during_recovery_returns_503(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service.runtime, "status", "recovering")
     assert service.http.get("/v1/vertices/r1").status_code == 503

@@ -37,7 +37,7 @@ def events(service: Any, count: int, **options: Any) -> list[tuple[int | None, d
     return found
 
 
-def test_what_changed_since_a_batch(start: Any) -> None:
+def test_changes_since_a_batch_are_returned(start: Any) -> None:
     service = start()
     service.edges(["a", "b"])
     service.edges(["b", "c"])
@@ -52,7 +52,7 @@ def test_what_changed_since_a_batch(start: Any) -> None:
     assert service.http.get("/v1/changes?since=0&limit=1").json()["next"] == 1
 
 
-def test_vectors_in_the_feed_are_those_that_are_served(service: Any) -> None:
+def test_changes_vectors_match_served_vectors(service: Any) -> None:
     newest = service.runtime.feed.newest
     service.edges(["told", "r0"], ["told", "r1"])
     (batch,) = service.http.get(f"/v1/changes?since={newest}").json()["batches"]
@@ -62,7 +62,7 @@ def test_vectors_in_the_feed_are_those_that_are_served(service: Any) -> None:
     assert np.array_equal(vectors, service.runtime.model.vectors(ids))
 
 
-def test_anchors_are_marked(start: Any) -> None:
+def test_changes_mark_anchors(start: Any) -> None:
     service = start()
     for number in range(3, 60):
         service.edges(*[[f"v{number}", f"v{number - step}"] for step in (1, 2, 3)])
@@ -71,7 +71,7 @@ def test_anchors_are_marked(start: Any) -> None:
     assert anchored == service.http.get("/v1/stats").json()["anchors"] > 0
 
 
-def test_a_long_poll_waits_for_the_next_batch(start: Any) -> None:
+def test_long_poll_waits_for_the_next_batch(start: Any) -> None:
     service = start()
     service.edges(["a", "b"])
     writer = threading.Timer(0.3, lambda: service.edges(["b", "c"]))
@@ -81,13 +81,13 @@ def test_a_long_poll_waits_for_the_next_batch(start: Any) -> None:
     assert [batch["sequence"] for batch in answer["batches"]] == [2]
 
 
-def test_a_long_poll_ends_empty_when_nothing_comes(service: Any) -> None:
+def test_long_poll_without_batch_returns_empty(service: Any) -> None:
     newest = service.runtime.feed.newest
     answer = service.http.get(f"/v1/changes?since={newest}&wait=0.05").json()
     assert answer == {"since": newest, "next": newest, "batches": []}
 
 
-def test_a_stream_is_resumed_where_it_was_left(start: Any) -> None:
+def test_stream_resumes_after_last_event_id(start: Any) -> None:
     service = start()
     for number in range(6):
         service.edges([f"v{number}", f"v{number + 1}"])
@@ -97,7 +97,7 @@ def test_a_stream_is_resumed_where_it_was_left(start: Any) -> None:
     assert [message["sequence"] for _, message in rest] == [4, 5, 6]
 
 
-def test_a_stream_goes_on_with_what_comes(start: Any) -> None:
+def test_stream_continues_with_new_batches(start: Any) -> None:
     service = start()
     service.edges(["a", "b"])
 
@@ -113,7 +113,7 @@ def test_a_stream_goes_on_with_what_comes(start: Any) -> None:
     writer.join()
 
 
-def test_a_batch_of_many_changes_comes_in_parts_of_which_the_last_has_the_number(start: Any) -> None:
+def test_stream_large_batch_is_split_and_last_part_has_id(start: Any) -> None:
     service = start(parameters={"dim": 64, "threads": 1})
     service.edges(*[[f"v{number}", "hub"] for number in range(1000)])
     found = []
@@ -125,7 +125,7 @@ def test_a_batch_of_many_changes_comes_in_parts_of_which_the_last_has_the_number
     assert sum(len(message["changes"]) for _, message in found) == 1001
 
 
-def test_what_is_no_longer_kept_is_gone(start: Any) -> None:
+def test_changes_no_longer_retained_return_410(start: Any) -> None:
     service = start(limits=Limits(retained_batches=3))
     for number in range(6):
         service.edges([f"v{number}", "hub"])
@@ -136,7 +136,7 @@ def test_what_is_no_longer_kept_is_gone(start: Any) -> None:
     assert service.http.get("/v1/changes?since=999").status_code == 410
 
 
-def test_after_a_restart_those_who_have_seen_all_go_on(start: Any) -> None:
+def test_changes_after_restart_continue_for_current_followers(start: Any) -> None:
     service = start()
     service.edges(["a", "b"])
     service.stop()
@@ -145,7 +145,7 @@ def test_after_a_restart_those_who_have_seen_all_go_on(start: Any) -> None:
     assert service.http.get("/v1/changes?since=0").status_code == 410
 
 
-def test_too_many_followers_are_refused(start: Any) -> None:
+def test_followers_beyond_the_limit_are_rejected(start: Any) -> None:
     service = start(limits=Limits(followers=1))
     service.edges(["a", "b"])
     with service.http.stream("GET", "/v1/changes?since=0", headers=STREAM) as response:
@@ -175,7 +175,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_followers_that_do_not_read_are_all_counted(start: Any) -> None:
+def test_followers_that_do_not_read_are_counted(start: Any) -> None:
     service = start(limits=Limits(followers=2), parameters={"dim": 64, "threads": 1})
     service.edges(*[[number, number + 1] for number in range(5000)])
     with ExitStack() as stack:
@@ -188,7 +188,7 @@ def test_followers_that_do_not_read_are_all_counted(start: Any) -> None:
     assert service.http.get("/v1/changes?since=0").json()["next"] == 1
 
 
-def test_followers_that_do_not_read_hold_no_batches_that_the_feed_let_go(start: Any) -> None:
+def test_followers_that_do_not_read_keep_no_dropped_batches(start: Any) -> None:
     service = start(limits=Limits(retained_batches=2), parameters={"dim": 64, "threads": 1, "anchor_growth": 0})
     service.edges(["a", "b"])
     rng = np.random.default_rng(0)
@@ -213,7 +213,7 @@ def large_batches_held() -> int:
     return sum(type(found) is Changes and len(found) >= 8000 for found in gc.get_objects())
 
 
-def test_plain_answer_that_is_overtaken_says_up_to_where_it_is_whole(start: Any) -> None:
+def test_changes_overtaken_response_reports_last_complete_batch(start: Any) -> None:
     service = start(limits=Limits(retained_batches=2), parameters={"dim": 64, "threads": 1})
     service.edges(*[[number, "a"] for number in range(100)])
     service.edges(*[[number, "b"] for number in range(100, 6000)])
@@ -230,7 +230,7 @@ def test_plain_answer_that_is_overtaken_says_up_to_where_it_is_whole(start: Any)
     assert answer["next"] == max(whole, default=0) == len(whole)  # how far it came depends on buffers
 
 
-def test_nonsense_is_refused(service: Any) -> None:
+def test_changes_invalid_parameters_are_rejected(service: Any) -> None:
     for query in ("since=-1", "since=x", "wait=1e9", "limit=0", "wait=nan"):
         assert service.http.get(f"/v1/changes?{query}").status_code == 422, query
     assert service.http.get("/v1/changes", headers={"Last-Event-ID": "x"}).status_code == 422

@@ -13,7 +13,7 @@ import ripplevec.service.lifecycle as runtime_module
 from ripplevec.durability.session import Session
 
 
-def test_stats_say_how_it_stands(start: Any) -> None:
+def test_stats_report_sizes_and_status(start: Any) -> None:
     service = start()
     service.edges(["a", "b"], ["b", "c"])
     stats = service.http.get("/v1/stats").json()
@@ -24,7 +24,7 @@ def test_stats_say_how_it_stands(start: Any) -> None:
     assert "diagnostics" not in stats
 
 
-def test_the_digest_is_that_of_the_model(service: Any) -> None:
+def test_stats_digest_matches_the_model(service: Any) -> None:
     stats = service.http.get("/v1/stats?digest=true&full=true").json()
     assert stats["digest"] == service.runtime.model.digest()
     assert stats["diagnostics"]["vertices"] == len(service.runtime.model)
@@ -35,7 +35,7 @@ def value(text: str, name: str) -> float:
     return float(found)
 
 
-def test_metrics_count_what_happened(start: Any) -> None:
+def test_metrics_count_events_and_requests(start: Any) -> None:
     service = start()
     service.edges(["a", "b"], ["b", "c"])
     service.edges(["x", "a"])
@@ -60,13 +60,13 @@ def test_metrics_count_what_happened(start: Any) -> None:
     assert "nobody" not in text
 
 
-def test_drift_is_measured_since_the_last_anchor(service: Any) -> None:
+def test_metrics_report_drift_since_the_last_anchor(service: Any) -> None:
     assert value(service.http.get("/metrics").text, "ripplevec_drift_degrees") == 0
     service.edges(*[["r0", f"r{number}", 50.0] for number in range(20, 30)])
     assert value(service.http.get("/metrics").text, "ripplevec_drift_degrees") > 0
 
 
-def test_it_lives_but_is_not_ready_while_it_recovers(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_during_recovery_is_alive_but_not_ready(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
 
     def slow(*arguments: Any, **options: Any) -> Session:
@@ -89,7 +89,7 @@ def test_it_lives_but_is_not_ready_while_it_recovers(start: Any, monkeypatch: py
     assert service.edges(["a", "b"]).status_code == 200
 
 
-def test_metrics_and_stats_without_a_free_file_handle_are_answered(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_and_stats_without_file_handles_are_answered(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     service.edges(["a", "b"])
     service.runtime.session.snapshot()
@@ -106,9 +106,7 @@ def test_metrics_and_stats_without_a_free_file_handle_are_answered(start: Any, m
     assert service.http.get("/v1/stats").json()["snapshot"]["sequence"] == 1
 
 
-def test_readiness_after_a_refused_anchor_carries_a_warning_and_the_metric_counts_it(
-    service: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_readiness_after_refused_anchor_has_a_warning(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from ripplevec.rules.anchor import CorrectionError
     from ripplevec.rules.ripple import RippleRule
 

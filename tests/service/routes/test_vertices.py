@@ -18,7 +18,7 @@ from ripplevec.service.lifecycle import SEARCH_THREADS
 from ripplevec.service.settings import Limits
 
 
-def test_a_vertex_has_vector_degree_and_age(start: Any) -> None:
+def test_vertex_has_vector_degree_and_age(start: Any) -> None:
     service = start()
     service.edges(["a", "b"], ["a", "c", 2.0])
     service.edges(["late", "a"])
@@ -29,7 +29,7 @@ def test_a_vertex_has_vector_degree_and_age(start: Any) -> None:
     assert len(found["vector"]) == 8
 
 
-def test_vectors_are_those_of_the_model(service: Any) -> None:
+def test_vectors_match_the_model(service: Any) -> None:
     answer = service.http.post("/v1/vectors", json={"ids": ["r3", "nobody", "r1"]}).json()
     assert answer["ids"] == ["r3", "r1"]
     assert answer["missing"] == ["nobody"]
@@ -38,10 +38,10 @@ def test_vectors_are_those_of_the_model(service: Any) -> None:
     assert np.any(answer["vectors"])
 
 
-def test_vectors_come_as_arrow_where_that_is_asked_for(service: Any) -> None:
+def test_vectors_with_accept_header_are_sent_as_arrow(service: Any) -> None:
     kind = "application/vnd.apache.arrow.stream"
     answer = service.http.post("/v1/vectors", json={"ids": ["r3", 5, "r1"]}, headers={"Accept": kind})
-    table = pa.ipc.open_source(answer.content).read_all()
+    table = pa.ipc.open_stream(answer.content).read_all()
     assert table["row"].to_pylist() == [0, 2]
     assert np.array_equal(
         np.array(table["vector"].to_pylist(), np.float32), service.runtime.model.vectors(["r3", "r1"])
@@ -49,12 +49,12 @@ def test_vectors_come_as_arrow_where_that_is_asked_for(service: Any) -> None:
     assert int(table.schema.metadata[b"sequence"]) == service.runtime.model.sequence
 
 
-def test_no_ids_no_vectors(service: Any) -> None:
+def test_vectors_of_no_ids_are_empty(service: Any) -> None:
     answer = service.http.post("/v1/vectors", json={"ids": []}).json()
     assert (answer["ids"], answer["vectors"], answer["missing"]) == ([], [], [])
 
 
-def test_nearest_by_vertex_and_by_vector(service: Any) -> None:
+def test_nearest_to_vertex_and_to_vector_agree_with_the_model(service: Any) -> None:
     by_id = service.http.get("/v1/vertices/r0/nearest?k=4").json()["nearest"]
     assert [tuple(pair) for pair in by_id] == service.runtime.model.nearest("r0", 4)
     vector = service.http.get("/v1/vertices/r0").json()["vector"]
@@ -62,7 +62,7 @@ def test_nearest_by_vertex_and_by_vector(service: Any) -> None:
     assert by_vector[0][0] == "r0"
 
 
-def test_a_preview_adds_nothing(service: Any) -> None:
+def test_preview_adds_nothing(service: Any) -> None:
     before = service.digest()
     answer = service.http.post("/v1/preview", json={"neighbors": ["r0", "r1"], "weights": [1, 2]}).json()
     assert np.array_equal(np.array(answer["vector"], np.float32), service.runtime.model.preview(["r0", "r1"], [1, 2]))
@@ -70,13 +70,13 @@ def test_a_preview_adds_nothing(service: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "ü", "a b", "100%", "?x=1", "#", "nearest", "a/nearest/b", "\\", "a&b"])
-def test_any_text_can_be_an_address(service: Any, name: str) -> None:
+def test_vertex_path_may_contain_any_text(service: Any, name: str) -> None:
     assert service.edges([name, "r0"]).status_code == 200
     assert service.http.get(f"/v1/vertices/{quote(name, safe='')}").json()["id"] == name
     assert service.http.get(f"/v1/vertices/{quote(name, safe='')}/nearest").status_code == 200
 
 
-def test_labels_are_set_taken_away_and_kept(start: Any) -> None:
+def test_labels_are_set_removed_and_persisted(start: Any) -> None:
     service = start()
     service.edges(["a", 1])
     digest = service.digest()
@@ -115,7 +115,9 @@ def test_labels_are_set_taken_away_and_kept(start: Any) -> None:
         ("PATCH", "/v1/edges", None, 405),
     ],
 )
-def test_what_is_wrong_is_refused_with_a_reason(service: Any, method: str, path: str, body: Any, status: int) -> None:
+def test_read_invalid_request_is_rejected_with_a_reason(
+    service: Any, method: str, path: str, body: Any, status: int
+) -> None:
     answer = service.http.request(method, path, **({} if body is None else {"json": body}))
     assert answer.status_code == status
     assert answer.json()["error"]
@@ -123,7 +125,7 @@ def test_what_is_wrong_is_refused_with_a_reason(service: Any, method: str, path:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b'{"ids": [NaN]}', b'{"ids": ["\\ud800"]}', b"\xff\xfe"])
 @pytest.mark.parametrize("path", ["/v1/vectors", "/v1/nearest", "/v1/preview"])
-def test_a_body_that_is_no_json_is_refused(service: Any, path: str, body: bytes) -> None:
+def test_read_body_that_is_not_json_is_rejected(service: Any, path: str, body: bytes) -> None:
     answer = service.http.post(path, content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert answer.json()["error"]
@@ -153,7 +155,7 @@ def waiting(service: Any) -> int:
     return int(service.runtime._search_queue.waiting)
 
 
-def test_nearest_of_abandoned_requests_is_not_worked_out(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest_of_disconnected_clients_is_not_computed(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     service.edges(["a", "b"])
     blocked = Blocked(service, monkeypatch)
@@ -176,7 +178,7 @@ def test_nearest_of_abandoned_requests_is_not_worked_out(start: Any, monkeypatch
     assert blocked.calls == SEARCH_THREADS + 1
 
 
-def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
+def test_nearest_with_full_queue_is_rejected_and_others_are_answered(
     start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = start(limits=Limits(queue_reads=3))
@@ -195,7 +197,7 @@ def test_nearest_beyond_the_queue_is_refused_and_other_requests_are_answered(
         assert [answer.result(30).status_code for answer in answers] == [200] * (SEARCH_THREADS + 3)
 
 
-def test_nearest_past_its_deadline_is_refused(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest_beyond_timeout_is_rejected(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start(limits=Limits(read_seconds=0.1))
     service.edges(["a", "b"])
     blocked = Blocked(service, monkeypatch)
@@ -207,7 +209,7 @@ def test_nearest_past_its_deadline_is_refused(start: Any, monkeypatch: pytest.Mo
     wait_until(lambda: service.http.get("/v1/vertices/a/nearest").status_code == 200)
 
 
-def test_answers_that_are_not_taken_are_bounded(start: Any) -> None:
+def test_responses_not_read_by_clients_are_bounded(start: Any) -> None:
     service = start(limits=Limits(answers_bytes=1 << 20, ids=50_000), parameters={"dim": 64, "threads": 1})
     service.edges(*[[number, number + 1] for number in range(2000)])
     body = b'{"ids": [%s]}' % b",".join(b"%d" % (number % 2000) for number in range(40_000))
@@ -235,7 +237,7 @@ ODD = (
 
 
 @pytest.mark.parametrize("name", [*ODD, ".", "..", 7, -7, 10**30])
-def test_every_id_that_can_be_inserted_can_be_read_and_deleted_by_its_address(service: Any, name: Any) -> None:
+def test_ids_of_any_text_can_be_read_and_deleted_by_path(service: Any, name: Any) -> None:
     assert service.edges([name, "r0"], [name, "r1"]).status_code == 200
     with Client(service.url) as client:
         assert client.vertex(name)["id"] == name
@@ -250,7 +252,7 @@ def test_every_id_that_can_be_inserted_can_be_read_and_deleted_by_its_address(se
     assert service.http.get(address, params={"kind": kind}).status_code == 404
 
 
-def test_address_with_escapes_that_are_not_utf8_is_refused(service: Any) -> None:
+def test_path_with_invalid_utf8_is_rejected(service: Any) -> None:
     service.edges(["\ufffd", "r0"])
     for path in ("/v1/vertices/%FF", "/v1/vertices/%FF?kind=text", "/v1/vertices/%FF/nearest"):
         assert service.http.get(path).status_code == 422, path
@@ -258,9 +260,7 @@ def test_address_with_escapes_that_are_not_utf8_is_refused(service: Any) -> None
     assert "\ufffd" in service.runtime.model
 
 
-def test_vectors_that_are_not_finite_are_a_fault_and_never_in_an_answer(
-    start: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_not_finite_return_500(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start(parameters={"dim": 8, "threads": 1, "normalize": False})
     service.edges(*[[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)])
     service.runtime.model.engine.store.vectors[:] = np.inf

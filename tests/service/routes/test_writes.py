@@ -19,7 +19,7 @@ def stats(service: Any) -> dict[str, Any]:
     return service.http.get("/v1/stats").json()
 
 
-def test_edges_and_arrivals_answer_with_their_sequence_number(start: Any) -> None:
+def test_writes_return_their_sequence_number(start: Any) -> None:
     service = start()
     first = service.edges(["a", "b"], ["a", "c", 2.0]).json()
     body = {"arrivals": [{"id": "v", "neighbors": ["a", "b"], "weights": [1, 2]}, {"id": "alone"}]}
@@ -29,7 +29,7 @@ def test_edges_and_arrivals_answer_with_their_sequence_number(start: Any) -> Non
     assert service.http.get("/v1/vertices/v").json()["strength"] == 3
 
 
-def test_the_same_edges_in_every_form_give_the_same_state(start: Any, tmp_path: Any) -> None:
+def test_writes_in_every_format_give_the_same_state(start: Any, tmp_path: Any) -> None:
     edges = [["a", "b", 1.0], ["b", "c", 2.0], ["c", "a", 3.0]]
     src, dst, weight = map(list, zip(*edges, strict=True))
     lines = "\n".join(map(json.dumps, edges)).encode()
@@ -52,7 +52,7 @@ def test_the_same_edges_in_every_form_give_the_same_state(start: Any, tmp_path: 
 
 
 @pytest.mark.parametrize("where", ["body", "header"])
-def test_a_batch_with_a_known_key_is_applied_once(start: Any, where: str) -> None:
+def test_write_with_known_key_is_applied_once(start: Any, where: str) -> None:
     service = start()
     body = {"edges": [["a", "b"]]} | ({"key": "k"} if where == "body" else {})
     headers = {"Idempotency-Key": "k"} if where == "header" else {}
@@ -62,7 +62,7 @@ def test_a_batch_with_a_known_key_is_applied_once(start: Any, where: str) -> Non
     assert service.http.get("/v1/vertices/a").json()["strength"] == 1
 
 
-def test_a_known_key_is_known_after_a_restart(start: Any) -> None:
+def test_write_with_known_key_after_restart_is_repeated(start: Any) -> None:
     service = start()
     service.edges(["a", "b"], key="once")
     digest = service.digest()
@@ -74,12 +74,12 @@ def test_a_known_key_is_known_after_a_restart(start: Any) -> None:
     assert service.digest() == digest
 
 
-def test_two_different_keys_are_refused(service: Any) -> None:
+def test_write_with_two_different_keys_is_rejected(service: Any) -> None:
     answer = service.http.post("/v1/edges", json={"key": "a", "edges": [["x", "y"]]}, headers={"Idempotency-Key": "b"})
     assert answer.status_code == 409
 
 
-def test_edges_and_vertices_are_removed(start: Any) -> None:
+def test_removals_of_edges_and_vertices_are_applied(start: Any) -> None:
     service = start()
     service.edges(["a", "b"], ["b", "c"], [1, "a"], ["1", "b"])
     removed = service.http.request("DELETE", "/v1/edges", json={"edges": [["b", "a"]]}).json()
@@ -91,7 +91,7 @@ def test_edges_and_vertices_are_removed(start: Any) -> None:
     assert stats(service)["vertices"] == 3
 
 
-def test_a_removal_sent_again_with_its_key_is_answered_as_before(start: Any) -> None:
+def test_removal_repeated_with_its_key_is_marked_as_repeated(start: Any) -> None:
     service = start()
     service.edges(["a", "b"])
     answers = [service.http.delete("/v1/vertices/a", headers={"Idempotency-Key": "gone"}) for _ in range(2)]
@@ -99,7 +99,7 @@ def test_a_removal_sent_again_with_its_key_is_answered_as_before(start: Any) -> 
     assert [answer.json()["repeated"] for answer in answers] == [False, True]
 
 
-def test_an_integer_and_its_text_are_different_vertices(start: Any) -> None:
+def test_ids_integer_and_text_are_different_vertices(start: Any) -> None:
     service = start()
     service.edges([7, "a"], ["7", "b"], [7, "b"])
     assert service.http.get("/v1/vertices/7").json()["degree"] == 1
@@ -150,7 +150,7 @@ BAD_JSON = [
 
 
 @pytest.mark.parametrize("body", BAD_JSON, ids=lambda body: f"{body[:24]!r}-{len(body)}")
-def test_what_is_wrong_is_refused_with_a_reason_and_changes_nothing(service: Any, body: bytes) -> None:
+def test_write_invalid_body_is_rejected_and_changes_nothing(service: Any, body: bytes) -> None:
     before = service.digest()
     answer = service.http.post("/v1/edges", content=body, headers={"Content-Type": "application/json"})
     assert 400 <= answer.status_code < 500
@@ -159,7 +159,7 @@ def test_what_is_wrong_is_refused_with_a_reason_and_changes_nothing(service: Any
     assert service.digest() == before
 
 
-def test_one_bad_line_refuses_all_and_is_named(service: Any) -> None:
+def test_write_with_one_bad_line_is_rejected_and_names_it(service: Any) -> None:
     before = service.digest()
     body = b'["a","b"]\n["c","d"]\nnonsense\n["e","f"]\n'
     answer = service.http.post("/v1/edges", content=body, headers={"Content-Type": NDJSON})
@@ -169,7 +169,7 @@ def test_one_bad_line_refuses_all_and_is_named(service: Any) -> None:
 
 
 @pytest.mark.parametrize("cut", [5, 100, -9])
-def test_an_arrow_stream_cut_off_is_refused(service: Any, cut: int) -> None:
+def test_write_incomplete_arrow_stream_is_rejected(service: Any, cut: int) -> None:
     before = service.digest()
     body = arrow(src=["a", "b"], dst=["c", "d"])[:cut]
     answer = service.http.post("/v1/edges", content=body, headers={"Content-Type": ARROW})
@@ -177,7 +177,7 @@ def test_an_arrow_stream_cut_off_is_refused(service: Any, cut: int) -> None:
     assert service.digest() == before
 
 
-def test_a_batch_is_refused_as_a_whole_and_others_are_not(start: Any) -> None:
+def test_write_invalid_batch_is_rejected_as_a_whole(start: Any) -> None:
     service = start()
     service.edges(["a", "b"])
     digest = service.digest()
