@@ -1,4 +1,4 @@
-"""The models that every streaming contract is checked with: each rule, in every setting that changes its path."""
+"""The models that every contract test runs with: each rule, in every setting that selects another code path."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ripplevec import Batch, Embedder, SpectralView
 
 MODELS: dict[str, dict[str, Any]] = {
     "ripple": {},
-    "ripple, as they are": {"normalize": False, "anchor_growth": 0},
+    "ripple, not normalized": {"normalize": False, "anchor_growth": 0},
     "ripple, two views, deep": {
         "views": [SpectralView(tau=0.5, share=2), SpectralView(tau_per_degree=4.0, weight=1.4)],
         "depth": 2,
         "max_reads": 16,
     },
     "ripple, directed, one column": {"directed": True, "dim": 1, "duplicates": "replace"},
-    "ripple, until nobody is new": {"depth": None, "anchor_growth": 0.4, "duplicates": "ignore"},
-    "ripple, forgetting": {"half_life": 30.0, "expire_after": 500.0, "anchor_growth": 0.2},
+    "ripple, unlimited depth": {"depth": None, "anchor_growth": 0.4, "duplicates": "ignore"},
+    "ripple, temporal": {"half_life": 30.0, "expire_after": 500.0, "anchor_growth": 0.2},
     "paper": {"rule": "paper"},
     "paper, deep, directed": {"rule": "paper", "depth": None, "directed": True, "on_empty": "zero"},
     "paper, reusing": {"rule": "paper", "depth": 3, "reuse_influence": True, "on_empty": "resample"},
-    "mean, of CONTRIBUTING.md": {"rule": "mean"},
+    "mean, from CONTRIBUTING.md": {"rule": "mean"},
 }
 
 New = Callable[..., Embedder]
@@ -32,7 +32,7 @@ New = Callable[..., Embedder]
 
 @pytest.fixture(params=MODELS)
 def new(request: pytest.FixtureRequest, contributing: Any) -> New:
-    """A fresh model of one kind."""
+    """Return a factory of new models with one of the settings."""
     if MODELS[request.param].get("rule") == "mean":
         contributing.run("Add a rule")
 
@@ -43,18 +43,18 @@ def new(request: pytest.FixtureRequest, contributing: Any) -> New:
 
 
 def random_stream(seed: int = 0, batches: int = 6) -> tuple[Any, list[Batch]]:
-    """Edges to begin with, and batches of arrivals, repeated edges, removals and returns, with names of all kinds."""
+    """Return initial edges, and batches of arrivals, repeated edges and removals, with ids of all types."""
     rng = np.random.default_rng(seed)
     names: list[Any] = [*range(25), *(f"é{number}" for number in range(20)), 10**30, -7]
     start = [(names[u], names[v], float(w)) for u, v, w in _edges(rng, 30, 70)]
     present, stream = {frozenset(edge[:2]) for edge in start}, []
     for _ in range(batches):
         rows = [(names[u], names[v], float(w), 0) for u, v, w in _edges(rng, len(names), 8)]
-        known = sorted(present, key=repr)
-        going = known[int(rng.integers(len(known)))]
-        rows = [row for row in rows if set(row[:2]) != going]
-        rows.append((*next(edge for edge in start if frozenset(edge[:2]) == going)[:2], 1.0, 1))
-        present -= {going}
+        existing = sorted(present, key=repr)
+        removed = existing[int(rng.integers(len(existing)))]
+        rows = [row for row in rows if set(row[:2]) != removed]
+        rows.append((*next(edge for edge in start if frozenset(edge[:2]) == removed)[:2], 1.0, 1))
+        present -= {removed}
         newcomer = f"new {len(stream)}"
         rows += [(newcomer, names[int(u)], 1.0, 0) for u in rng.choice(25, 3, replace=False)]
         rows.insert(0, (newcomer, newcomer, 1.0, 2))

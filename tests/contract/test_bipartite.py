@@ -1,4 +1,4 @@
-"""Users and items: what the vectors of a bipartite graph are worth, and that the page about it says what they are."""
+"""Quality of the vectors of a bipartite graph of users and items, and the figures on the page about it."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ from ripplevec.views.spectral import auto_views
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/bipartite-directed.md"
 ITEMS, USERS, FIRST = 400, 2_000, 10
-HUBS_TOO = auto_views(GraphStats(DENSE_GRAPH))  # what other dense graphs have
+WITH_HUB_VIEW = auto_views(GraphStats(DENSE_GRAPH))  # the default views of other dense graphs
 PER_USER = (4, 8, 30)
 
 Scores = NDArray[np.float64]
 
 
 class Shop:
-    """Purchases without the last one of every user, which is to be foretold; vectors by a stream of arriving users."""
+    """Purchases without one per user, which is to be predicted; vectors from a stream of arriving users."""
 
     def __init__(self, per_user: int, seed: int) -> None:
         data = purchases(USERS, ITEMS, groups=8, per_user=per_user, seed=seed)
         self.groups = data.labels
         self.next = np.full(USERS, -1)
-        kept = []
+        edges = []
         for item, user in np.random.default_rng(seed).permutation(data.edges).tolist():
             if self.next[user - ITEMS] < 0:
                 self.next[user - ITEMS] = item
             else:
-                kept.append((user, item))
-        self.edges = sorted(kept)  # users arrive one after the other
+                edges.append((user, item))
+        self.edges = sorted(edges)  # users arrive one by one
         users, items = np.array(self.edges).T
         self.bought = csr_array((np.ones(len(users)), (users - ITEMS, items)), shape=(USERS, ITEMS))
-        self.asked = np.flatnonzero(self.bought.sum(axis=1))
+        self.users = np.flatnonzero(self.bought.sum(axis=1))
         self.popularity = self.bought.sum(axis=0)
 
     def hits(self, scores: Scores) -> float:
-        """How often, in %, the next purchase is among the first ten that a user does not have."""
-        open_to = np.where(self.bought.toarray()[self.asked] > 0, -np.inf, scores)
-        of_next = open_to[np.arange(len(self.asked)), self.next[self.asked]]
-        better = (open_to > of_next[:, None]).sum(axis=1) + (open_to == of_next[:, None]).sum(axis=1) // 2
+        """Return how often, in %, the next purchase is among the top ten items that a user does not have."""
+        candidates = np.where(self.bought.toarray()[self.users] > 0, -np.inf, scores)
+        next_scores = candidates[np.arange(len(self.users)), self.next[self.users]]
+        better = (candidates > next_scores[:, None]).sum(axis=1) + (candidates == next_scores[:, None]).sum(axis=1) // 2
         return float(100 * np.mean(better < FIRST))
 
     def cosines(self, **parameters: Any) -> Scores:
-        """Of users and items, half of the purchases as the start."""
+        """Return cosines of users and items of a model that starts with half of the purchases."""
         model, half = Embedder(dim=32, **parameters), len(self.edges) // 2
         model.fit(self.edges[:half])
         for first in range(half, len(self.edges), 100):
             model.partial_fit(self.edges[first : first + 100])
         items = np.array([model[item] if item in model else np.zeros(32) for item in range(ITEMS)])
-        return model.vectors(self.asked + ITEMS) @ items.T
+        return model.vectors(self.users + ITEMS) @ items.T
 
     def factors(self, columns: int) -> Scores:
-        """By a truncated SVD of the matrix of purchases."""
+        """Return scores by a truncated SVD of the purchase matrix."""
         left, values, right = svds(self.bought, columns, rng=0)
-        return ((left * values) @ right)[self.asked]
+        return ((left * values) @ right)[self.users]
 
-    def told(self) -> Scores:
-        """By popularity within the group that a user really has."""
-        return self.popularity * (self.groups[:ITEMS] == self.groups[self.asked + ITEMS, None])
+    def true_groups(self) -> Scores:
+        """Return scores by popularity within the true group of each user."""
+        return self.popularity * (self.groups[:ITEMS] == self.groups[self.users + ITEMS, None])
 
 
 @cache
@@ -78,23 +78,23 @@ def shop(per_user: int, seed: int = 0) -> Shop:
 
 
 @cache
-def cosines(per_user: int, seed: int = 0, *, hubs_too: bool = False) -> Scores:
-    return shop(per_user, seed).cosines(**({"views": HUBS_TOO} if hubs_too else {}))
+def cosines(per_user: int, seed: int = 0, *, with_hub_view: bool = False) -> Scores:
+    return shop(per_user, seed).cosines(**({"views": WITH_HUB_VIEW} if with_hub_view else {}))
 
 
-def weighed(scores: Scores, per_user: int, seed: int = 0) -> Scores:
+def times_popularity(scores: Scores, per_user: int, seed: int = 0) -> Scores:
     return np.maximum(scores, 0) * shop(per_user, seed).popularity
 
 
 RANKINGS: dict[str, Callable[[int], Scores]] = {
-    "at random": lambda n: np.random.default_rng(1).random((len(shop(n).asked), ITEMS)),
-    "by popularity": lambda n: np.tile(shop(n).popularity, (len(shop(n).asked), 1)),
+    "at random": lambda n: np.random.default_rng(1).random((len(shop(n).users), ITEMS)),
+    "by popularity": lambda n: np.tile(shop(n).popularity, (len(shop(n).users), 1)),
     "cosine": lambda n: cosines(n),
-    "cosine × purchases": lambda n: weighed(cosines(n), n),
-    "cosine, with a view of hubs": lambda n: cosines(n, hubs_too=True),
+    "cosine × purchases": lambda n: times_popularity(cosines(n), n),
+    "cosine, with a view of hubs": lambda n: cosines(n, with_hub_view=True),
     "SVD of the matrix, 8 columns": lambda n: shop(n).factors(8),
     "SVD of the matrix, 32 columns": lambda n: shop(n).factors(32),
-    "by popularity within the true group": lambda n: shop(n).told(),
+    "by popularity within the true group": lambda n: shop(n).true_groups(),
 }
 
 
@@ -104,38 +104,38 @@ def table() -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-def test_the_page_says_how_often_the_next_purchase_is_among_the_first_ten(ranking: str) -> None:
+def test_documented_hit_rates_match(ranking: str) -> None:
     found = [shop(per_user).hits(RANKINGS[ranking](per_user)) for per_user in PER_USER]
     assert table()[ranking] == pytest.approx(found, abs=2.0)
 
 
 @pytest.mark.parametrize("per_user", PER_USER)
-def test_vectors_times_popularity_are_far_above_popularity_and_near_what_the_groups_allow(per_user: int) -> None:
+def test_cosine_times_popularity_is_near_the_true_group_ranking(per_user: int) -> None:
     for seed in (0, 1):
-        here = shop(per_user, seed)
-        hits = here.hits(weighed(cosines(per_user, seed), per_user, seed))
-        least, most = here.hits(np.tile(here.popularity, (len(here.asked), 1))), here.hits(here.told())
-        assert hits > least + 0.7 * (most - least)
+        data = shop(per_user, seed)
+        hits = data.hits(times_popularity(cosines(per_user, seed), per_user, seed))
+        low, high = data.hits(np.tile(data.popularity, (len(data.users), 1))), data.hits(data.true_groups())
+        assert hits > low + 0.7 * (high - low)
 
 
-def test_most_of_those_near_a_user_are_users_and_items_have_to_be_asked_for() -> None:
-    here = shop(8)
-    model = Embedder(dim=32).fit(here.edges)
-    near = [name for user in here.asked[:100] for name, _ in model.nearest(int(user) + ITEMS)]
+def test_nearest_of_a_user_are_mostly_users() -> None:
+    data = shop(8)
+    model = Embedder(dim=32).fit(data.edges)
+    near = [name for user in data.users[:100] for name, _ in model.nearest(int(user) + ITEMS)]
     assert np.mean(np.array(near) < ITEMS) < 0.25
 
 
 @pytest.mark.parametrize("per_user", PER_USER)
-def test_users_and_items_of_one_group_are_in_one_place(per_user: int) -> None:
-    here = shop(per_user)
+def test_users_and_items_of_one_group_are_near_each_other(per_user: int) -> None:
+    data = shop(per_user)
     nearest = np.argsort(-cosines(per_user), axis=1)[:, :FIRST]
-    same = here.groups[nearest] == here.groups[here.asked + ITEMS, None]
-    assert same.mean() > 0.75  # one in eight by chance
+    same = data.groups[nearest] == data.groups[data.users + ITEMS, None]
+    assert same.mean() > 0.75  # 1/8 by chance
 
 
 @pytest.mark.parametrize("per_user", PER_USER[1:])
-def test_with_hubs_in_a_view_of_their_own_cosine_alone_would_not_rank_items(per_user: int) -> None:
-    """Why bipartite graphs have no such view."""
+def test_hub_view_worsens_the_ranking_of_items(per_user: int) -> None:
+    """This is why bipartite graphs have no hub view."""
     for seed in (0, 1):
-        here = shop(per_user, seed)
-        assert here.hits(cosines(per_user, seed, hubs_too=True)) < here.hits(cosines(per_user, seed)) - 8
+        data = shop(per_user, seed)
+        assert data.hits(cosines(per_user, seed, with_hub_view=True)) < data.hits(cosines(per_user, seed)) - 8

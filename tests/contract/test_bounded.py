@@ -1,4 +1,4 @@
-"""No valid stream makes a row grow without bound, and no correction turns good vectors into bad ones."""
+"""No valid stream makes rows grow without bound, and no anchor makes good vectors worse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ripplevec.rules import ripple
 from ripplevec.views.spectral import SpectralView
 
 
-def attachment(vertices: int = 2_000, edges: int = 3) -> np.ndarray:
+def random_attachment(vertices: int = 2_000, edges: int = 3) -> np.ndarray:
     rng, targets = np.random.default_rng(1), np.arange(1, vertices)
     return np.stack(
         [np.repeat(targets, edges), (rng.random((vertices - 1, edges)) * targets[:, None]).astype(int).ravel()], 1
@@ -21,7 +21,7 @@ def attachment(vertices: int = 2_000, edges: int = 3) -> np.ndarray:
 
 
 def communities(vertices: int = 1_200) -> np.ndarray:
-    """Six of them, by the remainder of the vertex."""
+    """Return edges of six communities, given by the vertex modulo 6."""
     rng, every = np.random.default_rng(2), np.arange(vertices)
     within = (every[:, None] + 6 * rng.integers(1, vertices // 6, (vertices, 5))) % vertices
     across = rng.integers(0, vertices, (vertices, 1))
@@ -29,7 +29,7 @@ def communities(vertices: int = 1_200) -> np.ndarray:
 
 
 def chain(length: int, back: int) -> list[list[tuple[str, Any]]]:
-    """Arrivals that each know the `back` arrivals before them, and at first the vertices 0, 1, ….."""
+    """Return arrivals with edges to the `back` arrivals before them; the first ones to vertices 0, 1, …."""
     return [
         [(f"p{i}", f"p{i - step}" if i >= step else step - 1) for step in range(1, back + 1)] for i in range(length)
     ]
@@ -37,14 +37,14 @@ def chain(length: int, back: int) -> list[list[tuple[str, Any]]]:
 
 def assert_bounded(model: Embedder) -> None:
     engine = model.engine
-    rows, space = engine.store.vectors[: engine.graph.row_count].astype(np.float64), engine.rule.coordinates
+    rows, coordinates = engine.store.vectors[: engine.graph.row_count].astype(np.float64), engine.rule.coordinates
     assert np.isfinite(rows).all()
-    for part, bound in zip(space.parts, space.length_bounds, strict=True):
+    for part, bound in zip(coordinates.parts, coordinates.length_bounds, strict=True):
         assert np.linalg.norm(rows[:, part], axis=1).max() <= bound * 1.001
 
 
 def purity(model: Embedder, vertices: int) -> float:
-    """The share of nearest neighbors that are of the same community."""
+    """Return the share of nearest neighbors in the same community."""
     near = [(vertex, other) for vertex in range(0, vertices, 40) for other, _ in model.nearest(vertex)]
     return float(np.mean([isinstance(other, int) and other % 6 == vertex % 6 for vertex, other in near]))
 
@@ -52,7 +52,7 @@ def purity(model: Embedder, vertices: int) -> float:
 @pytest.mark.parametrize("storage", ["float32", "float16"])
 @pytest.mark.parametrize("growth", ["auto", 0])
 @pytest.mark.parametrize("back", [1, 2])
-def test_chain_of_newcomers_stays_bounded_and_zeroes_no_vector(storage: str, growth: Any, back: int) -> None:
+def test_chain_of_arrivals_stays_bounded_and_zeroes_no_vector(storage: str, growth: Any, back: int) -> None:
     model = Embedder(dim=16, storage=storage, anchor_growth=growth).fit(communities())
     for batch in chain(400, back):
         model.partial_fit(batch)
@@ -67,7 +67,7 @@ def test_chain_of_newcomers_stays_bounded_and_zeroes_no_vector(storage: str, gro
 
 
 def test_chain_in_one_batch_stays_bounded() -> None:
-    model = Embedder(dim=16, threads=2).fit(attachment())
+    model = Embedder(dim=16, threads=2).fit(random_attachment())
     model.partial_fit([edge for batch in chain(3_000, 2) for edge in batch])
     assert_bounded(model)
     assert model.to_numpy().any(axis=1).all()
@@ -75,22 +75,24 @@ def test_chain_in_one_batch_stays_bounded() -> None:
 
 @pytest.mark.parametrize("weights", [(1e30, 1.0), (1e-30, 1.0), (1e30, 1e-30)])
 def test_chain_with_extreme_weights_stays_bounded(weights: tuple[float, float]) -> None:
-    model = Embedder(dim=8, views=[SpectralView(tau=0.5), SpectralView(tau_per_degree=16.0)]).fit(attachment(500))
+    model = Embedder(dim=8, views=[SpectralView(tau=0.5), SpectralView(tau_per_degree=16.0)]).fit(
+        random_attachment(500)
+    )
     for number, batch in enumerate(chain(200, 2)):
         model.partial_fit([(*edge, weights[number % 2]) for edge in batch])
         assert_bounded(model)
 
 
-def test_chain_of_newcomers_makes_a_correction_due_sooner() -> None:
-    """Rows that had to be shortened count like arrivals: corrections come before the graph has grown by the usual."""
-    model = Embedder(dim=16).fit(attachment())
+def test_chain_of_arrivals_brings_the_next_anchor_forward() -> None:
+    """Shortened rows count like arrivals: an anchor comes before the graph has grown by `anchor_growth`."""
+    model = Embedder(dim=16).fit(random_attachment())
     model.partial_fit([])
     arrivals = 0
     while not model.partial_fit(chain(400, 2)[arrivals]).anchored:
         arrivals += 1
-        assert arrivals < 100, "no correction within 5 % of growth"
+        assert arrivals < 100, "no anchor within 5 % of growth"
     assert arrivals < 90
-    assert model.diagnostics()["rows_shortened"] == 0  # counted anew since
+    assert model.diagnostics()["rows_shortened"] == 0  # reset by the anchor
 
 
 def stream(model: Embedder) -> Embedder:
@@ -100,8 +102,8 @@ def stream(model: Embedder) -> Embedder:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1e30])
-def test_rows_that_are_not_finite_are_healed_by_a_correction(bad: float) -> None:
-    good, model = (stream(Embedder(dim=8, anchor_growth=0).fit(attachment(600))) for _ in range(2))
+def test_anchor_repairs_nonfinite_rows(bad: float) -> None:
+    good, model = (stream(Embedder(dim=8, anchor_growth=0).fit(random_attachment(600))) for _ in range(2))
     model.engine.store.vectors[[3, 100, 400]] = bad
     good.anchor()
     model.anchor()
@@ -112,7 +114,7 @@ def test_rows_that_are_not_finite_are_healed_by_a_correction(bad: float) -> None
 
 
 @pytest.mark.parametrize("lag", [0, 0.01])
-def test_vectors_that_are_all_zero_are_healed_by_a_correction(lag: float) -> None:
+def test_anchor_repairs_zero_vectors(lag: float) -> None:
     model = stream(Embedder(dim=8).fit(communities(600)))
     model.engine.anchor_lag = lag
     model.engine.store.vectors[:] = 0
@@ -123,21 +125,21 @@ def test_vectors_that_are_all_zero_are_healed_by_a_correction(lag: float) -> Non
 
 
 @pytest.mark.parametrize("lag", [0, 0.01])
-def test_correction_without_a_usable_result_keeps_the_vectors(
+def test_anchor_without_a_usable_result_keeps_the_vectors(
     lag: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither the correction nor the solution from nothing is finite: batches go on, with the vectors as they were."""
-    model = stream(Embedder(dim=8).fit(attachment(600)))
+    """If neither the correction nor the solution from scratch is finite, batches continue with the current vectors."""
+    model = stream(Embedder(dim=8).fit(random_attachment(600)))
     model.engine.anchor_lag = lag
-    weighed = SpectralView._make_basis
+    make_basis = SpectralView._make_basis
 
-    def spoiled(*arguments: Any, **options: Any) -> Any:
-        basis = weighed(*arguments, **options)
+    def make_bad_basis(*arguments: Any, **options: Any) -> Any:
+        basis = make_basis(*arguments, **options)
         basis.rows[7] = np.nan
         object.__setattr__(basis, "longest", np.nan)
         return basis
 
-    monkeypatch.setattr(SpectralView, "_make_basis", spoiled)
+    monkeypatch.setattr(SpectralView, "_make_basis", make_bad_basis)
     before, ids = model.to_numpy(), model.ids
     anchored = [model.partial_fit([(f"m{number}", number)]).anchored for number in range(60)]
     after = model.vectors(ids)
@@ -152,24 +154,24 @@ def test_correction_without_a_usable_result_keeps_the_vectors(
     assert_bounded(model)
 
 
-def test_corrected_vectors_that_lost_the_spectrum_are_solved_afresh(
+def test_anchor_that_lost_the_spectrum_solves_from_scratch(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model = stream(Embedder(dim=8).fit(attachment(600)))
-    expected = stream(Embedder(dim=8).fit(attachment(600)))
-    corrected = ripple.corrected
+    model = stream(Embedder(dim=8).fit(random_attachment(600)))
+    expected = stream(Embedder(dim=8).fit(random_attachment(600)))
+    correct_bases = ripple.correct_bases
 
-    def poor(*arguments: Any, **options: Any) -> Any:
-        bases = corrected(*arguments, **options)
+    def lose_spectrum(*arguments: Any, **options: Any) -> Any:
+        bases = correct_bases(*arguments, **options)
         for basis in bases:
             basis.rows[:, 1:] = 0
             basis.mu[1:] = 0
         return bases
 
     with monkeypatch.context() as patch, caplog.at_level(logging.INFO):
-        patch.setattr(ripple, "corrected", poor)
+        patch.setattr(ripple, "correct_bases", lose_spectrum)
         model.anchor()
     expected.anchor()
-    assert "correction solved afresh" in caplog.text
-    ours, theirs = model.to_numpy(), expected.to_numpy()
-    assert np.corrcoef((ours @ ours.T).ravel(), (theirs @ theirs.T).ravel())[0, 1] > 0.95
+    assert "anchor result rejected, solving from scratch" in caplog.text
+    actual, reference = model.to_numpy(), expected.to_numpy()
+    assert np.corrcoef((actual @ actual.T).ravel(), (reference @ reference.T).ravel())[0, 1] > 0.95

@@ -1,4 +1,4 @@
-"""Rows in half precision: everything a model can do, with half the memory and nearly the same vectors."""
+"""Rows in half precision: all features, half the memory, nearly the same vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stream(made: ripplevec.Embedder) -> ripplevec.Embedder:
     return made
 
 
-def test_vectors_are_nearly_those_of_single_precision() -> None:
+def test_half_precision_vectors_are_close_to_single_precision() -> None:
     half, single = stream(model()), stream(model(storage="float32"))
     cosines = (half.to_numpy() * single.to_numpy()).sum(axis=1)
     assert half._engine.store.vectors.dtype == np.float16
@@ -38,13 +38,13 @@ def test_vectors_are_nearly_those_of_single_precision() -> None:
     assert half.to_numpy().dtype == np.float32
 
 
-def test_rows_take_half_the_memory() -> None:
+def test_half_precision_rows_take_half_the_memory() -> None:
     half, single = model(dim=64), model(dim=64, storage="float32")
     saved = single.diagnostics()["bytes"] - half.diagnostics()["bytes"]
     assert saved == len(half) * 64 * 2
 
 
-def test_it_is_asked_like_any_other() -> None:
+def test_half_precision_model_supports_all_reads() -> None:
     made = stream(model())
     found = made.nearest(0, 5)
     assert len(found) == 5
@@ -57,14 +57,14 @@ def test_it_is_asked_like_any_other() -> None:
     made.check()
 
 
-def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_precision_gives_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     from ripplevec.rules import ripple
 
     monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
     assert len({stream(model(threads=threads)).digest() for threads in (1, 2, 3)}) == 1
 
 
-def test_saved_and_loaded_it_goes_on_in_the_same_bits(tmp_path: Path) -> None:
+def test_half_precision_model_continues_after_loading(tmp_path: Path) -> None:
     made = stream(model())
     made.save(tmp_path / "model")
     again = ripplevec.load(tmp_path / "model")
@@ -75,12 +75,12 @@ def test_saved_and_loaded_it_goes_on_in_the_same_bits(tmp_path: Path) -> None:
     assert again.digest() == made.digest()
 
 
-def test_rule_paper_is_always_exact() -> None:
+def test_rule_paper_with_half_precision_raises() -> None:
     with pytest.raises(InvalidValueError, match="float64"):
         ripplevec.Embedder(rule="paper", storage="float16")
 
 
-def test_vectors_in_a_directory_are_the_same_vectors(tmp_path: Path) -> None:
+def test_half_precision_in_a_directory_gives_the_same_bits(tmp_path: Path) -> None:
     made, plain = stream(model(storage_dir=tmp_path)), stream(model())
     assert made.digest() == plain.digest()
     made.save(tmp_path / "model")

@@ -1,4 +1,4 @@
-"""What the vectors are worth, on graphs whose classes are known. No label is ever used to make them."""
+"""Quality of the vectors on graphs with known classes; labels are never used to compute vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def growing() -> datasets.Dataset:
 
 
 @pytest.mark.parametrize("batch", [1, 100])
-def test_communities_are_told_apart_on_arrival_and_at_the_end(growing: datasets.Dataset, batch: int) -> None:
+def test_stream_separates_communities_on_arrival_and_at_the_end(growing: datasets.Dataset, batch: int) -> None:
     result = stream(Embedder(dim=16), growing, start=0.3, seed=None, batch=batch)
     assert score_on_arrival(result).micro > 0.8
     assert score_at_end(result).micro > 0.9
@@ -33,7 +33,7 @@ def test_communities_are_told_apart_on_arrival_and_at_the_end(growing: datasets.
     assert aged.end.micro > aged.beginning.micro - 0.02  # a classifier trained at the start still works
 
 
-def test_the_stream_is_nearly_as_good_as_the_exact_embedding_and_better_than_the_paper(
+def test_ripple_is_near_the_exact_embedding_and_better_than_paper(
     growing: datasets.Dataset,
 ) -> None:
     results = {rule: stream(Embedder(dim=16, rule=rule), growing, 0.3, batch=50) for rule in ("ripple", "paper")}
@@ -44,7 +44,7 @@ def test_the_stream_is_nearly_as_good_as_the_exact_embedding_and_better_than_the
     assert scores["ripple"] > max(scores["paper"] + 0.05, exact - 0.02)
 
 
-def test_anchors_keep_the_coordinates(growing: datasets.Dataset) -> None:
+def test_anchors_keep_served_coordinates(growing: datasets.Dataset) -> None:
     cosines = measure_anchor_cosines(Embedder(dim=16), growing, start=0.5, seed=0, batch=20)
     assert len(cosines) >= 5
     assert min(cosines) > 0.85
@@ -53,7 +53,7 @@ def test_anchors_keep_the_coordinates(growing: datasets.Dataset) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(("name", "at_the_end", "on_arrival"), [("cora", 0.80, 0.70), ("blog", 0.73, 0.70)])
-def test_published_graphs(name: str, at_the_end: float, on_arrival: float, seed: int) -> None:
+def test_published_graphs_reach_the_expected_scores(name: str, at_the_end: float, on_arrival: float, seed: int) -> None:
     try:
         data = datasets.load(name)
     except MissingDataError as error:

@@ -1,4 +1,4 @@
-"""What every rule promises, whatever it does with the vectors."""
+"""Guarantees of every rule, independent of how it moves vectors."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def run(model: Embedder, batches: list[Batch]) -> Embedder:
     return model
 
 
-def test_same_seed_same_bits_other_seed_other_bits(new: Any, stream: Any) -> None:
+def test_digest_depends_on_the_seed_only(new: Any, stream: Any) -> None:
     start, batches = stream()
     one, other, another = (run(new(**seed).fit(start), batches) for seed in ({}, {}, {"seed": 4}))
     assert one.digest() == other.digest()
-    assert (one.digest() == another.digest()) == (one.rule == "mean")  # in which nothing is drawn
+    assert (one.digest() == another.digest()) == (one.rule == "mean")  # which draws nothing
     assert one.ids == another.ids
 
 
-def test_it_works_before_the_first_edge(new: Any) -> None:
+def test_empty_model_supports_all_operations(new: Any) -> None:
     model = new()
     assert (len(model), model.ids, model.to_numpy().shape[0]) == (0, [], 0)
     assert model.preview([]).shape == (model.dim,)
@@ -47,7 +47,7 @@ def test_it_works_before_the_first_edge(new: Any) -> None:
 
 @SAME_MODEL
 @given(seed=st.integers(0, 10**6))
-def test_the_state_stays_sound(new: Any, stream: Any, seed: int) -> None:
+def test_state_is_valid_after_every_batch(new: Any, stream: Any, seed: int) -> None:
     start, batches = stream(seed)
     model = new().fit(start)
     for batch in batches:
@@ -64,7 +64,7 @@ def test_the_state_stays_sound(new: Any, stream: Any, seed: int) -> None:
 
 @SAME_MODEL
 @given(seed=st.integers(0, 10**6))
-def test_changes_tell_everything_that_changed(new: Any, stream: Any, seed: int) -> None:
+def test_changes_contain_every_changed_vertex(new: Any, stream: Any, seed: int) -> None:
     start, batches = stream(seed)
     model = new(change_threshold=0).fit(start)
     for number, batch in enumerate(batches, 1):
@@ -82,20 +82,20 @@ def test_changes_tell_everything_that_changed(new: Any, stream: Any, seed: int) 
         assert changes.sequence == model.sequence == number
 
 
-def test_changes_keep_what_they_told(new: Any, stream: Any) -> None:
-    """Vectors are served when they are asked for, as they were after the batch."""
+def test_changes_are_unaffected_by_later_batches(new: Any, stream: Any) -> None:
+    """`Changes.vectors` is computed on access, with the values right after the batch."""
     start, batches = stream()
     early, late = new().fit(start), new().fit(start)
-    kept, read = [], []
+    originals, read = [], []
     for batch in batches:
         read.append(early.partial_fit(batch).vectors.copy())
-        kept.append(late.partial_fit(batch))
+        originals.append(late.partial_fit(batch))
     late.anchor()
-    for changes, vectors in zip(kept, read, strict=True):
+    for changes, vectors in zip(originals, read, strict=True):
         assert np.array_equal(changes.vectors, vectors)
 
 
-def test_reading_changes_nothing(new: Any, stream: Any) -> None:
+def test_reads_do_not_change_the_state(new: Any, stream: Any) -> None:
     start, batches = stream()
     model = run(new().fit(start), batches)
     before, state = model.digest(), {name: array.copy() for name, array in model._engine.state().items()}
@@ -119,17 +119,17 @@ def test_reading_changes_nothing(new: Any, stream: Any) -> None:
         assert np.array_equal(array, state[key]), key
 
 
-def test_what_the_caller_owns_is_neither_kept_nor_altered(new: Any) -> None:
+def test_arguments_are_neither_kept_nor_modified(new: Any) -> None:
     edges = np.random.default_rng(0).integers(0, 40, (90, 2))
     edges = edges[edges[:, 0] != edges[:, 1]]
     weights = np.ones(len(edges))
     columns = edges[:, 0].copy(), edges[:, 1].copy(), weights
     batch = Batch.of(*columns)
-    kept = [column.copy() for column in columns]
+    originals = [column.copy() for column in columns]
     model, other = new().fit(Batch.of(*columns)), new().fit(Batch.of(*columns))
     for each in (model, other):
         each.partial_fit(batch)
-    assert all(np.array_equal(one, two) for one, two in zip(columns, kept, strict=True))
+    assert all(np.array_equal(one, two) for one, two in zip(columns, originals, strict=True))
     for column in columns:
         column[:] = 1
     neighbors = [1, 2, 3]
@@ -139,17 +139,17 @@ def test_what_the_caller_owns_is_neither_kept_nor_altered(new: Any) -> None:
     assert model.digest() == other.digest()
     vector = model["new"]
     model.add_edges([("new", 5), ("new", 6)])
-    assert np.array_equal(vector, other["new"])  # a vector given away does not move
+    assert np.array_equal(vector, other["new"])  # a returned vector does not change
 
 
 @pytest.mark.parametrize("at", [0, 3])
-def test_saved_and_loaded_it_goes_on_as_if_nothing_had_been(new: Any, stream: Any, tmp_path: Path, at: int) -> None:
+def test_loaded_model_continues_with_the_same_bits(new: Any, stream: Any, tmp_path: Path, at: int) -> None:
     start, batches = stream(1)
     model = run(new().fit(start), batches[:at])
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.digest() == model.digest()
-    assert again.diagnostics() | {"bytes": 0} == model.diagnostics() | {"bytes": 0}  # laid out anew
+    assert again.diagnostics() | {"bytes": 0} == model.diagnostics() | {"bytes": 0}  # memory layout may differ
     assert again.get_params() == model.get_params()
     assert again.ids == model.ids
     assert again.to_numpy().tobytes() == model.to_numpy().tobytes()
@@ -162,7 +162,7 @@ def test_saved_and_loaded_it_goes_on_as_if_nothing_had_been(new: Any, stream: An
     again.check()
 
 
-def test_an_empty_model_can_be_saved(new: Any, stream: Any, tmp_path: Path) -> None:
+def test_empty_model_can_be_saved(new: Any, stream: Any, tmp_path: Path) -> None:
     model = new()
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -193,7 +193,7 @@ BAD_ROWS: list[Any] = [
 
 @SAME_MODEL
 @given(row=st.sampled_from(BAD_ROWS), place=st.integers(0, 5))
-def test_a_bad_batch_changes_nothing(new: Any, stream: Any, row: Any, place: int) -> None:
+def test_bad_batch_changes_nothing(new: Any, stream: Any, row: Any, place: int) -> None:
     start, _ = stream()
     model = new().fit(start)
     before = model.digest()
@@ -209,14 +209,14 @@ def test_a_bad_batch_changes_nothing(new: Any, stream: Any, row: Any, place: int
 
 @SAME_MODEL
 @given(place=st.integers(0, 4), kind=st.sampled_from(["no vertex", "no edge", "gone", "twice"]))
-def test_a_removal_of_what_is_not_there_changes_nothing(new: Any, stream: Any, place: int, kind: str) -> None:
+def test_removal_of_an_unknown_element_changes_nothing(new: Any, stream: Any, place: int, kind: str) -> None:
     start, _ = stream()
     model = new().fit(start)
     before, (u, v, _) = model.digest(), start[0]
     rows: list[Any] = [("p", "q", 0), (u, "p", 0), ("q", u, 0), ("r", "r", 2)]
     bad = {
-        "no vertex": [("nobody", "nobody", 3)],
-        "no edge": [(u, "nobody", 1)],
+        "no vertex": [("unknown", "unknown", 3)],
+        "no edge": [(u, "unknown", 1)],
         "gone": [(u, u, 3), (u, v, 1)],
         "twice": [(u, v, 1), (u, v, 1)],
     }[kind]
@@ -230,7 +230,9 @@ def test_a_removal_of_what_is_not_there_changes_nothing(new: Any, stream: Any, p
     assert "p" not in model
 
 
-def test_the_number_of_threads_does_not_matter(new: Any, stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_independent_of_the_number_of_threads(
+    new: Any, stream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
     monkeypatch.setattr(ripple, "MIN_ROWS_PER_TASK", 2)
     start, batches = stream(2)
@@ -241,7 +243,7 @@ def test_the_number_of_threads_does_not_matter(new: Any, stream: Any, monkeypatc
     assert len({str(model.nearest(1)) for model in models}) == 1
 
 
-def test_fit_begins_anew(new: Any, stream: Any) -> None:
+def test_fit_discards_the_previous_model(new: Any, stream: Any) -> None:
     start, batches = stream()
     model = run(new().fit(start), batches)
     assert model.fit(start) is model
@@ -249,14 +251,14 @@ def test_fit_begins_anew(new: Any, stream: Any) -> None:
     assert model.fit([]).digest() == new().digest()
 
 
-def test_a_vertex_may_leave_and_return(new: Any, stream: Any) -> None:
+def test_vertex_can_be_removed_and_added_again(new: Any, stream: Any) -> None:
     start, _ = stream()
     model = new().fit(start)
     changes = model.remove_vertex(1)
     assert (changes.removed, 1 in model, len(model)) == ([1], False, len(model.ids))
     vector = model.add_vertex(1, [2, 3])
     assert np.isfinite(vector).all()
-    assert model.ids[-1] == 1  # as a newcomer
+    assert model.ids[-1] == 1  # as a new vertex
     for name in model.ids:
         model.remove_vertex(name)
     assert (len(model), model.ids) == (0, [])

@@ -1,4 +1,4 @@
-"""Models that forget: what they are worth when a graph changes, and that they are as reproducible as others."""
+"""Models with decay and expiry: quality when a graph changes, and reproducibility."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ripplevec.rules import ripple
 from ripplevec.temporal import decay
 from ripplevec.util.checked_directory import write_arrays
 
-FORGETFUL: dict[str, dict[str, Any]] = {
-    "fading": {"half_life": 150.0},
-    "expiring": {"expire_after": 400.0},
+TEMPORAL: dict[str, dict[str, Any]] = {
+    "decay": {"half_life": 150.0},
+    "expiry": {"expire_after": 400.0},
     "both": {"half_life": 100.0, "expire_after": 500.0, "directed": True},
     "both, ignoring repeats": {"half_life": 60.0, "expire_after": 300.0, "duplicates": "ignore", "storage": "float16"},
 }
 
 
-@pytest.fixture(params=FORGETFUL)
-def forgetful(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The parameters of a model that forgets."""
-    return {"dim": 6, "seed": 3, **FORGETFUL[request.param]}
+@pytest.fixture(params=TEMPORAL)
+def temporal(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Return the parameters of a model with decay or expiry."""
+    return {"dim": 6, "seed": 3, **TEMPORAL[request.param]}
 
 
 def batches(drift: Drift, size: int) -> list[Batch]:
@@ -38,8 +38,8 @@ def batches(drift: Drift, size: int) -> list[Batch]:
     return [Batch.of(*drift.edges[part].T, time=drift.time[part]) for part in parts]
 
 
-def a_stream(seed: int = 0) -> list[Batch]:
-    """Meetings with weights, some of them late or without a time, with removals of edges and vertices between them."""
+def make_stream(seed: int = 0) -> list[Batch]:
+    """Return batches of weighted edges, some late or without a time, with removals of edges and vertices."""
     drift = drifting_communities(vertices=60, communities=3, events=500, seed=seed)
     rng, stream, latest = np.random.default_rng(seed), [], 0.0
     for number, batch in enumerate(batches(drift, 25)):
@@ -50,8 +50,8 @@ def a_stream(seed: int = 0) -> list[Batch]:
         latest = max(latest, np.nanmax(time))
         if number % 4 == 3:
             src, dst = int(batch.src[-1]), int(batch.dst[-1])
-            gone = int(batch.src[0]) if int(batch.src[0]) not in (src, dst) else None
-            rows = [(src, dst, Op.REMOVE)] + ([] if gone is None else [(gone, gone, Op.REMOVE_VERTEX)])
+            removed = int(batch.src[0]) if int(batch.src[0]) not in (src, dst) else None
+            rows = [(src, dst, Op.REMOVE)] + ([] if removed is None else [(removed, removed, Op.REMOVE_VERTEX)])
             stream.append(Batch.of(*map(list, zip(*[(u, v, 1.0, op) for u, v, op in rows], strict=True))))
     return stream
 
@@ -64,13 +64,13 @@ def run(parameters: dict[str, Any], stream: list[Batch], model: Embedder | None 
     return model
 
 
-# ---------------------------------------------------------------------- what it is worth
+# ---------------------------------------------------------------------- quality
 
 EVENTS, AFTER, VERTICES = 9_000, 3_000, 600
 
 
-def recovered(seed: int, **parameters: Any) -> tuple[float, float]:
-    """How well communities are told apart before they move, and so many events after they have."""
+def scores_around_drift(seed: int, **parameters: Any) -> tuple[float, float]:
+    """Return the scores right before communities change, and `AFTER` events later."""
     drift = drifting_communities(VERTICES, communities=6, events=EVENTS, moving=0.5, seed=seed)
     model, scores = Embedder(dim=16, seed=seed, **parameters), []
     order = np.random.default_rng(seed).permutation(VERTICES)
@@ -84,73 +84,73 @@ def recovered(seed: int, **parameters: Any) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_model_that_forgets_finds_communities_that_have_moved(seed: int) -> None:
-    then, plain = recovered(seed)
+def test_temporal_model_recovers_changed_communities(seed: int) -> None:
+    then, plain = scores_around_drift(seed)
     assert then > 0.97
-    assert plain < 0.70  # half of the vertices are where they were
-    for forgets in ({"half_life": 1_500}, {"expire_after": 4_000}, {"half_life": 1_500, "expire_after": 6_000}):
-        then, now = recovered(seed, **forgets)
+    assert plain < 0.70  # half of the vertices kept their community
+    for setting in ({"half_life": 1_500}, {"expire_after": 4_000}, {"half_life": 1_500, "expire_after": 6_000}):
+        then, now = scores_around_drift(seed, **setting)
         assert then > 0.97
-        assert now > 0.92, forgets
+        assert now > 0.92, setting
 
 
-# ---------------------------------------------------------------------- what fading means
+# ---------------------------------------------------------------------- decay
 
 
-def test_a_start_sees_the_weights_that_are_left() -> None:
+def test_start_uses_decayed_weights() -> None:
     drift = drifting_communities(vertices=80, communities=4, events=900, seed=5)
     pairs = np.unique(np.sort(drift.edges, axis=1), axis=0)
     time = np.random.default_rng(0).uniform(0, 100, len(pairs))
     view = [SpectralView(tau_per_degree=0.5)]
-    fading = Embedder(dim=5, views=view, half_life=20.0).fit(Batch.of(*pairs.T, time=time))
+    decaying = Embedder(dim=5, views=view, half_life=20.0).fit(Batch.of(*pairs.T, time=time))
     plain = Embedder(dim=5, views=view).fit(Batch.of(*pairs.T, 2.0 ** ((time - time.max()) / 20.0)))
-    assert np.abs(np.sum(fading.to_numpy() * plain.to_numpy(), axis=1)) == pytest.approx(np.ones(80), abs=1e-4)
+    assert np.abs(np.sum(decaying.to_numpy() * plain.to_numpy(), axis=1)) == pytest.approx(np.ones(80), abs=1e-4)
     for vertex in (0, 40):
-        assert dict(fading.neighbors(vertex)) == pytest.approx(dict(plain.neighbors(vertex)), rel=1e-5)
-    assert fading.diagnostics(objective=True)["objective"] == pytest.approx(
+        assert dict(decaying.neighbors(vertex)) == pytest.approx(dict(plain.neighbors(vertex)), rel=1e-5)
+    assert decaying.diagnostics(objective=True)["objective"] == pytest.approx(
         plain.diagnostics(objective=True)["objective"], rel=1e-3
     )
 
 
-def test_influence_is_drawn_as_if_old_edges_had_been_made_lighter() -> None:
+def test_influence_uses_decayed_weights() -> None:
     drift = drifting_communities(vertices=60, communities=3, events=400, seed=1)
     stream = batches(drift, 20)
-    fading = Embedder(dim=4, anchor_growth=0, half_life=50.0, start_size=30)
+    decaying = Embedder(dim=4, anchor_growth=0, half_life=50.0, start_size=30)
     plain = Embedder(dim=4, anchor_growth=0, start_size=30)
     for batch in stream:
         assert batch.time is not None
         changed = [
-            fading.partial_fit(batch),
+            decaying.partial_fit(batch),
             plain.partial_fit(Batch.of(batch.src, batch.dst, 2.0 ** (batch.time / 50))),
         ]
         assert changed[0].ids == changed[1].ids
-    assert fading.engine.ready
+    assert decaying.engine.ready
 
 
-def test_a_very_long_half_life_is_none(forgetful: dict[str, Any]) -> None:
-    forgetful, stream = forgetful | {"duplicates": "add"}, a_stream()
-    kept = {name: value for name, value in forgetful.items() if name not in ("half_life", "expire_after")}
+def test_very_long_half_life_equals_none(temporal: dict[str, Any]) -> None:
+    temporal, stream = temporal | {"duplicates": "add"}, make_stream()
+    kept = {name: value for name, value in temporal.items() if name not in ("half_life", "expire_after")}
     long, plain = run(kept | {"half_life": 1e300, "expire_after": 1e300}, stream), run(kept, stream)
     assert np.array_equal(long.to_numpy(), plain.to_numpy())
     assert long.ids == plain.ids
 
 
 @pytest.mark.parametrize("height", [2.0, 5.0])
-def test_when_everything_is_halved_changes_no_bit(
-    forgetful: dict[str, Any], height: float, monkeypatch: pytest.MonkeyPatch
+def test_rescaling_of_weights_changes_no_vector(
+    temporal: dict[str, Any], height: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = a_stream()
-    seldom = run(forgetful, stream)
+    stream = make_stream()
+    rare = run(temporal, stream)
     monkeypatch.setattr(decay, "RESCALE_HALF_LIVES", height)
-    often = run(forgetful, stream)
-    assert np.array_equal(often.to_numpy(), seldom.to_numpy())
-    assert [often.neighbors(vertex) for vertex in often] == [seldom.neighbors(vertex) for vertex in seldom]
-    if forgetful.get("half_life"):
-        assert often.digest() != seldom.digest()  # it did happen
+    frequent = run(temporal, stream)
+    assert np.array_equal(frequent.to_numpy(), rare.to_numpy())
+    assert [frequent.neighbors(vertex) for vertex in frequent] == [rare.neighbors(vertex) for vertex in rare]
+    if temporal.get("half_life"):
+        assert frequent.digest() != rare.digest()  # weights were rescaled
 
 
 @pytest.mark.parametrize("silence", [3, 8])
-def test_a_silence_is_no_reason_to_forget_the_communities(silence: int) -> None:
+def test_gap_in_time_keeps_communities(silence: int) -> None:
     drift = drifting_communities(VERTICES, communities=6, events=7_000, phases=1, seed=2)
     model, late = Embedder(dim=16, half_life=1_500), drift.time + silence * 1_500 * (drift.time >= 6_000)
     model.fit(Batch.of(*drift.edges[:6_000].T, time=late[:6_000]))
@@ -163,33 +163,33 @@ def test_a_silence_is_no_reason_to_forget_the_communities(silence: int) -> None:
 # ---------------------------------------------------------------------- reading
 
 
-def test_weights_are_read_as_they_are_by_now() -> None:
+def test_neighbors_return_decayed_weights() -> None:
     model = Embedder(dim=2, half_life=10.0)
     model.partial_fit(Batch.of(["a", "a"], ["b", "c"], [4.0, 1.0], time=[100.0, 120.0]))
     assert dict(model.neighbors("a")) == {"b": 1.0, "c": 1.0}
     model.add_vertex("d", time=130.0)
     assert dict(model.neighbors("a")) == {"b": 0.5, "c": 0.5}
     assert model.engine.vertex_info(model.engine.find_row("a")).strength == 1.0
-    model.add_vertex("a", ["b"], time=90.0)  # it comes late
+    model.add_vertex("a", ["b"], time=90.0)  # a late event
     assert dict(model.neighbors("a")) == {"b": 0.5 + 1 / 16, "c": 0.5}
     assert model.diagnostics()["time"] == 130.0
 
 
-def test_a_preview_is_where_a_newcomer_comes_to(forgetful: dict[str, Any]) -> None:
-    model = run(forgetful | {"anchor_growth": 0, "depth": 0, "duplicates": "add"}, a_stream())
-    around = [name for name in model.ids if model.degree([name])[0] > 0][:3]
-    expected = model.preview(around, [1.0, 2.0, 0.5])
-    assert model.add_vertex("new", around, [1.0, 2.0, 0.5]) == pytest.approx(expected, abs=2e-3)
+def test_preview_agrees_with_the_arrival(temporal: dict[str, Any]) -> None:
+    model = run(temporal | {"anchor_growth": 0, "depth": 0, "duplicates": "add"}, make_stream())
+    neighbors = [name for name in model.ids if model.degree([name])[0] > 0][:3]
+    expected = model.preview(neighbors, [1.0, 2.0, 0.5])
+    assert model.add_vertex("new", neighbors, [1.0, 2.0, 0.5]) == pytest.approx(expected, abs=2e-3)
 
 
-def test_time_that_is_infinite_is_refused() -> None:
+def test_infinite_time_raises() -> None:
     with pytest.raises(ValueError, match=r"time: expected finite numbers .*, or NaN for no time, got .inf in row 1"):
         Batch.of([0, 1], [1, 2], time=[np.nan, np.inf])
     with pytest.raises(ValueError, match="time"):
         Embedder(dim=2).add_vertex("a", ["b"], time=-np.inf)
 
 
-def test_times_as_far_apart_as_can_be_are_still_times() -> None:
+def test_extreme_times_are_supported() -> None:
     model = Embedder(dim=2, half_life=1e-100, expire_after=1.0, start_size=3)
     for time in (-MAX_TIME, MAX_TIME, 0.0):
         model.partial_fit(Batch.of([0, 1, 2, 0], [1, 2, 3, 3], time=np.full(4, time)))
@@ -198,30 +198,30 @@ def test_times_as_far_apart_as_can_be_are_still_times() -> None:
     assert dict(model.neighbors(0)) == {1: 1.0, 3: 1.0}
 
 
-# ---------------------------------------------------------------------- keeping
+# ---------------------------------------------------------------------- saving and replay
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_bits_do_not_depend_on_threads(
-    forgetful: dict[str, Any], threads: int, monkeypatch: pytest.MonkeyPatch
+def test_temporal_model_gives_the_same_bits_for_any_number_of_threads(
+    temporal: dict[str, Any], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
     monkeypatch.setattr(ripple, "MIN_ROWS_PER_TASK", 2)
-    stream = a_stream()
-    assert run(forgetful | {"threads": threads}, stream).digest() == run(forgetful | {"threads": 3}, stream).digest()
+    stream = make_stream()
+    assert run(temporal | {"threads": threads}, stream).digest() == run(temporal | {"threads": 3}, stream).digest()
 
 
-def test_a_saved_model_goes_on_as_if_never_stopped(forgetful: dict[str, Any], tmp_path: Path) -> None:
-    stream = a_stream()
-    whole = run(forgetful, stream).digest()
-    half = run(forgetful, stream[:13])
+def test_saved_temporal_model_continues_with_the_same_bits(temporal: dict[str, Any], tmp_path: Path) -> None:
+    stream = make_stream()
+    whole = run(temporal, stream).digest()
+    half = run(temporal, stream[:13])
     half.save(tmp_path / "model")
     for again in (load(tmp_path / "model"), copy.deepcopy(half), pickle.loads(pickle.dumps(half))):
         assert again.digest() == half.digest()
-        assert run(forgetful, stream[13:], again).digest() == whole
+        assert run(temporal, stream[13:], again).digest() == whole
 
 
-def test_the_digest_sees_when_edges_were_mentioned() -> None:
+def test_digest_includes_edge_times() -> None:
     one, other = (Embedder(dim=2, expire_after=10.0) for _ in range(2))
     one.partial_fit(Batch.of([0, 1], [1, 2], time=[0.0, 5.0]))
     other.partial_fit(Batch.of([0, 1], [1, 2], time=[1.0, 5.0]))
@@ -229,9 +229,9 @@ def test_the_digest_sees_when_edges_were_mentioned() -> None:
 
 
 @pytest.mark.parametrize("snapshot_every", [10, 10**6])
-def test_a_replay_gives_the_same_bits(forgetful: dict[str, Any], snapshot_every: int, tmp_path: Path) -> None:
-    stream = a_stream()
-    parameters = {"start_size": 20, "anchor_lag": 0.05, "snapshot_every": snapshot_every, **forgetful}
+def test_replay_gives_the_same_bits(temporal: dict[str, Any], snapshot_every: int, tmp_path: Path) -> None:
+    stream = make_stream()
+    parameters = {"start_size": 20, "anchor_lag": 0.05, "snapshot_every": snapshot_every, **temporal}
     with Session(tmp_path / "one", **parameters) as session:
         for batch in stream:
             session.apply(batch)
@@ -244,11 +244,13 @@ def test_a_replay_gives_the_same_bits(forgetful: dict[str, Any], snapshot_every:
         assert (session.model.digest(), session.model.sequence) == (whole, sequence)
 
 
-def test_what_is_on_disk_can_be_applied_even_if_an_edge_has_expired_meanwhile(tmp_path: Path) -> None:
-    came, later = Batch.of([0, 1], [1, 2], time=[0.0, 0.0]), Batch.of([5], [6], time=[100.0])
-    gone, nobody = Batch.of([0], [1], op=[Op.REMOVE]), Batch.of([0], [9], op=[Op.REMOVE])
+def test_journaled_removal_of_an_expired_edge_can_be_replayed(tmp_path: Path) -> None:
+    added, later = Batch.of([0, 1], [1, 2], time=[0.0, 0.0]), Batch.of([5], [6], time=[100.0])
+    removed, unknown = Batch.of([0], [1], op=[Op.REMOVE]), Batch.of([0], [9], op=[Op.REMOVE])
     with Session(tmp_path / "state", dim=2, expire_after=10.0) as session:
-        answers = session.apply_many([came, later, gone, nobody])  # admitted together, before any of them is applied
+        answers = session.apply_many(
+            [added, later, removed, unknown]
+        )  # validated together, before any of them is applied
         assert [isinstance(answer, UnknownVertexError) for answer in answers] == [False, False, False, True]
         digest = session.model.digest()
         assert session.model.engine.edges == 1
@@ -256,7 +258,7 @@ def test_what_is_on_disk_can_be_applied_even_if_an_edge_has_expired_meanwhile(tm
         assert session.model.digest() == digest
 
 
-def test_what_was_kept_before_there_was_time_is_still_read(tmp_path: Path) -> None:
+def test_models_saved_before_temporal_parameters_are_read(tmp_path: Path) -> None:
     model = Embedder(dim=3).fit([(0, 1), (1, 2), (2, 3), (3, 1)])
     state = model.__getstate__()
     old = {name: value for name, value in state["parameters"].items() if name not in ("half_life", "expire_after")}
@@ -264,7 +266,7 @@ def test_what_was_kept_before_there_was_time_is_still_read(tmp_path: Path) -> No
     assert load(tmp_path / "old").digest() == model.digest()
 
 
-def test_a_directory_keeps_how_it_forgets(tmp_path: Path) -> None:
+def test_session_with_other_temporal_parameters_raises(tmp_path: Path) -> None:
     with Session(tmp_path / "state", dim=3, half_life=5.0) as session:
         session.apply(Batch.of([0], [1], time=[1.0]))
     with pytest.raises(ValueError, match=r"half_life: expected 5.0, with which this directory was made, got 6.0"):
@@ -274,13 +276,13 @@ def test_a_directory_keeps_how_it_forgets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["half_life", "expire_after"])
-def test_rule_paper_forgets_nothing(name: str) -> None:
+def test_rule_paper_with_temporal_parameters_raises(name: str) -> None:
     with pytest.raises(ValueError, match=rf'{name}: expected None with rule "paper": only "ripple" forgets'):
         Embedder(rule="paper", **{name: 1.0})
 
 
 @pytest.mark.parametrize("name", ["half_life", "expire_after"])
-def test_shards_forget_nothing(name: str) -> None:
+def test_sharded_model_with_temporal_parameters_raises(name: str) -> None:
     pytest.importorskip("ray", reason="needs ripplevec[cluster]")
     from ripplevec.cluster import ShardedEmbedder
 

@@ -1,4 +1,4 @@
-"""Engines over small graphs, and rule `ripple` once more in plain Python, to be compared with row by row."""
+"""Engines over small graphs, and a reference implementation of rule `ripple` in plain Python."""
 
 from __future__ import annotations
 
@@ -15,65 +15,61 @@ from ripplevec.influence._kernels import derive_key, draw_uniform, sample_slot
 from ripplevec.rules._gather_kernels import KernelState
 from ripplevec.rules._kernels import RESAMPLE, BatchContext
 
-EVERYTHING = 1 << 60
+UNLIMITED = 1 << 60
 
 
 class Reference:
-    """The rule one row at a time, in double precision; counts what it reads beyond the edges of newcomers."""
+    """Rule `ripple` one row at a time in double precision; counts the reads beyond the edges of newcomers."""
 
     def __init__(self, state: KernelState, context: BatchContext) -> None:
-        self.links, self.arrival, self.coefficients, self.context = (
-            state.links,
-            state.arrival,
-            state.coefficients,
-            context,
-        )
+        self.links, self.arrival, self.context = state.links, state.arrival, context
+        self.coefficients = state.coefficients
         self.x, self.placed = state.vectors.astype(np.float64), state.placed.astype(bool)
         self.reads = 0
 
-    def around(self, row: int) -> list[int]:
+    def slots(self, row: int) -> list[int]:
         begin = int(self.links.begin[row])
         return list(range(begin, begin + int(self.links.degree[row])))
 
     def neighbors(self, row: int) -> list[int]:
-        return [int(self.links.neighbor[slot]) for slot in self.around(row)]
+        return [int(self.links.neighbor[slot]) for slot in self.slots(row)]
 
-    def step(self, terms: list[tuple[float, NDArray[np.float64]]], scale: float = 1.0) -> NDArray[np.float64]:
-        """x ← z · μ'(1 + ρ/b) / (μ'² + ρ/b), z = (Σ a x − c) / ((d + τ) μ₁), view by view."""
+    def local_step(self, terms: list[tuple[float, NDArray[np.float64]]], scale: float = 1.0) -> NDArray[np.float64]:
+        """Return z · μ'(1 + ρ/b) / (μ'² + ρ/b), z = (Σ a x − c) / ((d + τ) μ₁), view by view."""
         weights = np.array([a for a, _ in terms], np.float64)
         total, d = scale * sum(a * x for a, x in terms), scale * weights.sum()
         b = weights.sum() ** 2 / (weights**2).sum()
         mu, center = self.coefficients.per_column.astype(np.float64)
         row = np.empty_like(total)
-        for (tau, top, ridge, longest, _), first, last in zip(
+        for (tau, top, ridge, bound, _), first, last in zip(
             self.coefficients.per_view, self.coefficients.bounds, self.coefficients.bounds[1:], strict=False
         ):
             part = slice(first, last)
             z = (total[part] - center[part]) / ((d + tau) * top)
             row[part] = z * mu[part] * (1 + ridge / b) / (mu[part] ** 2 + ridge / b)
-            row[part] *= min(1.0, longest / max(np.linalg.norm(row[part]), 1e-300))
+            row[part] *= min(1.0, bound / max(np.linalg.norm(row[part]), 1e-300))
         return row
 
-    def refreshed(self, row: int, limit: int, key: int) -> NDArray[np.float64]:
-        slots = self.around(row)
+    def refresh(self, row: int, limit: int, key: int) -> NDArray[np.float64]:
+        slots = self.slots(row)
         scale = 1.0
         if len(slots) > limit:
             first, count = slots[0], len(slots)
             slots = [first + sample_slot(np.uint64(key), int(self.arrival[row]), i, count) for i in range(limit)]
             scale = self.links.strength[row] / sum(float(self.links.weight[slot]) for slot in slots)
-        if limit < EVERYTHING:
+        if limit < UNLIMITED:
             self.reads += len(slots)
-        return self.step([(float(self.links.weight[s]), self.x[self.links.neighbor[s]]) for s in slots], scale)
+        return self.local_step([(float(self.links.weight[s]), self.x[self.links.neighbor[s]]) for s in slots], scale)
 
     def place_from(self, row: int, earlier: bool) -> NDArray[np.float64] | None:
         terms = []
-        for slot in self.around(row):
+        for slot in self.slots(row):
             other = self.links.neighbor[slot]
             if self.placed[other] and (not earlier or self.arrival[other] < self.arrival[row]):
                 terms.append((float(self.links.weight[slot]), self.x[other]))
-        return self.step(terms) if terms else None
+        return self.local_step(terms) if terms else None
 
-    def store(self, rows: Iterable[int], values: Iterable[NDArray[np.float64]]) -> None:
+    def write_rows(self, rows: Iterable[int], values: Iterable[NDArray[np.float64]]) -> None:
         for row, value in zip(rows, values, strict=True):
             self.x[row], self.placed[row] = value, True
 
@@ -81,29 +77,30 @@ class Reference:
         for row in arrived:
             value = self.place_from(row, earlier=True)
             if value is not None:
-                self.store([row], [value])
+                self.write_rows([row], [value])
         newcomers = [row for row in arrived if self.placed[row]]
-        asked = dict.fromkeys([row for row in touched if any(self.placed[u] for u in self.neighbors(row))])
-        asked |= dict.fromkeys(u for row in newcomers for u in self.neighbors(row))
-        ring = [row for row in asked if not self.placed[row]]
-        while ring:
-            values = [self.place_from(row, earlier=False) for row in ring]
-            self.store(ring, values)
-            newcomers += ring
-            ring = [u for u in dict.fromkeys(u for row in ring for u in self.neighbors(row)) if not self.placed[u]]
+        candidates = dict.fromkeys([row for row in touched if any(self.placed[u] for u in self.neighbors(row))])
+        candidates |= dict.fromkeys(u for row in newcomers for u in self.neighbors(row))
+        frontier = [row for row in candidates if not self.placed[row]]
+        while frontier:
+            values = [self.place_from(row, earlier=False) for row in frontier]
+            self.write_rows(frontier, values)
+            newcomers += frontier
+            reached = dict.fromkeys(u for row in frontier for u in self.neighbors(row))
+            frontier = [u for u in reached if not self.placed[u]]
         return newcomers
 
     def spread(self, sources: list[int], seen: set[int], limit: int, depth: int) -> list[int]:
         key, reached = derive_key(self.context.seed, self.context.sequence, depth), []
         for source in sources:
-            slots, own = self.around(source), int(self.arrival[source])
+            slots, number = self.slots(source), int(self.arrival[source])
             if len(slots) > limit:
-                slots = [slots[0] + sample_slot(np.uint64(key), own, i, len(slots)) for i in range(limit)]
-            if limit < EVERYTHING:
+                slots = [slots[0] + sample_slot(np.uint64(key), number, i, len(slots)) for i in range(limit)]
+            if limit < UNLIMITED:
                 self.reads += len(slots)
             for slot in slots:
                 u = int(self.links.neighbor[slot])
-                chance = draw_uniform(np.uint64(key), int(self.arrival[u]), own) * self.links.in_strength[u]
+                chance = draw_uniform(np.uint64(key), int(self.arrival[u]), number) * self.links.in_strength[u]
                 if u not in seen and chance < self.links.outgoing[slot]:
                     reached.append(u)
         return reached
@@ -113,33 +110,33 @@ class Reference:
         newcomers = self.place(delta.arrived.tolist(), touched)
         lost = {row for row in touched if self.placed[row] and not self.links.degree[row]}
         self.x[list(lost)], self.placed[list(lost)] = 0, False
-        front = dict.fromkeys(self.sample_changed_endpoints(delta))
-        seen = set(newcomers) | set(front)
-        front = [row for row in front if row not in set(newcomers)]
+        frontier = dict.fromkeys(self.sample_changed_endpoints(delta))
+        seen = set(newcomers) | set(frontier)
+        frontier = [row for row in frontier if row not in set(newcomers)]
         moved = set(newcomers) | lost | {row for row in delta.arrived.tolist() if not self.placed[row]}
-        known = sum(max(pair) < context.first_new for pair in delta.arrival_numbers.tolist())
-        left = context.max_reads * max(1, len(delta.arrived) + known)
+        existing = sum(max(pair) < context.first_new for pair in delta.arrival_numbers.tolist())
+        reads_left = context.max_reads * max(1, len(delta.arrived) + existing)
         sources, depth = newcomers, 0
         while True:
-            limit = left // (2 * max(1, len(front)))
+            limit = reads_left // (2 * max(1, len(frontier)))
             if limit == 0:
                 break
-            if front:
+            if frontier:
                 key = derive_key(context.seed, context.sequence, depth + RESAMPLE)
-                self.store(front, [self.refreshed(row, limit, key) for row in front])
-                left -= sum(min(int(self.links.degree[row]), limit) for row in front)
-                moved |= set(front)
+                self.write_rows(frontier, [self.refresh(row, limit, key) for row in frontier])
+                reads_left -= sum(min(int(self.links.degree[row]), limit) for row in frontier)
+                moved |= set(frontier)
             if depth == context.depth:
                 break
             depth += 1
-            limit = max(1, left // (2 * max(1, len(front))))
-            reached = self.spread(sources, seen, EVERYTHING, depth) + self.spread(front, seen, limit, depth)
-            left -= sum(min(int(self.links.degree[row]), limit) for row in front)
-            front, sources = list(dict.fromkeys(reached)), []
-            seen |= set(front)
-            if not front:
+            limit = max(1, reads_left // (2 * max(1, len(frontier))))
+            reached = self.spread(sources, seen, UNLIMITED, depth) + self.spread(frontier, seen, limit, depth)
+            reads_left -= sum(min(int(self.links.degree[row]), limit) for row in frontier)
+            frontier, sources = list(dict.fromkeys(reached)), []
+            seen |= set(frontier)
+            if not frontier:
                 break
-        self.store(newcomers, [self.refreshed(row, EVERYTHING, 0) for row in newcomers])
+        self.write_rows(newcomers, [self.refresh(row, UNLIMITED, 0) for row in newcomers])
         return moved
 
     def sample_changed_endpoints(self, delta: Any) -> list[int]:
@@ -150,9 +147,9 @@ class Reference:
             if numbers.max() >= self.context.first_new:
                 continue
             for end in range(2):
-                row, own, other = int(rows[end]), int(numbers[end]), int(numbers[1 - end])
-                alive = self.arrival[row] == own and self.placed[row]
-                if alive and draw_uniform(np.uint64(key), own, other) < chance[end]:
+                row, number, other = int(rows[end]), int(numbers[end]), int(numbers[1 - end])
+                alive = self.arrival[row] == number and self.placed[row]
+                if alive and draw_uniform(np.uint64(key), number, other) < chance[end]:
                     found.append(row)
         return found
 

@@ -26,15 +26,15 @@ DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 
 
 def grown(**parameters: Any) -> Embedder:
-    """A model that has seen a third of the edges since its start."""
+    """Return a model that got a third of its edges after the start."""
     model = Embedder(**{"dim": 6, "anchor_growth": 0, **parameters}).fit(DATA.edges[:700])
     model.partial_fit(DATA.edges[700:])
     return model
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-def test_a_turn_undoes_a_known_rotation(engine_of: Any, edges_of: Any, normalize: bool) -> None:
-    """New coordinates that are the old ones turned: what is served stays where it was."""
+def test_align_coordinates_undoes_a_known_rotation(engine_of: Any, edges_of: Any, normalize: bool) -> None:
+    """If new coordinates are a rotation of the old ones, served vectors stay the same."""
     store = engine_of(edges_of(0, edges=200)).store
     old = Coordinates([SpectralView(tau=1.0)], 4, normalize)
     rows, rng = store.graph.row_count, np.random.default_rng(0)
@@ -52,19 +52,19 @@ def test_a_turn_undoes_a_known_rotation(engine_of: Any, edges_of: Any, normalize
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3])
-def test_those_that_moved_more_than_the_threshold_are_named(threshold: float) -> None:
+def test_anchor_reports_vertices_that_moved_beyond_the_threshold(threshold: float) -> None:
     model = grown(change_threshold=threshold)
     before, ids = model.to_numpy(), model.ids
     changes = model.anchor()
-    apart = np.linalg.norm(model.to_numpy() - before, axis=1)
-    clear = np.abs(apart - threshold) > 1e-5
-    told = np.isin(ids, changes.ids)
-    assert np.array_equal(told[clear], (apart > threshold)[clear])
+    distance = np.linalg.norm(model.to_numpy() - before, axis=1)
+    clear = np.abs(distance - threshold) > 1e-5
+    reported = np.isin(ids, changes.ids)
+    assert np.array_equal(reported[clear], (distance > threshold)[clear])
     assert changes.anchored
     np.testing.assert_allclose(changes.vectors, model.vectors(changes.ids), atol=1e-6)
 
 
-def test_an_anchor_leads_to_the_exact_embedding() -> None:
+def test_anchors_converge_to_the_exact_eigenvalues() -> None:
     model = grown()
     exact = Embedder(dim=6).fit(DATA.edges)
     mu = exact._engine.rule.coordinates.mu
@@ -76,21 +76,21 @@ def test_an_anchor_leads_to_the_exact_embedding() -> None:
     assert errors[-1] < 2e-3
 
 
-def test_an_anchor_hardly_moves_what_is_exact() -> None:
-    model = Embedder(dim=3).fit(DATA.edges)  # three columns tell four communities apart: a gap follows them
+def test_anchor_of_an_exact_embedding_hardly_moves_vectors() -> None:
+    model = Embedder(dim=3).fit(DATA.edges)  # three columns separate four communities; a spectral gap follows
     before = model.to_numpy()
     model.anchor()
     assert (before * model.to_numpy()).sum(axis=1).min() > 0.999
 
 
-def test_coordinates_stay_while_the_graph_grows() -> None:
+def test_anchor_after_growth_keeps_served_coordinates() -> None:
     model = grown()
     before = model.to_numpy()
     model.anchor()
-    assert (before * model.to_numpy()).sum(axis=1).mean() > 0.85  # with half as many edges again
+    assert (before * model.to_numpy()).sum(axis=1).mean() > 0.85  # after half as many edges again
 
 
-def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anchor_gives_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators, "BLOCK_ROWS", 16)
     monkeypatch.setattr(anchor, "SUB_BLOCK_ROWS", 16)
     digests = set()
@@ -101,39 +101,39 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch
     assert len(digests) == 1
 
 
-def test_start_and_correction_put_the_columns_at_right_angles() -> None:
+def test_bases_have_orthogonal_columns() -> None:
     engine = grown()._engine
-    space, store = engine.rule.coordinates, engine.store
-    drifted = orthogonality_error(space, store, 1)
-    bases = correct_bases(space, store.graph.adjacency, store.vectors[: store.graph.row_count], 0, 1)
+    coordinates, store = engine.rule.coordinates, engine.store
+    drifted = orthogonality_error(coordinates, store, 1)
+    bases = correct_bases(coordinates, store.graph.adjacency, store.vectors[: store.graph.row_count], 0, 1)
     assert [basis.rows.shape for basis in bases] == [
-        (store.graph.row_count, part.stop - part.start) for part in space.parts
+        (store.graph.row_count, part.stop - part.start) for part in coordinates.parts
     ]
-    fresh = space.new_like()
-    bases = bases_from_scratch(fresh, store.graph.adjacency, store.graph.row_count, 1)
-    fresh.adopt_bases(bases)
-    write_bases(store, fresh, bases)
-    assert orthogonality_error(fresh, store, 1) < 1e-5 < drifted
-    assert fresh.ready
+    new = coordinates.new_like()
+    bases = bases_from_scratch(new, store.graph.adjacency, store.graph.row_count, 1)
+    new.adopt_bases(bases)
+    write_bases(store, new, bases)
+    assert orthogonality_error(new, store, 1) < 1e-5 < drifted
+    assert new.ready
 
 
-def test_rows_of_others_and_rows_without_edges_then_are_left_empty() -> None:
+def test_drop_stale_rows_clears_rows_of_new_and_removed_vertices() -> None:
     model = Embedder(dim=6, anchor_growth=0).fit(DATA.edges)
     model.partial_fit(Batch.vertices(["alone"]))
     engine = model._engine
     store, ids = engine.store, engine.graph.ids
     correction = engine.rule.plan_correction(store, 1)()
     row = ids.find_row(3)
-    model.partial_fit(Batch.of([3, "heir", "alone"], [3, 5, 6], op=[Op.REMOVE_VERTEX, Op.ADD, Op.ADD]))
+    model.partial_fit(Batch.of([3, "successor", "alone"], [3, 5, 6], op=[Op.REMOVE_VERTEX, Op.ADD, Op.ADD]))
     model.partial_fit(Batch.of(["newcomer"], [7]))
     model.partial_fit(Batch.vertices([9], Op.REMOVE_VERTEX))
-    gone = np.flatnonzero(engine.graph.arrival[: engine.graph.row_count] < 0)
-    assert ids.find_row("heir") == row
-    placed, waiting = drop_stale_rows(store, correction)
+    free = np.flatnonzero(engine.graph.arrival[: engine.graph.row_count] < 0)
+    assert ids.find_row("successor") == row
+    placed, unplaced = drop_stale_rows(store, correction)
     rows = correction.rows.array
-    assert {"heir", "alone", "newcomer"} == set(ids.to_list(waiting))
-    assert not rows[[*waiting, *gone]].any()
-    assert not placed[[*waiting, *gone]].any()
+    assert {"successor", "alone", "newcomer"} == set(ids.to_list(unplaced))
+    assert not rows[[*unplaced, *free]].any()
+    assert not placed[[*unplaced, *free]].any()
     same = ids.find_row(5)
     assert rows[same].any()
     assert placed[same] == 1

@@ -19,40 +19,44 @@ from ripplevec.graph._block_kernels import ARENA_TOP
     directed=st.booleans(),
     text=st.booleans(),
 )
-def test_one_arrival_is_a_batch_of_one(edges_of: Any, seed: int, duplicates: str, directed: bool, text: bool) -> None:
-    """The quick way gives the same bits as the long one."""
+def test_apply_arrival_gives_the_same_bits_as_a_batch(
+    edges_of: Any, seed: int, duplicates: str, directed: bool, text: bool
+) -> None:
+    """The kernel for single arrivals gives the same bits as a batch."""
     rng = np.random.default_rng(seed)
-    quick, long = (Embedder(dim=4, duplicates=duplicates, directed=directed).fit(edges_of(seed % 5)) for _ in range(2))
+    single, batched = (
+        Embedder(dim=4, duplicates=duplicates, directed=directed).fit(edges_of(seed % 5)) for _ in range(2)
+    )
     for step in range(12):
         name: Any = int(rng.integers(0, 60)) if rng.random() < 0.3 else f"new {step}" if text else 1000 + step
         others = [int(u) for u in rng.integers(0, 60, rng.integers(0, 5)) if u != name]
         weights = None if rng.random() < 0.5 else (2.0 ** rng.integers(-3, 4, len(others))).tolist()
-        if rng.random() < 0.2 and len(quick) > 5:
-            going = quick.ids[int(rng.integers(len(quick)))]
-            quick.remove_vertex(going)
-            long.remove_vertex(going)
-        vector = quick.add_vertex(name, others, weights)
-        long.partial_fit(Batch.arrival(name, others, weights))
-        assert quick.digest() == long.digest()
-        np.testing.assert_allclose(vector, long[name], atol=1e-6)
-    quick.check()
-    assert quick.diagnostics() == long.diagnostics()
+        if rng.random() < 0.2 and len(single) > 5:
+            removed = single.ids[int(rng.integers(len(single)))]
+            single.remove_vertex(removed)
+            batched.remove_vertex(removed)
+        vector = single.add_vertex(name, others, weights)
+        batched.partial_fit(Batch.arrival(name, others, weights))
+        assert single.digest() == batched.digest()
+        np.testing.assert_allclose(vector, batched[name], atol=1e-6)
+    single.check()
+    assert single.diagnostics() == batched.diagnostics()
 
 
-def test_the_quick_way_is_taken_wherever_there_is_room(edges_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apply_arrival_is_used_while_there_is_room(edges_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Embedder(dim=4, anchor_growth=0).fit(edges_of(0))
-    slow: list[Batch] = []
+    fallbacks: list[Batch] = []
     apply = model._engine.apply
-    monkeypatch.setattr(model._engine, "apply", lambda batch: slow.append(batch) or apply(batch))
+    monkeypatch.setattr(model._engine, "apply", lambda batch: fallbacks.append(batch) or apply(batch))
     for number in range(1, 1000):
         model.add_vertex(f"name {number}", [0, f"name {number - 1}"])
-    assert len(slow) < 50  # arrays double, so that they seldom run out
+    assert len(fallbacks) < 50  # arrays double, so that they are seldom full
     model.check()
     assert len(model) == model.diagnostics()["vertices"] == len(set(model.ids))
 
 
 @pytest.mark.parametrize("full", ["edges", "rows"])
-def test_without_room_nothing_happens(edges_of: Any, full: str) -> None:
+def test_apply_arrival_without_room_changes_nothing(edges_of: Any, full: str) -> None:
     engine = Embedder(dim=4).fit(edges_of(0))._engine
     links = engine.graph.adjacency.links
     column = (
@@ -66,32 +70,32 @@ def test_without_room_nothing_happens(edges_of: Any, full: str) -> None:
     assert 1000 not in engine.graph.ids
 
 
-def test_rows_of_removed_vertices_are_reused_the_quick_way(edges_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apply_arrival_reuses_rows_of_removed_vertices(edges_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Embedder(dim=4, anchor_growth=0).fit(edges_of(0))
-    for number in range(20):  # whatever must grow has grown
+    for number in range(20):  # all arrays have grown enough
         model.add_vertex(f"first {number}", [0, 1])
-    going = [f"first {number}" for number in range(5)]
-    model.partial_fit(Batch.vertices(going, Op.REMOVE_VERTEX))
-    rows, slow = model._engine.graph.row_count, []
+    removed = [f"first {number}" for number in range(5)]
+    model.partial_fit(Batch.vertices(removed, Op.REMOVE_VERTEX))
+    rows, fallbacks = model._engine.graph.row_count, []
     apply = model._engine.apply
-    monkeypatch.setattr(model._engine, "apply", lambda batch: slow.append(batch) or apply(batch))
+    monkeypatch.setattr(model._engine, "apply", lambda batch: fallbacks.append(batch) or apply(batch))
     for number in range(5):
         model.add_vertex(f"new {number}", [0, 1])
-    assert not slow
+    assert not fallbacks
     assert model._engine.graph.row_count == rows
     model.check()
 
 
-def test_arrivals_on_a_hub_are_those_of_a_batch() -> None:
-    """Thousands of newcomers on one vertex, some of them twice: its list is looked up on either way."""
+def test_apply_arrival_at_a_hub_gives_the_same_bits_as_a_batch() -> None:
+    """Thousands of arrivals at one vertex, some repeated, so that its neighbor list is indexed."""
     star = [(0, leaf) for leaf in range(1, 40)]
-    quick, long = (Embedder(dim=4, anchor_growth=0).fit(star) for _ in range(2))
+    single, batched = (Embedder(dim=4, anchor_growth=0).fit(star) for _ in range(2))
     for number in range(1, 2_600):
         name, others = f"name {number}", [0, f"name {number // 2}" if number % 3 else 1]
-        quick.add_vertex(name, others)
-        long.partial_fit(Batch.arrival(name, others))
-    quick.add_vertex("name 7", [0, 0, 5])
-    long.partial_fit(Batch.arrival("name 7", [0, 0, 5]))
-    assert quick._engine.graph.adjacency.links.index_begin[0] >= 0
-    assert quick.digest() == long.digest()
-    quick.check()
+        single.add_vertex(name, others)
+        batched.partial_fit(Batch.arrival(name, others))
+    single.add_vertex("name 7", [0, 0, 5])
+    batched.partial_fit(Batch.arrival("name 7", [0, 0, 5]))
+    assert single._engine.graph.adjacency.links.index_begin[0] >= 0
+    assert single.digest() == batched.digest()
+    single.check()

@@ -15,7 +15,8 @@ from ripplevec.rules.anchor import TouchedRows
 from ripplevec.rules.ripple import RippleRule
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
-START, SIZE, LAG, SHARE = 500, 20, 4, 0.075  # of the graph: the events of nearly three batches, so the fourth
+START, SIZE = 500, 20  # edges of the start and of a batch
+SHARE, LAG = 0.075, 4  # lag as a share of the graph: the events of nearly three batches, so the fourth adopts
 
 
 def model(lag: float = SHARE, **parameters: Any) -> Embedder:
@@ -25,15 +26,15 @@ def model(lag: float = SHARE, **parameters: Any) -> Embedder:
 
 
 def batches() -> list[Batch]:
-    """What is left of the edges; vertices come with them, and some go again."""
+    """Return the remaining edges as batches that also add vertices and remove some of them again."""
     stream = []
     for number, first in enumerate(range(START, len(DATA.edges) - SIZE, SIZE)):
         src, dst = DATA.edges[first : first + SIZE].T.tolist()
         op = [Op.ADD] * len(src)
         src, dst, op = [*src, f"new {number}"], [*dst, number], [*op, Op.ADD]
         if number % 3 == 2:
-            gone = f"new {number - 2}"
-            src, dst, op = [*src, gone], [*dst, gone], [*op, Op.REMOVE_VERTEX]
+            removed = f"new {number - 2}"
+            src, dst, op = [*src, removed], [*dst, removed], [*op, Op.REMOVE_VERTEX]
         stream.append(Batch.of(src, dst, op=op))
     return stream
 
@@ -42,58 +43,60 @@ def run(made: Embedder, stream: list[Batch]) -> list[bool]:
     return [made.partial_fit(batch).anchored for batch in stream]
 
 
-def test_an_anchor_is_taken_over_a_fixed_number_of_batches_later() -> None:
-    at_once, later = run(model(0), batches()), run(model(), batches())
-    first = at_once.index(True)
-    assert later.index(True) == first + LAG
-    assert sum(later) >= 2
+def test_background_anchor_is_adopted_a_fixed_number_of_batches_later() -> None:
+    immediate, delayed = run(model(0), batches()), run(model(), batches())
+    first = immediate.index(True)
+    assert delayed.index(True) == first + LAG
+    assert sum(delayed) >= 2
 
 
-def test_large_batches_take_it_over_before_the_graph_has_outgrown_it() -> None:
-    """However long the lag: by the time the graph has grown by twice the growth that makes one due."""
+def test_background_anchor_is_adopted_before_the_graph_outgrows_it() -> None:
+    """With a long lag, it is adopted once the graph has grown by twice the growth that makes an anchor due."""
     made = model(lag=1_000, anchor_growth=0.05)
     seen = run(made, batches())
     assert sum(seen) >= 2
-    assert made._engine.growth < MAX_PENDING_GROWTH * made._engine.anchor_growth + SIZE / (2 * made._engine.edges_at_anchor)
+    assert made._engine.growth < MAX_PENDING_GROWTH * made._engine.anchor_growth + SIZE / (
+        2 * made._engine.edges_at_anchor
+    )
 
 
-def test_between_the_two_the_model_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches are applied while the anchor is worked out; only the one that takes it over waits."""
-    go_on, real = threading.Event(), RippleRule.plan_correction
+def test_batches_continue_while_an_anchor_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are applied while the anchor is computed; only the batch that adopts it waits."""
+    proceed, real = threading.Event(), RippleRule.plan_correction
 
-    def held(self: RippleRule, *given: Any) -> Any:
+    def delayed(self: RippleRule, *given: Any) -> Any:
         work = real(self, *given)
-        return lambda: (go_on.wait(30), work())[1]
+        return lambda: (proceed.wait(30), work())[1]
 
-    monkeypatch.setattr(RippleRule, "plan_correction", held)
+    monkeypatch.setattr(RippleRule, "plan_correction", delayed)
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     for _ in range(LAG - 1):
         assert not made.partial_fit(stream.pop(0)).anchored
         assert not made._engine.pending_anchor.correction.done()
-    threading.Timer(0.2, go_on.set).start()
+    threading.Timer(0.2, proceed.set).start()
     assert made.partial_fit(stream.pop(0)).anchored
     assert made._engine.pending_anchor is None
 
 
-def test_it_does_not_matter_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_background_anchor_result_is_independent_of_its_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     stream, one = batches(), model()
     run(one, stream)
 
-    def at_once(work: Any) -> Any:
+    def run_now(work: Any) -> Any:
         done: Any = background_anchor.Future()
         done.set_result(work())
         return done
 
-    monkeypatch.setattr(background_anchor, "_in_background", at_once)
+    monkeypatch.setattr(background_anchor, "_submit", run_now)
     other = model(threads=2)
     run(other, stream)
     assert other.digest() == one.digest()
     assert one._engine.anchors >= 2
 
 
-def test_nothing_else_changes_the_copy_it_works_on() -> None:
+def test_plan_correction_is_unaffected_by_later_batches() -> None:
     made = model(0)
     rule, store = made._engine.rule, made._engine.store
     work = rule.plan_correction(store, 7)
@@ -104,14 +107,16 @@ def test_nothing_else_changes_the_copy_it_works_on() -> None:
     np.testing.assert_array_equal(found.coordinates.rotation, expected.coordinates.rotation)
 
 
-def test_taken_over_at_once_it_is_an_anchor() -> None:
-    """With nothing in between, the copy gives what an anchor in place gives."""
+def test_background_anchor_adopted_immediately_equals_an_anchor() -> None:
+    """Without batches in between, the copy gives the same result as an anchor in place."""
     one, other = model(0), model(0)
     for made in (one, other):
         made.partial_fit(DATA.edges[START : START + 10])
     moved = one.anchor()
     rule, store, sequence = other._engine.rule, other._engine.store, other._engine.sequence
-    prepared = rule.prepare_correction(store, rule.plan_correction(store, sequence)(), [], sequence, other.change_threshold)
+    prepared = rule.prepare_correction(
+        store, rule.plan_correction(store, sequence)(), [], sequence, other.change_threshold
+    )
     rule.adopt_correction(store, prepared)
     rows = prepared.moved
     np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
@@ -119,17 +124,19 @@ def test_taken_over_at_once_it_is_an_anchor() -> None:
     assert set(other._engine.graph.ids.to_list(rows)) == set(moved.ids)
 
 
-def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
-    made, stream = model(0.01), batches()  # seven events or eight
+def test_prepare_places_new_vertices_and_drops_removed_ones() -> None:
+    made, stream = model(0.01), batches()  # a lag of seven or eight events
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.partial_fit(Batch.of(["late", "lost", "far"], [0, 1, "away"]))
     made.partial_fit(Batch.of(["lost", 3], ["lost", 3], op=[Op.REMOVE_VERTEX] * 2))
-    made.partial_fit(Batch.of(["heir", "lonely"], [0, "lonely"], op=[Op.ADD, Op.VERTEX]))  # in the row of one gone
+    made.partial_fit(
+        Batch.of(["successor", "lonely"], [0, "lonely"], op=[Op.ADD, Op.VERTEX])
+    )  # reuses the row of a removed vertex
     made.partial_fit(Batch.of(["one", "more"], [2, 3]))
     changes = made.partial_fit(Batch.of(["last"], [5]))
     assert changes.anchored
-    for name in ("late", "heir", "last"):
+    for name in ("late", "successor", "last"):
         assert np.linalg.norm(made[name]) == pytest.approx(1, abs=1e-5)
     for name in ("far", "away", "lonely"):
         assert not made[name].any()
@@ -137,12 +144,12 @@ def test_who_came_or_went_in_between_is_placed_or_forgotten() -> None:
     free = engine.graph.arrival[: engine.graph.row_count] < 0
     assert not engine.store.vectors[: engine.graph.row_count][free].any()
     assert not engine.store.placed[: engine.graph.row_count][free].any()
-    assert {"late", "heir", "last"} <= set(changes.ids)
+    assert {"late", "successor", "last"} <= set(changes.ids)
     made.check()
 
 
-def test_what_was_touched_in_between_is_where_its_neighbors_are() -> None:
-    """New coordinates everywhere: a newcomer lies as near to its community as it would without the wait."""
+def test_vertices_touched_in_between_are_near_their_community() -> None:
+    """A vertex that arrives in between is as close to its community as without the delay."""
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
@@ -155,7 +162,7 @@ def test_what_was_touched_in_between_is_where_its_neighbors_are() -> None:
     assert cosines[same].mean() > cosines[~same].mean() + 0.3
 
 
-def test_quality_is_that_of_an_anchor_at_once() -> None:
+def test_background_anchor_is_as_accurate_as_an_immediate_one() -> None:
     exact = Embedder(dim=6).fit(DATA.edges[: len(DATA.edges) - SIZE])._engine.rule.coordinates.mu
     one, other = model(0), model()
     errors = []
@@ -165,7 +172,7 @@ def test_quality_is_that_of_an_anchor_at_once() -> None:
     assert errors[1] < errors[0] + 0.05
 
 
-def test_a_graph_that_loses_its_last_edge_needs_no_anchor() -> None:
+def test_graph_without_edges_discards_the_pending_anchor() -> None:
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
@@ -174,7 +181,7 @@ def test_a_graph_that_loses_its_last_edge_needs_no_anchor() -> None:
     made.partial_fit(DATA.edges[:100])
 
 
-def test_an_anchor_asked_for_takes_the_place_of_one_on_its_way() -> None:
+def test_explicit_anchor_replaces_the_pending_one() -> None:
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
@@ -182,7 +189,7 @@ def test_an_anchor_asked_for_takes_the_place_of_one_on_its_way() -> None:
     assert made._engine.pending_anchor is None
 
 
-def test_single_arrivals_are_touched_too() -> None:
+def test_single_arrivals_are_recorded_as_touched() -> None:
     one, other = model(0.003), model(0.003)
     for number in range(60):
         one.add_vertex(f"v{number}", [number, number + 1])
@@ -192,7 +199,7 @@ def test_single_arrivals_are_touched_too() -> None:
 
 
 @pytest.mark.parametrize("after", range(LAG))
-def test_saved_on_its_way_it_goes_on(after: int) -> None:
+def test_pending_anchor_survives_saving(after: int) -> None:
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
@@ -200,14 +207,14 @@ def test_saved_on_its_way_it_goes_on(after: int) -> None:
     again = model()
     again._engine.restore(made._engine.state())
     assert again.digest() == made.digest()
-    waiting: Any = again._engine.pending_anchor
-    assert (waiting.since, waiting.until) == (made._engine.pending_anchor.since, made._engine.pending_anchor.until)
+    restored: Any = again._engine.pending_anchor
+    assert (restored.since, restored.until) == (made._engine.pending_anchor.since, made._engine.pending_anchor.until)
     for each in (made, again):
         run(each, stream[after:])
     assert again.digest() == made.digest()
 
 
-def test_a_plain_model_takes_over_what_was_saved_on_its_way(tmp_path: Any) -> None:
+def test_loaded_model_adopts_the_pending_anchor(tmp_path: Any) -> None:
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
@@ -216,7 +223,7 @@ def test_a_plain_model_takes_over_what_was_saved_on_its_way(tmp_path: Any) -> No
     assert [again.partial_fit(batch).anchored for batch in stream[:LAG]] == [False] * (LAG - 1) + [True]
 
 
-def test_the_digest_knows_of_an_anchor_on_its_way() -> None:
+def test_digest_includes_the_pending_anchor() -> None:
     def engine() -> Engine:
         made, stream = model(), batches()
         while made._engine.pending_anchor is None:
@@ -229,26 +236,28 @@ def test_the_digest_knows_of_an_anchor_on_its_way() -> None:
     assert one.digest() != other.digest()
 
 
-def test_every_batch_in_between_is_noted() -> None:
+def test_record_touched_keeps_every_batch() -> None:
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     for number in range(1, LAG):
         changes = made.partial_fit(stream.pop(0))
-        noted = made._engine.pending_anchor.touched
-        assert len(noted) == number
-        assert set(made._engine.graph.ids.to_list(noted[-1].rows)) == set(changes.ids)
-        np.testing.assert_array_equal(noted[-1].arrival, made._engine.graph.arrival[noted[-1].rows])
+        recorded = made._engine.pending_anchor.touched
+        assert len(recorded) == number
+        assert set(made._engine.graph.ids.to_list(recorded[-1].rows)) == set(changes.ids)
+        np.testing.assert_array_equal(recorded[-1].arrival, made._engine.graph.arrival[recorded[-1].rows])
 
 
-def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
-    """Each batch's rows together, from what the batches before it left; whose row it no longer is stays as it is."""
+def test_prepare_refreshes_touched_rows_in_order() -> None:
+    """Rows of each batch are refreshed together, batch by batch; rows of another vertex by now are skipped."""
     results = []
     for touched in ([], [[3, 7], [7, 9], [11]]):
         made = model(0)
         rule, store = made._engine.rule, made._engine.store
-        whose = [TouchedRows(np.array(rows), store.graph.arrival[rows] + (rows == [11])) for rows in touched]
-        rule.adopt_correction(store, rule.prepare_correction(store, rule.plan_correction(store, 5)(), whose, 5, 0.0))
+        touched_rows = [TouchedRows(np.array(rows), store.graph.arrival[rows] + (rows == [11])) for rows in touched]
+        rule.adopt_correction(
+            store, rule.prepare_correction(store, rule.plan_correction(store, 5)(), touched_rows, 5, 0.0)
+        )
         results.append((made, store.vectors[: store.graph.row_count].copy()))
     (plain, before), (_, after) = results
     rule, store = plain._engine.rule, plain._engine.store
@@ -260,8 +269,8 @@ def test_what_was_touched_in_between_is_refreshed_in_order() -> None:
     assert sorted(np.flatnonzero((after != before).any(axis=1))) == [3, 7, 9]
 
 
-def test_a_copy_taken_before_it_is_taken_over_stays_what_it_was() -> None:
-    """A snapshot is written in the background, so that the anchor it holds may have been taken over by then."""
+def test_snapshot_is_unaffected_by_a_later_adoption() -> None:
+    """A snapshot is written in the background; the model may have adopted the anchor by then."""
     made, stream = model(), batches()
     while made._engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
@@ -275,29 +284,32 @@ def test_a_copy_taken_before_it_is_taken_over_stays_what_it_was() -> None:
     assert again.digest() == made.digest()
 
 
-def test_anchor_on_its_way_beside_small_batches_has_time_in_proportion_to_the_graph() -> None:
-    """Counted in events: what comes as batches of one leaves the background as long as what comes at once."""
+def test_lag_in_events_is_independent_of_the_batch_size() -> None:
+    """The lag counts events: batches of one leave the background computation as much time as large batches."""
     edges = DATA.edges[START : START + 300]
-    taken_over = []
+    adopted_at = []
     for size in (1, 10):
         made = model(0.1)
         for first in range(0, len(edges), size):
             made.partial_fit(edges[first : first + size])
             if made._engine.pending_anchor is None and made._engine.anchors:
                 break
-        taken_over.append(made._engine.events - START)
-    assert abs(taken_over[0] - taken_over[1]) <= 20
-    waited = taken_over[0] - 0.1 * 2 * START  # since the anchor was due
+        adopted_at.append(made._engine.events - START)
+    assert abs(adopted_at[0] - adopted_at[1]) <= 20
+    waited = adopted_at[0] - 0.1 * 2 * START  # events since the anchor was due
     assert waited >= 0.1 * START
 
 
-def test_rows_touched_by_many_small_batches_are_refreshed_in_a_bounded_number_of_steps() -> None:
+def test_merge_touched_bounds_the_number_of_steps() -> None:
     touched = [TouchedRows(np.array([number % 7, 90 + number]), np.array([number, number])) for number in range(100)]
-    merged = background_anchor._merged(touched)
+    merged = background_anchor._merge_touched(touched)
     assert len(merged) == background_anchor.MAX_REFRESH_STEPS
     for rows, _ in merged:
         assert np.unique(rows).size == rows.size
     assert {row for rows, _ in merged for row in rows.tolist()} == {row for rows, _ in touched for row in rows.tolist()}
     last = {int(row): int(arrival) for rows, arrivals in merged for row, arrival in zip(rows, arrivals, strict=True)}
     assert [last[row] for row in range(7)] == [98, 99, 93, 94, 95, 96, 97]
-    assert background_anchor._merged(touched[: background_anchor.MAX_REFRESH_STEPS]) == touched[: background_anchor.MAX_REFRESH_STEPS]
+    assert (
+        background_anchor._merge_touched(touched[: background_anchor.MAX_REFRESH_STEPS])
+        == touched[: background_anchor.MAX_REFRESH_STEPS]
+    )

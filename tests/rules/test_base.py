@@ -10,11 +10,11 @@ from ripplevec.rules.ripple import RippleRule
 
 
 @pytest.mark.parametrize("rule", [PaperRule, RippleRule])
-def test_every_rule_has_what_the_protocol_asks_for(rule: type) -> None:
+def test_rules_implement_the_protocol(rule: type) -> None:
     for name, member in vars(Rule).items():
         if name.startswith("_") or not callable(member):
             continue
-        own = getattr(rule, name)
-        assert inspect.signature(own).parameters.keys() == inspect.signature(member).parameters.keys(), name
+        implementation = getattr(rule, name)
+        assert inspect.signature(implementation).parameters.keys() == inspect.signature(member).parameters.keys(), name
     for name in ("one_by_one", "precision", "ready", "scaling"):
         assert hasattr(rule, name), name

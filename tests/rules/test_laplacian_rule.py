@@ -10,7 +10,7 @@ from ripplevec.views.laplacian import laplacian_vectors
 
 
 @pytest.fixture
-def plain(contributing: Any) -> Any:
+def mean_model(contributing: Any) -> Any:
     contributing.run("Add a rule")
     return lambda **parameters: Embedder(**{"dim": 3, "rule": "mean", **parameters})
 
@@ -18,38 +18,38 @@ def plain(contributing: Any) -> Any:
 RING = [(i, (i + 1) % 9) for i in range(9)] + [(0, 4), (2, 7)]
 
 
-def test_the_start_is_the_laplacian_s(plain: Any) -> None:
-    model = plain().fit(RING)
+def test_start_gives_laplacian_vectors(mean_model: Any) -> None:
+    model = mean_model().fit(RING)
     adjacency = model._engine.graph.adjacency
     expected = laplacian_vectors(adjacency, 9, 3, "symmetric")
     np.testing.assert_allclose(model.to_numpy(), expected, atol=1e-6)
     assert model.diagnostics()["orthogonality_error"] < 1e-9
 
 
-def test_from_nothing_there_is_a_start_once_the_graph_is_large_enough(plain: Any) -> None:
-    model = plain(start_size=6)
+def test_empty_model_starts_at_the_start_size(mean_model: Any) -> None:
+    model = mean_model(start_size=6)
     for number, edge in enumerate(RING[:8], 1):
         model.partial_fit([edge])
         assert model._engine.ready == (number >= 5), number
     assert model.to_numpy().any(axis=1).all()
 
 
-def test_without_edges_it_waits_for_a_new_start(plain: Any) -> None:
-    model = plain().fit(RING)
+def test_reset_without_edges_waits_for_a_new_start(mean_model: Any) -> None:
+    model = mean_model().fit(RING)
     for vertex in range(9):
         model.remove_vertex(vertex)
     assert not model._engine.ready
 
 
-def test_an_anchor_moves_nobody(plain: Any) -> None:
-    model = plain(anchor_growth=0.1).fit(RING)
+def test_anchor_moves_no_vertex(mean_model: Any) -> None:
+    model = mean_model(anchor_growth=0.1).fit(RING)
     before = model.to_numpy()
     assert len(model.anchor()) == 0
     np.testing.assert_array_equal(model.to_numpy(), before)
 
 
-def test_a_preview_is_the_mean_of_those_that_have_vectors(plain: Any) -> None:
-    model = plain().fit(RING)
+def test_preview_is_the_mean_of_placed_neighbors(mean_model: Any) -> None:
+    model = mean_model().fit(RING)
     model.add_vertex("alone")
     np.testing.assert_allclose(model.preview([1, 5, "alone"]), model.vectors([1, 5]).mean(axis=0), atol=1e-6)
     assert not model.preview(["alone"]).any()

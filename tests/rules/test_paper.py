@@ -21,7 +21,7 @@ def paper(**parameters: Any) -> Embedder:
 
 
 def vectors(model: Embedder) -> NDArray[np.float64]:
-    """As they are inside, in double precision."""
+    """Return the internal vectors, in double precision."""
     return model._engine.store.vectors[: model._engine.graph.row_count]
 
 
@@ -39,7 +39,7 @@ def gram(model: Embedder) -> NDArray[np.float64]:
     normalization=st.sampled_from(NORMALIZATIONS),
     reuse=st.booleans(),
 )
-def test_lemma_1(
+def test_arrivals_preserve_the_gram_matrix(
     edges_of: Any,
     seed: int,
     start: int,
@@ -49,7 +49,7 @@ def test_lemma_1(
     normalization: str,
     reuse: bool,
 ) -> None:
-    """Whatever arrives, FᵀF stays what it was (with each of the first k arrivals at an empty graph it gains a one)."""
+    """Arrivals preserve FᵀF; each of the first k arrivals in an empty graph adds a one to its diagonal."""
     rng = np.random.default_rng(seed)
     reuse = reuse and depth is not None
     model = paper(
@@ -66,7 +66,7 @@ def test_lemma_1(
     assert model.diagnostics()["orthogonality_error"] < 1e-10
 
 
-def test_lemma_1_after_ten_thousand_arrivals() -> None:
+def test_ten_thousand_arrivals_preserve_the_gram_matrix() -> None:
     rng = np.random.default_rng(0)
     model = paper(dim=8, depth=2).fit([(u, v) for u, v in rng.integers(0, 300, (900, 2)).tolist() if u != v])
     initial = gram(model)
@@ -80,7 +80,7 @@ def test_lemma_1_after_ten_thousand_arrivals() -> None:
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
-def test_the_start_is_feasible(edges_of: Any, normalization: str) -> None:
+def test_start_satisfies_the_constraint(edges_of: Any, normalization: str) -> None:
     model = paper(normalization=normalization).fit(edges_of(1))
     graph = model._engine.graph
     weight = (
@@ -91,24 +91,24 @@ def test_the_start_is_feasible(edges_of: Any, normalization: str) -> None:
     np.testing.assert_allclose(vectors(model).T @ (weight[:, None] * vectors(model)), np.eye(4), atol=1e-9)
 
 
-def test_from_nothing_the_first_arrivals_are_the_unit_vectors() -> None:
+def test_first_arrivals_in_an_empty_model_get_unit_vectors() -> None:
     model = paper()
     for number in range(4):
         assert model.add_vertex(number).tolist() == np.eye(4)[number].tolist()
-    assert not model.add_vertex("fifth").any()  # feasible from now on: no edge, no vector
+    assert not model.add_vertex("fifth").any()  # from now on, a vertex without edges has no vector
     model.add_vertex("sixth", [0, 1, 2, 3])
     np.testing.assert_allclose(gram(model), np.eye(4), atol=1e-12)
 
 
 @pytest.mark.parametrize("edges", [[("a", "b"), ("b", "c"), ("c", "a")], []])
-def test_a_small_start_keeps_its_own_gram_matrix(edges: list[Any]) -> None:
+def test_small_start_preserves_its_gram_matrix(edges: list[Any]) -> None:
     model = paper(dim=6).fit(edges)
     np.testing.assert_allclose(gram(model), np.diag(np.arange(6) < (2 if edges else 0)), atol=1e-12)
     model.partial_fit([("d", "a"), ("d", "b"), ("e", "d")])
     assert model.diagnostics()["orthogonality_error"] < 1e-12
 
 
-def test_a_single_influenced_vertex_becomes_zero() -> None:
+def test_single_influenced_vertex_becomes_zero() -> None:
     model = paper(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
     before = model["d"]
     arrived = model.add_vertex("e", ["d"])  # α = 1
@@ -116,8 +116,8 @@ def test_a_single_influenced_vertex_becomes_zero() -> None:
     assert not model["d"].any()
 
 
-def test_an_empty_set_is_treated_as_asked(edges_of: Any) -> None:
-    """At depth 0 nobody is ever influenced."""
+def test_empty_influenced_set_follows_on_empty(edges_of: Any) -> None:
+    """At depth 0 the influenced set is always empty."""
     rest = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]
     for on_empty in ON_EMPTY:
         model = paper(dim=2, depth=0, on_empty=on_empty).fit(rest)
@@ -132,20 +132,20 @@ def test_an_empty_set_is_treated_as_asked(edges_of: Any) -> None:
             np.testing.assert_allclose(model["a"], moved, atol=1e-6)
 
 
-def test_resampling_is_another_draw(edges_of: Any) -> None:
-    """With one neighbor of high degree most draws are empty; a fresh draw finds it, not all the others."""
+def test_resample_draws_until_a_neighbor_is_influenced(edges_of: Any) -> None:
+    """With one neighbor of high degree most draws are empty; a further draw reaches it."""
     hub = [("hub", number) for number in range(40)]
     model = paper(dim=2, on_empty="resample").fit([*hub, (0, 1)])
     before = model["hub"]
     np.testing.assert_allclose(model.add_vertex("new", ["hub"]), before, atol=1e-6)
 
 
-def test_the_unplaced_wait_for_the_first_arrival_that_touches_them() -> None:
+def test_unplaced_vertices_are_placed_by_the_first_arrival_that_touches_them() -> None:
     model = paper(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
     model.add_vertex("p")
     model.add_vertex("q", ["p"])
     assert model.diagnostics()["unplaced"] == 2
-    model.add_edges([("q", "a")])  # an edge between known vertices changes the graph only
+    model.add_edges([("q", "a")])  # an edge between existing vertices changes the graph only
     assert model.diagnostics()["unplaced"] == 2
     changes = model.partial_fit([("r", "p"), ("r", "a")])
     assert model.diagnostics()["unplaced"] == 0
@@ -153,7 +153,7 @@ def test_the_unplaced_wait_for_the_first_arrival_that_touches_them() -> None:
     assert model.diagnostics()["orthogonality_error"] < 1e-12
 
 
-def test_unplaced_vertices_influence_nobody_and_are_not_influenced() -> None:
+def test_unplaced_vertices_have_no_influence() -> None:
     model = paper(dim=2, depth=None, on_empty="neighbors").fit([("a", "b"), ("b", "c"), ("c", "a")])
     model.add_vertex("lonely")
     before = model.vectors(list("abc"))
@@ -164,23 +164,25 @@ def test_unplaced_vertices_influence_nobody_and_are_not_influenced() -> None:
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([1, 2, None]), reuse=st.booleans(), empty=st.booleans())
-def test_a_batch_is_its_arrivals_one_by_one(edges_of: Any, seed: int, depth: Any, reuse: bool, empty: bool) -> None:
+def test_batch_gives_the_same_bits_as_its_arrivals_one_by_one(
+    edges_of: Any, seed: int, depth: Any, reuse: bool, empty: bool
+) -> None:
     rng = np.random.default_rng(seed)
-    together, apart = (
+    together, separate = (
         paper(depth=depth, seed=seed, reuse_influence=reuse and depth is not None).fit([] if empty else edges_of(seed))
         for _ in range(2)
     )
     arrivals = [(100 + i, rng.choice(40 if not empty else 100 + i, 3, replace=False).tolist()) for i in range(15)]
     together.partial_fit([(name, other) for name, others in arrivals for other in others])
     for name, others in arrivals:
-        apart.partial_fit([(name, other) for other in others])
-    assert together.ids == apart.ids
-    assert together.to_numpy().tobytes() == apart.to_numpy().tobytes()
-    assert vectors(together).tobytes() == vectors(apart).tobytes()
+        separate.partial_fit([(name, other) for other in others])
+    assert together.ids == separate.ids
+    assert together.to_numpy().tobytes() == separate.to_numpy().tobytes()
+    assert vectors(together).tobytes() == vectors(separate).tobytes()
 
 
-def test_sets_can_be_reused(edges_of: Any) -> None:
-    """Reuse is an approximation: another result, the same guarantee."""
+def test_reuse_influence_preserves_the_gram_matrix(edges_of: Any) -> None:
+    """Reuse is an approximation: other vectors, the same invariant."""
     plain, reused = (paper(depth=3, reuse_influence=reuse).fit(edges_of(2)) for reuse in (False, True))
     for model in (plain, reused):
         model.partial_fit([(100 + i, j) for i in range(60) for j in (i % 40, (7 * i) % 40)])
@@ -188,14 +190,14 @@ def test_sets_can_be_reused(edges_of: Any) -> None:
     assert not np.array_equal(plain.to_numpy(), reused.to_numpy())
 
 
-def test_a_removal_shows_in_the_diagnostics(edges_of: Any) -> None:
+def test_removal_increases_the_orthogonality_error(edges_of: Any) -> None:
     model = paper().fit(edges_of(1))
     assert model.diagnostics()["orthogonality_error"] < 1e-10
     model.remove_vertex(model.ids[0])
     assert model.diagnostics()["orthogonality_error"] > 1e-6
 
 
-def test_there_is_no_anchor(edges_of: Any) -> None:
+def test_anchor_does_nothing(edges_of: Any) -> None:
     model = paper().fit(edges_of(1))
     model.add_vertex("new", [0, 1])
     before = model.digest()
@@ -204,7 +206,7 @@ def test_there_is_no_anchor(edges_of: Any) -> None:
     assert not model.partial_fit(edges_of(7, vertices=500, edges=900)).anchored
 
 
-def test_a_preview_is_the_mean_of_the_neighbors(edges_of: Any) -> None:
+def test_preview_is_the_mean_of_the_neighbors(edges_of: Any) -> None:
     model = paper().fit(edges_of(1))
     a, b = model.ids[:2]
     np.testing.assert_allclose(model.preview([a, b]), (model[a] + model[b]) / 2, atol=1e-6)
@@ -213,17 +215,17 @@ def test_a_preview_is_the_mean_of_the_neighbors(edges_of: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("views", [SpectralView(tau=1.0)]), ("anchor_growth", 0.1), ("normalize", True)]
 )
-def test_what_only_the_other_rule_has_is_refused(name: str, value: Any) -> None:
+def test_paper_rule_with_a_ripple_parameter_raises(name: str, value: Any) -> None:
     with pytest.raises(InvalidValueError, match=f"^{name}: expected .*paper"):
         paper(**{name: value})
     assert paper(views="auto", anchor_growth=0, normalize=False).rule == "paper"
 
 
-def test_batches_with_an_arrival_keep_its_neighbors_together() -> None:
-    """The edges of one newcomer may stand apart in the batch; it arrives with all of them."""
-    together, apart = (paper(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]) for _ in range(2))
+def test_batch_groups_the_edges_of_each_arrival() -> None:
+    """The edges of a new vertex need not be adjacent in the batch; it arrives with all of them."""
+    together, separate = (paper(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]) for _ in range(2))
     together.partial_fit([("x", "a"), ("y", "a"), ("x", "b")])
-    apart.partial_fit(Batch.arrival("x", ["a", "b"]))
-    apart.partial_fit(Batch.arrival("y", ["a"]))
-    assert together.ids == apart.ids
-    assert np.array_equal(together.to_numpy(), apart.to_numpy())
+    separate.partial_fit(Batch.arrival("x", ["a", "b"]))
+    separate.partial_fit(Batch.arrival("y", ["a"]))
+    assert together.ids == separate.ids
+    assert np.array_equal(together.to_numpy(), separate.to_numpy())

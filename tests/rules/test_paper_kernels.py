@@ -10,7 +10,7 @@ from ripplevec.rules._paper_kernels import apply_local_action
 
 
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(0, 8))
-def test_the_action_is_algorithm_2_and_keeps_the_gram_matrix(seed: int, count: int) -> None:
+def test_apply_local_action_follows_algorithm_2_and_keeps_the_gram_matrix(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((10, 3))
     vectors[9] = 5 if count == 0 else 0
@@ -24,7 +24,7 @@ def test_the_action_is_algorithm_2_and_keeps_the_gram_matrix(seed: int, count: i
     np.testing.assert_allclose(vectors, expected, atol=1e-12)
 
 
-def test_one_influenced_vertex_gives_up_everything() -> None:
+def test_apply_local_action_on_one_vertex_makes_it_zero() -> None:
     vectors = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]])
     apply_local_action(vectors, 2, np.array([0]))
     assert vectors.tolist() == [[0, 0], [3, 4], [1, 2]]

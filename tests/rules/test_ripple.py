@@ -18,7 +18,7 @@ from ripplevec.views.spectral import SpectralView
 
 @pytest.mark.parametrize("depth", [0, 1, 2, None])
 @pytest.mark.parametrize("max_reads", [5, 4096])
-def test_threads_share_the_work_without_changing_a_bit(
+def test_threaded_step_gives_the_same_bits_as_one_thread(
     edges_of: Any, monkeypatch: pytest.MonkeyPatch, depth: int | None, max_reads: int
 ) -> None:
     monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
@@ -30,8 +30,10 @@ def test_threads_share_the_work_without_changing_a_bit(
         for seed in range(1, 4):
             model.partial_fit(edges_of(seed, vertices=60 + 25 * seed, edges=80))
             model.remove_edges([(u, v) for u, v, _ in _distinct(edges_of(seed, vertices=60 + 25 * seed, edges=20))])
-        going = Batch.of([500, 501, 502, 503, 502], [1, 500, 501, 500, 502], op=[Op.ADD] * 4 + [Op.REMOVE_VERTEX])
-        model.partial_fit(going)
+        added_and_removed = Batch.of(
+            [500, 501, 502, 503, 502], [1, 500, 501, 500, 502], op=[Op.ADD] * 4 + [Op.REMOVE_VERTEX]
+        )
+        model.partial_fit(added_and_removed)
         return model.digest()
 
     assert digest(1) == digest(2) == digest(4)
@@ -41,8 +43,8 @@ def _distinct(edges: list[Any]) -> list[Any]:
     return list({tuple(sorted(edge[:2])): edge for edge in edges}.values())
 
 
-def test_newcomers_that_go_again_leave_the_waves_of_the_others_alone(engine_of: Any, edges_of: Any) -> None:
-    """The numbers of those who have gone are missing; the others are newcomers all the same."""
+def test_vertices_removed_in_the_same_batch_do_not_disturb_the_others(engine_of: Any, edges_of: Any) -> None:
+    """A vertex added and removed in one batch leaves a gap in the arrival numbers; the others are still new."""
     seen: list[int] = []
     engine = engine_of(edges_of(0))
     make_context = engine.rule._batch_context
@@ -58,14 +60,14 @@ def test_newcomers_that_go_again_leave_the_waves_of_the_others_alone(engine_of: 
 
 
 @pytest.mark.parametrize("batch", [1, 60])
-def test_arrivals_are_worth_as_much_in_batches(batch: int) -> None:
-    """Batches differ in bits, not in quality: four clear communities are told apart either way."""
+def test_stream_quality_is_independent_of_the_batch_size(batch: int) -> None:
+    """Batches differ in bits, not in quality: four clear communities are separated either way."""
     data = planted_partition(communities=4, size=75, inside=8, elsewhere=1.5, seed=1)
     result = stream(Embedder(dim=8), data, start=0.4, seed=0, batch=batch)
     assert score_at_end(result).micro > 0.9
 
 
-def test_ends_of_changed_edges_are_refreshed_as_often_as_their_share(engine_of: Any) -> None:
+def test_changed_endpoints_are_sampled_by_their_share(engine_of: Any) -> None:
     engine = engine_of([("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")])
     (delta,) = [engine.store.apply_delta(step) for step in engine.graph.apply(Batch.from_any([("a", "b", 2.0)]))]
     state, (a, b) = engine.rule.kernel_state(engine.store), delta.pairs[0].tolist()
@@ -80,7 +82,7 @@ def test_ends_of_changed_edges_are_refreshed_as_often_as_their_share(engine_of: 
     assert counts.sum() == counts[[a, b]].sum()
 
 
-def test_neighbors_are_influenced_as_often_as_their_share(edges_of: Any) -> None:
+def test_neighbors_are_influenced_by_their_share(edges_of: Any) -> None:
     model = Embedder(dim=3, anchor_growth=0).fit([("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")])
     start = model._engine.state()
     times = 0
@@ -88,10 +90,10 @@ def test_neighbors_are_influenced_as_often_as_their_share(edges_of: Any) -> None
         model.set_params(seed=seed)
         model._engine.restore(start)
         times += "a" in model.partial_fit([("new", "a")]).ids
-    assert abs(times / 600 - 1 / 4) < 0.06  # a has four edges now, one of them to the newcomer
+    assert abs(times / 600 - 1 / 4) < 0.06  # a now has four edges, one of them to the new vertex
 
 
-def test_a_vertex_that_loses_its_last_edge_is_unplaced() -> None:
+def test_vertex_that_loses_its_last_edge_is_unplaced() -> None:
     model = Embedder(dim=3, anchor_growth=0).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("a", "e")])
     assert model["d"].any()
     changes = model.remove_edges([("c", "d")])
@@ -104,7 +106,7 @@ def test_a_vertex_that_loses_its_last_edge_is_unplaced() -> None:
     assert not model["e"].any()
 
 
-def test_the_unplaced_are_placed_with_the_first_link_to_the_placed() -> None:
+def test_unplaced_component_is_placed_by_its_first_edge_to_a_placed_vertex() -> None:
     model = Embedder(dim=3, anchor_growth=0, depth=0).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
     for edge in [("p", "q"), ("q", "r"), ("r", "s")]:
         changes = model.partial_fit([edge])
@@ -117,7 +119,7 @@ def test_the_unplaced_are_placed_with_the_first_link_to_the_placed() -> None:
     assert model.add_vertex("lonely").tolist() == [0, 0, 0]
 
 
-def test_a_heavier_edge_pulls_harder() -> None:
+def test_preview_is_closer_to_the_heavier_neighbor() -> None:
     data = planted_partition(communities=2, size=60, inside=8, elsewhere=1, seed=0)
     model = Embedder(dim=2).fit(data.edges)
     left, right = (int(np.flatnonzero(data.labels == label)[0]) for label in (0, 1))
@@ -127,7 +129,7 @@ def test_a_heavier_edge_pulls_harder() -> None:
 
 
 @pytest.mark.parametrize("growth", ["auto", 0.5])
-def test_an_empty_model_starts_when_the_graph_is_large_enough(growth: Any) -> None:
+def test_empty_model_starts_when_the_graph_is_large_enough(growth: Any) -> None:
     model, started = Embedder(dim=4, anchor_growth=growth), []
     for number in range(1, 12):
         changes = model.partial_fit([(number - 1, number)])
@@ -137,7 +139,7 @@ def test_an_empty_model_starts_when_the_graph_is_large_enough(growth: Any) -> No
             assert not model.to_numpy().any()
             assert changes.ids == ([0, 1] if number == 1 else [number])
         elif started.count(True) == 1:
-            assert len(model) == 8  # twice the columns
+            assert len(model) == 8  # 2 · dim
             assert changes.ids == list(range(8))
             break
     assert model.to_numpy().any(axis=1).all()
@@ -145,7 +147,7 @@ def test_an_empty_model_starts_when_the_graph_is_large_enough(growth: Any) -> No
 
 
 @pytest.mark.parametrize("start_size", [2, 6])
-def test_start_size_says_how_large(start_size: int) -> None:
+def test_start_size_counts_vertices_with_edges(start_size: int) -> None:
     model = Embedder(dim=4, start_size=start_size)
     model.partial_fit(Batch.vertices(range(50)))  # vertices without edges do not count
     assert not model.diagnostics()["ready"]
@@ -156,10 +158,12 @@ def test_start_size_says_how_large(start_size: int) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 2, 8])
-def test_a_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     bases_from_other_views = ripple.bases_from_other_views
-    monkeypatch.setattr(ripple, "from_others", lambda *args: calls.append(1) or bases_from_other_views(*args))
+    monkeypatch.setattr(
+        ripple, "bases_from_other_views", lambda *args: calls.append(1) or bases_from_other_views(*args)
+    )
     rng = np.random.default_rng(0)
     groups = np.arange(120) % 3
 
@@ -178,13 +182,13 @@ def test_a_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch
     assert rule.graph_stats.mean_degree >= DENSE_GRAPH
     assert len(rule.coordinates.views) == min(dim, 2)
     assert len(calls) == 1 < anchors
-    known = before.any(axis=1)
+    placed = before.any(axis=1)
     cosines = (before * model.to_numpy()[: len(before)]).sum(axis=1)
-    assert cosines[known].mean() > 0.5  # the coordinates outlive the views
+    assert cosines[placed].mean() > 0.5  # served coordinates survive the change of views
     assert model.diagnostics()["orthogonality_error"] < 0.5
 
 
-def test_views_given_are_kept() -> None:
+def test_explicit_views_are_kept_by_an_anchor() -> None:
     views = [SpectralView(tau=0.5), SpectralView(tau_per_degree=8.0, weight=2.0)]
     model = Embedder(dim=6, views=views).fit(planted_partition(2, 40, 12, 2).edges)
     model.anchor()
@@ -192,7 +196,7 @@ def test_views_given_are_kept() -> None:
     np.testing.assert_allclose(np.linalg.norm(model.to_numpy(), axis=1), 1, atol=1e-5)
 
 
-def test_the_orthogonality_error_is_nothing_after_an_anchor() -> None:
+def test_orthogonality_error_is_zero_after_an_anchor() -> None:
     data = planted_partition(3, 60, 8, 2)
     model = Embedder(dim=5, anchor_growth=0).fit(data.edges[:-200])
     assert model.diagnostics()["orthogonality_error"] < 1e-5
@@ -202,17 +206,17 @@ def test_the_orthogonality_error_is_nothing_after_an_anchor() -> None:
     assert model.diagnostics()["orthogonality_error"] < 1e-5 < drifted < 1
 
 
-def test_a_start_does_not_depend_on_which_rows_were_free(edges_of: Any) -> None:
-    """A vertex that has come and gone leaves a row to a later one; a start knows only who came before whom."""
+def test_start_is_independent_of_row_reuse(edges_of: Any) -> None:
+    """A later vertex reuses the row of a removed one; a start depends on the order of arrival only."""
     edges = edges_of(0, vertices=60, edges=200)
     names = list(dict.fromkeys(name for edge in edges for name in edge[:2]))
-    mixed, straight = (Embedder(dim=5, start_size=50).fit([]) for _ in range(2))
+    mixed, plain = (Embedder(dim=5, start_size=50).fit([]) for _ in range(2))
     mixed.partial_fit(Batch.vertices(["first", *names[:20], "second"], Op.VERTEX))
     mixed.partial_fit(Batch.vertices(["first", "second"], Op.REMOVE_VERTEX))
-    for model in (mixed, straight):
+    for model in (mixed, plain):
         model.partial_fit(Batch.vertices(names, Op.VERTEX))
         model.partial_fit(edges)
-    assert mixed.ids == straight.ids
-    assert not np.array_equal(mixed._engine.graph.rows_by_arrival(), straight._engine.graph.rows_by_arrival())
-    assert np.array_equal(mixed.to_numpy(), straight.to_numpy())
-    assert straight.to_numpy().any()
+    assert mixed.ids == plain.ids
+    assert not np.array_equal(mixed._engine.graph.rows_by_arrival(), plain._engine.graph.rows_by_arrival())
+    assert np.array_equal(mixed.to_numpy(), plain.to_numpy())
+    assert plain.to_numpy().any()

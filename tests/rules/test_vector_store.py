@@ -7,7 +7,7 @@ from ripplevec.graph.graph import Graph
 from ripplevec.rules.vector_store import VectorStore
 
 
-def test_rows_come_with_the_graph_and_go_with_their_vertex() -> None:
+def test_apply_delta_adds_rows_and_clears_removed_ones() -> None:
     graph = Graph()
     store = VectorStore(graph, 3, np.float32)
     assert store.vectors.shape[1] == 3
@@ -19,8 +19,8 @@ def test_rows_come_with_the_graph_and_go_with_their_vertex() -> None:
     store.vectors[:rows], store.placed[:rows] = 1, 1
     for step in graph.apply(Batch.of([5, 200], [5, 201], op=[Op.REMOVE_VERTEX, Op.ADD])):
         store.apply_delta(step)
-    vacant = graph.ids.find_row(200)  # the freed row is used again, with nothing of its former vertex
-    assert vacant < rows
-    assert not store.vectors[vacant].any()
-    assert not store.placed[vacant]
+    reused = graph.ids.find_row(200)  # the freed row is reused, and its old vector is cleared
+    assert reused < rows
+    assert not store.vectors[reused].any()
+    assert not store.placed[reused]
     assert store.vectors[:rows].sum() == 3 * (rows - 1)

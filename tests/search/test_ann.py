@@ -1,4 +1,4 @@
-"""An index that follows a stream: exact cosines, only the living, hardly anybody missed, nothing that piles up."""
+"""The index during a stream: exact cosines, only existing vertices, high recall, bounded size."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ EDGES = growing_communities(400, 8, 4, seed=2).edges
 
 
 @pytest.fixture(autouse=True)
-def small_steps() -> Iterator[None]:
-    """Sizes at which a small graph takes every path that a large one takes."""
+def small_limits() -> Iterator[None]:
+    """Set sizes at which a small graph takes every code path of a large one."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "MIN_CANDIDATES": 80,
@@ -35,7 +35,7 @@ def small_steps() -> Iterator[None]:
         yield
 
 
-def streamed(**parameters: Any) -> Embedder:
+def make_model(**parameters: Any) -> Embedder:
     return Embedder(**{"dim": 8, "search": "ann", "threads": 1, **parameters}).fit(EDGES)
 
 
@@ -44,17 +44,17 @@ def index_of(model: Embedder) -> AnnIndex:
     return model._searcher.index
 
 
-def caught_up(model: Embedder) -> AnnIndex:
-    """The index, after as many searches as it takes until there is nothing left to do."""
+def wait_until_current(model: Embedder) -> AnnIndex:
+    """Search until the index is current, and return it."""
     for _ in range(2_000):
         model.nearest(np.ones(model.dim))
         engine, index = model._engine, index_of(model)
         if index.is_current(SearchTarget(engine.store, engine.rule, engine.sequence, engine.anchors)):
             return index
-    raise AssertionError("the index does not catch up")
+    raise AssertionError("the index does not become current")
 
 
-def exact_answers(model: Embedder, vertex: Any, k: int) -> list[tuple[Any, float]]:
+def exact_nearest(model: Embedder, vertex: Any, k: int) -> list[tuple[Any, float]]:
     search, model._searcher = model._searcher, type(model._searcher)("exact", 1)
     try:
         return model.nearest(vertex, k)
@@ -62,15 +62,15 @@ def exact_answers(model: Embedder, vertex: Any, k: int) -> list[tuple[Any, float
         model._searcher = search
 
 
-def found(model: Embedder, vertex: Any, k: int = 5) -> tuple[int, int]:
-    """How many of the nearest were found, of how many; whatever is returned must be alive, with its exact cosine."""
-    near, everybody = model.nearest(vertex, k), exact_answers(model, vertex, len(model))
-    exactly = dict(everybody)
-    assert len(near) == min(k, len(everybody))
+def count_hits(model: Embedder, vertex: Any, k: int = 5) -> tuple[int, int]:
+    """Return how many of the k nearest were found, and k; check that every result is alive with its exact cosine."""
+    near, expected = model.nearest(vertex, k), exact_nearest(model, vertex, len(model))
+    exactly = dict(expected)
+    assert len(near) == min(k, len(expected))
     assert len({name for name, _ in near}) == len(near)
     assert all(exactly[name] == cosine for name, cosine in near)
     assert [cosine for _, cosine in near] == sorted((cosine for _, cosine in near), reverse=True)
-    worst = everybody[len(near) - 1][1] if near else 0.0
+    worst = expected[len(near) - 1][1] if near else 0.0
     return sum(cosine >= worst - 1e-6 for _, cosine in near), len(near)
 
 
@@ -79,7 +79,7 @@ STEPS = st.lists(
 )
 
 
-def take_step(model: Embedder, step: str, seed: int) -> None:
+def apply_step(model: Embedder, step: str, seed: int) -> None:
     random, ids = np.random.default_rng(seed), model.ids
     if step == "anchor":
         model.anchor()
@@ -95,41 +95,41 @@ def take_step(model: Embedder, step: str, seed: int) -> None:
     else:
         source = ids[int(random.integers(len(ids)))]
         row = model._row(source)
-        around = model._engine.graph.ids.to_list(np.unique(model._engine.graph.adjacency.neighbors(row)))
-        model.remove_edges([(source, other) for other in around])
+        neighbors = model._engine.graph.ids.to_list(np.unique(model._engine.graph.adjacency.neighbors(row)))
+        model.remove_edges([(source, other) for other in neighbors])
 
 
 @settings(deadline=None, max_examples=25)
 @given(steps=STEPS, rule=st.sampled_from(["ripple", "ripple", "paper"]), moved=st.sampled_from([0.0, 0.4]))
-def test_any_stream_is_followed(steps: list[tuple[str, int]], rule: str, moved: float) -> None:
+def test_index_follows_any_stream(steps: list[tuple[str, int]], rule: str, moved: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ann, "REINDEX_DISTANCE", moved)
-        model = streamed(rule=rule)
-        caught_up(model)
-        hits, asked = np.zeros(2, int), model.ids[0]
+        model = make_model(rule=rule)
+        wait_until_current(model)
+        hits, queried = np.zeros(2, int), model.ids[0]
         for step, seed in steps:
-            take_step(model, step, seed)
-            if asked not in model:
-                asked = model.ids[0]
-            hits += found(model, asked)
-            hits += found(model, np.random.default_rng(seed).standard_normal(model.dim))
-        caught_up(model)
+            apply_step(model, step, seed)
+            if queried not in model:
+                queried = model.ids[0]
+            hits += count_hits(model, queried)
+            hits += count_hits(model, np.random.default_rng(seed).standard_normal(model.dim))
+        wait_until_current(model)
         for vertex in model.ids[:: max(1, len(model) // 10)]:
-            hits += found(model, vertex)
+            hits += count_hits(model, vertex)
     assert hits[0] >= 0.9 * hits[1]
 
 
-def test_a_new_index_is_exact_until_it_is_filled_step_by_step() -> None:
-    model, filled = streamed(), [0]
-    while filled[-1] < 400 - ann.MAX_UNINDEXED:
-        assert model.nearest(7) == exact_answers(model, 7, 10)
-        filled.append(index_of(model).indexed_rows)
-        assert 0 < filled[-1] - filled[-2] <= ann.MIN_INDEXED_PER_QUERY + 400 // ann.BACKLOG_DIVISOR
+def test_new_index_is_filled_step_by_step_with_exact_results() -> None:
+    model, indexed = make_model(), [0]
+    while indexed[-1] < 400 - ann.MAX_UNINDEXED:
+        assert model.nearest(7) == exact_nearest(model, 7, 10)
+        indexed.append(index_of(model).indexed_rows)
+        assert 0 < indexed[-1] - indexed[-2] <= ann.MIN_INDEXED_PER_QUERY + 400 // ann.BACKLOG_DIVISOR
 
 
-def test_writers_leave_the_index_alone() -> None:
-    model = streamed(anchor_growth=0)
-    index = caught_up(model)
+def test_writers_do_not_modify_the_index() -> None:
+    model = make_model(anchor_growth=0)
+    index = wait_until_current(model)
     before = index.total_added, index.queue.size, index.covered_rows
     for vertex in range(1_000, 1_100):
         model.add_vertex(vertex, [1, 2, 3])
@@ -138,27 +138,27 @@ def test_writers_leave_the_index_alone() -> None:
 
 
 @pytest.mark.parametrize(("moved", "again"), [(2.1, False), (0.0, True)])
-def test_who_moved_less_than_the_threshold_is_not_indexed_again(
+def test_rows_moved_less_than_the_threshold_are_not_indexed_again(
     moved: float, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ann, "REINDEX_DISTANCE", moved)
     monkeypatch.setattr(ann, "REBUILD_SHARE", 9.0)
-    model = streamed()
-    before = caught_up(model).total_added
+    model = make_model()
+    before = wait_until_current(model).total_added
     model.add_edges([(vertex, (vertex * 7) % 400) for vertex in range(1, 100)])
     model.anchor()
-    assert (caught_up(model).total_added > before) == again
+    assert (wait_until_current(model).total_added > before) == again
 
 
 @settings(deadline=None, max_examples=25)
 @given(steps=STEPS)
-def test_every_row_that_moves_between_anchors_is_stamped(steps: list[tuple[str, int]]) -> None:
-    """What the index goes by; removed and unplaced rows it sees by their flags."""
-    model = streamed(anchor_growth=0)
+def test_rows_moved_between_anchors_are_stamped(steps: list[tuple[str, int]]) -> None:
+    """The index relies on stamps; removed and unplaced rows are detected by their flags."""
+    model = make_model(anchor_growth=0)
     for step, seed in steps:
         store, sequence, anchors = model._engine.store, model.sequence, model._engine.anchors
         before = store.vectors.copy()
-        take_step(model, step, seed)
+        apply_step(model, step, seed)
         if model._engine.anchors != anchors:
             continue
         before = np.pad(before, ((0, len(store.vectors) - len(before)), (0, 0)))
@@ -166,15 +166,15 @@ def test_every_row_that_moves_between_anchors_is_stamped(steps: list[tuple[str, 
         assert (store.seen[moved] > 2 * sequence).all()
 
 
-def test_the_dead_do_not_pile_up() -> None:
-    model = streamed(anchor_growth=0)
-    caught_up(model)
+def test_dead_entries_do_not_accumulate() -> None:
+    model = make_model(anchor_growth=0)
+    wait_until_current(model)
     rows = model._engine.graph.row_count
-    for generation in range(12):  # three times as many as there are rows come and go
+    for generation in range(12):  # three times as many vertices as rows are added and removed
         for vertex in range(100):
             model.remove_vertex(vertex if not generation else f"{generation - 1} {vertex}")
             model.add_vertex(f"{generation} {vertex}", [200 + (vertex + 37 * generation) % 200, 300 + vertex // 2])
-        index = caught_up(model)
+        index = wait_until_current(model)
         assert len(index.entries) <= index.live_entries / (1 - ann.REBUILD_SHARE)
         assert index.live_entries == np.count_nonzero(index.indexed)
         assert (model._engine.store.placed >= index.indexed[: len(model._engine.store.placed)]).all()
@@ -182,19 +182,19 @@ def test_the_dead_do_not_pile_up() -> None:
     assert index.total_added > 2 * rows
 
 
-def test_an_index_that_is_mostly_dead_is_made_anew() -> None:
-    model = streamed(anchor_growth=0)
-    entries = caught_up(model).entries
+def test_index_with_many_dead_entries_is_rebuilt() -> None:
+    model = make_model(anchor_growth=0)
+    entries = wait_until_current(model).entries
     for vertex in range(100, 350):
         model.remove_vertex(vertex)
-    caught_up(model)
+    wait_until_current(model)
     assert index_of(model).entries is not entries
     assert len(index_of(model).entries) == np.count_nonzero(model._engine.store.placed)
-    assert sum(found(model, vertex)[0] for vertex in range(50)) >= 0.95 * 250
+    assert sum(count_hits(model, vertex)[0] for vertex in range(50)) >= 0.95 * 250
 
 
-def test_readers_search_while_a_writer_writes() -> None:
-    model, done, wrong = streamed(), Event(), list[BaseException]()
+def test_readers_search_during_writes() -> None:
+    model, done, failures = make_model(), Event(), list[BaseException]()
 
     def read(seed: int) -> None:
         random = np.random.default_rng(seed)
@@ -204,7 +204,7 @@ def test_readers_search_while_a_writer_writes() -> None:
                 assert len({name for name, _ in near}) == 5
                 assert all(-1 <= cosine <= 1 for _, cosine in near)
         except BaseException as error:
-            wrong.append(error)
+            failures.append(error)
 
     readers = [Thread(target=read, args=(seed,)) for seed in range(3)]
     for reader in readers:
@@ -216,6 +216,6 @@ def test_readers_search_while_a_writer_writes() -> None:
     done.set()
     for reader in readers:
         reader.join()
-    assert not wrong
-    caught_up(model)
-    assert sum(found(model, vertex)[0] for vertex in range(100)) >= 0.95 * 500
+    assert not failures
+    wait_until_current(model)
+    assert sum(count_hits(model, vertex)[0] for vertex in range(100)) >= 0.95 * 500

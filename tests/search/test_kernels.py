@@ -1,4 +1,4 @@
-"""The kernels of search against plain NumPy: products, the heap of the best, the best of a block, who has moved."""
+"""Search kernels compared with NumPy: dot product, heap, best rows of a block, and stale rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @njit
 def product(first: Any, second: Any, work: Any) -> float:
-    """`dot` as it is used: inlined into another kernel."""
+    """Call `dot` as in production: inlined into another kernel."""
     return kernels.dot(first, second, work)
 
 
 @pytest.mark.parametrize(("kind", "close"), [(np.float32, 1e-5), (np.float64, 1e-13)])
 @given(seed=SEEDS, width=st.integers(1, 300))
-def test_dot_is_the_product_and_leaves_both_alone(kind: type, close: float, seed: int, width: int) -> None:
+def test_dot_agrees_with_numpy_and_keeps_its_inputs(kind: type, close: float, seed: int, width: int) -> None:
     first, second = np.random.default_rng(seed).standard_normal((2, width)).astype(kind)
     work, before = np.full(width, np.nan, kind), (first.copy(), second.copy())
     expected = first.astype(np.float64) @ second.astype(np.float64)
@@ -39,7 +39,7 @@ def test_dot_is_the_product_and_leaves_both_alone(kind: type, close: float, seed
     count=st.integers(1, 12),
     cosines=st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 1.0]), max_size=60),
 )
-def test_a_heap_keeps_the_best_and_of_equals_the_lower_rows(count: int, cosines: list[float]) -> None:
+def test_replace_heap_root_keeps_the_best_and_the_lower_of_equal_rows(count: int, cosines: list[float]) -> None:
     heap, found = np.full(count, -np.inf, np.float32), np.full(count, -1)
     for row, cosine in enumerate(cosines):
         if cosine > heap[0]:
@@ -53,21 +53,21 @@ def test_a_heap_keeps_the_best_and_of_equals_the_lower_rows(count: int, cosines:
             assert (heap[above], -found[above]) <= (heap[place], -found[place]) or found[above] == -1
 
 
-def served_as(rows: NDArray[Any], scaling: ViewScaling) -> NDArray[np.float64]:
-    """Rows of length one, their views weighed and flattened."""
+def served_reference(rows: NDArray[Any], scaling: ViewScaling) -> NDArray[np.float64]:
+    """Return normalized rows with weighted and flattened views."""
     out = np.zeros(rows.shape)
     for view, (first, last) in enumerate(zip(scaling.bounds, scaling.bounds[1:], strict=False)):
         part = rows[:, first:last].astype(np.float64)
         length = np.linalg.norm(part, axis=1, keepdims=True)
-        shrunk = np.divide(part, length ** scaling.flatten[view], out=np.zeros_like(part), where=length > 0)
-        out[:, first:last] = scaling.weights[view] * shrunk
+        flattened = np.divide(part, length ** scaling.flatten[view], out=np.zeros_like(part), where=length > 0)
+        out[:, first:last] = scaling.weights[view] * flattened
     length = np.linalg.norm(out, axis=1, keepdims=True)
     return np.divide(out, length, out=np.zeros_like(out), where=length > 0)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.uint16])
 @given(seed=SEEDS, length=st.integers(0, 50), count=st.integers(1, 8), widths=st.sampled_from([(5,), (3, 9), (1, 20)]))
-def test_the_best_of_a_block_are_those_of_highest_cosine(
+def test_collect_best_returns_the_highest_cosines(
     kind: type, seed: int, length: int, count: int, widths: tuple[int, ...]
 ) -> None:
     random, dim = np.random.default_rng(seed), sum(widths)
@@ -84,23 +84,23 @@ def test_the_best_of_a_block_are_those_of_highest_cosine(
     cosines, found = np.full((3, count), 9, np.float32), np.full((3, count), 9)
     kernels.collect_best(rows, alive, queries, exclude, scaling, cosines, found)
 
-    exact = queries.astype(np.float64) @ served_as(rows, scaling).T
+    exact = queries.astype(np.float64) @ served_reference(rows, scaling).T
     for query in range(3):
         possible = np.flatnonzero(alive & rows.any(axis=1) & (np.arange(length) != exclude[query]))
-        kept = found[query] >= 0
-        assert kept.sum() == min(count, possible.size)
-        assert np.isneginf(cosines[query, ~kept]).all()
-        assert set(found[query, kept]) <= set(possible)
-        assert len(set(found[query, kept])) == kept.sum()
-        np.testing.assert_allclose(cosines[query, kept], exact[query, found[query, kept]], atol=1e-6)
+        valid = found[query] >= 0
+        assert valid.sum() == min(count, possible.size)
+        assert np.isneginf(cosines[query, ~valid]).all()
+        assert set(found[query, valid]) <= set(possible)
+        assert len(set(found[query, valid])) == valid.sum()
+        np.testing.assert_allclose(cosines[query, valid], exact[query, found[query, valid]], atol=1e-6)
         best = np.sort(exact[query, possible])[::-1][:count]
-        np.testing.assert_allclose(np.sort(cosines[query, kept])[::-1], best, atol=1e-6)
+        np.testing.assert_allclose(np.sort(cosines[query, valid])[::-1], best, atol=1e-6)
 
 
-def test_cosines_never_leave_their_range() -> None:
+def test_collect_best_clips_cosines() -> None:
     rows = np.random.default_rng(0).standard_normal((500, 7)).astype(np.float32)
     scaling = ViewScaling(np.array([0, 7]), np.ones(1), np.ones(1))
-    queries = served_as(rows, scaling).astype(np.float32) * np.float32(1 + 1e-6)
+    queries = served_reference(rows, scaling).astype(np.float32) * np.float32(1 + 1e-6)
     cosines, found = np.empty((1_000, 1), np.float32), np.empty((1_000, 1), np.int64)
     exclude = np.full(1_000, -1)
     kernels.collect_best(rows, np.ones(500, bool), np.vstack([queries, -queries]), exclude, scaling, cosines, found)
@@ -109,9 +109,9 @@ def test_cosines_never_leave_their_range() -> None:
 
 
 @given(seed=SEEDS, since=st.integers(-3, 6))
-def test_suspects_are_the_touched_and_the_gone(seed: int, since: int) -> None:
+def test_find_stale_rows_returns_touched_and_unplaced_rows(seed: int, since: int) -> None:
     random = np.random.default_rng(seed)
-    placed, held, waiting = random.integers(0, 2, (3, 40)).astype(np.uint8)
+    placed, indexed, queued = random.integers(0, 2, (3, 40)).astype(np.uint8)
     seen = random.integers(0, 5, 40)
-    expected = np.where(placed == 1, seen > since, (held == 1) | (waiting == 1))
-    assert np.array_equal(kernels.find_stale_rows(seen, placed, held, waiting, since), np.flatnonzero(expected))
+    expected = np.where(placed == 1, seen > since, (indexed == 1) | (queued == 1))
+    assert np.array_equal(kernels.find_stale_rows(seen, placed, indexed, queued, since), np.flatnonzero(expected))

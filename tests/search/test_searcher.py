@@ -1,4 +1,4 @@
-"""Which search answers, and that the index is never part of the model."""
+"""The choice between exact search and the index, which is never part of the model's state."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from ripplevec import Embedder, load
 from ripplevec.errors import MissingExtraError
 from ripplevec.lab.datasets.synthetic import growing_communities
+from ripplevec.search import searcher
 
 EDGES = growing_communities(300, 4, 4, seed=1).edges
 
@@ -24,7 +25,7 @@ def without_usearch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "_usearch_installed", lambda: False)
 
 
-def test_auto_is_exact_until_the_model_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_search_uses_an_index_for_large_models_only(monkeypatch: pytest.MonkeyPatch) -> None:
     small = model()
     small.nearest(3)
     assert small._searcher.index is None
@@ -33,7 +34,7 @@ def test_auto_is_exact_until_the_model_is_large(monkeypatch: pytest.MonkeyPatch)
     assert small._searcher.index is not None
 
 
-def test_an_index_is_kept_until_half_of_the_vertices_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_search_keeps_the_index_down_to_half_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "MAX_EXACT_VERTICES", 299)
     shrinking = model()
     shrinking.nearest(3)
@@ -47,7 +48,7 @@ def test_an_index_is_kept_until_half_of_the_vertices_are_gone(monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("without_usearch")
-def test_without_usearch_auto_is_exact_and_ann_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_without_usearch_is_exact_or_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "MAX_EXACT_VERTICES", 10)
     plain = model()
     assert plain.nearest(3) == model(search="exact").nearest(3)
@@ -58,17 +59,17 @@ def test_without_usearch_auto_is_exact_and_ann_says_what_to_install(monkeypatch:
         plain.set_params(search="ann")
 
 
-def test_before_the_first_edge_there_is_nobody() -> None:
+def test_nearest_in_an_empty_model_is_empty() -> None:
     assert Embedder(dim=4, search="ann").nearest(np.ones(4)) == []
 
 
-def test_more_than_there_are_can_be_asked_for() -> None:
+def test_nearest_with_k_above_the_size_returns_all() -> None:
     near = model(search="ann").nearest(3, k=1_000)
     assert near == model(search="exact").nearest(3, k=1_000)
     assert len(near) == 299
 
 
-def test_a_model_that_begins_anew_has_an_index_of_its_own() -> None:
+def test_refit_model_gets_a_new_index() -> None:
     again = model(search="ann")
     again.nearest(3)
     first = again._searcher.index
@@ -77,7 +78,7 @@ def test_a_model_that_begins_anew_has_an_index_of_its_own() -> None:
     assert again._searcher.index is not first
 
 
-def test_the_index_is_neither_saved_nor_seen_by_the_digest(tmp_path: Path) -> None:
+def test_index_is_not_part_of_saved_state_or_digest(tmp_path: Path) -> None:
     indexed, plain = model(search="ann"), model(search="exact")
     for vertex in range(300, 320):
         indexed.nearest(3)
@@ -90,9 +91,9 @@ def test_the_index_is_neither_saved_nor_seen_by_the_digest(tmp_path: Path) -> No
         assert copy.nearest(3) == plain.nearest(3)
 
 
-def test_what_goes_wrong_while_asking_leaves_the_index_to_be_tended() -> None:
-    asked = model(search="ann")
+def test_failed_search_releases_the_update_lock() -> None:
+    searched = model(search="ann")
     with pytest.raises(KeyError):
-        asked.nearest("nobody")
-    asked.nearest(3)
-    assert asked._searcher.index is not None
+        searched.nearest("unknown")
+    searched.nearest(3)
+    assert searched._searcher.index is not None

@@ -55,5 +55,5 @@ def test_make_operator_of_a_remote_graph_delegates_to_it() -> None:
             return tau
 
     assert make_operator("cuda", RemoteGraph(), 7, 0.5, 1) == 0.5
-    assert SpectralView(tau=0.5)._operator(RemoteGraph(), 7, 1) == 1.0  # half the mean weight
-    assert SpectralView(tau_per_degree=0.5)._operator(RemoteGraph(), 7, 1) == 4.0  # half the mean strength
+    assert SpectralView(tau=0.5)._make_operator(RemoteGraph(), 7, 1) == 1.0  # half the mean weight
+    assert SpectralView(tau_per_degree=0.5)._make_operator(RemoteGraph(), 7, 1) == 4.0  # half the mean strength

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import RipplevecError
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import RowArray, VectorStore
 from ripplevec.util.growable_array import GrowableArray
 from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
 from ripplevec.views.aligned_matrix import copy_aligned
@@ -20,7 +20,6 @@ from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operator_factory import AdjacencyLike, weight_unit
 from ripplevec.views.operators import SUB_BLOCK_ROWS, sum_over_blocks, weighted_cross_products
 
-Rows = NDArray[np.int64]
 MIN_SPECTRUM_RATIO = 0.9  # share of the previously captured spectrum that a correction must capture to be accepted
 BlockCopier = Callable[[NDArray[Any], int], NDArray[Any]]
 """Copies rows for a view to overwrite; for local rows, `views.aligned_matrix.copy_aligned`."""
@@ -32,7 +31,7 @@ class Correction(NamedTuple):
     coordinates: Coordinates
     stats: GraphStats  # used to choose the views
     rows: GrowableArray
-    arrival: Rows  # arrival numbers of the vertices that had these rows
+    arrival: RowArray  # arrival numbers of the vertices that had these rows
     has_edges: NDArray[np.bool_]  # whether they had edges; vertices without edges are unplaced
     next_arrival: int
 
@@ -57,14 +56,14 @@ class PreparedCorrection(NamedTuple):
     stats: GraphStats
     rows: GrowableArray
     placed: NDArray[np.uint8]
-    moved: Rows  # rows that move by more than the threshold
+    moved: RowArray  # rows that move by more than the threshold
 
 
 class TouchedRows(NamedTuple):
     """Rows that a batch moved, and the arrival numbers of their vertices at that time."""
 
-    rows: Rows
-    arrival: Rows
+    rows: RowArray
+    arrival: RowArray
 
 
 def correct_bases(
@@ -182,7 +181,7 @@ def find_moved_rows(
     after: Callable[[int, int], NDArray[Any]],
     threshold: float,
     threads: int,
-) -> Rows:
+) -> RowArray:
     """Return the rows whose served vector moves by more than the threshold."""
     far = np.zeros(len(before), bool)
 
@@ -195,21 +194,21 @@ def find_moved_rows(
     return np.flatnonzero(far)
 
 
-def drop_stale_rows(store: VectorStore, correction: Correction) -> tuple[NDArray[np.uint8], Rows]:
+def drop_stale_rows(store: VectorStore, correction: Correction) -> tuple[NDArray[np.uint8], RowArray]:
     """Zero the rows of a correction that do not fit the current graph; return placed flags, and rows to place again.
 
     A row of the correction is valid if it still belongs to the same vertex and this vertex had edges then and has now.
     All others with edges, such as vertices that have arrived since, must be placed in the new coordinates.
     """
-    size, then = store.graph.row_count, len(correction.arrival)
-    count, arrival = store.graph.adjacency.links.degree[:size], store.graph.arrival[:size]
+    size, old_size = store.graph.row_count, len(correction.arrival)
+    degree, arrival = store.graph.adjacency.links.degree[:size], store.graph.arrival[:size]
     valid = np.zeros(size, bool)
-    valid[:then] = correction.has_edges & (correction.arrival == arrival[:then])
-    valid &= count > 0
+    valid[:old_size] = correction.has_edges & (correction.arrival == arrival[:old_size])
+    valid &= degree > 0
     correction.rows.grow(store.graph.adjacency.capacity)[:size][~valid] = 0
     placed = np.zeros((store.placed.size, 2), np.uint8)[:, 0]  # strided like the column that kernels are compiled for
     placed[:size] = valid
-    return placed, np.flatnonzero(~valid & (count > 0))
+    return placed, np.flatnonzero(~valid & (degree > 0))
 
 
 def orthogonality_error(coordinates: Coordinates, store: VectorStore, threads: int) -> float:
@@ -244,7 +243,9 @@ def concatenate_views(bases: list[Basis], first: int, last: int) -> NDArray[Any]
     return np.concatenate([basis.rows[first:last] for basis in bases], axis=1)
 
 
-def write_bases(store: VectorStore, coordinates: Coordinates, bases: list[Basis], order: Rows | None = None) -> None:
+def write_bases(
+    store: VectorStore, coordinates: Coordinates, bases: list[Basis], order: RowArray | None = None
+) -> None:
     """Write bases to the store and mark vertices with edges as placed; basis row i goes to row `order[i]`."""
     rows = store.graph.row_count
     fill_rows(store.vectors[:rows], coordinates, bases, slice(None) if order is None else order)
@@ -252,7 +253,7 @@ def write_bases(store: VectorStore, coordinates: Coordinates, bases: list[Basis]
 
 
 def fill_rows(
-    rows: NDArray[Any], coordinates: Coordinates, bases: list[Basis], order: Rows | slice = slice(None)
+    rows: NDArray[Any], coordinates: Coordinates, bases: list[Basis], order: RowArray | slice = slice(None)
 ) -> None:
     """Write the columns of all bases into rows, converted to their precision."""
     for part, basis in zip(coordinates.parts, bases, strict=True):

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.graph.graph import strip_prefix
-from ripplevec.rules.anchor import Correction, PreparedCorrection, Rows, TouchedRows
+from ripplevec.rules.anchor import Correction, PreparedCorrection, TouchedRows
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import RowArray, VectorStore
 from ripplevec.util.parallel import run_in_background
 
 MAX_REFRESH_STEPS = 32
@@ -39,7 +39,7 @@ class BackgroundAnchor:
         """Start computing an anchor of the current state on another thread."""
         self.correction = _submit(rule.plan_correction(store, self.since))
 
-    def record_touched(self, rows: Rows, store: VectorStore) -> None:
+    def record_touched(self, rows: RowArray, store: VectorStore) -> None:
         """Record the rows that a batch has moved, to be refreshed in the new coordinates."""
         self.touched.append(TouchedRows(rows, store.graph.arrival[rows]))
 

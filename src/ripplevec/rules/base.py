@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
 from ripplevec.graph.graph import GraphDelta
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import RowArray, VectorStore
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.base import Progress
-
-Rows = NDArray[np.int64]
 
 
 class Rule(Protocol):
@@ -41,7 +39,7 @@ class Rule(Protocol):
     def start(self, store: VectorStore, progress: Progress | None = None) -> None:
         """Embed the current graph from scratch."""
 
-    def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> Rows:
+    def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> RowArray:
         """Move vectors after a change of the graph; return the rows that may have moved."""
 
     def apply_arrival(
@@ -53,13 +51,13 @@ class Rule(Protocol):
         changed, if the rule has no fast path for this arrival; the caller then changes the graph and calls `apply`.
         """
 
-    def anchor(self, store: VectorStore, sequence: int, threshold: float) -> Rows:
+    def anchor(self, store: VectorStore, sequence: int, threshold: float) -> RowArray:
         """Correct all vectors; return the rows whose served vector moved by more than the threshold."""
 
     def reset(self, store: VectorStore) -> None:
         """Return to the state before the start if no vectors are left; called when the graph has lost its last edge."""
 
-    def preview(self, store: VectorStore, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, store: VectorStore, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
         """Return the row that a new vertex with these edges would get; zero if it could not be placed."""
 
     def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
-from ripplevec.rules.base import Rows
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import RowArray, VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.base import Progress
@@ -54,7 +53,7 @@ class LaplacianRule:
         """Return −1: there is no fast path for single arrivals."""
         return -1, 0, 0
 
-    def anchor(self, store: VectorStore, sequence: int, threshold: float) -> Rows:
+    def anchor(self, store: VectorStore, sequence: int, threshold: float) -> RowArray:
         """Do nothing and return no rows: there is no global correction."""
         return np.empty(0, np.int64)
 
@@ -62,7 +61,7 @@ class LaplacianRule:
         """Wait for a new start, unless placed vertices are left."""
         self.ready = bool(store.placed.any())
 
-    def preview(self, store: VectorStore, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, store: VectorStore, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
         """Return the mean of the placed neighbors; zero if there is none."""
         placed = neighbors[store.placed[neighbors] == 1]
         mean: NDArray[Any] = store.vectors[placed].mean(axis=0) if placed.size else np.zeros(self.dim)

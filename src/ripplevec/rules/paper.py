@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ripplevec.graph.graph import GraphDelta, strip_prefix
 from ripplevec.influence.cached_cascade import CachedCascade
-from ripplevec.influence.cascade import Cascade, Rows
+from ripplevec.influence.cascade import Cascade
 from ripplevec.rules import _paper_kernels as kernels
 from ripplevec.rules.laplacian_rule import LaplacianRule
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import RowArray, VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 
@@ -44,9 +44,9 @@ class PaperRule(LaplacianRule):
         with limit_blas_to_one_thread():
             self.initial_gram = rows.T @ rows
 
-    def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> Rows:
+    def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> RowArray:
         """Apply the local action of the arrival in this change (at most one); return the rows that moved, each once."""
-        moved: list[Rows] = [delta.arrived]
+        moved: list[RowArray] = [delta.arrived]
         queue = deque(delta.arrived.tolist())
         while queue:
             row = queue.popleft()
@@ -65,7 +65,7 @@ class PaperRule(LaplacianRule):
             queue.extend(neighbors[store.placed[neighbors] == 0].tolist())
         return np.unique(np.concatenate(moved))
 
-    def _draw_influenced(self, store: VectorStore, row: int) -> Rows | None:
+    def _draw_influenced(self, store: VectorStore, row: int) -> RowArray | None:
         """Return the influenced set of an arrival; None if it has no placed neighbor yet."""
         neighbors = store.graph.adjacency.neighbors(row)
         neighbors = neighbors[store.placed[neighbors] == 1]

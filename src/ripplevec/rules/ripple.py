@@ -43,7 +43,7 @@ from ripplevec.rules.anchor import (
     to_weight_unit,
     write_bases,
 )
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import RowArray, VectorStore
 from ripplevec.util.parallel import for_each_block
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.aligned_matrix import copy_aligned
@@ -54,7 +54,6 @@ from ripplevec.views.operator_factory import AdjacencyLike
 
 _log = logging.getLogger("ripplevec.rules")
 
-Rows = NDArray[np.int64]
 MIN_ROWS_PER_TASK = 512
 _NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
 MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges are faster on one thread
@@ -136,7 +135,7 @@ class RippleRule:
         """Use these coordinates from now on, with the statistics that their views were chosen by."""
         self.graph_stats, self.coordinates, self._kernel_state = stats, coordinates, None
 
-    def anchor(self, store: VectorStore, sequence: int, threshold: float) -> Rows:
+    def anchor(self, store: VectorStore, sequence: int, threshold: float) -> RowArray:
         """Correct all vectors, aligned with the served ones; return the rows that moved by more than the threshold."""
         before = store.vectors[: store.graph.row_count]
         stats, coordinates, bases = self._solve_anchor(
@@ -158,7 +157,7 @@ class RippleRule:
     def _solve_anchor(
         self,
         old: Coordinates,
-        then: GraphStats,
+        old_stats: GraphStats,
         adjacency: AdjacencyLike,
         vectors: NDArray[Any],
         sequence: int,
@@ -171,17 +170,17 @@ class RippleRule:
         finite, or that has lost much of the spectrum, is replaced by a solution from scratch. If that is not usable
         either, raises `CorrectionError`; the caller keeps the current vectors.
         """
-        now, seed = then.updated(adjacency, len(vectors)), self.seed + sequence
+        current_stats, seed = old_stats.updated(adjacency, len(vectors)), self.seed + sequence
         copy = copy or partial(copy_aligned, directory=self.directory)
-        if len(self.views(now)) > len(self.views(then)):
-            stats, coordinates = now, self._new_coordinates(now)
+        if len(self.views(current_stats)) > len(self.views(old_stats)):
+            stats, coordinates = current_stats, self._new_coordinates(current_stats)
             bases = bases_from_other_views(coordinates, adjacency, vectors, seed, self.threads, copy)
-            good = all(map(basis_is_finite, bases))
+            usable = all(map(basis_is_finite, bases))
         else:
-            stats, coordinates = then._replace(bipartite=now.bipartite), old.new_like()
+            stats, coordinates = old_stats._replace(bipartite=current_stats.bipartite), old.new_like()
             bases = correct_bases(old, adjacency, vectors, seed, self.threads, copy)
-            good = preserves_spectrum(old, bases)
-        if not good:
+            usable = preserves_spectrum(old, bases)
+        if not usable:
             _log.info("anchor result rejected, solving from scratch: sequence=%d", sequence)
             del bases  # frees memory for the next ones
             bases = solve(coordinates, adjacency, len(vectors), self.threads)
@@ -195,12 +194,12 @@ class RippleRule:
 
     def plan_correction(self, store: VectorStore, sequence: int) -> Callable[[], Correction]:
         """Copy the current state and return a function that computes its anchor, on any thread."""
-        graph, old, then, rows = store.graph, self.coordinates, self.graph_stats, store.new_rows()
+        graph, old, old_stats, rows = store.graph, self.coordinates, self.graph_stats, store.new_rows()
         adjacency, vectors = graph.adjacency.copy(), store.vectors[: graph.row_count].copy()
         has_edges, next_arrival = adjacency.links.degree[: len(vectors)] > 0, graph.next_arrival
 
         def compute() -> Correction:
-            stats, coordinates, bases = self._solve_anchor(old, then, adjacency, vectors, sequence)
+            stats, coordinates, bases = self._solve_anchor(old, old_stats, adjacency, vectors, sequence)
             align_coordinates(old, coordinates, bases, vectors, self.threads)
             fill_rows(rows.grow(len(vectors)), coordinates, bases)
             return Correction(
@@ -255,7 +254,7 @@ class RippleRule:
         store.placed[:] = prepared.placed
         self.set_coordinates(prepared.stats, prepared.coordinates)
 
-    def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> Rows:
+    def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> RowArray:
         """Move vectors after a batch has changed the graph; return the rows that may have moved, each once."""
         self.rows_shortened = 0
         if not self.ready:
@@ -263,7 +262,7 @@ class RippleRule:
         state = self.kernel_state(store)
         arrived, graph = delta.arrived, store.graph  # may lack vertices that the same batch added and removed
         context = self._batch_context(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
-        moved: Rows
+        moved: RowArray
         if self.threads > 1 and len(delta.pairs) >= MIN_EDGES_FOR_THREADS:
             step = ThreadedStep(state, store.seen, context, self.threads)
             moved, self.rows_shortened = step.apply(delta)
@@ -311,7 +310,7 @@ class RippleRule:
         """Return to the state before the start: a graph without edges has nothing to embed."""
         self.set_coordinates(GraphStats(), self._new_coordinates(GraphStats()))
 
-    def preview(self, store: VectorStore, neighbors: Rows, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, store: VectorStore, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
         """Return the row that a new vertex with these edges would get; zero if it could not be placed."""
         row = np.zeros(self.dim, np.float32)
         if self.ready:
@@ -377,19 +376,19 @@ def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str,
     return coordinates.state() | stats.state()
 
 
-def _admit_part(state: KernelState, rows: Rows, first: int, last: int) -> int:
+def _admit_part(state: KernelState, rows: RowArray, first: int, last: int) -> int:
     return int(kernels.admit(state, rows[first:last]))
 
 
 class ThreadedStep:
     """`kernels.apply_batch` with the rows of each step divided among threads; gives the same bits."""
 
-    def __init__(self, state: KernelState, seen: Rows, context: BatchContext, threads: int) -> None:
+    def __init__(self, state: KernelState, seen: RowArray, context: BatchContext, threads: int) -> None:
         self.state, self.seen, self.context, self.threads = state, seen, context, threads
         self.stamp = 2 * context.sequence
         self.shortened = 0  # number of shortened rows so far
 
-    def apply(self, delta: GraphDelta) -> tuple[Rows, int]:
+    def apply(self, delta: GraphDelta) -> tuple[RowArray, int]:
         """Apply a whole batch; return the rows that may have moved, each once, and the number of shortened rows."""
         state, context = self.state, self.context
         self._admit(delta.arrived)
@@ -410,9 +409,9 @@ class ThreadedStep:
         unplaced = delta.arrived[state.placed[delta.arrived] == 0]
         return np.concatenate([newcomers, *moved, lost, unplaced]), shortened
 
-    def _run_rounds(self, sources: Rows, frontier: Rows, reads_left: int) -> list[Rows]:
+    def _run_rounds(self, sources: RowArray, frontier: RowArray, reads_left: int) -> list[RowArray]:
         """Run the rounds of influence; return the rows that each round refreshed."""
-        rounds: list[Rows] = []
+        rounds: list[RowArray] = []
         depth, links = 0, self.state.links
         while True:
             limit = reads_left // (2 * max(1, frontier.size))
@@ -434,7 +433,7 @@ class ThreadedStep:
             if not frontier.size:
                 return rounds
 
-    def _admit(self, arrived: Rows) -> None:
+    def _admit(self, arrived: RowArray) -> None:
         """Admit new vertices wave by wave."""
         wave = kernels.admission_waves(self.state, arrived, self.context.first_new)
         order = np.argsort(wave, kind="stable")
@@ -442,22 +441,22 @@ class ThreadedStep:
         for rows in np.split(arrived[order], cuts):
             self.admit_wave(rows)
 
-    def admit_wave(self, rows: Rows) -> None:
+    def admit_wave(self, rows: RowArray) -> None:
         """Admit new vertices that do not read each other's rows."""
         self._compute(partial(_admit_part, self.state, rows), rows)
 
-    def _compute(self, work: Callable[[int, int], int], rows: Rows) -> None:
+    def _compute(self, work: Callable[[int, int], int], rows: RowArray) -> None:
         """Run work that computes rows on all threads, and count the rows that it shortened."""
         shortened: list[int] = []
         self._run(lambda first, last: shortened.append(work(first, last)), rows)
         self.shortened += sum(shortened)
 
-    def _run(self, work: Callable[[int, int], None], rows: Rows) -> None:
+    def _run(self, work: Callable[[int, int], None], rows: RowArray) -> None:
         """Run work on all threads, in about four tasks per thread, so that the slowest does not delay the others."""
         size = max(MIN_ROWS_PER_TASK, rows.size // (4 * self.threads))
         for_each_block(work, rows.size, size=size, threads=self.threads)
 
-    def refresh(self, rows: Rows, limit: int, depth: int) -> None:
+    def refresh(self, rows: RowArray, limit: int, depth: int) -> None:
         """Refresh rows together, all from the values before."""
         state = self.state
         key = draw_key(self.context.seed, self.context.sequence, depth + kernels.RESAMPLE)
@@ -472,20 +471,20 @@ class ThreadedStep:
         self._compute(compute, rows)
         self._run(write, rows)
 
-    def _spread(self, sources: Rows, limit: int, depth: int) -> Rows:
+    def _spread(self, sources: RowArray, limit: int, depth: int) -> RowArray:
         """Return the rows that sources influence in one round, possibly repeated."""
         key = draw_key(self.context.seed, self.context.sequence, depth)
 
-        def spread(state: KernelState, part: Rows) -> Rows:
+        def spread(state: KernelState, part: RowArray) -> RowArray:
             reached = np.empty(kernels.count_neighbor_reads(state.links, part, limit), np.int64)
             count = influence.spread_round(state.links, state.arrival, part, self.seen, self.stamp, key, limit, reached)
             return reached[:count]
 
         return self._collect(spread, sources)
 
-    def _collect(self, search: Callable[..., Rows], rows: Rows, *arguments: Any) -> Rows:
+    def _collect(self, search: Callable[..., RowArray], rows: RowArray, *arguments: Any) -> RowArray:
         """Run a search over parts of the rows on all threads; return the results in the order of the rows."""
-        found: dict[int, Rows] = {}
+        found: dict[int, RowArray] = {}
 
         def work(first: int, last: int) -> None:
             found[first] = search(self.state, rows[first:last], *arguments)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from usearch.index import Index
 
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import RowArray, VectorStore
 from ripplevec.search import exact
 from ripplevec.search._kernels import find_stale_rows
 from ripplevec.search.query import Query, SearchResults, SearchTarget
@@ -40,15 +40,14 @@ REBUILD_SHARE = 0.4
 
 _VERSION_SHIFT = 40  # a key is the row, plus above this bit the number of times that the row has been indexed
 _NEVER = np.iinfo(np.int64).min
-Rows = NDArray[np.int64]
 
 
 class IndexUpdate(NamedTuple):
     """Rows that the index should add and drop: planned while writers are excluded, applied while they may run."""
 
-    added: Rows
+    added: RowArray
     vectors: NDArray[np.float32]
-    dropped: Rows
+    dropped: RowArray
     indexed_rows: int  # rows below this number have been indexed after the update
 
 
@@ -136,14 +135,14 @@ class AnnIndex:
 
     # ------------------------------------------------------------------ searching
 
-    def _propose(self, index: Index, query: Query, count: int) -> Rows:
+    def _propose(self, index: Index, query: Query, count: int) -> RowArray:
         """Return candidate rows of one index."""
         served = exact.normalize_queries(query.served[None])[0].astype(np.float32)
         with self._usearch_lock:
             keys = index.search(served, count, threads=1).keys.astype(np.int64)
         return keys & ((1 << _VERSION_SHIFT) - 1)
 
-    def _search_rows(self, target: SearchTarget, rows: Rows, query: Query, count: int) -> SearchResults:
+    def _search_rows(self, target: SearchTarget, rows: RowArray, query: Query, count: int) -> SearchResults:
         """Return the best of some rows, exactly."""
         store = target.store
         parts = store.vectors[rows], store.placed[rows], query.internal, target.rule.scaling
@@ -160,7 +159,7 @@ class AnnIndex:
 
     # ------------------------------------------------------------------ updating
 
-    def _keys(self, rows: Rows) -> NDArray[np.uint64]:
+    def _keys(self, rows: RowArray) -> NDArray[np.uint64]:
         return self.versions[rows] << np.uint64(_VERSION_SHIFT) | rows.astype(np.uint64)
 
     def _backlog(self, target: SearchTarget) -> int:
@@ -184,7 +183,7 @@ class AnnIndex:
             self._checked_at[: _block_count(self.indexed_rows)] = _NEVER  # rows above are indexed later
         self._anchors, self._sequence = target.anchors, target.sequence
 
-    def _scan_blocks(self, target: SearchTarget) -> Rows:
+    def _scan_blocks(self, target: SearchTarget) -> RowArray:
         """Queue rows that have moved too far since they were indexed; return indexed rows that are no longer placed.
 
         Blocks that were scanned longest ago come first.
@@ -204,7 +203,7 @@ class AnnIndex:
             self._checked_at[block] = now
         return np.concatenate(dropped)
 
-    def _compare_rows(self, target: SearchTarget, touched: Rows) -> Rows:
+    def _compare_rows(self, target: SearchTarget, touched: RowArray) -> RowArray:
         """Queue rows whose entry is missing or too far away; return indexed rows that have no direction any more."""
         vectors = _served_directions(target, touched)
         exists, indexed = vectors.any(axis=1), self.indexed[touched] == 1
@@ -219,7 +218,7 @@ class AnnIndex:
         self.queue = np.concatenate([self.queue[self.queued[self.queue] == 1], new])
         return touched[indexed & ~exists]
 
-    def _choose_rows(self, target: SearchTarget, limit: int) -> tuple[Rows, int]:
+    def _choose_rows(self, target: SearchTarget, limit: int) -> tuple[RowArray, int]:
         """Choose up to `limit` rows to index, queued rows first; also return the new value of `indexed_rows`."""
         queued = self.queue[:limit]
         last = min(self.indexed_rows + limit - queued.size, target.store.graph.row_count)
@@ -247,7 +246,7 @@ def _make_index(dim: int) -> Index:
     return Index(ndim=dim, metric="ip", dtype="f16", connectivity=16, expansion_add=128, expansion_search=64)
 
 
-def _served_directions(target: SearchTarget, rows: Rows) -> NDArray[np.float32]:
+def _served_directions(target: SearchTarget, rows: RowArray) -> NDArray[np.float32]:
     """Return the normalized served vectors of rows; zero for unplaced rows."""
     vectors = target.rule.to_served(target.store.vectors[rows])
     length = np.linalg.norm(vectors, axis=1, keepdims=True)

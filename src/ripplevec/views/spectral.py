@@ -23,7 +23,7 @@ REFERENCE_TOLERANCE = 1e-6  # relative change of the eigenvalue sum at which a r
 MAX_ANCHOR_PASSES = 4
 REPEAT_RATIO = 0.75  # an anchor repeats if its smallest Ritz value falls below this share of the filter's cutoff
 OTHER_VIEW_PASSES = 3  # passes when starting from rows of other views; with fewer, the next anchor had work left
-MIN_CUTOFF = 1e-4  # lower bound of the filter's cutoff
+MIN_CUTOFF = 1e-4  # lower bound of the cutoff: the damped interval must not reach the wanted end of the spectrum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class SpectralView:
 
         Above 400 vertices, the tolerance is on the change of the eigenvalue sum.
         """
-        operator = self._operator(adjacency, rows, threads)
+        operator = self._make_operator(adjacency, rows, threads)
         mu, vectors = solve_leading_eigenpairs(operator, columns, progress)
         return self._make_basis(operator, vectors, mu)
 
@@ -132,7 +132,7 @@ class SpectralView:
         The filter damps eigenvalues below the smallest known Ritz value. If the graph has changed so much that wanted
         eigenvalues lie far below this cutoff, they were damped too; the step is then repeated with the new values.
         """
-        operator = self._operator(adjacency, len(block), threads)
+        operator = self._make_operator(adjacency, len(block), threads)
         rows, low = operator.to_device(block), operator.spectrum_lower_bound()
         operator.clear_unusable_rows(rows)
         ritz, min_passes = (_project_rows(operator, rows, seed), OTHER_VIEW_PASSES) if mu is None else (mu, 1)
@@ -148,7 +148,7 @@ class SpectralView:
 
     def captured_spectrum(self, adjacency: AdjacencyLike, rows: NDArray[Any], *, threads: int) -> float:
         """Return the sum of the positive Ritz values of the operator on the span of these rows."""
-        operator = self._operator(adjacency, len(rows), threads, "cpu")  # in float64
+        operator = self._make_operator(adjacency, len(rows), threads, "cpu")  # in float64
         block = rows.astype(np.float64)
         operator.clear_unusable_rows(block)
         operator.deflate(block)
@@ -156,10 +156,10 @@ class SpectralView:
 
     def attainable_spectrum(self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int) -> float:
         """Return the sum of the leading positive eigenvalues, the Rayleigh–Ritz maximum for this number of columns."""
-        operator = self._operator(adjacency, rows, threads)
+        operator = self._make_operator(adjacency, rows, threads)
         return _sum_positive(solve_leading_eigenpairs(operator, columns, tolerance=REFERENCE_TOLERANCE)[0])
 
-    def _operator(self, adjacency: AdjacencyLike, rows: int, threads: int, device: str | None = None) -> Operator:
+    def _make_operator(self, adjacency: AdjacencyLike, rows: int, threads: int, device: str | None = None) -> Operator:
         totals = adjacency.totals(rows)
         if self.tau is not None:
             tau = self.tau * totals.strength / max(1, totals.endpoints)

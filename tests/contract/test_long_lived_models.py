@@ -1,4 +1,4 @@
-"""What a model goes through when it lives long: emptied and grown again, copied, starved of reads, fed with repeats."""
+"""Long-lived models: emptied and grown again, copied, limited in reads, fed with repeated edges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RING = [(i, (i + 1) % 40) for i in range(40)] + [(i, (i + 7) % 40) for i in rang
 
 
 @pytest.mark.parametrize("parameters", [{"anchor_growth": 0}, {}, {"rule": "paper"}])
-def test_a_model_emptied_and_grown_again_places_its_vertices(parameters: dict[str, Any]) -> None:
+def test_model_emptied_and_grown_again_places_its_vertices(parameters: dict[str, Any]) -> None:
     model = Embedder(dim=4, **parameters).fit(RING)
     model.partial_fit(Batch.vertices(model.ids, Op.REMOVE_VERTEX))
     assert len(model) == 0
@@ -34,11 +34,11 @@ def test_a_model_emptied_and_grown_again_places_its_vertices(parameters: dict[st
 @pytest.mark.parametrize(
     "edges", [[(0, leaf) for leaf in range(1, 1025)], [(u, 20 + v) for u in range(20) for v in range(500)]]
 )
-def test_starts_of_low_rank_are_the_same_every_time(rule: str, edges: list[tuple[int, int]]) -> None:
+def test_start_of_a_low_rank_graph_is_deterministic(rule: str, edges: list[tuple[int, int]]) -> None:
     assert len({Embedder(dim=12, rule=rule).fit(edges).digest() for _ in range(3)}) == 1
 
 
-def test_no_edge_is_lost_where_a_hub_has_shrunk() -> None:
+def test_hub_that_has_shrunk_loses_no_edge() -> None:
     for fill in range(1_000, 3_000, 97):
         model = Embedder(dim=4, anchor_growth=0, threads=1).fit([(0, leaf) for leaf in range(1, 1025)] + [(1, 2)])
         model.remove_edges([(0, leaf) for leaf in range(258, 1025)])
@@ -51,7 +51,7 @@ def test_no_edge_is_lost_where_a_hub_has_shrunk() -> None:
 
 
 @pytest.mark.parametrize("parameters", [{}, {"rule": "paper", "depth": 2, "reuse_influence": True}])
-def test_copies_live_on_their_own(parameters: dict[str, Any]) -> None:
+def test_copies_of_a_model_are_independent(parameters: dict[str, Any]) -> None:
     model = Embedder(dim=4, **parameters).fit(RING)
     model.add_vertex("x", [0, 1])
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
@@ -62,32 +62,32 @@ def test_copies_live_on_their_own(parameters: dict[str, Any]) -> None:
     assert other.digest() == model.digest()
 
 
-def test_directed_strengths_leave_no_residue() -> None:
+def test_directed_strengths_have_no_residue_after_removal() -> None:
     model = Embedder(dim=2, directed=True).fit([("a", "b", 1.0), ("c", "b", 1e20), ("b", "d", 1.0)])
     model.remove_edges([("c", "b")])
     model.check()
 
 
-def test_removals_are_removals_whatever_the_columns_say() -> None:
+def test_remove_edges_with_additions_raises() -> None:
     model = Embedder(dim=2).fit(RING)
     before = model.digest()
     with pytest.raises(InvalidValueError, match="removals only"):
         model.remove_edges(pd.DataFrame({"src": [0], "dst": [1], "op": [0]}))
     assert model.digest() == before
-    model.remove_edges([(0, 1, 0.0)])  # weights are not looked at
+    model.remove_edges([(0, 1, 0.0)])  # weights are ignored
     model.remove_edges([])
     assert model.diagnostics()["edges"] == len(RING) - 1
 
 
-def test_changes_name_only_what_was_refreshed() -> None:
+def test_changes_contain_moved_vertices_only() -> None:
     model = Embedder(dim=4, max_reads=1, depth=3, anchor_growth=0).fit(RING)
     before = {name: model[name] for name in model.ids}
     changes = model.partial_fit([("x", 0), ("x", 1), ("x", 2)])
-    still = [name for name in changes.ids if name in before and np.array_equal(before[name], model[name])]
-    assert still == []
+    unmoved = [name for name in changes.ids if name in before and np.array_equal(before[name], model[name])]
+    assert unmoved == []
 
 
-def test_only_edges_that_change_bring_an_anchor_nearer() -> None:
+def test_anchor_counts_changed_edges_only() -> None:
     model = Embedder(dim=4, duplicates="ignore").fit(RING)
     for _ in range(10):
         model.partial_fit(RING)
@@ -99,14 +99,14 @@ def test_only_edges_that_change_bring_an_anchor_nearer() -> None:
 
 @pytest.mark.parametrize("half_life", [None, 10.0])
 @pytest.mark.parametrize("duplicates", ["add", "ignore", "replace"])
-def test_a_preview_merges_repeated_neighbors_as_an_arrival_does(duplicates: str, half_life: float | None) -> None:
+def test_preview_merges_repeated_neighbors_like_an_arrival(duplicates: str, half_life: float | None) -> None:
     model = Embedder(dim=4, duplicates=duplicates, depth=0, anchor_growth=0, half_life=half_life).fit(RING)
     neighbors, weights = [0, 5, 0, 9], [1.0, 2.0, 4.0, 1.0]
     preview = model.preview(neighbors, weights)
     np.testing.assert_allclose(model.add_vertex("x", neighbors, weights), preview, atol=1e-5)
 
 
-def test_a_saved_model_has_the_parameters_it_was_made_with(tmp_path: Path) -> None:
+def test_saved_model_keeps_its_original_parameters(tmp_path: Path) -> None:
     model = Embedder(dim=4, seed=1).fit(RING)
     model.seed = 7
     model.save(tmp_path / "model")
@@ -117,7 +117,7 @@ def test_a_saved_model_has_the_parameters_it_was_made_with(tmp_path: Path) -> No
     assert again.digest() == model.digest()
 
 
-def test_the_working_directory_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_to_the_working_directory_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FormatError, match="the one we are in"):
         Embedder(dim=2).fit(RING).save(".")
@@ -125,11 +125,11 @@ def test_the_working_directory_is_not_replaced(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", ["\ud800", None, 1.5, True, b"a"])
-def test_what_cannot_be_an_id_is_not_in_the_model(name: Any) -> None:
+def test_membership_of_an_invalid_id_is_false(name: Any) -> None:
     assert name not in Embedder(dim=2).fit(RING)
 
 
-def test_one_reader_and_one_writer_both_get_on() -> None:
+def test_reader_and_writer_both_make_progress() -> None:
     model, stop = Embedder(dim=4).fit(RING), threading.Event()
     reads: list[int] = []
 
@@ -149,8 +149,8 @@ def test_one_reader_and_one_writer_both_get_on() -> None:
     assert len(reads) > 10
 
 
-def test_the_faintest_edges_of_a_graph_that_tells_nothing_apart_leave_its_rows_zero() -> None:
-    """Two vertices have no eigenvalue above zero. An anchor of what a row became once would have failed for good."""
+def test_smallest_weights_in_a_graph_without_spectrum_keep_zero_rows() -> None:
+    """Two vertices have no positive eigenvalue; rows that became NaN once made every later anchor fail."""
     model = Embedder(dim=4, anchor_growth=0).fit([(0, 1, MIN_WEIGHT)])
     model.partial_fit([(2, 0, MIN_WEIGHT)])
     assert not model._engine.store.vectors[:3].any()
