@@ -783,9 +783,9 @@ class Embedder:
         with self._lock.reading():
             report = self._engine.diagnostics()
             if objective or gap:
-                from ripplevec.lab.objective.gap import losses  # research code, imported on demand
+                from ripplevec.lab.objective.gap import evaluate_losses  # research code, imported on demand
 
-                report["objective"] = losses(self._engine, earlier, bound=gap)
+                report["objective"] = evaluate_losses(self._engine, earlier, bound=gap)
             if gap:
                 report["spectrum"] = _spectrum_shares(self._engine)
             return report
@@ -1124,6 +1124,6 @@ def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | N
 
 def _spectrum_shares(engine: Engine, best: dict[Any, float] | None = None) -> list[float]:
     """Return the share of its operator's spectrum that each view holds; `best` caches the attainable maxima."""
-    from ripplevec.lab.objective.gap import gaps  # research code, imported on demand
+    from ripplevec.lab.objective.gap import measure_spectrum_shares  # research code, imported on demand
 
-    return [gap.share for gap in gaps(engine, best)]
+    return [gap.share for gap in measure_spectrum_shares(engine, best)]

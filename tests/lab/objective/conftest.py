@@ -1,4 +1,4 @@
-"""Small weighted graphs as sparse matrices, and the dense Laplacian that the sparse code must agree with."""
+"""Small weighted graphs as sparse matrices, and the dense Laplacian to compare with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Matrix = NDArray[np.float64]
 
 
 def random_graph(seed: int, vertices: int = 12, edges: int = 20, weighted: bool = True) -> csr_array:
-    """Random edges, so that some vertices have none; weights over two decades."""
+    """Return a graph with random edges, some vertices without any, and weights over two decades."""
     draw = np.random.default_rng(seed)
     dense = np.zeros((vertices, vertices))
     for u, v in draw.integers(0, vertices, (edges, 2)):
@@ -23,7 +23,7 @@ def random_graph(seed: int, vertices: int = 12, edges: int = 20, weighted: bool 
 
 
 def planted_graph(groups: int = 4, size: int = 15, across: int = 12, seed: int = 0) -> csr_array:
-    """Complete communities with a few edges across: the smallest eigenvalues, one per community, stand apart."""
+    """Return complete communities with a few edges across, whose smallest eigenvalues, one each, stand apart."""
     draw = np.random.default_rng(seed)
     dense = np.kron(np.eye(groups), np.ones((size, size)))
     for u, v in draw.integers(0, groups * size, (across, 2)):
@@ -38,12 +38,12 @@ def dense_laplacian(adjacency: csr_array) -> Matrix:
 
 
 @pytest.fixture(scope="session")
-def randomly() -> Callable[..., csr_array]:
+def make_random_graph() -> Callable[..., csr_array]:
     return random_graph
 
 
 @pytest.fixture(scope="session")
-def planted() -> Callable[..., csr_array]:
+def make_planted_graph() -> Callable[..., csr_array]:
     return planted_graph
 
 

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
+from scipy.sparse import block_diag, csr_array
 
 from ripplevec import Embedder
-from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.lab.objective import polar
-from ripplevec.lab.objective.gap import Gap, gaps
+from ripplevec.lab.datasets.synthetic import planted_partition, preferential_attachment
+from ripplevec.lab.objective import gap, homophily_loss, polar_factor
+from ripplevec.lab.objective.gap import SpectrumShare, measure_spectrum_shares, min_homophily_loss, smallest_eigenvalues
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.5, seed=1)
 HALF = DATA.edges[(DATA.edges < 60).all(axis=1)]
@@ -21,40 +26,40 @@ def fitted(**parameters: Any) -> Embedder:
     return Embedder(dim=6, **parameters).fit(HALF)
 
 
-def laplacian(model: Embedder) -> np.ndarray:
+def model_laplacian(model: Embedder) -> np.ndarray:
     dense = model._engine.graph.adjacency.to_csr().toarray()
     dense = dense[: len(model), : len(model)]
     return np.diag(dense.sum(axis=1)) - dense
 
 
-def test_rule_paper_is_judged_by_its_own_vectors() -> None:
+def test_evaluate_losses_of_rule_paper_uses_its_vectors() -> None:
     model = fitted(rule="paper")
     before = copy.deepcopy(model)
     model.partial_fit(REST)
     report = model.diagnostics(objective=True, gap=True, since=before)
     vectors, edges = model._engine.store.vectors[: len(model)], len(DATA.edges)
-    homophily = float(np.trace(vectors.T @ laplacian(model) @ vectors))
+    homophily = float(np.trace(vectors.T @ model_laplacian(model) @ vectors))
     moved = vectors[: len(before)] - before._engine.store.vectors[: len(before)]
-    found = report["objective"]
-    assert found["homophily"] == pytest.approx(homophily, rel=1e-6)
-    assert found["smoothness"] == pytest.approx(float((moved**2).sum()), rel=1e-6)
-    assert found["total"] == pytest.approx(found["smoothness"] / len(model) + homophily / (4 * edges))
-    assert found["least_homophily"] == pytest.approx(eigvalsh(laplacian(model))[:6].sum())
-    assert found["least_total"] == pytest.approx(found["least_homophily"] / (4 * edges))
-    assert found["least_total"] < found["total"]
+    losses = report["objective"]
+    assert losses["homophily"] == pytest.approx(homophily, rel=1e-6)
+    assert losses["smoothness"] == pytest.approx(float((moved**2).sum()), rel=1e-6)
+    assert losses["total"] == pytest.approx(losses["smoothness"] / len(model) + homophily / (4 * edges))
+    assert losses["least_homophily"] == pytest.approx(eigvalsh(model_laplacian(model))[:6].sum())
+    assert losses["least_total"] == pytest.approx(losses["least_homophily"] / (4 * edges))
+    assert losses["least_total"] < losses["total"]
     assert report["spectrum"] == []
 
 
-def test_rule_ripple_is_brought_to_orthonormal_columns() -> None:
+def test_evaluate_losses_of_rule_ripple_orthonormalizes_vectors() -> None:
     model = fitted(anchor_growth=0)
-    found = model.diagnostics(objective=True)["objective"]
-    vectors = polar(model._engine.store.vectors[: len(model)].astype(np.float64))
-    assert set(found) == {"smoothness", "homophily", "total"}
-    assert found["smoothness"] == 0.0
-    assert found["homophily"] == pytest.approx(float(np.trace(vectors.T @ laplacian(model) @ vectors)), rel=1e-6)
+    losses = model.diagnostics(objective=True)["objective"]
+    vectors = polar_factor(model._engine.store.vectors[: len(model)].astype(np.float64))
+    assert set(losses) == {"smoothness", "homophily", "total"}
+    assert losses["smoothness"] == 0.0
+    assert losses["homophily"] == pytest.approx(float(np.trace(vectors.T @ model_laplacian(model) @ vectors)), rel=1e-6)
 
 
-def test_nothing_has_moved_since_a_copy_but_by_arrivals() -> None:
+def test_evaluate_losses_smoothness_since_copy_counts_arrivals_only() -> None:
     model = fitted(anchor_growth=0)
     before = copy.deepcopy(model)
     assert model.diagnostics(objective=True, since=before)["objective"]["smoothness"] < 1e-12
@@ -63,7 +68,7 @@ def test_nothing_has_moved_since_a_copy_but_by_arrivals() -> None:
     assert 0 < model.diagnostics(objective=True, since=before)["objective"]["smoothness"] < 1
 
 
-def test_an_anchor_closes_the_gap_and_says_so() -> None:
+def test_anchor_raises_spectrum_shares_and_reports_them() -> None:
     model = fitted(anchor_growth=0)
     model.partial_fit(REST)
     drifted = model.diagnostics(gap=True)["spectrum"]
@@ -76,21 +81,64 @@ def test_an_anchor_closes_the_gap_and_says_so() -> None:
     assert model.anchor().spectrum is None
 
 
-def test_a_graph_with_fewer_vertices_than_columns_has_no_losses() -> None:
+def test_evaluate_losses_with_fewer_vertices_than_columns_is_none() -> None:
     model = Embedder(dim=6)
     model.partial_fit([("a", "b"), ("b", "c")])
     report = model.diagnostics(objective=True, gap=True)
     assert set(report["objective"].values()) == {None}
-    assert report["spectrum"] == gaps(model._engine) == []
+    assert report["spectrum"] == measure_spectrum_shares(model._engine) == []
 
 
-def test_directed_graphs_are_judged_as_their_views_see_them() -> None:
+def test_diagnostics_of_directed_graph_use_symmetrized_operator() -> None:
     model = Embedder(dim=4, directed=True).fit(np.concatenate([HALF, HALF[::3, ::-1]]))
     report = model.diagnostics(objective=True, gap=True)
     assert report["objective"]["homophily"] >= report["objective"]["least_homophily"] > 0
     assert all(share == pytest.approx(1, abs=1e-3) for share in report["spectrum"])
 
 
-def test_an_operator_without_positive_values_leaves_nothing_to_reach() -> None:
-    assert Gap(0.0, 0.0).share == 1.0
-    assert Gap(1.0, 4.0).share == 0.25
+def test_spectrum_share_without_attainable_spectrum_is_one() -> None:
+    assert SpectrumShare(0.0, 0.0).share == 1.0
+    assert SpectrumShare(1.0, 4.0).share == 0.25
+
+
+Matrix = NDArray[np.float64]
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), edges=st.integers(0, 40), count=st.integers(1, 15))
+def test_smallest_eigenvalues_equal_dense_ones(
+    make_random_graph: Callable[..., csr_array],
+    laplacian: Callable[[csr_array], Matrix],
+    seed: int,
+    edges: int,
+    count: int,
+) -> None:
+    graph = make_random_graph(seed, edges=edges)
+    expected = np.linalg.eigvalsh(laplacian(graph))[:count]
+    np.testing.assert_allclose(smallest_eigenvalues(graph, count), expected, atol=1e-9)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), columns=st.integers(1, 12))
+def test_min_homophily_loss_is_lower_bound(
+    make_random_graph: Callable[..., csr_array], seed: int, columns: int
+) -> None:
+    graph = make_random_graph(seed)
+    vectors = polar_factor(np.random.default_rng(seed).standard_normal((12, columns)))
+    assert homophily_loss(vectors, graph) >= min_homophily_loss(graph, columns) - 1e-9
+
+
+def test_smallest_eigenvalues_keep_multiplicities_of_components(laplacian: Callable[[csr_array], Matrix]) -> None:
+    path = csr_array(np.diag(np.ones(2), 1) + np.diag(np.ones(2), -1))
+    graph = csr_array(block_diag([path] * 30))
+    np.testing.assert_allclose(smallest_eigenvalues(graph, 70), np.repeat([0.0, 1.0, 3.0], [30, 30, 10]), atol=1e-9)
+
+
+def test_smallest_eigenvalues_of_large_component_match_dense_ones(
+    laplacian: Callable[[csr_array], Matrix], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = preferential_attachment(vertices=600, edges_per_vertex=4, seed=0).adjacency()
+    exact = np.linalg.eigvalsh(laplacian(graph))[:10]
+    monkeypatch.setattr(gap, "MAX_DENSE_VERTICES", 50)
+    np.testing.assert_allclose(smallest_eigenvalues(graph, 10), exact, rtol=1e-4, atol=1e-6)
+    assert smallest_eigenvalues(graph, 1) == pytest.approx(0.0, abs=1e-9)

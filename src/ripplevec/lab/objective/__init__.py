@@ -1,31 +1,31 @@
-"""What the rules approximate: the paper's two losses, and the optimum of their sum."""
+"""The objective that the rules approximate: the two losses of the paper, and the optimum of their sum."""
 
-from ripplevec.lab.objective.losses import Loss, Objective, Weights, homophily, smoothness
+from ripplevec.lab.objective.losses import Loss, LossWeights, Objective, homophily_loss, smoothness_loss
 from ripplevec.lab.objective.stiefel import (
     Iterate,
     Optimum,
     descend,
     minimize,
-    polar,
+    polar_factor,
+    project_to_tangent,
     random_start,
     retract,
-    tangent,
     warm_start,
 )
 
 __all__ = [
     "Iterate",
     "Loss",
+    "LossWeights",
     "Objective",
     "Optimum",
-    "Weights",
     "descend",
-    "homophily",
+    "homophily_loss",
     "minimize",
-    "polar",
+    "polar_factor",
+    "project_to_tangent",
     "random_start",
     "retract",
-    "smoothness",
-    "tangent",
+    "smoothness_loss",
     "warm_start",
 ]

@@ -1,22 +1,23 @@
-"""The reference optimum: the weighted sum minimized over FᵀF = I, by the line search that the paper prints.
+"""Reference optimum: the objective minimized over FᵀF = I by the line search that the paper prints.
 
-The matrices with FᵀF = I are the Stiefel manifold. From an iterate F the search goes along a direction Γ of its
-tangent space (FᵀΓ + ΓᵀF = 0) and back onto the manifold by the polar decomposition, as in section 4.3 of the paper:
+The matrices with FᵀF = I form the Stiefel manifold. From an iterate F the search follows a direction Γ of its tangent
+space (FᵀΓ + ΓᵀF = 0) and returns to the manifold by the polar decomposition, as in section 4.3 of the paper:
 
     F ← (F + αΓ) [I + α² ΓᵀΓ]^(−½)
 
-Γ is the steepest descent: minus the gradient G of the loss, less what leaves the manifold, Γ = −(G − F sym(FᵀG)).
-The paper leaves α open. Here the first trial is the step of Barzilai and Borwein, the inverse of the curvature met on
-the last step (its long and its short form in turn), and it is halved until Armijo's condition holds,
+Γ is the direction of steepest descent: the negative gradient G of the loss, projected onto the tangent space,
+Γ = −(G − F sym(FᵀG)). The paper does not specify α. Here the first trial is the step of Barzilai and Borwein, the
+inverse of the curvature along the last step (its long and its short form alternate), and it is halved until Armijo's
+condition holds,
 
     L(new) < C − σ α ‖Γ‖²
 
-with C the last loss (`monotone`), else Zhang and Hager's running mean of the losses so far, which lets one rise now and
-then and arrives sooner.
+where C is the last loss (`monotone`), or Zhang and Hager's running mean of the losses so far, which allows an
+occasional increase and converges sooner.
 
-The loss is convex, the manifold is not: what is found is a stationary point. For homophily alone every local optimum
-is a global one (the eigenvectors of the smallest eigenvalues of D − A), for smoothness alone without newcomers too
-(the polar factor of P, while n > k); for the sum nothing is promised, so compare starts where it matters.
+The loss is convex, but the manifold is not: the result is a stationary point. For homophily alone every local optimum
+is a global one (the eigenvectors of the smallest eigenvalues of D − A), and for smoothness alone without new vertices
+too (the polar factor of P, while n > k); for the sum there is no guarantee, so compare several starts where it matters.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from ripplevec.lab.objective.losses import Loss, Matrix, Objective
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 
-SUFFICIENT = 1e-4  # σ: the share of the promised descent that a step must bring
-MEMORY = 0.85  # of the running mean, by Zhang and Hager
-HALVINGS = 30  # after which rounding hides what is left to gain
-STEPS = (1e-2, 1e4)  # the shortest and the longest first trial, in inverse steepness of the objective
-DRIFT = 1e-14  # by which FᵀF may be off before rounding is undone
-FEASIBLE = 1e-8  # and by which that of a given start may be
-NEW = ("mean", "zero")
+SUFFICIENT_DECREASE = 1e-4  # σ: the share of the predicted descent that a step must achieve
+AVERAGING = 0.85  # weight of earlier losses in the running mean of Zhang and Hager
+MAX_HALVINGS = 30  # after which any further gain is below rounding
+STEP_BOUNDS = (1e-2, 1e4)  # the shortest and the longest first trial, in units of 1 / Lipschitz bound
+MAX_DRIFT = 1e-14  # deviation of FᵀF from I above which rounding errors are removed
+START_TOLERANCE = 1e-8  # deviation of FᵀF from I that a given start may have
+NEW_VERTEX_PLACEMENTS = ("mean", "zero")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,13 @@ class Iterate:
 
     vectors: Matrix
     loss: Loss
-    gradient_norm: float  # of the gradient in the tangent space, ‖Γ‖
+    gradient_norm: float  # ‖Γ‖, of the gradient in the tangent space
     step: float  # α of the step that led here, 0 at the start
 
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """Where the search ended, and the way there; the start is the first entry of both lists."""
+    """Result of the search: the final vectors, and losses and gradient norms from the start on."""
 
     vectors: Matrix
     losses: list[Loss]
@@ -63,12 +64,12 @@ class Optimum:
 
     @property
     def loss(self) -> Loss:
-        """That of the vectors found."""
+        """Loss of the final vectors."""
         return self.losses[-1]
 
     @property
     def iterations(self) -> int:
-        """How many steps were taken."""
+        """Number of steps."""
         return len(self.losses) - 1
 
 
@@ -81,17 +82,45 @@ def minimize(
     monotone: bool = False,
     progress: Progress | None = None,
 ) -> Optimum:
-    """The vectors with FᵀF = I of least loss near a start: the state before (`warm_start`) if none is given.
+    """Minimize the objective over FᵀF = I.
 
-    Converged when the gradient in the tangent space is at most `tolerance` times the largest a gradient can be, which
-    is about steepness · √k: the weights γ shrink as the graph grows, and this does not feel it.
+    Parameters
+    ----------
+    objective : Objective
+        The losses to minimize.
+    start : array of shape (n, k), optional
+        Initial vectors with FᵀF = I; by default the previous state (see `warm_start`).
+    tolerance : float
+        The search has converged when the norm of the tangent gradient is at most this share of its largest possible
+        value, about `lipschitz_bound` · √k. The criterion is independent of the graph size, although the weights γ
+        shrink as the graph grows.
+    iterations : int
+        Largest number of steps.
+    monotone : bool
+        Whether every step must decrease the loss.
+    progress : callable, optional
+        Called with a description and a share between 0 and 1.
+
+    Returns
+    -------
+    Optimum
+        The vectors, and the losses along the search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from ripplevec.lab.objective import Objective, minimize, random_start
+    >>> path = csr_array(np.array([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    >>> round(minimize(Objective(path), random_start(3, 2)).loss.homophily, 6)
+    1.0
     """
-    with limit_blas_to_one_thread():  # the same bits however many threads there are
+    with limit_blas_to_one_thread():  # the same bits with any number of threads
         start = warm_start(objective) if start is None else start
-        enough = tolerance * objective.steepness * start.shape[1] ** 0.5
+        threshold = tolerance * objective.lipschitz_bound * start.shape[1] ** 0.5
         losses, norms, converged, vectors = [], [], False, start
         for step, now in enumerate(islice(descend(objective, start, monotone=monotone), iterations + 1)):
-            vectors, converged = now.vectors, now.gradient_norm <= enough
+            vectors, converged = now.vectors, now.gradient_norm <= threshold
             losses.append(now.loss)
             norms.append(now.gradient_norm)
             if progress is not None:
@@ -102,114 +131,114 @@ def minimize(
 
 
 def descend(objective: Objective, start: Matrix, *, monotone: bool = False) -> Iterator[Iterate]:
-    """The iterates of the search, the start first, for as long as a step brings the loss down."""
+    """Yield the iterates of the search, beginning with the start, until no step decreases the loss."""
     _check_start(objective, start)
-    memory = 0.0 if monotone else MEMORY
+    averaging = 0.0 if monotone else AVERAGING
     now, gradient = _evaluate(objective, np.array(start, np.float64))
-    reference, seen, trial = now.loss.total, 1.0, 1 / max(objective.steepness, 1e-300)
+    reference, weight, trial = now.loss.total, 1.0, 1 / max(objective.lipschitz_bound, 1e-300)
     for step in count():
         yield now
-        found = _search(objective, now, gradient, reference, trial)
-        if found is None:
+        accepted = _line_search(objective, now, gradient, reference, trial)
+        if accepted is None:
             return
-        before, gradient_before, (now, gradient) = now, gradient, found
+        before, gradient_before, (now, gradient) = now, gradient, accepted
         trial = _curvature_step(objective, now.vectors - before.vectors, gradient - gradient_before, long=step % 2 == 0)
-        seen, share = memory * seen + 1, memory * seen
-        reference = (share * reference + now.loss.total) / seen
+        weight, earlier_weight = averaging * weight + 1, averaging * weight
+        reference = (earlier_weight * reference + now.loss.total) / weight
 
 
 def _evaluate(objective: Objective, vectors: Matrix, step: float = 0.0) -> tuple[Iterate, Matrix]:
     loss, gradient = objective.loss_and_gradient(vectors)
-    inside = tangent(vectors, gradient)
-    return Iterate(vectors, loss, float(np.linalg.norm(inside)), step), inside
+    tangent_gradient = project_to_tangent(vectors, gradient)
+    return Iterate(vectors, loss, float(np.linalg.norm(tangent_gradient)), step), tangent_gradient
 
 
-def _search(
+def _line_search(
     objective: Objective, now: Iterate, gradient: Matrix, reference: float, step: float
 ) -> tuple[Iterate, Matrix] | None:
-    """The first point along the descent that satisfies Armijo's condition; None where rounding hides it."""
+    """Return the first trial point that satisfies Armijo's condition; None if rounding errors hide it."""
     if now.gradient_norm == 0:
         return None
-    for _ in range(HALVINGS):
-        found = _evaluate(objective, retract(now.vectors, -gradient, step), step)
-        if found[0].loss.total < reference - SUFFICIENT * step * now.gradient_norm**2:
-            return found
+    for _ in range(MAX_HALVINGS):
+        trial = _evaluate(objective, retract(now.vectors, -gradient, step), step)
+        if trial[0].loss.total < reference - SUFFICIENT_DECREASE * step * now.gradient_norm**2:
+            return trial
         step /= 2
     return None
 
 
 def _curvature_step(objective: Objective, moved: Matrix, change: Matrix, *, long: bool) -> float:
-    """Barzilai and Borwein's step from what the last one changed, kept within bounds."""
-    along, unit = abs(float(np.vdot(moved, change))), 1 / objective.steepness
-    above, below = (float(np.vdot(moved, moved)), along) if long else (along, float(np.vdot(change, change)))
-    return min(max(above / max(below, 1e-300), STEPS[0] * unit), STEPS[1] * unit)
+    """Return Barzilai and Borwein's step from the last changes of vectors and gradient, within bounds."""
+    inner, unit = abs(float(np.vdot(moved, change))), 1 / objective.lipschitz_bound
+    numerator, denominator = (float(np.vdot(moved, moved)), inner) if long else (inner, float(np.vdot(change, change)))
+    return min(max(numerator / max(denominator, 1e-300), STEP_BOUNDS[0] * unit), STEP_BOUNDS[1] * unit)
 
 
-def tangent(vectors: Matrix, gradient: Matrix) -> Matrix:
-    """The part of a gradient that stays on the manifold: G − F sym(FᵀG)."""
+def project_to_tangent(vectors: Matrix, gradient: Matrix) -> Matrix:
+    """Project a gradient onto the tangent space of the manifold: G − F sym(FᵀG)."""
     inner = vectors.T @ gradient
     return gradient - vectors @ ((inner + inner.T) / 2)
 
 
 def retract(vectors: Matrix, direction: Matrix, step: float) -> Matrix:
-    """(F + αΓ)[I + α² ΓᵀΓ]^(−½): from the tangent space back onto the manifold by the polar decomposition.
+    """Return (F + αΓ)[I + α² ΓᵀΓ]^(−½), the polar retraction of a tangent step onto the manifold.
 
-    The bracket is (F + αΓ)ᵀ(F + αΓ) because Γ is tangent and FᵀF = I. Rounding breaks both a little, more with every
-    step, so one step of Newton and Schulz for the polar factor, F(3I − FᵀF)/2, follows where it can be seen.
+    The bracket is (F + αΓ)ᵀ(F + αΓ) because Γ is tangent and FᵀF = I. Rounding violates both slightly, more with every
+    step, so a Newton-Schulz step for the polar factor, F(3I − FᵀF)/2, follows if the deviation is visible.
     """
-    values, turn = np.linalg.eigh(direction.T @ direction)
-    back = (turn / np.sqrt(1 + step**2 * np.maximum(values, 0.0))) @ turn.T
-    moved = (vectors + step * direction) @ back
+    values, eigenvectors = np.linalg.eigh(direction.T @ direction)
+    inverse_root = (eigenvectors / np.sqrt(1 + step**2 * np.maximum(values, 0.0))) @ eigenvectors.T
+    moved = (vectors + step * direction) @ inverse_root
     drift = moved.T @ moved - np.eye(moved.shape[1])
-    return moved - moved @ (drift / 2) if np.abs(drift).max(initial=0.0) > DRIFT else moved
+    return moved - moved @ (drift / 2) if np.abs(drift).max(initial=0.0) > MAX_DRIFT else moved
 
 
-def polar(matrix: Matrix) -> Matrix:
-    """The nearest matrix with FᵀF = I, M(MᵀM)^(−½); one of the nearest where the columns of M are dependent."""
+def polar_factor(matrix: Matrix) -> Matrix:
+    """Return the nearest matrix with FᵀF = I, M(MᵀM)^(−½); one of the nearest if the columns of M are dependent."""
     if matrix.shape[0] < matrix.shape[1]:
-        raise InvalidValueError.of("matrix", "at least as many rows as columns", f"one of shape {matrix.shape}")
+        raise InvalidValueError.of("matrix", "at least as many rows as columns", f"shape {matrix.shape}")
     left, _, right = np.linalg.svd(matrix, full_matrices=False)
     return left @ right
 
 
 def warm_start(objective: Objective, new: str = "mean", nudge: float = 0.1) -> Matrix:
-    """The state before, newcomers at the weighted mean of their neighbors in it (or at zero), made to have FᵀF = I.
+    """Return the previous state with new vertices at the weighted mean of their neighbors, projected onto FᵀF = I.
 
-    A row of zeros whose neighbors are zero too has no gradient and would stay zero for ever, which is a saddle and not
-    an optimum: vectors there would let the others be shorter. Rows of zeros get a random one, `nudge` times as long
-    as the rows are on average (about √(k/n)).
+    With `new="zero"` new vertices are placed at zero instead. A zero row whose neighbors are zero too has no gradient
+    and would stay zero, which is a saddle point and not an optimum: nonzero vectors there would allow the others to be
+    shorter. Zero rows are therefore replaced by random ones, `nudge` times as long as the average row (about √(k/n)).
     """
-    check_choice("new", new, NEW)
+    check_choice("new", new, NEW_VERTEX_PLACEMENTS)
     if objective.before is None:
-        raise InvalidValueError.of("start", "a matrix, as there is no state before to start from", None)
+        raise InvalidValueError.of("start", "a matrix, because there is no previous state to start from", None)
     vectors = np.zeros((objective.vertices, objective.before.shape[1]))
     vectors[objective.rows] = objective.before
     if new == "mean":
-        _place_newcomers(objective, vectors)
-    still = ~vectors.any(axis=1)
-    draw = np.random.default_rng(0).standard_normal(vectors.shape)[still]
-    vectors[still] = draw * (nudge / max(len(vectors), 1) ** 0.5)
-    return polar(vectors)
+        _place_new_vertices(objective, vectors)
+    zero = ~vectors.any(axis=1)
+    noise = np.random.default_rng(0).standard_normal(vectors.shape)[zero]
+    vectors[zero] = noise * (nudge / max(len(vectors), 1) ** 0.5)
+    return polar_factor(vectors)
 
 
-def _place_newcomers(objective: Objective, vectors: Matrix) -> None:
-    """Put every new row at the mean of its neighbors that were there before."""
+def _place_new_vertices(objective: Objective, vectors: Matrix) -> None:
+    """Place every new row at the weighted mean of its neighbors in the previous state."""
     known = np.zeros(objective.vertices)
     known[objective.rows] = 1.0
-    fresh = np.flatnonzero(known == 0)
-    edges = objective.adjacency[fresh]
+    new = np.flatnonzero(known == 0)
+    edges = objective.adjacency[new]
     strength = edges @ known
-    vectors[fresh] = (edges @ vectors) / np.where(strength > 0, strength, 1.0)[:, None]
+    vectors[new] = (edges @ vectors) / np.where(strength > 0, strength, 1.0)[:, None]
 
 
 def random_start(rows: int, columns: int, seed: int = 0) -> Matrix:
-    """A matrix with FᵀF = I in which no direction is preferred."""
-    return polar(np.random.default_rng(seed).standard_normal((rows, columns)))
+    """Return a uniformly random matrix with FᵀF = I."""
+    return polar_factor(np.random.default_rng(seed).standard_normal((rows, columns)))
 
 
 def _check_start(objective: Objective, start: Matrix) -> None:
     shape = np.shape(start)
     if len(shape) != 2 or shape[0] != objective.vertices:
         raise InvalidValueError.of("start", f"{objective.vertices} rows", f"an array of shape {shape}")
-    if np.abs(start.T @ start - np.eye(shape[1])).max(initial=0.0) > FEASIBLE:
-        raise InvalidValueError.of("start", "a matrix with FᵀF = I; `polar` makes one", "another")
+    if np.abs(start.T @ start - np.eye(shape[1])).max(initial=0.0) > START_TOLERANCE:
+        raise InvalidValueError.of("start", "a matrix with FᵀF = I (see `polar_factor`)", "one without")

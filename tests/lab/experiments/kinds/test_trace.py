@@ -11,7 +11,7 @@ from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import stream
 from ripplevec.lab.evaluation.protocols import Arrivals
 from ripplevec.lab.experiments.kinds.trace import Action, Followed, last_action
-from ripplevec.lab.objective import Objective, polar
+from ripplevec.lab.objective import Objective, polar_factor
 
 
 def followed(graph: Dataset, **parameters: Any) -> Followed:
@@ -71,7 +71,7 @@ def test_rows_of_rule_ripple_are_brought_onto_the_manifold(graph: Dataset, ancho
     np.testing.assert_allclose(state.vectors.T @ state.vectors, np.eye(4), atol=1e-12)
     turn = one.model._engine.rule.coordinates.rotation  # type: ignore[attr-defined]
     assert (turn is None) == (anchor_growth == 0)
-    expected = polar(inside(one.model)) @ (np.eye(4) if turn is None else turn)
+    expected = polar_factor(inside(one.model)) @ (np.eye(4) if turn is None else turn)
     np.testing.assert_allclose(state.vectors, expected, atol=1e-12)
 
 

@@ -29,7 +29,7 @@ from ripplevec.lab.experiments.kinds.checkpoints import check_marks, places
 from ripplevec.lab.experiments.kinds.methods import embedder, spelt_out
 from ripplevec.lab.experiments.kinds.trace import Action, Followed, Matrix, State, last_action
 from ripplevec.lab.objective import Loss, Objective, Optimum, minimize, random_start
-from ripplevec.lab.objective.bound import least_homophily
+from ripplevec.lab.objective.gap import min_homophily_loss
 
 EMBEDDER = ("dim", "rule", "anchor_growth", "threads")
 OWN = ("start", "marks", "draws", "tolerance")
@@ -67,7 +67,7 @@ def _run(configuration: Configuration) -> Measured:
         seen = Seen(states, optima, [action for one in followed for action in one.actions], configuration["seed"])
         found = _near_the_optimum(seen) | _losses(seen)
         if configuration.get("rule") == "paper":
-            found |= _premises(seen) | {"least_homophily": least_homophily(states[0].adjacency, seen.columns)}
+            found |= _premises(seen) | {"least_homophily": min_homophily_loss(states[0].adjacency, seen.columns)}
         figures |= {name + at(mark): value for name, value in found.items()}
     return Measured(figures | _spreads(seen), spelt_out(followed[0].model))
 

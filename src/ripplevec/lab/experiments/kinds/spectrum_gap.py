@@ -15,7 +15,7 @@ from ripplevec.lab.evaluation.protocols import start_size
 from ripplevec.lab.experiments.kinds.base import Configuration, Figures, Kind, Measured, at, data, without
 from ripplevec.lab.experiments.kinds.checkpoints import check_marks, places
 from ripplevec.lab.experiments.kinds.methods import embedder, spelt_out
-from ripplevec.lab.objective.gap import gaps
+from ripplevec.lab.objective.gap import measure_spectrum_shares
 
 
 def _check(configuration: Configuration) -> None:
@@ -45,5 +45,5 @@ KIND = Kind(_check, _run)
 
 
 def _shares(model: Embedder) -> Figures:
-    shares = [gap.share for gap in gaps(model._engine)]
+    shares = [gap.share for gap in measure_spectrum_shares(model._engine)]
     return {f"view_{number}": share for number, share in enumerate(shares, 1)} | {"lowest": min(shares)}

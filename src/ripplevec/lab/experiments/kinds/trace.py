@@ -17,7 +17,7 @@ from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.influence.cascade import Cascade
 from ripplevec.lab.evaluation.protocols import Arrivals
-from ripplevec.lab.objective.gap import orthonormal
+from ripplevec.lab.objective.gap import orthonormalize
 from ripplevec.rules.ripple import RippleRule
 
 DEPTH = 1  # of influence: the default of both rules
@@ -106,7 +106,7 @@ class Followed:
         field, rule = self.model._engine.store, self.model._engine.rule
         rows = np.flatnonzero(field.placed[: self.place])
         if isinstance(rule, RippleRule):
-            return rows, orthonormal(rule, field.vectors[rows])
+            return rows, orthonormalize(rule, field.vectors[rows])
         return rows, field.vectors[rows].astype(np.float64)
 
 
