@@ -1,4 +1,4 @@
-"""Blocks are given out and taken back in either arena, by lists of their own."""
+"""Allocation and reuse of blocks in both arenas."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ Arena = tuple[NDArray[np.int64], int, int, NDArray[np.int32]]
 
 @pytest.fixture(params=[(0, ARENA_TOP), (INDEX_FREE_LISTS, INDEX_ARENA_TOP)], ids=["slots", "indices"])
 def arena(request: pytest.FixtureRequest) -> Arena:
-    lists, top = request.param
-    return blocks.create_allocator(), lists, top, np.zeros(64, np.int32)
+    free_lists, top = request.param
+    return blocks.create_allocator(), free_lists, top, np.zeros(64, np.int32)
 
 
-def take(arena: Arena, room: int) -> int:
-    heads, lists, top, cells = arena
-    return blocks.allocate_block(heads, lists, top, cells, room)
+def allocate(arena: Arena, size_class: int) -> int:
+    allocator, free_lists, top, cells = arena
+    return blocks.allocate_block(allocator, free_lists, top, cells, size_class)
 
 
-def give(arena: Arena, at: int, room: int) -> None:
-    heads, lists, _, cells = arena
-    blocks.free_block(heads, lists, cells, at, room)
+def free(arena: Arena, at: int, size_class: int) -> None:
+    allocator, free_lists, _, cells = arena
+    blocks.free_block(allocator, free_lists, cells, at, size_class)
 
 
-def test_free_blocks_come_back_last_first_then_fresh_from_the_top(arena: Arena) -> None:
-    first, second, other = (take(arena, room) for room in (2, 2, 3))
+def test_allocate_block_reuses_latest_freed_block_first(arena: Arena) -> None:
+    first, second, other = (allocate(arena, size_class) for size_class in (2, 2, 3))
     assert (first, second, other, arena[0][arena[2]]) == (0, 4, 8, 16)
-    give(arena, first, 2)
-    give(arena, second, 2)
-    assert [take(arena, 2) for _ in range(3)] == [second, first, 16]
+    free(arena, first, 2)
+    free(arena, second, 2)
+    assert [allocate(arena, 2) for _ in range(3)] == [second, first, 16]
 
 
 @pytest.mark.parametrize("address", [-1, 0, 2**31 - 2, 2**31 - 1, 2**31, 2**45 + 12345])
-def test_free_lists_reach_beyond_two_to_the_31_cells(arena: Arena, address: int) -> None:
-    heads, lists, _, _ = arena
-    heads[lists + 1] = address
-    give(arena, 4, 1)
-    assert take(arena, 1) == 4
-    assert heads[lists + 1] == address
+def test_free_list_addresses_beyond_two_to_the_31_are_kept(arena: Arena, address: int) -> None:
+    allocator, free_lists, _, _ = arena
+    allocator[free_lists + 1] = address
+    free(arena, 4, 1)
+    assert allocate(arena, 1) == 4
+    assert allocator[free_lists + 1] == address
 
 
-def test_there_is_a_block_where_one_is_free_or_fits_above() -> None:
+def test_can_allocate_free_block_or_space_at_top_returns_true() -> None:
     adjacency = Adjacency()
     adjacency.ensure_rows(4)
     adjacency.apply(np.zeros(1, np.int8), np.array([[0, 1]]), np.ones(1, np.float32))

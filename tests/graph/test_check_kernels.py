@@ -1,3 +1,5 @@
+"""One-pass check of create_saved_edges edges compared with a check of the dense matrix."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +15,7 @@ from ripplevec.graph.adjacency import Adjacency
 KEY = np.uint64(0x1234_5678_9ABC_DEF0)
 
 
-def saved(seed: int, rows: int = 12) -> SavedEdges:
+def create_saved_edges(seed: int, rows: int = 12) -> SavedEdges:
     random, adjacency = np.random.default_rng(seed), Adjacency()
     adjacency.ensure_rows(rows)
     pairs = random.integers(0, rows, (30, 2))
@@ -30,24 +32,24 @@ def check(edges: SavedEdges) -> tuple[int, int]:
     return int(fault), int(balance)
 
 
-def is_sound(edges: SavedEdges) -> bool:
-    """The same by a matrix."""
+def is_valid(edges: SavedEdges) -> bool:
+    """Check the same properties with a dense matrix."""
     rows = len(edges.degree)
     if (edges.neighbor < 0).any() or (edges.neighbor >= rows).any():
         return False
     indptr = np.concatenate([[0], np.cumsum(edges.degree)])
     matrix = csr_array((edges.weight.astype(np.float64), edges.neighbor, indptr), shape=(rows, rows))
-    once = csr_array((np.ones(edges.neighbor.size), edges.neighbor, indptr), shape=(rows, rows)).toarray().max() <= 1
+    unique = csr_array((np.ones(edges.neighbor.size), edges.neighbor, indptr), shape=(rows, rows)).toarray().max() <= 1
     dense = matrix.toarray()
-    good = once and not np.diag(dense).any() and np.array_equal(dense, dense.T) and (edges.weight > 0).all()
-    return bool(good and np.allclose(dense.sum(axis=1), edges.strength, rtol=1e-12, atol=0))
+    valid = unique and not np.diag(dense).any() and np.array_equal(dense, dense.T) and (edges.weight > 0).all()
+    return bool(valid and np.allclose(dense.sum(axis=1), edges.strength, rtol=1e-12, atol=0))
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_check_agrees_with_a_matrix(seed: int) -> None:
-    edges, random = saved(seed), np.random.default_rng(seed)
+def test_check_edges_random_damage_matches_matrix_check(seed: int) -> None:
+    edges, random = create_saved_edges(seed), np.random.default_rng(seed)
     assert check(edges) == (kernels.OK, 0)
-    assert is_sound(edges)
+    assert is_valid(edges)
     changed: dict[str, Any] = {"neighbor": edges.neighbor.copy(), "weight": edges.weight.copy()}
     changed["neighbor"][random.integers(edges.neighbor.size)] = random.integers(-1, 13)
     if seed % 3 == 0:
@@ -57,4 +59,4 @@ def test_check_agrees_with_a_matrix(seed: int) -> None:
         rows = np.repeat(np.arange(12), edges.degree)
         strength = np.bincount(rows, changed["weight"].astype(np.float64), 12)
     tampered = SavedEdges(edges.degree, strength, strength, *changed.values(), changed["weight"], changed["weight"])
-    assert (check(tampered) == (kernels.OK, 0)) == is_sound(tampered)
+    assert (check(tampered) == (kernels.OK, 0)) == is_valid(tampered)

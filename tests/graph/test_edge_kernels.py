@@ -1,4 +1,4 @@
-"""Each kernel of the adjacency against plain Python on small arrays."""
+"""Edge kernels compared with plain Python on small arrays, and exact rescaling of weights."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ripplevec.graph import _block_kernels as blocks
 from ripplevec.graph import _edge_kernels as kernels
-from ripplevec.graph import _query_kernels as finding
+from ripplevec.graph import _query_kernels as queries
 from ripplevec.graph._block_kernels import ARENA_TOP, EDGE_COUNT, LOOP_COUNT, NO_BLOCK, Links
 from ripplevec.graph._edge_kernels import ADD, KEEP_FIRST, REMOVE, REPLACE, SUM
+from ripplevec.graph.adjacency import Adjacency
 
 ROWS = 6
 edges = st.lists(
@@ -26,7 +27,7 @@ edges = st.lists(
 Edges = list[tuple[int, int, int, float]]
 
 
-def empty(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
+def create_links(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
     strength, weight = np.zeros(rows), np.zeros(slots, np.float32)
     return Links(
         begin=np.zeros(rows, np.int64),
@@ -47,38 +48,43 @@ def empty(slots: int, *, directed: bool = False, rows: int = ROWS) -> Links:
 def apply(links: Links, history: Edges, *, directed: bool = False, first: int = 0) -> tuple[int, np.ndarray]:
     op, src, dst, weight = (list(column) for column in zip(*history, strict=True)) if history else ([], [], [], [])
     pairs = np.array([src, dst], np.int64).T.copy().reshape(-1, 2)
-    chance = np.full((len(history), 2), np.nan)
+    changed_share = np.full((len(history), 2), np.nan)
     done = kernels.apply_edges(
-        links, np.array(op, np.int8), pairs, np.array(weight, np.float32), chance, first, SUM, directed
+        links, np.array(op, np.int8), pairs, np.array(weight, np.float32), changed_share, first, SUM, directed
     )
-    return done, chance
+    return done, changed_share
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("repeated", [SUM, KEEP_FIRST, REPLACE])
+@pytest.mark.parametrize("duplicate_policy", [SUM, KEEP_FIRST, REPLACE])
 @settings(max_examples=80)
 @given(history=edges)
-def test_ends_by_themselves_become_what_edges_make_of_them(history: Edges, repeated: int, directed: bool) -> None:
+def test_apply_endpoints_random_history_matches_apply_edges(
+    history: Edges, duplicate_policy: int, directed: bool
+) -> None:
     op, src, dst, weight = (np.array(column) for column in zip(*history, strict=True)) if history else np.empty((4, 0))
     pairs = np.stack([src, dst], axis=1).astype(np.int64)
-    both, apart = empty(4096, directed=directed), empty(4096, directed=directed)
-    chance, of_ends = np.full((len(history), 2), np.nan), np.full(2 * len(history), np.nan)
-    kernels.apply_edges(both, op.astype(np.int8), pairs, weight.astype(np.float32), chance, 0, repeated, directed)
+    together, separate = create_links(4096, directed=directed), create_links(4096, directed=directed)
+    changed_share, endpoint_share = np.full((len(history), 2), np.nan), np.full(2 * len(history), np.nan)
+    kernels.apply_edges(
+        together, op.astype(np.int8), pairs, weight.astype(np.float32), changed_share, 0, duplicate_policy, directed
+    )
     ends = np.stack([pairs, pairs[:, ::-1]], axis=1).reshape(-1, 2)
-    ways = np.tile(np.array([kernels.OUT, kernels.IN], np.int8), len(history))
-    parts = np.repeat(op.astype(np.int8), 2), ends, np.repeat(weight.astype(np.float32), 2), ways, of_ends
-    assert kernels.apply_endpoints(apart, *parts, 0, repeated, directed) == of_ends.size
-    np.testing.assert_array_equal(of_ends.reshape(-1, 2), chance)
-    assert both.allocator[EDGE_COUNT] == apart.allocator[EDGE_COUNT]
+    directions = np.tile(np.array([kernels.OUT, kernels.IN], np.int8), len(history))
+    parts = np.repeat(op.astype(np.int8), 2), ends, np.repeat(weight.astype(np.float32), 2), directions, endpoint_share
+    assert kernels.apply_endpoints(separate, *parts, 0, duplicate_policy, directed) == endpoint_share.size
+    np.testing.assert_array_equal(endpoint_share.reshape(-1, 2), changed_share)
+    assert together.allocator[EDGE_COUNT] == separate.allocator[EDGE_COUNT]
     for row in range(ROWS):
-        assert neighbors(both, row) == neighbors(apart, row)
+        assert neighbors(together, row) == neighbors(separate, row)
         for name in ("weight", "outgoing", "incoming"):
             one, other = (
-                getattr(links, name)[links.begin[row] : links.begin[row] + links.degree[row]] for links in (both, apart)
+                getattr(links, name)[links.begin[row] : links.begin[row] + links.degree[row]]
+                for links in (together, separate)
             )
             np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(both.strength, apart.strength)
-    np.testing.assert_array_equal(both.in_strength, apart.in_strength)
+    np.testing.assert_array_equal(together.strength, separate.strength)
+    np.testing.assert_array_equal(together.in_strength, separate.in_strength)
 
 
 def neighbors(links: Links, row: int) -> list[int]:
@@ -88,31 +94,31 @@ def neighbors(links: Links, row: int) -> list[int]:
 @pytest.mark.parametrize("directed", [False, True])
 @settings(max_examples=80)
 @given(history=edges)
-def test_apply_edges_says_the_share_of_strength_that_changed(directed: bool, history: Edges) -> None:
-    links = empty(4096, directed=directed)
-    done, chance = apply(links, history, directed=directed)
+def test_apply_edges_random_history_returns_changed_shares(directed: bool, history: Edges) -> None:
+    links = create_links(4096, directed=directed)
+    done, changed_share = apply(links, history, directed=directed)
     assert done == len(history)
-    away = np.zeros((ROWS, ROWS))
-    for (op, u, v, weight), shares in zip(history, chance, strict=True):
-        before = away + away.T
+    outgoing = np.zeros((ROWS, ROWS))
+    for (op, u, v, weight), shares in zip(history, changed_share, strict=True):
+        before = outgoing + outgoing.T
         if op <= REMOVE and u != v:
-            away[u, v] = away[u, v] + weight if op == ADD else 0
+            outgoing[u, v] = outgoing[u, v] + weight if op == ADD else 0
             if not directed and op == REMOVE:
-                away[v, u] = 0
-        both = away + away.T
-        change = abs(both - before)[u, v]
+                outgoing[v, u] = 0
+        together = outgoing + outgoing.T
+        change = abs(together - before)[u, v]
         for end, share in zip((u, v), shares, strict=True):
-            most = max(before[end].sum(), both[end].sum())
-            assert share == pytest.approx(change / most if change else 0.0)
+            larger = max(before[end].sum(), together[end].sum())
+            assert share == pytest.approx(change / larger if change else 0.0)
     assert links.allocator[LOOP_COUNT] == sum(op == ADD and u == v for op, u, v, _ in history)
-    assert links.allocator[EDGE_COUNT] == np.count_nonzero(away if directed else np.triu(away + away.T))
+    assert links.allocator[EDGE_COUNT] == np.count_nonzero(outgoing if directed else np.triu(outgoing + outgoing.T))
     if directed:
-        assert links.in_strength == pytest.approx(away.sum(axis=0))
+        assert links.in_strength == pytest.approx(outgoing.sum(axis=0))
 
 
-def test_apply_edges_stops_where_the_arena_is_full_and_goes_on_from_there() -> None:
+def test_apply_edges_full_arena_stops_and_resumes() -> None:
     history = [(ADD, 0, v, float(v)) for v in range(1, ROWS)] + [(REMOVE, 0, 2, 1.0), (ADD, 2, 3, 1.0)]
-    small, large = empty(20), empty(4096)
+    small, large = create_links(20), create_links(4096)
     done, _ = apply(small, history)
     assert 0 < done < len(history)
     assert small.degree[0] == done
@@ -128,30 +134,35 @@ def test_apply_edges_stops_where_the_arena_is_full_and_goes_on_from_there() -> N
 @pytest.mark.parametrize("directed", [False, True])
 @settings(max_examples=60)
 @given(history=edges, row=st.integers(0, ROWS - 1))
-def test_remove_vertex_takes_out_its_edges_and_names_those_who_lost(directed: bool, history: Edges, row: int) -> None:
-    links = empty(4096, directed=directed)
+def test_remove_vertex_removes_edges_and_returns_neighbors(directed: bool, history: Edges, row: int) -> None:
+    links = create_links(4096, directed=directed)
     apply(links, history, directed=directed)
     known = neighbors(links, row)
-    shares = [links.weight[kernels.find_slot(links, u, row)] / links.strength[u] for u in known]
+    shares = [links.weight[queries.find_slot(links, u, row)] / links.strength[u] for u in known]
     others = {u: [v for v in neighbors(links, u) if v != row] for u in range(ROWS) if u != row}
-    pointing = sum(finding.has_edge(links, row, u, directed) for u in range(ROWS))
-    pointing += sum(finding.has_edge(links, u, row, directed) for u in range(ROWS)) if directed else 0
+    pointing = sum(queries.has_edge(links, row, u, directed) for u in range(ROWS))
+    pointing += sum(queries.has_edge(links, u, row, directed) for u in range(ROWS)) if directed else 0
     left = links.allocator[EDGE_COUNT] - pointing
 
-    touched, chance = np.empty(len(known), np.int64), np.empty(len(known))
-    kernels.remove_vertex(links, row, touched, chance, directed)
+    touched, lost_share = np.empty(len(known), np.int64), np.empty(len(known))
+    kernels.remove_vertex(links, row, touched, lost_share, directed)
     assert touched.tolist() == known
-    assert chance == pytest.approx(shares)
+    assert lost_share == pytest.approx(shares)
     assert {u: neighbors(links, u) for u in others} == others
     assert links.allocator[EDGE_COUNT] == left
-    assert (links.degree[row], links.size_class[row], links.strength[row], links.in_strength[row]) == (0, NO_BLOCK, 0, 0)
+    assert (links.degree[row], links.size_class[row], links.strength[row], links.in_strength[row]) == (
+        0,
+        NO_BLOCK,
+        0,
+        0,
+    )
     for u, around in others.items():
-        weights = [links.weight[kernels.find_slot(links, u, v)] for v in around]
+        weights = [links.weight[queries.find_slot(links, u, v)] for v in around]
         assert links.strength[u] == sum(map(float, weights))
 
 
-def test_a_moved_row_keeps_its_slots_and_gives_its_block_back() -> None:
-    links = empty(64, directed=True)
+def test_resize_keeps_slots_and_frees_old_block() -> None:
+    links = create_links(64, directed=True)
     apply(links, [(ADD, 0, 3, 1.0), (ADD, 5, 0, 2.0)], directed=True)
     before, old = neighbors(links, 0), links.begin[0]
     kernels._resize(links, 0, 4, True)
@@ -161,25 +172,31 @@ def test_a_moved_row_keeps_its_slots_and_gives_its_block_back() -> None:
     assert links.allocator[1] == old
 
 
-def test_a_dropped_slot_leaves_the_others_in_order_and_gives_room_back() -> None:
-    links = empty(256)
+def test_remove_slot_keeps_order_and_shrinks_block() -> None:
+    links = create_links(256)
     apply(links, [(ADD, 0, v, float(v)) for v in range(1, ROWS)])
     assert links.size_class[0] == 3
-    for gone, left, room in [(3, [1, 2, 4, 5], 3), (1, [2, 4, 5], 3), (5, [2, 4], 2), (4, [2], 1), (2, [], NO_BLOCK)]:
-        kernels._remove_slot(links, 0, kernels.find_slot(links, 0, gone), False)
-        assert (neighbors(links, 0), links.size_class[0], links.strength[0]) == (left, room, sum(left))
+    for removed, left, size_class in [
+        (3, [1, 2, 4, 5], 3),
+        (1, [2, 4, 5], 3),
+        (5, [2, 4], 2),
+        (4, [2], 1),
+        (2, [], NO_BLOCK),
+    ]:
+        kernels._remove_slot(links, 0, queries.find_slot(links, 0, removed), False)
+        assert (neighbors(links, 0), links.size_class[0], links.strength[0]) == (left, size_class, sum(left))
 
 
-def test_room_is_kept_where_there_is_no_smaller_block_to_move_to() -> None:
-    links = empty(8, rows=9)
+def test_remove_slot_without_smaller_block_keeps_block() -> None:
+    links = create_links(8, rows=9)
     links.size_class[0], links.degree[0], links.allocator[ARENA_TOP] = 3, 3, 8
     links.neighbor[:3], links.weight[:3] = [1, 2, 3], 1
     kernels._remove_slot(links, 0, 0, False)
     assert (neighbors(links, 0), links.size_class[0]) == ([2, 3], 3)
 
 
-def test_strength_is_summed_in_order() -> None:
-    links = empty(64)
+def test_recompute_strength_sums_in_slot_order() -> None:
+    links = create_links(64)
     weights = [1e8, 1e-3, 3.0, 1e-3]
     apply(links, [(ADD, 0, v, w) for v, w in enumerate(weights, 1)])
     expected = 0.0
@@ -190,11 +207,51 @@ def test_strength_is_summed_in_order() -> None:
     assert links.strength[0] == expected
 
 
-def test_an_edge_fits_only_where_both_blocks_could_double() -> None:
-    links = empty(8)
+def test_fits_requires_room_to_double_both_blocks() -> None:
+    links = create_links(8)
     assert kernels._fits(links, 0, 1)
     links.allocator[ARENA_TOP] = 1
     assert not kernels._fits(links, 0, 1)
     links.allocator[ARENA_TOP] = 0
     links.size_class[0] = 1
     assert not kernels._fits(links, 0, 1)
+
+
+weighted_edges = st.lists(
+    st.tuples(st.integers(0, ROWS - 1), st.integers(0, ROWS - 1), st.sampled_from([1e-30, 0.1, 1.0, 3e5, 1e30])),
+    max_size=30,
+)
+
+
+def create_adjacency(history: list[tuple[int, int, float]], directed: bool) -> Adjacency:
+    adjacency = Adjacency(directed=directed)
+    adjacency.ensure_rows(ROWS)
+    pairs = np.array([edge[:2] for edge in history], np.int64).reshape(-1, 2)
+    weight = np.array([edge[2] for edge in history], np.float32)
+    adjacency.apply(np.zeros(len(history), np.int8), pairs, weight)
+    return adjacency
+
+
+@settings(max_examples=60, deadline=None)
+@given(history=weighted_edges, directed=st.booleans(), halvings=st.sampled_from([0, 1, 20, 90, 500]))
+def test_scale_weights_power_of_two_scales_exactly_down_to_minimum(
+    history: list[tuple[int, int, float]], directed: bool, halvings: int
+) -> None:
+    adjacency = create_adjacency(history, directed)
+    slots, before = adjacency.slots(), adjacency.copy()
+    adjacency.scale_weights(0.5**halvings)
+    for name in ("outgoing", "incoming") if directed else ("weight",):
+        old, new = getattr(before.links, name)[slots], getattr(adjacency.links, name)[slots]
+        expected = np.where(old > 0, np.maximum(old.astype(np.float64) * 0.5**halvings, kernels.MIN_WEIGHT), 0.0)
+        assert np.array_equal(new, expected.astype(np.float32))
+    adjacency.check()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_scale_weights_without_clamping_scales_strengths_exactly(directed: bool) -> None:
+    adjacency = create_adjacency([(u, (u + k) % ROWS, 1 / (u + k)) for u in range(ROWS) for k in (1, 2)], directed)
+    strength = adjacency.links.strength.copy(), adjacency.links.in_strength.copy()
+    adjacency.scale_weights(2.0**-20)
+    assert np.array_equal(adjacency.links.strength * 2.0**20, strength[0])
+    assert np.array_equal(adjacency.links.in_strength * 2.0**20, strength[1])
+    adjacency.check()

@@ -1,4 +1,4 @@
-"""The graph against a plain one made of dicts: order, numbers, removals, and batches that change nothing."""
+"""Graph compared with a reference made of dicts: order, arrival numbers, removals, and rejected batches."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ batches = st.lists(st.lists(operations, min_size=1, max_size=8), max_size=8)
 Operation = tuple[Op, Id, Id, float]
 
 
-class Plain:
-    """Arrival numbers by name and weights by pair."""
+class DictGraph:
+    """Reference: arrival numbers by id, and weights by pair."""
 
     def __init__(self, directed: bool) -> None:
         self.directed = directed
@@ -42,22 +42,22 @@ class Plain:
     def key(self, src: Id, dst: Id) -> Any:
         return (src, dst) if self.directed else frozenset((src, dst))
 
-    def mention(self, name: Id) -> None:
+    def add_vertex(self, name: Id) -> None:
         if name not in self.numbers:
             self.numbers[name] = self.next
             self.next += 1
 
-    def after(self, rows: list[Operation]) -> Plain | None:
-        """A copy with the operations done, None where one of them cannot be."""
-        plain = copy.deepcopy(self)
-        return plain if all(plain.do(*row) for row in rows) else None
+    def after(self, rows: list[Operation]) -> DictGraph | None:
+        """Return a copy after the operations, or None if one of them is invalid."""
+        reference = copy.deepcopy(self)
+        return reference if all(reference.apply_row(*row) for row in rows) else None
 
-    def do(self, op: Op, src: Id, dst: Id, weight: float) -> bool:
+    def apply_row(self, op: Op, src: Id, dst: Id, weight: float) -> bool:
         pair, alone = self.key(src, dst), op >= Op.VERTEX
         if op in (Op.ADD, Op.VERTEX):
-            self.mention(src)
+            self.add_vertex(src)
             if not alone:
-                self.mention(dst)
+                self.add_vertex(dst)
             if not alone and src != dst:
                 self.weights[pair] = self.weights.get(pair, 0.0) + weight
             return True
@@ -67,7 +67,7 @@ class Plain:
         return self.numbers.pop(src, None) is not None
 
 
-def batch_of(rows: list[Operation]) -> Batch:
+def create_batch(rows: list[Operation]) -> Batch:
     op, src, dst, weight = (list(column) for column in zip(*rows, strict=True))
     return Batch.of(src, dst, weight, op)
 
@@ -80,7 +80,7 @@ def apply(graph: Graph, batch: Batch, one_by_one: bool = False) -> list[GraphDel
     return list(graph.apply(batch, one_by_one=one_by_one))
 
 
-def grown_by(*batches: Batch, directed: bool = False, one_by_one: bool = False) -> Graph:
+def create_graph(*batches: Batch, directed: bool = False, one_by_one: bool = False) -> Graph:
     graph = Graph(directed=directed)
     for batch in batches:
         apply(graph, batch, one_by_one)
@@ -94,7 +94,7 @@ def numbers_of(graph: Graph) -> dict[Id, int]:
 
 
 def weights_of(graph: Graph) -> dict[Any, float]:
-    """Weights by pair of names, as the plain graph has them."""
+    """Return weights by pair of ids, as the reference has them."""
     links, found = graph.adjacency.links, {}
     for row in graph.rows_by_arrival():
         for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
@@ -104,11 +104,11 @@ def weights_of(graph: Graph) -> dict[Any, float]:
     return found
 
 
-def same(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> bool:
+def are_equal(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> bool:
     return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
 
 
-def restored(graph: Graph) -> Graph:
+def save_and_restore(graph: Graph) -> Graph:
     adjacency = graph.adjacency
     return Graph.from_state(graph.state(), directed=adjacency.directed, duplicates=adjacency.duplicates)
 
@@ -116,65 +116,65 @@ def restored(graph: Graph) -> Graph:
 @pytest.mark.parametrize("directed", [False, True])
 @settings(max_examples=150)
 @given(history=batches)
-def test_agrees_with_a_plain_graph_and_a_refused_batch_changes_nothing(
+def test_graph_random_history_matches_reference_and_invalid_batch_changes_nothing(
     directed: bool, history: list[list[Operation]]
 ) -> None:
-    """The same history, whole batches, arrival by arrival, and saved and restored after each batch."""
-    plain, graph, single, again = (
-        Plain(directed),
+    """Apply the same history in whole batches, arrival by arrival, and saved and restored after each batch."""
+    reference, graph, single, again = (
+        DictGraph(directed),
         Graph(directed=directed),
         Graph(directed=directed),
         Graph(directed=directed),
     )
     for rows in history:
-        batch, after = batch_of(rows), plain.after(rows)
+        batch, after = create_batch(rows), reference.after(rows)
         if after is None:
-            for refusing, one_by_one in ((graph, False), (single, True)):
-                before = refusing.state()
+            for unchanged, one_by_one in ((graph, False), (single, True)):
+                before = unchanged.state()
                 with pytest.raises((UnknownVertexError, UnknownEdgeError)):
-                    apply(refusing, batch, one_by_one)
-                assert same(refusing.state(), before)
+                    apply(unchanged, batch, one_by_one)
+                assert are_equal(unchanged.state(), before)
             continue
-        plain = after
+        reference = after
         apply(graph, batch)
         apply(single, batch, one_by_one=True)
-        again = restored(again)
+        again = save_and_restore(again)
         apply(again, batch)
         for one in (graph, single):
             one.check()
-            assert numbers_of(one) == plain.numbers
-            assert weights_of(one) == plain.weights
-            assert one.next_arrival == plain.next
-        assert same(again.state(), graph.state())
+            assert numbers_of(one) == reference.numbers
+            assert weights_of(one) == reference.weights
+            assert one.next_arrival == reference.next
+        assert are_equal(again.state(), graph.state())
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_vertices_arrive_in_order_of_first_mention_source_before_target(one_by_one: bool) -> None:
-    graph = grown_by(edges(("c", "a"), ("a", "b"), ("d", "c"), ("d", "e")), one_by_one=one_by_one)
+def test_arrival_numbers_follow_first_mention_source_before_target(one_by_one: bool) -> None:
+    graph = create_graph(edges(("c", "a"), ("a", "b"), ("d", "c"), ("d", "e")), one_by_one=one_by_one)
     assert numbers_of(graph) == {"c": 0, "a": 1, "b": 2, "d": 3, "e": 4}
 
 
-def test_unknown_neighbors_are_created_and_known_vertices_get_more_edges() -> None:
-    graph = grown_by(Batch.arrival("a", ["b", "c"]), Batch.arrival("b", ["c", "d"]))
+def test_apply_unknown_neighbors_are_created() -> None:
+    graph = create_graph(Batch.arrival("a", ["b", "c"]), Batch.arrival("b", ["c", "d"]))
     assert list(numbers_of(graph)) == ["a", "b", "c", "d"]
     assert graph.adjacency.edge_count == 4
 
 
-def test_an_int_and_its_text_are_different_vertices() -> None:
-    graph = grown_by(edges((1, "1"), ("1", 2)))
+def test_ids_int_and_its_text_are_different_vertices() -> None:
+    graph = create_graph(edges((1, "1"), ("1", 2)))
     assert len(graph) == 3
     assert weights_of(graph) == {frozenset({1, "1"}): 1.0, frozenset({"1", 2}): 1.0}
 
 
 @pytest.mark.parametrize(("duplicates", "weight"), [("add", 7.0), ("ignore", 2.0), ("replace", 5.0)])
-def test_repeated_edges(duplicates: str, weight: float) -> None:
+def test_apply_repeated_edges_follow_duplicate_policy(duplicates: str, weight: float) -> None:
     graph = Graph(duplicates=duplicates)
     apply(graph, edges(("a", "b", 2.0), ("b", "a", 5.0)))
     assert weights_of(graph) == {frozenset("ab"): weight}
 
 
-def test_rows_are_used_again_but_arrival_numbers_never() -> None:
-    graph = grown_by(edges(("a", "b"), ("b", "c")))
+def test_rows_after_removal_are_reused_but_arrival_numbers_are_not() -> None:
+    graph = create_graph(edges(("a", "b"), ("b", "c")))
     for number in range(3, 20):
         [delta] = apply(graph, Batch.vertices([graph.ids.to_list(graph.rows_by_arrival()[:1])[0]], Op.REMOVE_VERTEX))
         [arrival] = apply(graph, edges(("x" * number, "y")) if number == 3 else Batch.vertices(["x" * number]))
@@ -184,9 +184,9 @@ def test_rows_are_used_again_but_arrival_numbers_never() -> None:
     assert sorted(numbers_of(graph).values()) == list(range(graph.next_arrival - len(graph), graph.next_arrival))
 
 
-def test_operations_are_done_in_the_order_given() -> None:
+def test_apply_operations_are_applied_in_order() -> None:
     add, remove, out = Op.ADD, Op.REMOVE, Op.REMOVE_VERTEX
-    graph = grown_by(edges(("a", "b", 3.0), ("b", "c")))
+    graph = create_graph(edges(("a", "b", 3.0), ("b", "c")))
     steps: list[Operation] = [
         (remove, "a", "b", 1.0),
         (add, "b", "a", 0.5),
@@ -196,17 +196,17 @@ def test_operations_are_done_in_the_order_given() -> None:
         (add, "d", "e", 1.0),
         (remove, "e", "d", 1.0),
     ]
-    deltas = apply(graph, batch_of(steps))
+    deltas = apply(graph, create_batch(steps))
     graph.check()
     assert numbers_of(graph) == {"c": 2, "a": 3, "d": 4, "e": 5}
     assert weights_of(graph) == {frozenset("ac"): 2.0}
-    assert merge_deltas(deltas).removed == ["a", "b"]
+    assert merge_deltas(deltas).removed_ids == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("rows", "error", "named"),
     [
-        ([(Op.REMOVE, "a", "nobody", 1.0)], UnknownVertexError, "'nobody'"),
+        ([(Op.REMOVE, "a", "missing", 1.0)], UnknownVertexError, "'missing'"),
         ([(Op.REMOVE, "a", "c", 1.0)], UnknownEdgeError, "'a' and 'c'"),
         ([(Op.REMOVE, "a", "a", 1.0)], UnknownEdgeError, "'a' and 'a'"),
         ([(Op.REMOVE, "a", "b", 1.0), (Op.REMOVE, "b", "a", 1.0)], UnknownEdgeError, "'b' and 'a'"),
@@ -221,87 +221,87 @@ def test_operations_are_done_in_the_order_given() -> None:
     ],
 )
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_a_removal_of_what_is_not_there_refuses_the_whole_batch(
+def test_apply_removal_of_missing_element_rejects_whole_batch(
     rows: list[Operation], error: type[RipplevecError], named: str, one_by_one: bool
 ) -> None:
-    graph = grown_by(edges(("a", "b"), ("b", "c")))
+    graph = create_graph(edges(("a", "b"), ("b", "c")))
     before = graph.state()
     with pytest.raises(error, match=named):
-        apply(graph, batch_of([(Op.ADD, "new", "a", 1.0), *rows]), one_by_one)
+        apply(graph, create_batch([(Op.ADD, "new", "a", 1.0), *rows]), one_by_one)
     with pytest.raises(error, match=named):
-        apply(graph, batch_of(rows), one_by_one)
-    assert same(graph.state(), before)
+        apply(graph, create_batch(rows), one_by_one)
+    assert are_equal(graph.state(), before)
 
 
-def test_missing_edges_are_counted() -> None:
-    graph = grown_by(edges(("a", "b"), ("b", "c")))
-    gone = Batch.from_any([("a", "b"), ("a", "c"), ("b", "a")], op=Op.REMOVE)
+def test_apply_several_missing_edges_are_counted_in_error() -> None:
+    graph = create_graph(edges(("a", "b"), ("b", "c")))
+    removals = Batch.from_any([("a", "b"), ("a", "c"), ("b", "a")], op=Op.REMOVE)
     with pytest.raises(UnknownEdgeError, match="'a' and 'c' and 1 more"):
-        apply(graph, gone)
+        apply(graph, removals)
 
 
-def test_a_direction_that_is_not_there_cannot_be_removed() -> None:
-    graph = grown_by(edges(("a", "b"), ("b", "a"), ("b", "c")), directed=True)
+def test_apply_removal_of_missing_direction_raises() -> None:
+    graph = create_graph(edges(("a", "b"), ("b", "a"), ("b", "c")), directed=True)
     with pytest.raises(UnknownEdgeError, match="'c' and 'b'"):
         apply(graph, Batch.from_any([("c", "b")], op=Op.REMOVE))
     apply(graph, Batch.from_any([("a", "b"), ("b", "a")], op=Op.REMOVE))
     assert weights_of(graph) == {("b", "c"): 1.0}
 
 
-def test_self_loops_are_left_out_with_one_warning() -> None:
+def test_self_loops_are_ignored_with_one_warning() -> None:
     graph = Graph()
 
-    def apply_and_mention(batch: Batch) -> None:
+    def apply_and_warn(batch: Batch) -> None:
         apply(graph, batch)
         graph.warn_self_loops()
 
-    with pytest.warns(SelfLoopWarning, match="self-loops") as caught:
-        apply_and_mention(edges(("a", "a"), ("b", "b"), ("a", "b")))
+    with pytest.warns(SelfLoopWarning, match="Self-loops are ignored") as caught:
+        apply_and_warn(edges(("a", "a"), ("b", "b"), ("a", "b")))
     assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        apply_and_mention(edges(("a", "a")))
+        apply_and_warn(edges(("a", "a")))
     assert numbers_of(graph) == {"a": 0, "b": 1}
     assert graph.adjacency.edge_count == 1
 
 
-def test_a_vertex_alone_is_no_self_loop() -> None:
+def test_single_vertex_is_not_a_self_loop() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        graph = grown_by(Batch.vertices(["a", "b"]), Batch.vertices(["a"], Op.REMOVE_VERTEX))
+        graph = create_graph(Batch.vertices(["a", "b"]), Batch.vertices(["a"], Op.REMOVE_VERTEX))
     assert numbers_of(graph) == {"b": 1}
 
 
 @settings(max_examples=60)
 @given(known=st.lists(st.tuples(names, names), max_size=4), rows=st.lists(operations, min_size=1, max_size=12))
-def test_one_step_per_arrival_and_together_the_whole_batch(known: list[tuple[Id, Id]], rows: list[Operation]) -> None:
-    batch = batch_of([(Op.ADD, src, dst, weight) for _, src, dst, weight in rows])
-    whole, single = grown_by(Batch.from_any(known)), grown_by(Batch.from_any(known))
+def test_apply_one_by_one_yields_one_step_per_arrival(known: list[tuple[Id, Id]], rows: list[Operation]) -> None:
+    batch = create_batch([(Op.ADD, src, dst, weight) for _, src, dst, weight in rows])
+    whole, single = create_graph(Batch.from_any(known)), create_graph(Batch.from_any(known))
     first_new = whole.next_arrival
     [delta] = apply(whole, batch)
     steps = apply(single, batch, one_by_one=True)
     arrivals = [step for step in steps if step.arrived.size]
-    for step in steps:  # a step without a newcomer is between known vertices alone
+    for step in steps:  # a step without a new vertex concerns known vertices only
         assert step.arrived.size == 1 or (not step.arrived.size and (step.arrival_numbers < first_new).all())
     assert [single.arrival[step.arrived].tolist() for step in arrivals] == [
         [first_new + i] for i in range(delta.arrived.size)
     ]
-    for step in arrivals:  # each comes with its edges to those before it
+    for step in arrivals:  # each new vertex has its edges to earlier vertices
         assert (step.arrival_numbers.max(axis=1, initial=-1) == single.arrival[step.arrived[0]]).all()
     together = merge_deltas(steps)
     assert sorted(map(tuple, together.pairs.tolist())) == sorted(map(tuple, delta.pairs.tolist()))
     assert weights_of(single) == weights_of(whole)
 
 
-def test_arrival_by_arrival_an_edge_that_goes_keeps_its_place() -> None:
-    graph = grown_by(edges(("a", "b")))
+def test_apply_one_by_one_removal_keeps_its_place() -> None:
+    graph = create_graph(edges(("a", "b")))
     rows: list[Operation] = [(Op.ADD, "x", "a", 1.0), (Op.REMOVE, "a", "b", 1.0), (Op.ADD, "y", "a", 1.0)]
-    steps = apply(graph, batch_of(rows), one_by_one=True)
+    steps = apply(graph, create_batch(rows), one_by_one=True)
     assert [step.arrival_numbers.tolist() for step in steps] == [[[2, 0]], [[0, 1]], [[3, 0]]]
 
 
-def test_a_step_says_what_it_did() -> None:
-    graph = grown_by(edges(("a", "b", 1.0), ("b", "c", 3.0)))
+def test_delta_describes_the_step() -> None:
+    graph = create_graph(edges(("a", "b", 1.0), ("b", "c", 3.0)))
     [delta] = apply(graph, edges(("a", "b", 1.0), ("d", "b", 5.0)))
     assert delta.arrived.tolist() == graph.ids.find_rows(["d"]).tolist()
     assert graph.ids.to_list(delta.pairs.ravel()) == ["a", "b", "d", "b"]
@@ -316,10 +316,10 @@ def test_a_step_says_what_it_did() -> None:
     assert (delta.vacated_rows.tolist(), delta.removed_ids) == ([row], ["b"])
 
 
-def test_steps_joined() -> None:
-    graph = grown_by(edges(("a", "b")))
+def test_merge_deltas_concatenates_steps() -> None:
+    graph = create_graph(edges(("a", "b")))
     steps = apply(
-        graph, batch_of([(Op.ADD, "c", "a", 1.0), (Op.REMOVE_VERTEX, "a", "a", 1.0), (Op.ADD, "d", "b", 1.0)])
+        graph, create_batch([(Op.ADD, "c", "a", 1.0), (Op.REMOVE_VERTEX, "a", "a", 1.0), (Op.ADD, "d", "b", 1.0)])
     )
     delta = merge_deltas(steps)
     assert len(steps) == 3
@@ -327,36 +327,41 @@ def test_steps_joined() -> None:
     assert delta.changed_share.shape == (4, 2)
     assert (delta.vacated_rows.size, delta.removed_ids) == (1, ["a"])
     nothing = merge_deltas([])
-    assert (nothing.arrived.size, nothing.pairs.shape, nothing.chance.shape, nothing.removed) == (0, (0, 2), (0, 2), [])
+    assert (nothing.arrived.size, nothing.pairs.shape, nothing.changed_share.shape, nothing.removed_ids) == (
+        0,
+        (0, 2),
+        (0, 2),
+        [],
+    )
 
 
-def test_known_rows_by_name() -> None:
-    graph = grown_by(edges(("a", 1)))
+def test_rows_of_unknown_ids_raises() -> None:
+    graph = create_graph(edges(("a", 1)))
     assert graph.rows_of(["a", 1]).tolist() == [0, 1]
     with pytest.raises(UnknownVertexError, match="'1' and 1 more"):
         graph.rows_of(["a", "1", "b"])
 
 
-def test_the_same_operations_on_all_kinds_of_columns() -> None:
-    """A batch of ints, of text and of both go different ways through the names, to the same graph."""
+def test_apply_any_column_type_gives_the_same_graph() -> None:
+    """Columns of ints, of text and of both take different paths through the id table to the same graph."""
     pairs = np.random.default_rng(0).integers(0, 40, (300, 2))
-    numbers = grown_by(Batch.from_any(pairs))
-    texts = grown_by(Batch.from_any([(f"v{u}", f"v{v}") for u, v in pairs.tolist()]))
-    both = grown_by(Batch.from_any([tuple(x if x % 2 else f"v{x}" for x in pair) for pair in pairs.tolist()]))
+    numbers = create_graph(Batch.from_any(pairs))
+    texts = create_graph(Batch.from_any([(f"v{u}", f"v{v}") for u, v in pairs.tolist()]))
+    both = create_graph(Batch.from_any([tuple(x if x % 2 else f"v{x}" for x in pair) for pair in pairs.tolist()]))
     for other in (texts, both):
-        assert same(numbers.adjacency.to_packed(), other.adjacency.to_packed())
+        assert are_equal(numbers.adjacency.to_packed(), other.adjacency.to_packed())
         assert np.array_equal(numbers.arrival, other.arrival)
 
 
-def test_a_large_batch_is_the_same_as_its_parts() -> None:
+def test_apply_large_batch_equals_its_parts() -> None:
     pairs = np.random.default_rng(1).integers(0, 400, (3000, 2))
-    whole = grown_by(Batch.from_any(pairs))
-    parts = grown_by(*(Batch.from_any(part) for part in np.array_split(pairs, 7)))
-    assert same(whole.state(), parts.state())
+    whole = create_graph(Batch.from_any(pairs))
+    parts = create_graph(*(Batch.from_any(part) for part in np.array_split(pairs, 7)))
+    assert are_equal(whole.state(), parts.state())
 
 
-def test_names_that_do_not_match_rows_are_noticed() -> None:
-    graph = grown_by(edges(("a", "b"), ("b", "c")))
+def test_check_ids_that_do_not_match_rows_raises() -> None:
+    graph = create_graph(edges(("a", "b"), ("b", "c")))
     graph.arrival[graph.ids.find_row("c")] = -1
     with pytest.raises(RipplevecError, match="do not match"):
         graph.check()

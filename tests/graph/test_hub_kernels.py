@@ -1,4 +1,4 @@
-"""The index of a hub against a plain search of its list."""
+"""Hash index of a hub compared with a linear search of its list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ripplevec.graph._block_kernels import HUB_SIZE_CLASS, NO_INDEX
 from ripplevec.graph.adjacency import Adjacency
 
 
-def star(leaves: NDArray[np.int64]) -> Adjacency:
+def create_star(leaves: NDArray[np.int64]) -> Adjacency:
     adjacency = Adjacency()
     adjacency.ensure_rows(int(leaves.max()) + 1)
     pairs = np.stack([np.zeros_like(leaves), leaves], axis=1)
@@ -18,16 +18,18 @@ def star(leaves: NDArray[np.int64]) -> Adjacency:
     return adjacency
 
 
-def test_a_list_gets_an_index_once_it_is_long() -> None:
-    few, many = (star(np.arange(1, count)).links for count in (2 ** (HUB_SIZE_CLASS - 1), 2 ** (HUB_SIZE_CLASS - 1) + 3))
-    assert few.index_begin[0] == NO_INDEX
-    assert many.index_begin[0] != NO_INDEX
-    assert (many.index_begin[1:] == NO_INDEX).all()
+def test_index_long_list_is_built() -> None:
+    short, long = (
+        create_star(np.arange(1, count)).links for count in (2 ** (HUB_SIZE_CLASS - 1), 2 ** (HUB_SIZE_CLASS - 1) + 3)
+    )
+    assert short.index_begin[0] == NO_INDEX
+    assert long.index_begin[0] != NO_INDEX
+    assert (long.index_begin[1:] == NO_INDEX).all()
 
 
-def test_it_finds_what_a_search_finds() -> None:
+def test_find_in_index_random_list_matches_linear_search() -> None:
     leaves = np.random.default_rng(0).permutation(np.arange(1, 10_000))[:3_000]
-    links = star(leaves).links
+    links = create_star(leaves).links
     assert kernels.is_index_consistent(links, 0)
     listed = links.neighbor[links.begin[0] : links.begin[0] + links.degree[0]].tolist()
     for other in range(1, 10_000, 7):
@@ -35,8 +37,8 @@ def test_it_finds_what_a_search_finds() -> None:
         assert found == (links.begin[0] + listed.index(other) if other in set(listed) else -1)
 
 
-def test_it_is_forgotten_made_anew_and_found_out_where_it_is_wrong() -> None:
-    links = star(np.arange(1, 3_000)).links
+def test_index_freed_and_rebuilt_is_consistent_until_list_changes() -> None:
+    links = create_star(np.arange(1, 3_000)).links
     kernels.free_index(links, 0)
     assert links.index_begin[0] == NO_INDEX
     kernels.ensure_index(links, 0)

@@ -1,4 +1,4 @@
-"""Names to rows and back, against a dict and a list."""
+"""Id table compared with a dict and a list."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ names = st.sampled_from(EDGE_CASES) | st.integers(-20, 20) | st.text(max_size=3)
 columns = st.lists(names, max_size=12) | st.lists(st.integers(0, 30), max_size=12) | st.lists(st.text("ab", max_size=3))
 
 
-class Model:
-    """What `IdTable` must do, with Python objects."""
+class DictTable:
+    """Reference implementation of `IdTable` with Python objects."""
 
     def __init__(self) -> None:
         self.rows: dict[Id, int] = {}
@@ -46,12 +46,12 @@ class Model:
             self.free.append(row)
 
 
-class AgainstModel(RuleBasedStateMachine):
-    """Any sequence of calls gives what the model gives."""
+class CompareWithDictTable(RuleBasedStateMachine):
+    """Compare any sequence of calls with the reference."""
 
     @initialize()
     def begin(self) -> None:
-        self.ids, self.model = IdTable(), Model()
+        self.ids, self.model = IdTable(), DictTable()
 
     @rule(src=columns, dst=columns)
     def intern(self, src: list[Id], dst: list[Id]) -> None:
@@ -90,7 +90,7 @@ class AgainstModel(RuleBasedStateMachine):
         self.ids = IdTable.from_state(self.ids.state())
 
     @invariant()
-    def same_names(self) -> None:
+    def has_same_ids(self) -> None:
         live = list(self.model.rows)
         rows = np.array(list(self.model.rows.values()), np.int64)
         assert (len(self.ids), self.ids.row_count) == (len(live), self.model.capacity)
@@ -99,11 +99,11 @@ class AgainstModel(RuleBasedStateMachine):
         assert self.ids.find_rows(live).tolist() == rows.tolist()
 
 
-TestAgainstModel = AgainstModel.TestCase
-TestAgainstModel.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestIdTable = CompareWithDictTable.TestCase
+TestIdTable.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
-def test_the_edge_cases_are_different_names() -> None:
+def test_intern_edge_cases_are_different_ids() -> None:
     ids, cases = IdTable(), [*EDGE_CASES, 10**5000]  # longer than Python would print
     rows, _, new = ids.intern(cases, cases)
     assert rows.tolist() == new.tolist() == list(range(len(cases)))
@@ -111,17 +111,17 @@ def test_the_edge_cases_are_different_names() -> None:
     assert ids.find_row(10**5000) == rows[-1]
 
 
-def test_rows_by_first_mention_source_before_target() -> None:
+def test_intern_assigns_rows_by_first_mention_source_before_target() -> None:
     src, dst, new = IdTable().intern(id_column(["a", "c", "a"]), id_column(["b", "a", "d"]))
     assert (src.tolist(), dst.tolist(), new.tolist()) == ([0, 2, 0], [1, 0, 3], [0, 1, 2, 3])
 
 
-def test_columns_of_different_kinds_meet() -> None:
+def test_intern_columns_of_different_types_are_combined() -> None:
     src, dst, new = IdTable().intern(id_column([1, 2, 1]), id_column(["1", "2", "1"]))
     assert (src.tolist(), dst.tolist(), new.tolist()) == ([0, 2, 0], [1, 3, 1], [0, 1, 2, 3])
 
 
-def test_freed_rows_are_reused_latest_first_then_fresh_ones() -> None:
+def test_intern_reuses_latest_freed_row_first() -> None:
     ids = IdTable()
     ids.intern(np.arange(3), np.arange(3, 6))
     ids.remove(np.array([4, 0]))
@@ -131,14 +131,14 @@ def test_freed_rows_are_reused_latest_first_then_fresh_ones() -> None:
         assert new.tolist() == [2, 0, 4, 6]
 
 
-def test_removing_a_row_without_a_name_changes_nothing() -> None:
+def test_remove_free_row_changes_nothing() -> None:
     ids = IdTable()
     ids.intern(np.arange(3), np.arange(3))
     ids.remove(np.array([1, 1, -1, 3, 10**9]))
     assert (len(ids), ids.row_count, ids.state()["free"].tolist()) == (2, 3, [1])
 
 
-def test_find_never_changes_anything() -> None:
+def test_find_rows_changes_nothing() -> None:
     ids = IdTable()
     ids.intern(id_column(["a"]), id_column(["b"]))
     before = ids.state()
@@ -161,7 +161,7 @@ def test_find_never_changes_anything() -> None:
     ],
     ids=["sliced text", "no text", "sliced to none", "empty texts", "strided", "broadcast", "no integers", "no list"],
 )
-def test_columns_in_unusual_memory(column: Any) -> None:
+def test_intern_unusual_memory_layout_gives_the_same_rows(column: Any) -> None:
     ids, plain = IdTable(), ids_to_list(column)
     rows, _, new = ids.intern(column, column)
     assert ids.to_list(rows) == plain
@@ -169,7 +169,7 @@ def test_columns_in_unusual_memory(column: Any) -> None:
     assert ids.find_rows(column).tolist() == rows.tolist()
 
 
-def test_the_column_of_a_kind() -> None:
+def test_to_column_type_depends_on_ids() -> None:
     ids = IdTable()
     ids.intern([1, 2, 2**70], ["a", "é", "b"])
     integers, texts, mixed, big = (ids.to_column(np.array(rows)) for rows in ([0, 2], [3, 1], [0, 1], [4, 1]))
@@ -181,7 +181,7 @@ def test_the_column_of_a_kind() -> None:
 
 
 @pytest.mark.parametrize("row", [-1, 1, 2, 10**9])
-def test_a_row_without_a_name_has_none_to_give(row: int) -> None:
+def test_to_list_free_row_raises(row: int) -> None:
     ids = IdTable()
     ids.intern(np.arange(2), np.arange(2))
     ids.remove(np.array([1]))
@@ -190,7 +190,7 @@ def test_a_row_without_a_name_has_none_to_give(row: int) -> None:
 
 
 @pytest.mark.parametrize("text", [False, True])
-def test_many_names_over_many_doublings(text: bool) -> None:
+def test_intern_many_ids_grows_the_table(text: bool) -> None:
     numbers = np.random.default_rng(0).permutation(2_000_000)[:200_000] * 1_000_003 - 10**12
     column = id_column([f"vertex {number}" for number in numbers.tolist()] if text else numbers)
     ids = IdTable()
@@ -203,7 +203,7 @@ def test_many_names_over_many_doublings(text: bool) -> None:
     assert ids.nbytes < 130 * 200_000
 
 
-def test_the_arena_is_compacted_when_mostly_garbage() -> None:
+def test_arena_mostly_garbage_is_compacted() -> None:
     ids = IdTable()
     kept, _ = ids.intern_one("kept" * 100)
     sizes = []
@@ -217,7 +217,7 @@ def test_the_arena_is_compacted_when_mostly_garbage() -> None:
     assert ids.find_row("kept" * 100) == kept
 
 
-def test_a_state_is_plain_and_the_same_after_a_round_trip() -> None:
+def test_state_after_round_trip_is_equal() -> None:
     ids = IdTable()
     rows, _, _ = ids.intern(EDGE_CASES, EDGE_CASES)
     ids.remove(rows[3:9])
@@ -228,17 +228,17 @@ def test_a_state_is_plain_and_the_same_after_a_round_trip() -> None:
     assert all(np.array_equal(state[name], again[name]) for name in state)
 
 
-def test_a_restored_object_keeps_none_of_the_arrays() -> None:
+def test_from_state_copies_the_arrays() -> None:
     ids = IdTable()
     ids.intern(["a", 1], ["b", 2])
     state = {name: part.copy() for name, part in ids.state().items()}
     restored = IdTable.from_state(state)
     for part in state.values():
         part[:] = 99
-    assert restored.names(np.arange(4)) == ["a", "b", 1, 2]
+    assert restored.to_list(np.arange(4)) == ["a", "b", 1, 2]
 
 
-def _damaged(name: str, part: list[int] | None) -> dict[str, Any]:
+def create_damaged_state(name: str, part: list[int] | None) -> dict[str, Any]:
     ids = IdTable()
     ids.intern(["a", "bc", 5], [7, 8, 9])
     ids.remove(np.array([3]))
@@ -269,20 +269,20 @@ def _damaged(name: str, part: list[int] | None) -> dict[str, Any]:
         ("free", [17]),
     ],
 )
-def test_an_inconsistent_state_is_refused(name: str, part: list[int] | None) -> None:
+def test_from_state_inconsistent_raises(name: str, part: list[int] | None) -> None:
     with pytest.raises(FormatError, match="saved vertex ids"):
-        IdTable.from_state(_damaged(name, part))
+        IdTable.from_state(create_damaged_state(name, part))
 
 
 @pytest.mark.parametrize("part", [np.zeros(6), np.zeros((6, 1), np.int64), np.zeros(6, np.int32)])
-def test_a_state_of_other_types_is_refused(part: Any) -> None:
-    with pytest.raises(FormatError, match="column 'key' of int64"):
-        IdTable.from_state(_damaged("text", [97, 98, 99]) | {"key": part})
+def test_from_state_wrong_types_raises(part: Any) -> None:
+    with pytest.raises(FormatError, match="an array 'key' of int64"):
+        IdTable.from_state(create_damaged_state("text", [97, 98, 99]) | {"key": part})
 
 
 @given(st.lists(names, unique=True, min_size=1), st.data())
-def test_a_batch_can_be_taken_back(known: list[Id], data: st.DataObject) -> None:
-    """Rows freed in reverse are given out again in the same order."""
+def test_remove_in_reverse_restores_row_assignment(known: list[Id], data: st.DataObject) -> None:
+    """Rows freed in reverse order are assigned again in the same order."""
     ids = IdTable()
     ids.intern(known, known)
     batch = data.draw(columns)

@@ -1,4 +1,4 @@
-"""Draws against plain integers and against chance; one round of influence against plain Python."""
+"""Random draws compared with Python integers and tested for uniformity; one round compared with plain Python."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ words = st.integers(0, MASK)
 numbers = st.integers(0, 2**62)
 
 
-def plain_mix(word: int) -> int:
+def reference_mix(word: int) -> int:
     word = (word + 0x9E3779B97F4A7C15) & MASK
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
     return word ^ (word >> 31)
 
 
-def key(seed: int, sequence: int = 0, turn: int = 0) -> np.uint64:
-    return np.uint64(kernels.derive_key(seed, sequence, turn))
+def key(seed: int, sequence: int = 0, draw_round: int = 0) -> np.uint64:
+    return np.uint64(kernels.derive_key(seed, sequence, draw_round))
 
 
 @njit
-def all_draws(key: int, us: int, vs: int) -> NDArray[np.float64]:
+def draw_all(key: int, us: int, vs: int) -> NDArray[np.float64]:
     drawn = np.empty((us, vs))
     for u in range(us):
         for v in range(vs):
@@ -48,17 +48,17 @@ def random_adjacency(rows: int, edges: int, *, directed: bool, seed: int = 0) ->
     return adjacency
 
 
-def test_mix_is_the_published_splitmix64() -> None:
+def test_mix_matches_published_splitmix64_values() -> None:
     assert kernels.mix(np.uint64(0)) == 0xE220A8397B1DCDAF
     assert kernels.mix(np.uint64(0x9E3779B97F4A7C15)) == 0x6E789E6AA1B965F4
 
 
 @settings(max_examples=50)
-@given(seed=words, sequence=numbers, turn=st.integers(0, 100), u=numbers, v=numbers)
-def test_draws_are_a_hash_of_who_asks_whom_and_when(seed: int, sequence: int, turn: int, u: int, v: int) -> None:
-    shared = plain_mix(plain_mix(plain_mix(seed) ^ sequence) ^ turn)
-    word = plain_mix(plain_mix(shared ^ u) ^ v)
-    assert kernels.derive_key(np.uint64(seed), sequence, turn) == shared
+@given(seed=words, sequence=numbers, draw_round=st.integers(0, 100), u=numbers, v=numbers)
+def test_draws_are_a_hash_of_key_and_pair(seed: int, sequence: int, draw_round: int, u: int, v: int) -> None:
+    shared = reference_mix(reference_mix(reference_mix(seed) ^ sequence) ^ draw_round)
+    word = reference_mix(reference_mix(shared ^ u) ^ v)
+    assert kernels.derive_key(np.uint64(seed), sequence, draw_round) == shared
     assert kernels.random_word(np.uint64(shared), u, v) == word
     assert kernels.draw_uniform(np.uint64(shared), u, v) == (word >> 11) / 2**53
     assert kernels.sample_slot(np.uint64(shared), u, v, 17) == word % 17
@@ -66,26 +66,26 @@ def test_draws_are_a_hash_of_who_asks_whom_and_when(seed: int, sequence: int, tu
 
 @pytest.mark.parametrize("seed", [0, 1, 2**62])
 def test_draws_are_uniform_and_look_independent(seed: int) -> None:
-    drawn = all_draws(key(seed), 400, 400)
+    drawn = draw_all(key(seed), 400, 400)
     assert 0 <= drawn.min() < 1e-4
     assert 1 - 1e-4 < drawn.max() < 1
     assert np.unique(drawn).size == drawn.size
     counts = np.bincount((drawn.ravel() * 64).astype(np.int64), minlength=64)
     assert (((counts - counts.mean()) ** 2) / counts.mean()).sum() < 63 + 6 * np.sqrt(2 * 63)
     others = {
-        "the other way": drawn.T,
-        "next asker": np.roll(drawn, 1, axis=1),
-        "next asked": np.roll(drawn, 1, axis=0),
-        "next seed": all_draws(key(seed + 1), 400, 400),
-        "next batch": all_draws(key(seed, 1), 400, 400),
-        "next round": all_draws(key(seed, 0, 1), 400, 400),
+        "transposed": drawn.T,
+        "next source": np.roll(drawn, 1, axis=1),
+        "next target": np.roll(drawn, 1, axis=0),
+        "next seed": draw_all(key(seed + 1), 400, 400),
+        "next batch": draw_all(key(seed, 1), 400, 400),
+        "next round": draw_all(key(seed, 0, 1), 400, 400),
     }
-    apart = ~np.eye(400, dtype=bool)
+    off_diagonal = ~np.eye(400, dtype=bool)
     for name, other in others.items():
-        assert abs(np.corrcoef(drawn[apart], other[apart])[0, 1]) < 5 / 400, name
+        assert abs(np.corrcoef(drawn[off_diagonal], other[off_diagonal])[0, 1]) < 5 / 400, name
 
 
-def test_sampled_slots_are_even() -> None:
+def test_sample_slot_is_uniform() -> None:
     shared = key(3)
     slots = [kernels.sample_slot(shared, 5, i, 7) for i in range(7000)]
     counts = np.bincount(slots, minlength=7)
@@ -95,14 +95,14 @@ def test_sampled_slots_are_even() -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("limit", [2**62, 3])
-def test_a_round_gives_each_neighbor_not_seen_one_chance(directed: bool, limit: int) -> None:
+def test_spread_round_gives_each_unseen_neighbor_one_chance(directed: bool, limit: int) -> None:
     rows = 60
     adjacency = random_adjacency(rows, 300, directed=directed)
-    away = np.zeros((rows, rows))
+    outgoing = np.zeros((rows, rows))
     packed = adjacency.to_packed()
     ends = np.repeat(np.arange(adjacency.capacity), packed["degree"])
-    away[ends, packed["neighbor"]] = packed["outgoing" if directed else "weight"]
-    coming = away.sum(axis=0)
+    outgoing[ends, packed["neighbor"]] = packed["outgoing" if directed else "weight"]
+    incoming = outgoing.sum(axis=0)
     arrival = np.random.default_rng(1).permutation(adjacency.capacity) + 1000
     reached_at_all = 0
     for number in range(20):
@@ -114,10 +114,10 @@ def test_a_round_gives_each_neighbor_not_seen_one_chance(directed: bool, limit: 
         for v in sources:
             around = adjacency.neighbors(v)
             if len(around) > limit:
-                own = int(arrival[v])
-                around = [around[kernels.sample_slot(shared, own, i, len(around))] for i in range(limit)]
+                source_number = int(arrival[v])
+                around = [around[kernels.sample_slot(shared, source_number, i, len(around))] for i in range(limit)]
             for u in around:
-                if seen[u] != 4 and kernels.draw_uniform(shared, arrival[u], arrival[v]) * coming[u] < away[v, u]:
+                if seen[u] != 4 and kernels.draw_uniform(shared, arrival[u], arrival[v]) * incoming[u] < outgoing[v, u]:
                     expected.append(u)
         before, reached = seen.copy(), np.full(300, -1, np.int64)
         count = kernels.spread_round(adjacency.links, arrival, sources, seen, 4, shared, limit, reached)
@@ -128,16 +128,16 @@ def test_a_round_gives_each_neighbor_not_seen_one_chance(directed: bool, limit: 
 
 
 @given(reached=st.lists(st.integers(0, 9)), seen=st.sets(st.integers(0, 9)))
-def test_first_mentions_are_kept_and_marked(reached: list[int], seen: set[int]) -> None:
+def test_mark_seen_keeps_first_mentions(reached: list[int], seen: set[int]) -> None:
     stamps = np.array([7 if row in seen else 3 for row in range(10)])
     rows = np.array(reached, np.int64)
-    kept = kernels.mark_seen(rows, stamps, 7)
-    assert rows[:kept].tolist() == [row for row in dict.fromkeys(reached) if row not in seen]
+    count = kernels.mark_seen(rows, stamps, 7)
+    assert rows[:count].tolist() == [row for row in dict.fromkeys(reached) if row not in seen]
     assert set(np.flatnonzero(stamps == 7).tolist()) == seen | set(reached)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, -1])
-def test_a_cascade_is_round_after_round(depth: int) -> None:
+def test_run_cascade_equals_successive_rounds(depth: int) -> None:
     adjacency = random_adjacency(80, 90, directed=False)
     arrival = np.arange(adjacency.capacity) * 3
     sizes = set()
@@ -146,13 +146,20 @@ def test_a_cascade_is_round_after_round(depth: int) -> None:
         seen, marks = np.zeros(adjacency.capacity, np.int64), np.zeros(adjacency.capacity, np.int64)
         influenced, ends = kernels.run_cascade(adjacency.links, arrival, source, depth, seen, stamp, shared)
         marks[source] = stamp
-        front, expected = np.array([source]), []
-        while front.size and len(expected) != depth:
+        frontier, expected = np.array([source]), []
+        while frontier.size and len(expected) != depth:
             reached = np.empty(1000, np.int64)
-            count = kernels.spread_round(adjacency.links, arrival, front, marks, stamp, shared, 2**62, reached)
-            front = reached[: kernels.mark_seen(reached[:count], marks, stamp)].copy()
-            expected.append(front.tolist())
+            count = kernels.spread_round(adjacency.links, arrival, frontier, marks, stamp, shared, 2**62, reached)
+            frontier = reached[: kernels.mark_seen(reached[:count], marks, stamp)].copy()
+            expected.append(frontier.tolist())
         assert [influenced[a:b].tolist() for a, b in pairwise(ends)] == expected
         assert np.array_equal(seen, marks)
         sizes.add(len(expected))
     assert max(sizes) == depth if depth >= 0 else max(sizes) > 3
+
+
+def test_draw_key_any_size_is_uint64() -> None:
+    keys = [kernels.draw_key(seed, 3, 1) for seed in range(50)]
+    assert {type(key) for key in keys} == {np.uint64}
+    assert [int(key) for key in keys] == [kernels.derive_key(seed, 3, 1) for seed in range(50)]
+    assert min(keys) < 2**63 <= max(keys)

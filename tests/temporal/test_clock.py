@@ -1,3 +1,5 @@
+"""Event clock: relative times, events without a timestamp, and late events."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +9,7 @@ from ripplevec.temporal.clock import EventClock
 NONE = np.nan
 
 
-def test_times_are_counted_from_the_first_one_seen() -> None:
+def test_advance_times_are_relative_to_the_first_timestamp() -> None:
     clock = EventClock()
     assert clock.advance(None, 2).tolist() == [0.0, 0.0]
     assert clock.now == 0.0
@@ -15,13 +17,13 @@ def test_times_are_counted_from_the_first_one_seen() -> None:
     assert (clock.now, clock.latest) == (30.0, 130.0)
 
 
-def test_what_comes_late_does_not_turn_the_clock_back() -> None:
+def test_advance_late_event_does_not_set_clock_back() -> None:
     clock = EventClock(100.0, 130.0)
     assert clock.advance(np.array([50.0, NONE]), 2).tolist() == [-50.0, 30.0]
     assert clock.advance(None, 1).tolist() == [30.0]
     assert clock.latest == 130.0
 
 
-def test_no_events_are_no_time() -> None:
-    assert EventClock().read(np.empty(0), 0).size == 0
-    assert EventClock(1.0, 2.0).read(None, 0).size == 0
+def test_advance_without_events_returns_no_times() -> None:
+    assert EventClock().advance(np.empty(0), 0).size == 0
+    assert EventClock(1.0, 2.0).advance(None, 0).size == 0

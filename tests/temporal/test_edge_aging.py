@@ -1,4 +1,4 @@
-"""What is left of a graph after a stream, against a dictionary that looks at every edge after every batch."""
+"""Decay and expiry of edges compared with a reference that recomputes every edge after every batch."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ row = st.tuples(
 streams = st.lists(st.lists(row, min_size=1, max_size=8), max_size=10)
 
 
-class Plain:
-    """Edges with all their mentions; everything is worked out anew after every batch."""
+class DictGraph:
+    """Reference: edges with all their arrivals; everything is recomputed after every batch."""
 
     def __init__(self, duplicates: str, directed: bool, expires: bool) -> None:
         self.duplicates, self.directed, self.expires = duplicates, directed, expires
@@ -34,16 +34,16 @@ class Plain:
     def key(self, u: int, v: int) -> tuple[int, int]:
         return (u, v) if self.directed else (min(u, v), max(u, v))
 
-    def can(self, op: Op, u: int, v: int) -> bool:
+    def is_valid(self, op: Op, u: int, v: int) -> bool:
         if op == Op.REMOVE:
             return u != v and self.key(u, v) in self.edges
         return op != Op.REMOVE_VERTEX or u in self.vertices
 
-    def take(self, op: Op, u: int, v: int, weight: float, time: float) -> None:
+    def apply(self, op: Op, u: int, v: int, weight: float, time: float) -> None:
         self.now = np.fmax(self.now, time)
         if op == Op.REMOVE_VERTEX:
             self.vertices.remove(u)
-            self.edges = {key: mentions for key, mentions in self.edges.items() if u not in key}
+            self.edges = {key: arrivals for key, arrivals in self.edges.items() if u not in key}
         elif op == Op.REMOVE:
             del self.edges[self.key(u, v)]
         elif op == Op.VERTEX:
@@ -53,27 +53,27 @@ class Plain:
             if u != v:
                 self.edges.setdefault(self.key(u, v), []).append((self.now if np.isnan(time) else time, weight))
 
-    def forget(self, first: float) -> None:
-        """Let go what is too old; what came before any time did so at the first."""
-        for mentions in self.edges.values():
-            mentions[:] = [(first if np.isnan(time) else time, weight) for time, weight in mentions]
+    def expire(self, first: float) -> None:
+        """Remove expired edges; edges before the first timestamp arrived at that timestamp."""
+        for arrivals in self.edges.values():
+            arrivals[:] = [(first if np.isnan(time) else time, weight) for time, weight in arrivals]
         if self.expires:
             oldest = self.now - EXPIRE_AFTER
             self.edges = {
-                key: mentions for key, mentions in self.edges.items() if not max(t for t, _ in mentions) < oldest
+                key: arrivals for key, arrivals in self.edges.items() if not max(t for t, _ in arrivals) < oldest
             }
 
     def weights(self) -> dict[tuple[int, int], float]:
-        return {key: self.weight(mentions) for key, mentions in self.edges.items()}
+        return {key: self.weight(arrivals) for key, arrivals in self.edges.items()}
 
-    def weight(self, mentions: list[tuple[float, float]]) -> float:
+    def weight(self, arrivals: list[tuple[float, float]]) -> float:
         age = 0.0 if np.isnan(self.now) else self.now
-        faded = [weight * 2.0 ** (((age if np.isnan(t) else t) - age) / HALF_LIFE) for t, weight in mentions]
-        return {"add": sum(faded), "ignore": max(faded), "replace": faded[-1]}[self.duplicates]
+        decayed = [weight * 2.0 ** (((age if np.isnan(t) else t) - age) / HALF_LIFE) for t, weight in arrivals]
+        return {"add": sum(decayed), "ignore": max(decayed), "replace": decayed[-1]}[self.duplicates]
 
 
-def left(model: Embedder, directed: bool) -> dict[tuple[int, int], float]:
-    """The edges of a model with their weights by now."""
+def decayed_weights(model: Embedder, directed: bool) -> dict[tuple[int, int], float]:
+    """Return the edges of a model with their current weights."""
     found: dict[tuple[int, int], float] = {}
     links, unit = model.engine.graph.adjacency.links, model.engine.graph.adjacency.weight_scale.unit
     for u in model.ids:
@@ -92,7 +92,7 @@ def left(model: Embedder, directed: bool) -> dict[tuple[int, int], float]:
     directed=st.booleans(),
     expires=st.booleans(),
 )
-def test_what_is_left_is_what_a_plain_graph_would_have_left(
+def test_edge_aging_random_stream_matches_reference(
     stream: list[list[Any]], duplicates: str, directed: bool, expires: bool
 ) -> None:
     model = Embedder(
@@ -103,34 +103,34 @@ def test_what_is_left_is_what_a_plain_graph_would_have_left(
         half_life=HALF_LIFE,
         expire_after=EXPIRE_AFTER if expires else None,
     )
-    plain, first = Plain(duplicates, directed, expires), np.nan
+    reference, first = DictGraph(duplicates, directed, expires), np.nan
     events = 0
     for rows in stream:
         batch = []
         for op, u, v, weight, time in rows:
-            if plain.can(op, u, v) and not (op == Op.ADD and u == v):
-                plain.take(op, u, v, weight, time)
+            if reference.is_valid(op, u, v) and not (op == Op.ADD and u == v):
+                reference.apply(op, u, v, weight, time)
                 batch.append((u, v, weight, op, time))
                 first = time if np.isnan(first) else first
-        before = len(plain.edges)
-        plain.forget(first)
+        before = len(reference.edges)
+        reference.expire(first)
         if batch:
             model.partial_fit(Batch.of(*map(list, zip(*batch, strict=True))))
-            events += len(batch) + before - len(plain.edges)
-        assert left(model, directed) == pytest.approx(plain.weights(), rel=1e-5)
-        assert set(model.ids) == plain.vertices
-        assert model.engine.edges == len(plain.edges)
+            events += len(batch) + before - len(reference.edges)
+        assert decayed_weights(model, directed) == pytest.approx(reference.weights(), rel=1e-5)
+        assert set(model.ids) == reference.vertices
+        assert model.engine.edges == len(reference.edges)
         assert model.engine.events == events
         model.check()
         if expires:
-            assert model.engine.memory is not None
-            window, arrival = model.engine.memory.window, model.engine.graph.arrival
+            assert model.engine.aging is not None
+            window, arrival = model.engine.aging.window, model.engine.graph.arrival
             assert window is not None
-            held = window.state()
-            assert (arrival[held["ends"]] == held["numbers"]).all(axis=1).sum() == len(plain.edges)
+            saved = window.state()
+            assert (arrival[saved["ends"]] == saved["numbers"]).all(axis=1).sum() == len(reference.edges)
 
 
-def test_an_edge_that_came_again_is_not_expired_by_its_old_mention() -> None:
+def test_expiry_repeated_edge_counts_from_its_latest_arrival() -> None:
     model = Embedder(dim=2, expire_after=10)
     model.partial_fit(Batch.of([0, 1, 5], [1, 2, 6], time=[0, 0, 8]))
     model.partial_fit(Batch.of([0, 1], [1, 1], op=[Op.REMOVE, Op.REMOVE_VERTEX], time=[1, 1]))
@@ -142,7 +142,7 @@ def test_an_edge_that_came_again_is_not_expired_by_its_old_mention() -> None:
     assert changes.removed == []
 
 
-def test_to_remove_an_edge_that_has_expired_is_no_mistake() -> None:
+def test_remove_edges_expired_edge_is_accepted() -> None:
     model = Embedder(dim=2, expire_after=1)
     model.partial_fit(Batch.of([0, 2], [1, 3], time=[0, 5]))
     assert model.engine.edges == 1
@@ -154,7 +154,7 @@ def test_to_remove_an_edge_that_has_expired_is_no_mistake() -> None:
         Embedder(dim=2, half_life=1).fit([(0, 1), (1, 2)]).remove_edges([(0, 2)])
 
 
-def test_a_refused_batch_does_not_move_the_clock() -> None:
+def test_clock_rejected_batch_is_unchanged() -> None:
     model = Embedder(dim=2, half_life=1.0, expire_after=5.0)
     model.partial_fit(Batch.of([0], [1], time=[3.0]))
     before = model.digest()

@@ -1,3 +1,5 @@
+"""Time window: growth, order of expiry, saved state and memory."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,24 +9,24 @@ from ripplevec.errors import FormatError
 from ripplevec.temporal.window import EXPIRY_CHUNK, MIN_CAPACITY, Window
 
 
-def noted(window: Window, pairs: np.ndarray, times: np.ndarray) -> Window:
+def record(window: Window, pairs: np.ndarray, times: np.ndarray) -> Window:
     window.record(np.zeros(len(pairs), np.int8), pairs + 1000, pairs, times.astype(np.float64))
     return window
 
 
-def many(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def random_edges(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     pairs = np.sort(rng.choice(count * count, count, replace=False))
     pairs = np.stack([pairs // count, count + pairs % count], axis=1)
     return pairs, rng.permutation(count)
 
 
-def test_it_grows_and_says_the_oldest_first() -> None:
+def test_pop_expired_many_edges_returns_oldest_first() -> None:
     count = 3 * EXPIRY_CHUNK
-    pairs, times = many(count)
+    pairs, times = random_edges(count)
     window = Window(10.0)
     for part in np.array_split(np.arange(count), 7):
-        noted(window, pairs[part], times[part])
+        record(window, pairs[part], times[part])
     assert len(window) == count > MIN_CAPACITY
     ends, numbers = window.pop_expired(now=2 * EXPIRY_CHUNK + 10.0)
     order = np.argsort(times)[: 2 * EXPIRY_CHUNK]
@@ -33,17 +35,17 @@ def test_it_grows_and_says_the_oldest_first() -> None:
     assert len(window) == EXPIRY_CHUNK
 
 
-def test_an_edge_may_be_exactly_as_old_as_it_may_be() -> None:
-    window = noted(Window(10.0), np.array([[0, 1]]), np.array([5.0]))
+def test_pop_expired_edge_of_exactly_the_limit_stays() -> None:
+    window = record(Window(10.0), np.array([[0, 1]]), np.array([5.0]))
     assert len(window.pop_expired(15.0)[0]) == 0
     assert len(window.pop_expired(np.nextafter(15.0, 16.0))[0]) == 1
 
 
-def test_the_state_does_not_depend_on_how_it_came_about() -> None:
-    pairs, times = many(500)
-    one, other = noted(Window(10.0), pairs, times), Window(10.0)
-    noted(other, pairs[::-1], np.zeros(500))
-    noted(other, pairs, times)
+def test_state_does_not_depend_on_history() -> None:
+    pairs, times = random_edges(500)
+    one, other = record(Window(10.0), pairs, times), Window(10.0)
+    record(other, pairs[::-1], np.zeros(500))
+    record(other, pairs, times)
     for name, array in one.state().items():
         assert np.array_equal(array, other.state()[name]), name
     again = Window(10.0)
@@ -54,21 +56,21 @@ def test_the_state_does_not_depend_on_how_it_came_about() -> None:
 
 
 @pytest.mark.parametrize("count", [5_000, 21_000, 40_000])
-def test_an_edge_takes_as_much_memory_as_is_said(count: int) -> None:
-    pairs, times = many(count)
+def test_nbytes_per_edge_is_bounded(count: int) -> None:
+    pairs, times = random_edges(count)
     window = Window(1.0)
     for part in np.array_split(np.arange(count), 100):
-        noted(window, pairs[part], times[part])
+        record(window, pairs[part], times[part])
     assert 90 < window.nbytes / count < 190
 
 
-def test_directed_edges_are_two() -> None:
+def test_record_opposite_edges_are_two_if_directed() -> None:
     pairs = np.array([[0, 1], [1, 0]])
-    assert len(noted(Window(1.0, directed=True), pairs, np.zeros(2))) == 2
-    assert len(noted(Window(1.0), pairs, np.zeros(2))) == 1
+    assert len(record(Window(1.0, directed=True), pairs, np.zeros(2))) == 2
+    assert len(record(Window(1.0), pairs, np.zeros(2))) == 1
 
 
-def test_a_state_that_does_not_fit_is_refused() -> None:
-    state = noted(Window(1.0), np.array([[0, 1]]), np.zeros(1)).state()
+def test_restore_inconsistent_state_raises() -> None:
+    state = record(Window(1.0), np.array([[0, 1]]), np.zeros(1)).state()
     with pytest.raises(FormatError, match="edge times are inconsistent"):
         Window(1.0).restore(state | {"latest": np.zeros(2)})

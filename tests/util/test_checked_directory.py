@@ -1,4 +1,4 @@
-"""Saved directories: what goes in comes out, what is damaged is named, what is not ours stays."""
+"""Checked directories: round trips, detection of damage, atomic replacement, and foreign files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ json_values = st.recursive(
 )
 
 
-def assert_holds(directory: Path, arrays: dict[str, NDArray[Any]], meta: Any = META) -> None:
+def assert_contains(directory: Path, arrays: dict[str, NDArray[Any]], meta: Any = META) -> None:
     read, read_meta = read_arrays(directory)
     assert read_meta == meta
     assert list(read) == list(arrays)
@@ -54,20 +54,20 @@ def assert_holds(directory: Path, arrays: dict[str, NDArray[Any]], meta: Any = M
         assert read[name].tobytes() == array.tobytes()
 
 
-def only_entry(directory: Path) -> bool:
+def is_only_entry(directory: Path) -> bool:
     return os.listdir(directory.parent) == [directory.name]
 
 
 @settings(deadline=None, max_examples=40)
 @given(arrays=st.dictionaries(names, any_array, max_size=3), meta=st.dictionaries(st.text(), json_values, max_size=3))
-def test_what_is_written_is_read(arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> None:
+def test_read_arrays_returns_written_content(arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as place:
         write_arrays(Path(place) / "model", arrays, meta)
-        assert_holds(Path(place) / "model", arrays, meta)
-        assert only_entry(Path(place) / "model")
+        assert_contains(Path(place) / "model", arrays, meta)
+        assert is_only_entry(Path(place) / "model")
 
 
-def test_layouts_other_than_c_order_are_kept_by_value(tmp_path: Path) -> None:
+def test_read_arrays_other_memory_layouts_have_equal_values(tmp_path: Path) -> None:
     matrix = np.arange(12.0).reshape(3, 4)
     write_arrays(tmp_path / "model", {"turned": matrix.T, "some": matrix[:, ::2]}, {})
     read, _ = read_arrays(tmp_path / "model")
@@ -75,12 +75,12 @@ def test_layouts_other_than_c_order_are_kept_by_value(tmp_path: Path) -> None:
     assert np.array_equal(read["some"], matrix[:, ::2])
 
 
-def test_values_come_back_as_json_knows_them(tmp_path: Path) -> None:
+def test_read_arrays_meta_has_json_types(tmp_path: Path) -> None:
     write_arrays(tmp_path / "model", {}, {"pair": (1, 2), "table": {10: "a", 9: "b"}})
-    assert_holds(tmp_path / "model", {}, {"pair": [1, 2], "table": {"10": "a", "9": "b"}})
+    assert_contains(tmp_path / "model", {}, {"pair": [1, 2], "table": {"10": "a", "9": "b"}})
 
 
-def test_the_manifest_says_what_is_there(tmp_path: Path) -> None:
+def test_manifest_describes_the_directory(tmp_path: Path) -> None:
     write_arrays(tmp_path / "model", OLD, META, kind="snapshot")
     manifest = json.loads((tmp_path / "model" / MANIFEST).read_text())
     assert {key: manifest[key] for key in ("format", "kind", "version", "ripplevec", "meta")} == {
@@ -99,28 +99,28 @@ def test_the_manifest_says_what_is_there(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("sound") / "model"
+def intact_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("intact_directory") / "model"
     write_arrays(directory, OLD, META)
     return directory
 
 
 @settings(deadline=None, max_examples=150)
 @given(data=st.data())
-def test_a_change_of_any_byte_is_seen(sound: Path, data: st.DataObject) -> None:
-    path = sound / data.draw(st.sampled_from(sorted(os.listdir(sound))))
+def test_read_arrays_any_changed_byte_raises(intact_directory: Path, data: st.DataObject) -> None:
+    path = intact_directory / data.draw(st.sampled_from(sorted(os.listdir(intact_directory))))
     before = path.read_bytes()
     place, flip = data.draw(st.integers(0, len(before) - 1)), data.draw(st.integers(1, 255))
     try:
         path.write_bytes(before[:place] + bytes([before[place] ^ flip]) + before[place + 1 :])
         with pytest.raises(FormatError):
-            read_arrays(sound)
+            read_arrays(intact_directory)
     finally:
         path.write_bytes(before)
-    assert_holds(sound, OLD)
+    assert_contains(intact_directory, OLD)
 
 
-def put_a_file_there(directory: Path) -> None:
+def replace_by_file(directory: Path) -> None:
     shutil.rmtree(directory)
     directory.write_text("")
 
@@ -130,14 +130,14 @@ def truncate(directory: Path) -> None:
         file.truncate(100)
 
 
-def alter(directory: Path) -> None:
+def flip_last_bit(directory: Path) -> None:
     content = bytearray((directory / "rows.npy").read_bytes())
     content[-1] ^= 1
     (directory / "rows.npy").write_bytes(content)
 
 
 def edit_manifest(**changes: Any) -> Callable[[Path], None]:
-    """Change the line of `rows` in a way that keeps the manifest consistent with its own checksum."""
+    """Change the manifest entry of `rows` and update the checksum of the manifest."""
 
     def edit(directory: Path) -> None:
         manifest = json.loads((directory / MANIFEST).read_bytes())
@@ -152,7 +152,7 @@ def edit_manifest(**changes: Any) -> Callable[[Path], None]:
     ("damage", "message"),
     [
         (shutil.rmtree, "expected a directory written by Ripplevec, got nothing. Check the path"),
-        (put_a_file_there, "expected a directory written by Ripplevec, got a file"),
+        (replace_by_file, "expected a directory written by Ripplevec, got a file"),
         (lambda d: (d / MANIFEST).unlink(), "expected a directory with a manifest.json, got none"),
         (lambda d: (d / MANIFEST).write_text("{"), "expected JSON, .*damaged. Restore"),
         (lambda d: (d / MANIFEST).write_text("[1]"), "expected the manifest of a ripplevec directory"),
@@ -163,65 +163,67 @@ def edit_manifest(**changes: Any) -> Callable[[Path], None]:
         ),
         (lambda d: (d / "rows.npy").unlink(), "rows.npy: expected the array that the manifest lists, got no such file"),
         (truncate, "rows.npy: expected 152 bytes, got 100. Restore"),
-        (alter, "rows.npy: expected checksum [0-9a-f]{64}, got [0-9a-f]{64}. The file is damaged. Restore"),
+        (flip_last_bit, "rows.npy: expected checksum [0-9a-f]{64}, got [0-9a-f]{64}. The file is damaged. Restore"),
         (edit_manifest(shape=[3, 2]), r"expected dtype <f4 and shape \(3, 2\), got dtype <f4 and shape \(2, 3\)"),
         (edit_manifest(dtype="<f8"), r"expected dtype <f8 and shape \(2, 3\), got dtype <f4 and shape \(2, 3\)"),
         (edit_manifest(file="../rows.npy"), "expected plain file names, got '../rows.npy'"),
     ],
 )
-def test_every_fault_is_named(tmp_path: Path, damage: Callable[[Path], object], message: str) -> None:
+def test_read_arrays_damaged_directory_names_the_fault(
+    tmp_path: Path, damage: Callable[[Path], object], message: str
+) -> None:
     write_arrays(tmp_path / "model", OLD, META)
     damage(tmp_path / "model")
     with pytest.raises(FormatError, match=message):
         read_arrays(tmp_path / "model")
 
 
-def test_an_earlier_model_is_replaced_and_nothing_is_left_over(tmp_path: Path) -> None:
+def test_write_arrays_existing_directory_is_replaced(tmp_path: Path) -> None:
     write_arrays(tmp_path / "model", OLD, META)
     write_arrays(tmp_path / "model", NEW, META)
-    assert_holds(tmp_path / "model", NEW)
+    assert_contains(tmp_path / "model", NEW)
     assert not (tmp_path / "model" / "flags.npy").exists()
-    assert only_entry(tmp_path / "model")
+    assert is_only_entry(tmp_path / "model")
 
 
-def test_empty_and_missing_places_are_filled(tmp_path: Path) -> None:
+def test_write_arrays_empty_or_missing_directory_is_created(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for place in ("empty", "not/yet/there"):
         write_arrays(tmp_path / place, OLD, META)
-        assert_holds(tmp_path / place, OLD)
+        assert_contains(tmp_path / place, OLD)
 
 
-def test_a_link_leads_to_the_directory_that_is_replaced(tmp_path: Path) -> None:
+def test_write_arrays_symlink_replaces_its_target(tmp_path: Path) -> None:
     write_arrays(tmp_path / "real", OLD, META)
     (tmp_path / "link").symlink_to("real")
     write_arrays(tmp_path / "link", NEW, META)
     assert (tmp_path / "link").is_symlink()
-    assert_holds(tmp_path / "real", NEW)
+    assert_contains(tmp_path / "real", NEW)
 
 
-@pytest.mark.parametrize("ours_before", [False, True])
-def test_a_directory_with_foreign_files_is_left_alone(tmp_path: Path, ours_before: bool) -> None:
+@pytest.mark.parametrize("written_before", [False, True])
+def test_write_arrays_foreign_files_raises_and_changes_nothing(tmp_path: Path, written_before: bool) -> None:
     directory = tmp_path / "thesis"
     directory.mkdir()
-    if ours_before:
+    if written_before:
         write_arrays(directory, OLD, META)
     (directory / "chapter.txt").write_text("years of work")
     before = {path.name: path.read_bytes() for path in directory.iterdir()}
     with pytest.raises(FormatError, match=r"contains 'chapter\.txt'. Choose another path"):
         write_arrays(directory, NEW, META)
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
-    assert only_entry(directory)
+    assert is_only_entry(directory)
 
 
-def test_a_file_is_left_alone(tmp_path: Path) -> None:
+def test_write_arrays_existing_file_raises_and_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
-    with pytest.raises(FormatError, match="got a file. Choose another path"):
+    with pytest.raises(FormatError, match=r"got a file\. Choose another path"):
         write_arrays(tmp_path / "notes", NEW, META)
     assert (tmp_path / "notes").read_text() == "mine"
 
 
 class CrashError(Exception):
-    """The machine stops here."""
+    """Simulated crash of the machine."""
 
 
 def crash(*_: object, **__: object) -> None:
@@ -229,7 +231,7 @@ def crash(*_: object, **__: object) -> None:
 
 
 def crash_from(step: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that works until its call number `step` and never again."""
+    """Return a function that works for `step` calls and then crashes."""
     calls = iter(range(step))
 
     def limited(*args: Any, **kwargs: Any) -> Any:
@@ -240,7 +242,9 @@ def crash_from(step: int, function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("cleaning", [True, False])
 @pytest.mark.parametrize(("function", "steps"), [("replace", 2), ("fsync", 4)])
-def test_a_crash_leaves_a_whole_model(tmp_path: Path, function: str, steps: int, cleaning: bool) -> None:
+def test_write_arrays_crash_leaves_a_complete_directory(
+    tmp_path: Path, function: str, steps: int, cleaning: bool
+) -> None:
     for step in range(steps):
         directory = tmp_path / f"{step}" / "model"
         write_arrays(directory, OLD, META)
@@ -250,14 +254,14 @@ def test_a_crash_leaves_a_whole_model(tmp_path: Path, function: str, steps: int,
                 patch.setattr(shutil, "rmtree", crash)
             with pytest.raises(CrashError):
                 write_arrays(directory, NEW, META)
-            in_place = function == "fsync" and step == 3  # only the names around it were not flushed
-            assert_holds(directory, NEW if in_place else OLD)
+            in_place = function == "fsync" and step == 3  # only the parent directory was not synced
+            assert_contains(directory, NEW if in_place else OLD)
         write_arrays(directory, NEW, META)
-        assert_holds(directory, NEW)
-        assert only_entry(directory)
+        assert_contains(directory, NEW)
+        assert is_only_entry(directory)
 
 
-def test_a_failed_rename_brings_the_old_model_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_arrays_failed_rename_restores_the_old_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_arrays(tmp_path / "model", OLD, META)
     real = os.replace
 
@@ -269,32 +273,32 @@ def test_a_failed_rename_brings_the_old_model_back(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(os, "replace", refuse_new)
     with pytest.raises(PermissionError):
         write_arrays(tmp_path / "model", NEW, META)
-    assert only_entry(tmp_path / "model")
-    assert_holds(tmp_path / "model", OLD)
+    assert is_only_entry(tmp_path / "model")
+    assert_contains(tmp_path / "model", OLD)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../a", ".hidden", "a b", "a\n", "ä", "x" * 101])
-def test_unsafe_names_are_refused(tmp_path: Path, name: str) -> None:
+def test_write_arrays_unsafe_name_raises(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidValueError, match="array name: expected"):
         write_arrays(tmp_path / "model", {name: np.zeros(1)}, {})
     assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("array", [np.array([None]), np.zeros(1, [("a", "O")])])
-def test_objects_are_refused(tmp_path: Path, array: NDArray[Any]) -> None:
+def test_write_arrays_object_dtype_raises(tmp_path: Path, array: NDArray[Any]) -> None:
     with pytest.raises(InvalidValueError, match="array 'bad': expected"):
         write_arrays(tmp_path / "model", {"bad": array}, {})
     assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, np.float32(1)])
-def test_values_json_cannot_hold_are_refused(tmp_path: Path, value: object) -> None:
+def test_write_arrays_meta_not_json_raises(tmp_path: Path, value: object) -> None:
     with pytest.raises(InvalidValueError, match="meta: expected values that JSON can hold"):
         write_arrays(tmp_path / "model", {}, {"bad": value})
     assert not os.listdir(tmp_path)
 
 
-def test_values_can_be_read_without_the_arrays(tmp_path: Path) -> None:
+def test_read_meta_without_arrays_succeeds(tmp_path: Path) -> None:
     write_arrays(tmp_path / "saved", {"a": np.arange(9)}, {"name": "x"}, kind="thing")
     (tmp_path / "saved" / "a.npy").unlink()
     found = read_meta(tmp_path / "saved", kind="thing")

@@ -1,3 +1,5 @@
+"""Growable arrays: content, shared memory, fallbacks and files."""
+
 from __future__ import annotations
 
 import mmap
@@ -9,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec.util import growable_array
-from ripplevec.util.growable_array import LARGE_BYTES, GrowableArray, next_capacity
+from ripplevec.util.growable_array import LARGE_BYTES, GrowableArray, next_capacity, widen_half
 
 
 @given(sizes=st.lists(st.integers(0, 3000), max_size=8), large=st.sampled_from([1, 1000, LARGE_BYTES]))
-def test_what_was_written_stays_and_what_is_new_is_empty(sizes: list[int], large: int) -> None:
+def test_grow_keeps_content_and_zeroes_the_rest(sizes: list[int], large: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(growable_array, "LARGE_BYTES", large)
         rows, length = GrowableArray(np.float32, (3,)), 0
@@ -27,7 +29,7 @@ def test_what_was_written_stays_and_what_is_new_is_empty(sizes: list[int], large
         assert np.array_equal(rows.array[:, 1], np.arange(1, length + 1))
 
 
-def test_a_large_array_grows_in_place() -> None:
+def test_grow_large_array_shares_memory() -> None:
     rows = GrowableArray(np.float32, (128,))
     before = rows.grow(LARGE_BYTES // 512)
     after = rows.grow(50 * LARGE_BYTES // 512)
@@ -38,7 +40,7 @@ def test_a_large_array_grows_in_place() -> None:
     assert after.flags.writeable
 
 
-def test_new_rows_hold_the_fill_value() -> None:
+def test_grow_with_fill_sets_new_rows() -> None:
     kind = np.dtype([("number", np.int64), ("flag", np.int8)])
     fill = np.array((5, -1), kind)
     rows = GrowableArray(kind, fill=fill)
@@ -47,7 +49,7 @@ def test_new_rows_hold_the_fill_value() -> None:
     assert rows.array["number"][:3].tolist() == [9, 9, 5]
 
 
-def test_where_the_system_refuses_address_space_it_is_an_ordinary_array(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grow_without_address_space_uses_ordinary_array(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **options: object) -> None:
         raise OSError("no")
 
@@ -57,7 +59,7 @@ def test_where_the_system_refuses_address_space_it_is_an_ordinary_array(monkeypa
     assert rows.grow(2 * LARGE_BYTES)[5, 1] == 3
 
 
-def test_one_that_outgrows_its_space_moves_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grow_beyond_reserved_space_copies_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growable_array, "RESERVED_BYTES", 4 * LARGE_BYTES)
     rows = GrowableArray(np.uint8)
     rows.grow(2 * LARGE_BYTES)[-1] = 1
@@ -65,7 +67,7 @@ def test_one_that_outgrows_its_space_moves_on(monkeypatch: pytest.MonkeyPatch) -
     assert rows.array.sum() == 1
 
 
-def test_in_a_directory_it_is_a_file_that_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_grow_in_directory_leaves_no_file_behind(tmp_path: Path) -> None:
     rows = GrowableArray(np.float16, (4,), directory=tmp_path)
     rows.grow(3)[:] = 2
     assert rows.grow(100_000)[:3].sum() == 24
@@ -74,8 +76,16 @@ def test_in_a_directory_it_is_a_file_that_leaves_nothing_behind(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_few_rows_are_doubled_and_many_grow_by_a_sixteenth_or_by_what_is_needed() -> None:
+def test_next_capacity_doubles_few_rows_and_adds_a_sixteenth_to_many() -> None:
     assert next_capacity(0, 1) == 16
     assert next_capacity(800, 801) == 1_616
     assert next_capacity(800, 5_000) == 5_000
     assert next_capacity(1_000_000, 1_000_001) == 1_062_516
+
+
+def test_widen_half_changes_half_precision_only() -> None:
+    values = np.array([[0.5, 2.0]])
+    assert widen_half(values.astype(np.float16)).dtype == np.float32
+    for kind in (np.float32, np.float64):
+        assert widen_half(values.astype(kind)).dtype == kind
+    assert np.array_equal(widen_half(values.astype(np.float16)), values)

@@ -1,4 +1,4 @@
-"""A writer is alone, readers share, and nobody is kept out for ever."""
+"""Reader-writer lock: exclusion, fairness, and release after interrupts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from interrupts import raising_at
+from interrupts import raise_at_line
 
 from ripplevec.util import locks
 from ripplevec.util.locks import ReadWriteLock
 
-SOON = 0.05  # long enough for a thread that is free to go to have gone
-LATE = 10.0  # nobody waits this long unless the lock is broken
+SOON = 0.05  # seconds; enough for a thread that is not blocked to finish
+LATE = 10.0  # seconds; a wait this long means that the lock is broken
 
 
 def write(lock: ReadWriteLock, work: Callable[[], Any] = lambda: None) -> Any:
@@ -28,7 +28,7 @@ def write(lock: ReadWriteLock, work: Callable[[], Any] = lambda: None) -> Any:
 
 
 def is_free(lock: ReadWriteLock) -> bool:
-    """Whether another thread can read and write."""
+    """Return whether another thread can read and write."""
     done = threading.Event()
 
     def use() -> None:
@@ -51,7 +51,7 @@ def running(*works: Callable[[], None]) -> Iterator[list[threading.Thread]]:
         assert not thread.is_alive()
 
 
-def test_a_writer_never_meets_anybody() -> None:
+def test_writer_is_always_alone() -> None:
     lock, faults = ReadWriteLock(), []
     inside = {"readers": 0, "writers": 0}
     pair = [0, 0]
@@ -69,7 +69,7 @@ def test_a_writer_never_meets_anybody() -> None:
         if inside["writers"] > 1:
             faults.append("two writers met")
         pair[0] += 1
-        threading.Event().wait(0.0001)  # let the others try
+        threading.Event().wait(0.0001)  # let the other threads try
         pair[1] += 1
         inside["writers"] -= 1
 
@@ -83,7 +83,7 @@ def test_a_writer_never_meets_anybody() -> None:
     assert pair == [200, 200]
 
 
-def test_readers_share() -> None:
+def test_readers_share_the_lock() -> None:
     lock, together = ReadWriteLock(), threading.Barrier(3)
 
     def read() -> None:
@@ -95,7 +95,7 @@ def test_readers_share() -> None:
     assert not together.broken
 
 
-def test_a_writer_waits_for_readers_and_goes_before_those_that_come_after_it() -> None:
+def test_writer_waits_for_earlier_readers_and_precedes_later_ones() -> None:
     lock, order = ReadWriteLock(), []
     leave, entered, waiting = threading.Event(), threading.Event(), threading.Event()
 
@@ -124,7 +124,7 @@ def test_a_writer_waits_for_readers_and_goes_before_those_that_come_after_it() -
     assert order == ["early reader", "writer", "late reader"]
 
 
-def test_an_error_inside_sets_the_lock_free() -> None:
+def test_lock_after_an_exception_is_free() -> None:
     lock = ReadWriteLock()
     with pytest.raises(ZeroDivisionError), lock.reading():
         raise ZeroDivisionError
@@ -133,7 +133,7 @@ def test_an_error_inside_sets_the_lock_free() -> None:
     assert is_free(lock)
 
 
-def test_one_reader_beside_one_writer_never_wait_for_each_other_for_ever() -> None:
+def test_reader_and_writer_in_loops_do_not_deadlock() -> None:
     lock, stop, reads = ReadWriteLock(), threading.Event(), []
 
     def read() -> None:
@@ -148,8 +148,8 @@ def test_one_reader_beside_one_writer_never_wait_for_each_other_for_ever() -> No
     assert reads
 
 
-def test_a_reader_waits_for_one_write_at_the_most() -> None:
-    """Beside a writer that never pauses, every write that ends lets the waiting reader in before the next."""
+def test_reader_waits_for_at_most_one_write() -> None:
+    """With a writer that never pauses, a waiting reader enters between two writes."""
     lock, stop, writes = ReadWriteLock(), threading.Event(), [0]
 
     def change() -> None:
@@ -169,7 +169,7 @@ def test_a_reader_waits_for_one_write_at_the_most() -> None:
     assert sorted(waited)[len(waited) // 2] <= 2
 
 
-def test_trying_to_read_never_waits() -> None:
+def test_try_reading_never_blocks() -> None:
     lock, inside, leave = ReadWriteLock(), threading.Event(), threading.Event()
     assert lock.try_reading()
     assert lock.try_reading()
@@ -188,7 +188,7 @@ def test_trying_to_read_never_waits() -> None:
     assert is_free(lock)
 
 
-def test_reading_within_reading_does_not_wait_for_a_writer_that_waits() -> None:
+def test_nested_reading_does_not_wait_for_a_waiting_writer() -> None:
     lock, order = ReadWriteLock(), list[str]()
     with lock.reading():
         writer = threading.Thread(target=write, args=(lock, lambda: order.append("writer")), daemon=True)
@@ -201,16 +201,19 @@ def test_reading_within_reading_does_not_wait_for_a_writer_that_waits() -> None:
     assert order == ["inner", "writer"]
 
 
-def test_still_keeps_writers_out_and_lets_readers_in() -> None:
+def test_exclude_writers_blocks_writers_but_not_readers() -> None:
     lock, wrote = ReadWriteLock(), threading.Event()
-    with running(lambda: write(lock, wrote.set) if lock.exclude_writers() else None) as (writer,), lock.exclude_writers():
+    with (
+        running(lambda: write(lock, wrote.set) if lock.exclude_writers() else None) as (writer,),
+        lock.exclude_writers(),
+    ):
         writer.join(SOON)
         with lock.reading():
             pass
     assert wrote.wait(LATE)
 
 
-def test_threads_that_have_ended_are_forgotten() -> None:
+def test_registered_readers_of_ended_threads_are_dropped() -> None:
     lock = ReadWriteLock()
 
     def read() -> None:
@@ -267,7 +270,7 @@ def write_after_a_reader(lock: ReadWriteLock) -> None:
 def test_lock_interrupted_at_any_line_is_left_free(use: Callable[[ReadWriteLock], None]) -> None:
     for number in range(200):
         lock = ReadWriteLock()
-        interrupt = raising_at(number, KeyboardInterrupt(), lambda name: name == locks.__file__)
+        interrupt = raise_at_line(number, KeyboardInterrupt(), lambda name: name == locks.__file__)
         with suppress(KeyboardInterrupt), interrupt as injection:
             use(lock)
         assert is_free(lock), f"line {number}"
@@ -281,11 +284,11 @@ class Interrupt(BaseException):
 
 
 @pytest.mark.parametrize("use", [read_at_once, write])
-def test_lock_interrupted_wherever_python_may_be_is_left_free(use: Callable[[ReadWriteLock], None]) -> None:
-    """Exceptions that come from outside arrive where a signal would raise KeyboardInterrupt."""
+def test_lock_interrupted_asynchronously_is_left_free(use: Callable[[ReadWriteLock], None]) -> None:
+    """Asynchronous exceptions are raised at the same points as a KeyboardInterrupt from a signal."""
     lock, stop, caught = ReadWriteLock(), threading.Event(), [0]
 
-    def go_on() -> None:
+    def use_until_stopped() -> None:
         while not stop.is_set():
             try:
                 while not stop.is_set():
@@ -293,14 +296,14 @@ def test_lock_interrupted_wherever_python_may_be_is_left_free(use: Callable[[Rea
             except Interrupt:
                 caught[0] += 1
 
-    def go_on_for_ever() -> None:
-        while not stop.is_set():  # an interrupt may come where `go_on` itself cannot catch it
+    def use_and_survive_interrupts() -> None:
+        while not stop.is_set():  # an interrupt may be raised where the inner loop cannot catch it
             try:
-                go_on()
+                use_until_stopped()
             except Interrupt:
                 caught[0] += 1
 
-    user = threading.Thread(target=go_on_for_ever, daemon=True)
+    user = threading.Thread(target=use_and_survive_interrupts, daemon=True)
     user.start()
     until, interval = time.monotonic() + 1.0, sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
@@ -334,12 +337,12 @@ def use(lock):
         with lock.exclude_writers():
             lock.run_exclusively(lambda: None)
 
-def beside(lock, stop):
+def use_in_parallel(lock, stop):
     while not stop.is_set():
         use(lock)
 
 lock, stop, caught = ReadWriteLock(), threading.Event(), 0
-threading.Thread(target=beside, args=(lock, stop), daemon=True).start()
+threading.Thread(target=use_in_parallel, args=(lock, stop), daemon=True).start()
 signal.signal(signal.SIGALRM, interrupt)
 signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
 until = time.monotonic() + 1.5

@@ -1,3 +1,5 @@
+"""Half-precision numbers inside and outside kernels, and prefetching."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -26,7 +28,7 @@ def write(values: Any, cells: Any) -> None:
 
 
 @njit
-def ask(array: Any, rows: Any) -> None:
+def prefetch_rows(array: Any, rows: Any) -> None:
     for row in rows:
         prefetch(array, row, 0)
         prefetch(array, row, 1)
@@ -38,7 +40,7 @@ def halves(values: list[float]) -> np.ndarray:
 
 
 @given(values=floats)
-def test_half_precision_is_that_of_numpy(values: list[float]) -> None:
+def test_store_and_load_half_precision_match_numpy(values: list[float]) -> None:
     exact = np.array(values, np.float32)
     cells, out = np.zeros(len(values), np.uint16), np.zeros(len(values), np.float32)
     write(exact, cells)
@@ -48,7 +50,7 @@ def test_half_precision_is_that_of_numpy(values: list[float]) -> None:
 
 
 @given(values=floats)
-def test_outside_kernels_they_say_the_same(values: list[float]) -> None:
+def test_store_and_load_outside_kernels_match_numpy(values: list[float]) -> None:
     cells = np.zeros(len(values), np.uint16)
     for place, value in enumerate(values):
         store_float(cells, place, np.float32(value))
@@ -57,7 +59,7 @@ def test_outside_kernels_they_say_the_same(values: list[float]) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_other_numbers_are_what_they_are(kind: type) -> None:
+def test_store_and_load_other_types_are_unchanged(kind: type) -> None:
     values = np.random.default_rng(0).standard_normal(9).astype(kind)
     cells, out = np.zeros(9, kind), np.zeros(9, kind)
     write(values, cells)
@@ -66,9 +68,9 @@ def test_other_numbers_are_what_they_are(kind: type) -> None:
     assert as_float(values[0]) == values[0]
 
 
-def test_to_ask_for_memory_changes_nothing_wherever_it_is() -> None:
+def test_prefetch_any_address_changes_nothing() -> None:
     table = np.zeros(100, [("a", np.int64), ("b", np.int32)])
     for array in (np.ones((100, 7), np.float32), np.ones(100, np.uint16), table["b"]):
         before = array.copy()
-        ask(array, np.array([0, 5, 99, 10**6, -(10**6)]))
+        prefetch_rows(array, np.array([0, 5, 99, 10**6, -(10**6)]))
         assert np.array_equal(array, before)

@@ -1,4 +1,4 @@
-"""Blocks depend on the size of the work alone, and every one of them is done whatever happens to another."""
+"""Parallel loops over blocks, BLAS thread limits, and background priority."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ripplevec.util.parallel import (
 
 
 @given(length=st.integers(0, 500), size=st.integers(1, 60))
-def test_blocks_cover_the_range_once_in_order(length: int, size: int) -> None:
+def test_block_ranges_cover_the_range_once_in_order(length: int, size: int) -> None:
     covered = [i for first, last in block_ranges(length, size) for i in range(first, last)]
     assert covered == list(range(length))
     assert all(0 < last - first <= size for first, last in block_ranges(length, size))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_every_block_is_worked_on_once_for_any_number_of_threads(threads: int) -> None:
+def test_for_each_block_any_number_of_threads_processes_each_block_once(threads: int) -> None:
     times = np.zeros(1000, np.int64)
 
     def work(first: int, last: int) -> None:
@@ -40,22 +40,22 @@ def test_every_block_is_worked_on_once_for_any_number_of_threads(threads: int) -
     assert (times == 1).all()
 
 
-def test_two_blocks_run_side_by_side() -> None:
+def test_for_each_block_two_threads_run_in_parallel() -> None:
     together = threading.Barrier(2)
     for_each_block(lambda first, last: together.wait(60) and None, 2, size=1, threads=2)
-    assert not together.broken  # both got there
+    assert not together.broken  # both threads arrived
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_an_error_is_raised_when_all_the_others_are_done(threads: int) -> None:
+def test_for_each_block_error_is_raised_after_all_blocks_are_done(threads: int) -> None:
     done = []
-    begun = threading.Event()
+    started = threading.Event()
 
     def work(first: int, last: int) -> None:
         if first == 0:
-            assert begun.wait(60), "another thread is at work"
+            assert started.wait(60), "no other thread started"
             raise ZeroDivisionError
-        begun.set()
+        started.set()
         done.append(first)
 
     with pytest.raises(ZeroDivisionError):
@@ -63,7 +63,7 @@ def test_an_error_is_raised_when_all_the_others_are_done(threads: int) -> None:
     assert sorted(done) == list(range(1, 20))
 
 
-def test_a_forked_process_has_threads_of_its_own() -> None:
+def test_for_each_block_forked_process_has_its_own_threads() -> None:
     def run() -> None:
         for_each_block(lambda first, last: None, 8, size=1, threads=2)
 
@@ -77,7 +77,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     assert child.exitcode == 0
 
 
-def test_algebra_has_one_thread_inside_and_as_many_as_before_after() -> None:
+def test_limit_blas_restores_the_number_of_threads() -> None:
     def threads() -> set[int]:
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
@@ -88,7 +88,7 @@ def test_algebra_has_one_thread_inside_and_as_many_as_before_after() -> None:
             assert threads() == {2}
 
 
-def test_threads_default_to_the_cores_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resolve_threads_default_is_the_number_of_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_threads(3) == 3
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 5}, raising=False)
     assert resolve_threads(None) == 2
@@ -97,7 +97,7 @@ def test_threads_default_to_the_cores_this_process_may_use(monkeypatch: pytest.M
     assert resolve_threads(None) == 1
 
 
-def test_algebra_keeps_one_thread_until_the_last_one_is_done() -> None:
+def test_limit_blas_overlapping_contexts_last_until_the_last_ends() -> None:
     def threads() -> set[int]:
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
@@ -111,25 +111,25 @@ def test_algebra_keeps_one_thread_until_the_last_one_is_done() -> None:
         assert threads() == {2}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their normal on this platform")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_work_in_the_background_stands_back_with_all_its_threads(threads: int) -> None:
+def test_run_in_background_lowers_priority_of_all_its_threads(threads: int) -> None:
     def priority() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
-    own, seen = priority(), []
+    normal, seen = priority(), []
 
     def work() -> str:
         for_each_block(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
         return "done"
 
-    answers: list[str] = []
-    thread = threading.Thread(target=lambda: answers.append(run_in_background(work)))
+    results: list[str] = []
+    thread = threading.Thread(target=lambda: results.append(run_in_background(work)))
     thread.start()
     thread.join()
-    assert answers == ["done"]
+    assert results == ["done"]
     assert len(seen) == 8
-    assert min(seen) > own
+    assert min(seen) > normal
     seen.clear()
     for_each_block(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
-    assert set(seen) == {own}
+    assert set(seen) == {normal}

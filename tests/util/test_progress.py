@@ -6,13 +6,13 @@ from rich.progress import Progress
 from ripplevec.util.progress import TimeLeftColumn, create_progress
 
 
-def test_bars_are_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_without_terminal_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     with create_progress() as bars:
         bars.advance(bars.add_task("work", total=1, note=""))
     assert capsys.readouterr() == ("", "")
 
 
-def test_bars_show_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_on_terminal_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     with create_progress() as bars:
         bars.advance(bars.add_task("work", total=2, note="so far"))
@@ -23,16 +23,16 @@ def test_bars_show_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("more", "shown"),
+    ("fields", "shown"),
     [({}, "-:--:--"), ({"ends": None}, "-:--:--"), ({"ends": 3725.0}, "1:02:00"), ({"ends": 3.0}, "0:00:00")],
 )
-def test_the_time_left_is_the_one_that_is_foretold(more: dict[str, float | None], shown: str) -> None:
+def test_time_left_with_forecast_is_the_forecast(fields: dict[str, float | None], shown: str) -> None:
     bars = Progress(TimeLeftColumn(), disable=True, get_time=lambda: 5.0)
-    bars.add_task("work", total=10, note="", **more)
+    bars.add_task("work", total=10, note="", **fields)
     assert TimeLeftColumn()(bars.tasks[0]).plain == shown
 
 
-def test_without_a_forecast_the_speed_so_far_tells_the_time_left() -> None:
+def test_time_left_without_forecast_is_estimated_from_speed() -> None:
     clock = iter(range(100))
     bars = Progress(TimeLeftColumn(), disable=True, get_time=lambda: float(next(clock)))
     task = bars.add_task("work", total=10, note="")
