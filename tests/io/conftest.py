@@ -1,12 +1,15 @@
-"""Changes as a model would give them, without one."""
+"""Fixtures of the io tests: brokers, and changes as a model would report them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from brokers import kafka_servers, redis_client, redis_server
 
 from ripplevec.batch import id_column
 from ripplevec.changes import Changes
+
+__all__ = ["changes_of", "kafka_servers", "redis_client", "redis_server"]
 
 
 @pytest.fixture
