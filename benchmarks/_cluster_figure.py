@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, Model, calibrated, of_shards, predicted
+from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, CostModel, calibrate, select_by_shards, predict
 
 from ripplevec.lab.experiments.plots.figure import INK, style, svg
 from ripplevec.lab.experiments.plots.style import plain_look
@@ -28,7 +28,7 @@ def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> 
         driver = _read(results / "driver.json")
         if driver is not None:
             roofline = _read(results / "roofline.json") or {}
-            model = calibrated(record, driver, roofline.get("float32_two_over_one", 1.0))
+            model = calibrate(record, driver, roofline.get("float32_two_over_one", 1.0))
             _predicted(figure.add_subplot(1, 2, 2), model)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(svg(figure, path.stem), encoding="utf-8")
@@ -36,7 +36,7 @@ def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> 
 
 def _measured(axes: Any, record: dict[str, Any]) -> None:
     for place, size in enumerate(MEASURED):
-        shares = of_shards(record, f"of_single_{size}")
+        shares = select_by_shards(record, f"of_single_{size}")
         label = f"{size * EDGES_PER_ARRIVAL:,} edges a batch"
         axes.plot(list(shares), list(shares.values()), label=label, **plain_look(place))
     axes.axhline(1, color=INK, linestyle=":", linewidth=1)
@@ -44,9 +44,9 @@ def _measured(axes: Any, record: dict[str, Any]) -> None:
     _finish(axes, list(shares), f"Measured: one machine, {record['cores']} cores")
 
 
-def _predicted(axes: Any, model: Model) -> None:
+def _predicted(axes: Any, model: CostModel) -> None:
     for place, batch in enumerate(BATCHES):
-        speeds = [predicted(model, machines, batch).edges_per_second for machines in MACHINES]
+        speeds = [predict(model, machines, batch).edges_per_second for machines in MACHINES]
         axes.plot(MACHINES, speeds, label=f"{batch:,} edges a batch", **plain_look(place))
     ideal = [machines * EDGES_PER_ARRIVAL / model.work for machines in MACHINES]
     axes.plot(MACHINES, ideal, color=INK, linestyle=":", linewidth=1, label="ideal: nothing but work")

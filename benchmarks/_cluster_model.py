@@ -42,7 +42,7 @@ GIB = 2**30
 
 
 @dataclass(frozen=True)
-class Model:
+class CostModel:
     """What was found out, in seconds and bytes; of an arrival where nothing else is said."""
 
     call: float  # a: of a batch
@@ -71,12 +71,12 @@ class Model:
 
     def shared(self, shards: int) -> float:
         """Seconds of one thread for an arrival, on all shards together."""
-        return self.work + self.exchange * elsewhere(shards)
+        return self.work + self.exchange * remote_share(shards)
 
     @property
-    def cautious(self) -> Model:
+    def cautious(self) -> CostModel:
         """The same, with all that two shards did not speed up held to be the driver's."""
-        return replace(self, serial=self.serial + self.exchange * elsewhere(2) / 2, exchange=0.0)
+        return replace(self, serial=self.serial + self.exchange * remote_share(2) / 2, exchange=0.0)
 
 
 class Prediction(NamedTuple):
@@ -112,58 +112,58 @@ class Prediction(NamedTuple):
 
 
 CALLS, DRIVER, WORK, NETWORK, DRIVER_NETWORK = "calls", "driver", "work", "network", "the driver's network"
-OF_THE_DRIVER = CALLS, DRIVER, DRIVER_NETWORK
+DRIVER_COSTS = CALLS, DRIVER, DRIVER_NETWORK
 
 
-def elsewhere(shards: int) -> float:
+def remote_share(shards: int) -> float:
     """The share of neighbors that are on another shard."""
     return 1 - 1 / shards
 
 
-def calibrated(cluster: Record, driver: Record, two_threads: float = 1.0) -> Model:
+def calibrate(cluster: Record, driver: Record, two_threads: float = 1.0) -> CostModel:
     """The model of what was measured; `two_threads` is how much faster two threads of a shard are than one."""
-    call, shard, pair = fitted(of_shards(cluster, "seconds_1"), lambda s: [1, s, s**2])
-    serial, serial_per_shard = fitted(of_shards(driver, "us_per_arrival"), lambda s: [1, s])
-    through, through_per_shard = fitted(of_shards(driver, "bytes_per_arrival"), lambda s: [1, s])
+    call, shard, pair = fit_terms(select_by_shards(cluster, "seconds_1"), lambda s: [1, s, s**2])
+    serial, serial_per_shard = fit_terms(select_by_shards(driver, "us_per_arrival"), lambda s: [1, s])
+    through, through_per_shard = fit_terms(select_by_shards(driver, "bytes_per_arrival"), lambda s: [1, s])
     calls = driver[f"calls_{LARGEST}"]
-    model = Model(
+    model = CostModel(
         *(call, shard, pair, serial / 1e6, serial_per_shard / 1e6),
         work=0.0,
         exchange=0.0,
-        sent=cluster["shards_2_bytes_per_arrival"] / elsewhere(2),
-        needed=cluster["shards_2_needed_per_arrival"] / elsewhere(2),
+        sent=cluster["shards_2_bytes_per_arrival"] / remote_share(2),
+        needed=cluster["shards_2_needed_per_arrival"] / remote_share(2),
         through_driver=through,
         through_driver_per_shard=through_per_shard,
         calls=calls,
         calls_over_one=calls / driver["calls_1"],
     )
-    at_once, gain = at_once_on(cluster["cores"], two_threads)
+    at_once, gain = local_parallelism(cluster["cores"], two_threads)
     one, two = (_left(model, cluster, shards) * at_once(shards) * gain(shards) for shards in (1, 2))
-    model = replace(model, work=one, exchange=max(0.0, two - one) / elsewhere(2))
-    traffic = model.sent * elsewhere(CHECK) / cluster[f"shards_{CHECK}_bytes_per_arrival"] - 1
-    seconds = here(model, CHECK, LARGEST, cluster["cores"], two_threads)
+    model = replace(model, work=one, exchange=max(0.0, two - one) / remote_share(2))
+    traffic = model.sent * remote_share(CHECK) / cluster[f"shards_{CHECK}_bytes_per_arrival"] - 1
+    seconds = predict_local(model, CHECK, LARGEST, cluster["cores"], two_threads)
     return replace(model, check=seconds / cluster[f"shards_{CHECK}_seconds_{LARGEST}"] - 1, traffic_check=traffic)
 
 
-def _left(model: Model, cluster: Record, shards: int) -> float:
+def _left(model: CostModel, cluster: Record, shards: int) -> float:
     """Seconds of an arrival that neither the calls nor the driver account for."""
     whole = cluster[f"shards_{shards}_seconds_{LARGEST}"] - model.fixed(shards)
     return max(0.0, whole / LARGEST - model.driver(shards))
 
 
-def at_once_on(cores: int, two_threads: float) -> tuple[Callable[[int], int], Callable[[int], float]]:
+def local_parallelism(cores: int, two_threads: float) -> tuple[Callable[[int], int], Callable[[int], float]]:
     """On one machine: how many of so many shards run at once, and the gain of the threads that each then has."""
     return lambda shards: min(shards, cores), lambda shards: two_threads if cores >= 2 * shards else 1.0
 
 
-def here(model: Model, shards: int, arrivals: int, cores: int, two_threads: float = 1.0) -> float:
+def predict_local(model: CostModel, shards: int, arrivals: int, cores: int, two_threads: float = 1.0) -> float:
     """Seconds of a large batch on shards that are all on one machine."""
-    at_once, gain = at_once_on(cores, two_threads)
+    at_once, gain = local_parallelism(cores, two_threads)
     work = model.shared(shards) / (at_once(shards) * gain(shards))
     return model.fixed(shards) + arrivals * (model.driver(shards) + work)
 
 
-def predicted(model: Model, machines: int, batch: int, gain: float = GAIN) -> Prediction:
+def predict(model: CostModel, machines: int, batch: int, gain: float = GAIN) -> Prediction:
     """What so many machines would do with batches of so many edges."""
     arrivals = batch / EDGES_PER_ARRIVAL
     driver_bytes = model.through_driver + model.through_driver_per_shard * machines
@@ -174,23 +174,23 @@ def predicted(model: Model, machines: int, batch: int, gain: float = GAIN) -> Pr
             CALLS: model.fixed(machines) + model.calls * LATENCY,
             DRIVER: arrivals * model.driver(machines),
             WORK: arrivals * model.shared(machines) / (machines * gain),
-            NETWORK: arrivals * bytes_between(model, machines) / (machines * LINK),
+            NETWORK: arrivals * bytes_between_shards(model, machines) / (machines * LINK),
             DRIVER_NETWORK: arrivals * driver_bytes / LINK,
         },
     )
 
 
-def bytes_between(model: Model, machines: int) -> float:
+def bytes_between_shards(model: CostModel, machines: int) -> float:
     """Bytes that shards send each other for an arrival, with rows of float16."""
-    return (model.sent - (1 - HALF) * model.needed) * elsewhere(machines)
+    return (model.sent - (1 - HALF) * model.needed) * remote_share(machines)
 
 
-def network(model: Model, found: Prediction) -> float:
+def network_rate(model: CostModel, found: Prediction) -> float:
     """Bytes a second that a machine sends to others."""
-    return found.arrivals_per_second * bytes_between(model, found.machines) / found.machines
+    return found.arrivals_per_second * bytes_between_shards(model, found.machines) / found.machines
 
 
-def ceiling(model: Model, machines: int) -> float:
+def driver_limit(model: CostModel, machines: int) -> float:
     """Edges a second were there nothing but the driver's own work."""
     return EDGES_PER_ARRIVAL / model.driver(machines)
 
@@ -207,13 +207,13 @@ def machine_bytes(memory: Record, ids: Record, machines: int) -> float:
     return state_bytes(memory, ids) / machines + process * 2**20
 
 
-def of_shards(record: Record, figure: str) -> dict[int, float]:
+def select_by_shards(record: Record, figure: str) -> dict[int, float]:
     """A figure by the number of shards, for as many as were measured."""
     found = {name: re.fullmatch(rf"shards_(\d+)_{figure}", name) for name in record}
     return {int(match[1]): record[name] for name, match in found.items() if match}
 
 
-def fitted(values: Mapping[int, float], terms: Callable[[int], list[float]]) -> NDArray[np.float64]:
+def fit_terms(values: Mapping[int, float], terms: Callable[[int], list[float]]) -> NDArray[np.float64]:
     """How much of each term, none of them less than nothing, adds up to the values: by least squares of the ratio."""
     target = np.array(list(values.values()))
     return nnls(np.array([terms(shards) for shards in values]) / target[:, None], np.ones(target.size))[0]

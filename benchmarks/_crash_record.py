@@ -1,4 +1,4 @@
-"""The record of the crash test: what all streams so far went through. A later run continues it."""
+"""Record of the crash test: totals over all streams, continued by later runs."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ripplevec import __version__
 
 
 @dataclass
-class Stream:
-    """What one stream went through."""
+class StreamResult:
+    """Result of one stream."""
 
     source: str
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
-    acknowledged: int = 0  # the last batch whose sender was told that it is safe
-    batches: int = 0  # in the state at the end
-    opened: int = 0  # how often the state was opened and compared with the reference
+    acknowledged: int = 0  # last batch that was acknowledged to its sender
+    batches: int = 0  # in the final state
+    opened: int = 0  # times the state was opened and compared with the reference
     from_snapshot: int = 0
     faults: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 
 class Record:
-    """Totals over all streams, with the seed of the next one; written after every stream."""
+    """Totals over all streams and the seed of the next one, written after every stream."""
 
     def __init__(self, path: Path | None, seed: int) -> None:
         self._path = path
-        self.found: dict[str, Any] = {
+        self.totals: dict[str, Any] = {
             "kills": 0,
             "faults": [],
             "streams": 0,
@@ -46,28 +46,34 @@ class Record:
             "seconds": 0.0,
         }
         if path is not None and path.exists():
-            self.found = self._read(path)
+            self.totals = self._read(path)
 
     def _read(self, path: Path) -> dict[str, Any]:
-        found = json.loads(path.read_text())
-        if missing := self.found.keys() - found.keys():
-            raise SystemExit(f"{path}: expected a record with {', '.join(sorted(missing))}. Remove it to begin anew.")
-        return found
+        totals: dict[str, Any] = json.loads(path.read_text())
+        if missing := self.totals.keys() - totals.keys():
+            raise SystemExit(
+                f"{path}: expected a record with {', '.join(sorted(missing))}. Remove it to start a new one."
+            )
+        return totals
 
-    def add(self, one: Stream) -> None:
-        """Count a stream, and write the record: it is there whole, before or after."""
-        kills, found = sum(one.kills.values()), self.found
-        found["kills"] += kills
-        found["faults"] += [f"{one.source}, seed {one.seed}: {fault}" for fault in one.faults]
-        found["streams"] += 1
-        found["next_seed"] = one.seed + 1
-        found["batches"] += one.batches
-        found["openings_compared"] += one.opened
-        found["openings_from_a_snapshot"] += one.from_snapshot
-        found["seconds"] = round(found["seconds"] + one.seconds, 1)
-        for name, counts in (("source", {one.source: kills}), ("moment", one.kills), ("version", {__version__: kills})):
-            found[f"by_{name}"] = dict(sorted((Counter(found[f"by_{name}"]) + Counter(counts)).items()))
+    def add(self, result: StreamResult) -> None:
+        """Add the result of a stream, and replace the record file atomically."""
+        kills, totals = sum(result.kills.values()), self.totals
+        totals["kills"] += kills
+        totals["faults"] += [f"{result.source}, seed {result.seed}: {fault}" for fault in result.faults]
+        totals["streams"] += 1
+        totals["next_seed"] = result.seed + 1
+        totals["batches"] += result.batches
+        totals["openings_compared"] += result.opened
+        totals["openings_from_a_snapshot"] += result.from_snapshot
+        totals["seconds"] = round(totals["seconds"] + result.seconds, 1)
+        for name, counts in (
+            ("source", {result.source: kills}),
+            ("moment", result.kills),
+            ("version", {__version__: kills}),
+        ):
+            totals[f"by_{name}"] = dict(sorted((Counter(totals[f"by_{name}"]) + Counter(counts)).items()))
         if self._path is not None:
             part = self._path.with_name(f"{self._path.name}.part")
-            part.write_text(json.dumps(found, indent=1) + "\n")
+            part.write_text(json.dumps(totals, indent=1) + "\n")
             os.replace(part, self._path)

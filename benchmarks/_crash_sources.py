@@ -1,4 +1,4 @@
-"""Where the batches of the crash test come from: calls with keys, a file, a folder, Redis, Kafka."""
+"""Event sources of the crash test: calls with keys, a file, a folder, Redis, Kafka."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ import numpy as np
 from ripplevec.io.registry import stream_from
 
 SIZE = 20
-"""Events in a read."""
+"""Events per read."""
 
 KINDS = ("calls", "file", "folder", "redis", "kafka")
 
-_CLUSTER = """
+_KAFKA_CLUSTER = """
 import confluent_kafka, logging, sys
 cluster = confluent_kafka.Producer(
     {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "logger": logging.getLogger("quiet")}
@@ -36,7 +36,7 @@ sys.stdin.read()
 
 
 def events(count: int, seed: int) -> list[dict[str, Any]]:
-    """A growing graph with names of both kinds, weights, and edges and vertices that go again."""
+    """Generate a growing graph with integer and text ids, weights, and removals of edges and vertices."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     present: dict[frozenset[Any], tuple[Any, Any]] = {}
@@ -45,10 +45,10 @@ def events(count: int, seed: int) -> list[dict[str, Any]]:
         src, dst = (int(end) if end % 5 else f"v{end}" for end in ends)
         if number % 29 == 28 or number % 97 == 96:
             src, dst = list(present.values())[int(rng.integers(len(present)))]
-            whole = number % 29 != 28
-            rows.append({"src": src, "dst": src if whole else dst, "op": "remove_vertex" if whole else "remove"})
-            gone = [edge for edge in present if src in edge] if whole else [frozenset((src, dst))]
-            for edge in gone:
+            vertex = number % 29 != 28
+            rows.append({"src": src, "dst": src if vertex else dst, "op": "remove_vertex" if vertex else "remove"})
+            removed = [edge for edge in present if src in edge] if vertex else [frozenset((src, dst))]
+            for edge in removed:
                 del present[edge]
             continue
         rows.append({"src": src, "dst": dst})
@@ -59,21 +59,23 @@ def events(count: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def prepare(kind: str, rows: list[dict[str, Any]], place: Path, brokers: dict[str, str]) -> Callable[[], Any]:
-    """Put the events where a source finds them; what makes that source, anew in every process."""
+def prepare(kind: str, rows: list[dict[str, Any]], directory: Path, brokers: dict[str, str]) -> Callable[[], Any]:
+    """Store the events for a kind of source; return the function that creates the source in each process."""
     lines = [json.dumps(row).encode() for row in rows]
     reads: dict[str, Any] = {"batch_size": SIZE, "fixed": True}
     if kind == "file":
-        (place / "edges.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-        return lambda: stream_from(place / "edges.jsonl", follow=True, **reads)
+        (directory / "edges.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+        return lambda: stream_from(directory / "edges.jsonl", follow=True, **reads)
     if kind == "folder":
-        (place / "edges").mkdir()
+        (directory / "edges").mkdir()
         for first in range(0, len(lines), 10 * SIZE):
-            (place / "edges" / f"{first:08}.jsonl").write_bytes(b"\n".join(lines[first : first + 10 * SIZE]) + b"\n")
-        return lambda: stream_from(place / "edges", **reads)
+            (directory / "edges" / f"{first:08}.jsonl").write_bytes(
+                b"\n".join(lines[first : first + 10 * SIZE]) + b"\n"
+            )
+        return lambda: stream_from(directory / "edges", **reads)
     if kind == "redis":
-        return _prepare_redis(lines, f"edges-{place.name}", brokers["redis"], reads)
-    return _prepare_kafka(lines, f"edges-{place.name}", brokers["kafka"], reads)
+        return _prepare_redis(lines, f"edges-{directory.name}", brokers["redis"], reads)
+    return _prepare_kafka(lines, f"edges-{directory.name}", brokers["kafka"], reads)
 
 
 def _prepare_redis(lines: list[bytes], stream: str, url: str, reads: dict[str, Any]) -> Callable[[], Any]:
@@ -93,21 +95,21 @@ def _prepare_kafka(lines: list[bytes], topic: str, servers: str, reads: dict[str
         "for number, line in enumerate(sys.stdin.buffer.read().splitlines()):\n"
         f"    producer.produce(sys.argv[2], line, partition=number // {SIZE} % partitions)\n"
         "assert producer.flush(60) == 0\n"
-    )  # in a process of its own: its threads must not be forked
+    )  # in a separate process: its threads must not be forked
     subprocess.run([sys.executable, "-c", code, servers, topic], input=b"\n".join(lines), check=True)
     return lambda: stream_from(f"kafka://{servers}/{topic}?group=crash", **reads)
 
 
 @contextmanager
-def running_brokers(kinds: tuple[str, ...], place: Path) -> Iterator[dict[str, str]]:
-    """The brokers that the kinds need, each a process of its own, and their addresses."""
+def running_brokers(kinds: tuple[str, ...], directory: Path) -> Iterator[dict[str, str]]:
+    """Run the brokers that the kinds of sources need, each in its own process; yield their addresses."""
     processes, addresses = [], {}
     try:
         if "redis" in kinds:
-            processes.append(_redis(place, addresses))
+            processes.append(_start_redis(directory, addresses))
         if "kafka" in kinds:
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-            processes.append(subprocess.Popen([sys.executable, "-c", _CLUSTER], **pipes))
+            processes.append(subprocess.Popen([sys.executable, "-c", _KAFKA_CLUSTER], **pipes))
             addresses["kafka"] = processes[-1].stdout.readline().strip()
         yield addresses
     finally:
@@ -116,13 +118,15 @@ def running_brokers(kinds: tuple[str, ...], place: Path) -> Iterator[dict[str, s
             process.wait()
 
 
-def _redis(place: Path, addresses: dict[str, str]) -> subprocess.Popen[Any]:
+def _start_redis(directory: Path, addresses: dict[str, str]) -> subprocess.Popen[Any]:
     if shutil.which("redis-server") is None:
-        raise SystemExit("redis-server is not installed: apt-get install redis-server, or leave out --sources redis")
+        raise SystemExit(
+            "redis-server is not installed. Run apt-get install redis-server, or omit redis from --sources."
+        )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"port": port, "bind": "127.0.0.1", "dir": place, "appendonly": "yes", "save": ""}
+    settings = {"port": port, "bind": "127.0.0.1", "dir": directory, "appendonly": "yes", "save": ""}
     arguments = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
     process = subprocess.Popen(["redis-server", *arguments], stdout=subprocess.DEVNULL)
     for _ in range(500):

@@ -1,4 +1,4 @@
-"""What a soak sends and asks: a graph that keeps its size, clients that go on when the service has gone and is back."""
+"""Traffic of the soak test: batches of a graph of constant size, and clients that survive restarts of the service."""
 
 from __future__ import annotations
 
@@ -18,135 +18,136 @@ from ripplevec.client.protocol import ServiceError, TooOldError, checked
 from ripplevec.durability.batch_codec import encode_batch
 
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
-READS, SEARCHES, LOOKS = 20.0, 5.0, 1.0  # per second: of a vector, of the nearest, at the changes
-FOLLOWED = 3  # batches of changes that are read at every look
-PATIENCE = 1800.0
-AGAIN = 0.05  # seconds until what could not be delivered is sent again
+VECTOR_READS, SEARCHES, FEED_READS = 20.0, 5.0, 1.0  # requests per second
+FEED_BATCHES = 3  # batches of changes per read of the feed
+TIMEOUT_SECONDS = 1800.0
+RETRY_SECONDS = 0.05  # between two attempts to deliver a batch
 
-Log = list[tuple[float, float]]
-"""When requests were answered, and the seconds each took."""
+LatencyLog = list[tuple[float, float]]
+"""For each request, the time of its response and its duration in seconds."""
 
 
-def sliding(vertices: int, size: int, seed: int, first: int = 0) -> Iterator[Batch]:
-    """Batches without end, of `size` arrivals each; from `vertices` on, as many of the oldest go with each.
+def sliding_window(vertices: int, size: int, seed: int, first: int = 0) -> Iterator[Batch]:
+    """Generate batches of `size` arrivals without end; beyond `vertices`, each also removes as many oldest vertices.
 
-    Every vertex comes with five edges to earlier ones that are still there, most of them of its own community. The
-    first batch may be a later one of the same stream.
+    Every vertex arrives with five edges to earlier vertices that still exist, most of them in its own community.
+    `first` is the number of the first batch generated.
     """
     for number in count(first):
-        yield _step(number * size, size, vertices, np.random.default_rng([seed, number]))
+        yield _make_batch(number * size, size, vertices, np.random.default_rng([seed, number]))
 
 
-def _step(first: int, size: int, vertices: int, rng: np.random.Generator) -> Batch:
+def _make_batch(first: int, size: int, vertices: int, rng: np.random.Generator) -> Batch:
     src = np.repeat(np.arange(max(first, 1), first + size), EDGES)
-    reach = np.minimum(src, vertices - size)  # further back they are about to go
-    back = 1 + (rng.random(src.size) * reach).astype(np.int64)
-    own = -(-back // COMMUNITIES) * COMMUNITIES
-    back = np.where((rng.random(src.size) < WITHIN) & (own <= reach), own, back)
-    gone = np.arange(first - vertices, first - vertices + size) if first >= vertices else src[:0]
-    op = np.repeat(np.array([Op.ADD, Op.REMOVE_VERTEX], np.int8), [src.size, gone.size])
-    return Batch.of(_names([*src, *gone]), _names([*(src - back), *gone]), op=op)
+    reach = np.minimum(src, vertices - size)  # older vertices are about to be removed
+    distance = 1 + (rng.random(src.size) * reach).astype(np.int64)
+    same_community = -(-distance // COMMUNITIES) * COMMUNITIES
+    inside = (rng.random(src.size) < WITHIN) & (same_community <= reach)
+    distance = np.where(inside, same_community, distance)
+    removed = np.arange(first - vertices, first - vertices + size) if first >= vertices else src[:0]
+    op = np.repeat(np.array([Op.ADD, Op.REMOVE_VERTEX], np.int8), [src.size, removed.size])
+    return Batch.of(_ids([*src, *removed]), _ids([*(src - distance), *removed]), op=op)
 
 
-def _names(numbers: list[Any]) -> list[str]:
+def _ids(numbers: list[Any]) -> list[str]:
     return [f"v{number}" for number in numbers]
 
 
-class Sender(Client):
-    """A client for batches that add and remove."""
+class BatchClient(Client):
+    """Client that sends encoded batches, which may also remove edges and vertices."""
 
     def send(self, batch: Batch, key: str) -> dict[str, Any]:
-        """Send a batch once; the service's receipt."""
+        """Send a batch once; return the response of the service."""
         headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Idempotency-Key": key}
         return checked(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers))
 
 
-class Stream:
-    """The sending side: batches in order, each until it is acknowledged, each in its place or a fault."""
+class BatchSender:
+    """Sender of batches in order, each until it is acknowledged; a wrong sequence number is a fault."""
 
     def __init__(self, url: str, faults: list[str], sent: int) -> None:
-        self._client, self._faults = Sender(url, retries=0), faults
-        self.log: Log = []
+        self._client, self._faults = BatchClient(url, retries=0), faults
+        self.log: LatencyLog = []
         self.sent = sent
         self.retried = self.repeated = self.anchors = 0
 
     def send(self, batch: Batch) -> None:
-        """Return once the batch is acknowledged; one that was already there has been applied once all the same."""
-        key, deadline, tries = f"batch {self.sent}", time.monotonic() + PATIENCE, 0
+        """Send a batch until it is acknowledged; a repeated one is applied only once."""
+        key, deadline, tries = f"batch {self.sent}", time.monotonic() + TIMEOUT_SECONDS, 0
         while True:
-            began, tries = time.monotonic(), tries + 1
+            started, tries = time.monotonic(), tries + 1
             try:
                 receipt = self._client.send(batch, key)
                 break
             except (TransportError, ServiceError) as error:
-                if not passing(error) or began > deadline:
+                if not is_temporary(error) or started > deadline:
                     raise
-                time.sleep(AGAIN)
+                time.sleep(RETRY_SECONDS)
         now = time.monotonic()
-        self.log.append((now, now - began))
+        self.log.append((now, now - started))
         self.sent += 1
         self.retried += tries > 1
         self.repeated += receipt["repeated"]
         self.anchors += receipt["anchored"]
         if receipt["sequence"] != self.sent:
-            self._faults.append(f"batch {self.sent} was acknowledged as {receipt['sequence']}")
+            self._faults.append(f"sequence number: expected {self.sent}, got {receipt['sequence']}")
 
 
 class Readers:
-    """Those who read meanwhile: vectors, nearest, and what changes. An acknowledged vertex has to be found."""
+    """Threads that read vectors, nearest neighbors and changes; an acknowledged vertex that is not found is a fault."""
 
-    def __init__(self, url: str, known: Callable[[], range], faults: list[str]) -> None:
-        self._url, self._known, self._faults = url, known, faults
-        self.reads: Log = []
-        self.searches: Log = []
-        self.followed: Log = []
-        self._over = threading.Event()
+    def __init__(self, url: str, acknowledged: Callable[[], range], faults: list[str]) -> None:
+        self._url, self._acknowledged, self._faults = url, acknowledged, faults
+        self.reads: LatencyLog = []
+        self.searches: LatencyLog = []
+        self.feed_reads: LatencyLog = []
+        self._stopped = threading.Event()
         work = [
-            (1 / READS, self.reads, lambda client: client.vector(self._anyone())),
-            (1 / SEARCHES, self.searches, lambda client: client.nearest(self._anyone())),
-            (1 / LOOKS, self.followed, self._follow),
+            (1 / VECTOR_READS, self.reads, lambda client: client.vector(self._random_vertex())),
+            (1 / SEARCHES, self.searches, lambda client: client.nearest(self._random_vertex())),
+            (1 / FEED_READS, self.feed_reads, self._read_feed),
         ]
-        self._threads = [threading.Thread(target=self._go_on, args=each, daemon=True) for each in work]
+        self._threads = [threading.Thread(target=self._repeat, args=arguments, daemon=True) for arguments in work]
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Ask nothing more."""
-        self._over.set()
+        """Send no more requests."""
+        self._stopped.set()
 
     def join(self) -> None:
-        """Wait for the last answers."""
+        """Wait for the last responses."""
         for thread in self._threads:
-            thread.join(PATIENCE)
+            thread.join(TIMEOUT_SECONDS)
 
-    def _anyone(self) -> str:
-        return f"v{random.choice(self._known())}"
+    def _random_vertex(self) -> str:
+        return f"v{random.choice(self._acknowledged())}"
 
-    def _follow(self, client: Client) -> None:
-        """Some batches of the feed, in order and without a gap; the connection is left as a browser would leave it."""
+    def _read_feed(self, client: Client) -> None:
+        """Read some batches of the feed, which must have no gap; then drop the connection, as a browser does."""
         last = None
-        for changes in islice(client.changes(), FOLLOWED):
+        for changes in islice(client.changes(), FEED_BATCHES):
             if last is not None and changes.sequence not in (last, last + 1):
-                self._faults.append(f"the changes of batch {changes.sequence} came behind those of {last}")
+                self._faults.append(f"feed: expected batch {last} or {last + 1}, got {changes.sequence}")
             last = changes.sequence
-            if changes.anchored:  # all vectors, in many parts
+            if changes.anchored:  # contains all vectors, in many parts
                 return
 
-    def _go_on(self, every: float, log: Log, ask: Callable[[Client], object]) -> None:
+    def _repeat(self, every: float, log: LatencyLog, request: Callable[[Client], object]) -> None:
         with Client(self._url, retries=0) as client:
-            while not self._over.wait(every):
-                began = time.monotonic()
+            while not self._stopped.wait(every):
+                started = time.monotonic()
                 try:
-                    ask(client)
-                    log.append((time.monotonic(), time.monotonic() - began))
+                    request(client)
+                    log.append((time.monotonic(), time.monotonic() - started))
                 except Exception as error:
-                    if not passing(error):
-                        self._faults.append(f"a read: {error!r}")
+                    if not is_temporary(error):
+                        self._faults.append(f"read failed: {error!r}")
                         return
 
 
-def passing(error: Exception) -> bool:
-    """Whether this is how a service that was killed, recovers or has just come back shows itself."""
+def is_temporary(error: Exception) -> bool:
+    """Return whether an error is expected from a service that was killed, is recovering or has just restarted."""
     if isinstance(error, ServiceError):
         return isinstance(error, TooOldError) or error.status in (429, 503)
     return isinstance(error, TransportError)

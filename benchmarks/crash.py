@@ -1,21 +1,21 @@
-"""Kill a session with SIGKILL again and again; whatever it had acknowledged must be there, once, in the same bits.
+"""Crash test: kill sessions with SIGKILL; every acknowledged batch must survive exactly once, bit for bit.
 
     python benchmarks/crash.py [--kills 200] [--sources calls,file,folder,redis,kafka] [--batches 200] [--json FILE]
 
-A stream is taken in by a process that is killed, started again, killed again, until the stream ends. Each new process
-reports the sequence number and the digest of the state it found, which must be those of a process that is never killed.
-Some kills come at a random time (also while the state is being recovered), the others at a chosen moment: before or
-after a commit, within a snapshot, a compaction, an anchor. With `--json`, the kills are added to those of the record in
-that file, and the streams go on with the next seed: 10,000 kills may be made in as many runs as it takes.
+A worker process applies a stream; it is killed and restarted until the stream ends. Each new process reports the
+sequence number and the digest of the state that it recovered, which must equal those of a process that is never killed.
+Some kills come at a random time (also during recovery), the others at a chosen moment: before or after a commit, or
+within a snapshot, a compaction or an anchor. With `--json`, the kills are added to the record in that file, and the
+streams continue with the next seed, so that 10,000 kills can be spread over any number of runs.
 
-All processes are forked from this one, which has loaded the kernels and runs no threads: that makes kills cheap.
+All processes are forked from this one, which has loaded the kernels and runs no threads. That makes kills cheap.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = "1"  # processes are forked, so there should be no threads
+os.environ["OMP_NUM_THREADS"] = "1"  # processes are forked, so there must be no threads
 
 import argparse
 import gc
@@ -30,126 +30,126 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from _crash_process import MOMENTS, Tell, be_quiet, die_at, start_process, warm_up, work_through
-from _crash_record import Record, Stream
+from _crash_process import MOMENTS, Report, kill_self_at, process_stream, silence_warnings, start_process, warm_up
+from _crash_record import Record, StreamResult
 from _crash_reference import Reference
 from _crash_sources import KINDS, SIZE, events, prepare, running_brokers
 
-MOST_KILLS = {"redis": 30, "kafka": 10}  # of one stream; their clients take longer to start
-USUAL_KILLS = 60
-LONGEST = 0.04  # seconds until a kill at a random time
-WITH_OPENING = 0.25  # the share of random times that are counted from the fork: many fall into recovery
+MAX_KILLS_BY_SOURCE = {"redis": 30, "kafka": 10}  # per stream; their clients take longer to start
+DEFAULT_MAX_KILLS = 60
+MAX_DELAY_SECONDS = 0.04  # until a kill at a random time
+FROM_FORK_SHARE = 0.25  # share of random times counted from the fork; many of them fall into recovery
 
 
-class Life:
-    """One process: what it told until its end, and whether it was killed."""
+class Worker:
+    """One worker process, and what it reported until its end."""
 
-    def __init__(self, work: Callable[[Tell], None], die: Callable[[], None] | None) -> None:
-        self.begun: tuple[int, str, int] | None = None
-        self.done: list[Any] | None = None
+    def __init__(self, work: Callable[[Report], None], prepare: Callable[[], None] | None) -> None:
+        self.recovered: tuple[int, str, int] | None = None  # sequence number, digest, snapshot
+        self.final: list[Any] | None = None  # sequence number and digest at the end of the stream
         self.acknowledged = 0
         self.faults: list[str] = []
-        self._child, self._reading = start_process(work, die)
+        self._child, self._reading = start_process(work, prepare)
 
-    def follow(self, after: float | None, counted_from_fork: bool) -> bool:
-        """Read what it tells, kill it at its time; whether it was killed."""
-        deadline = time.monotonic() + after if after is not None and counted_from_fork else None
-        for kind, *words in self._messages(deadline, after):
-            if kind == "begun":
-                self.begun = words[0], words[1], words[2]
-            elif kind == "safe":
+    def wait(self, delay: float | None, delay_from_fork: bool) -> bool:
+        """Read the reports until the process ends, kill it after the delay; return whether it was killed."""
+        deadline = time.monotonic() + delay if delay is not None and delay_from_fork else None
+        for kind, *words in self._read_reports(deadline, delay):
+            if kind == "recovered":
+                self.recovered = words[0], words[1], words[2]
+            elif kind == "acknowledged":
                 self.acknowledged = max(self.acknowledged, words[0])
-            elif kind == "done":
-                self.done = words
+            elif kind == "final":
+                self.final = words
             else:
                 self.faults += map(str, words)
         os.close(self._reading)
         _, status = os.waitpid(self._child, 0)
         return os.WIFSIGNALED(status)
 
-    def _messages(self, deadline: float | None, after: float | None) -> Iterator[list[Any]]:
-        rest = b""
+    def _read_reports(self, deadline: float | None, delay: float | None) -> Iterator[list[Any]]:
+        partial = b""
         while True:
             wait = None if deadline is None else max(0.0, deadline - time.monotonic())
             if not select.select([self._reading], [], [], wait)[0]:
                 os.kill(self._child, signal.SIGKILL)
-                deadline = after = None
+                deadline = delay = None
                 continue
             data = os.read(self._reading, 1 << 16)
             if not data:
                 return
-            *lines, rest = (rest + data).split(b"\n")
+            *lines, partial = (partial + data).split(b"\n")
             for line in lines:
                 message = json.loads(line)
-                if message[0] == "begun" and after is not None and deadline is None:
-                    deadline = time.monotonic() + after
+                if message[0] == "recovered" and delay is not None and deadline is None:
+                    deadline = time.monotonic() + delay
                 yield message
 
 
-class Player:
-    """Takes streams through their kills."""
+class StreamRunner:
+    """Runs streams in workers that are killed, and compares their states with the reference."""
 
     def __init__(self, reference: Reference, batches: int, brokers: dict[str, str]) -> None:
         self._reference, self._batches, self._brokers = reference, batches, brokers
 
-    def play(self, kind: str, seed: int, kills: int, place: Path) -> Stream:
-        """Take in one stream under so many kills (fewer, if it comes to its end), and compare."""
-        began, chooser, one = time.monotonic(), random.Random(seed), Stream(kind, seed)
+    def run(self, kind: str, seed: int, kills: int, directory: Path) -> StreamResult:
+        """Run one stream with at most `kills` kills; it may end before that."""
+        started, chooser, result = time.monotonic(), random.Random(seed), StreamResult(kind, seed)
         rows = events(self._batches * SIZE, seed)
-        make = None if kind == "calls" else prepare(kind, rows, place, self._brokers)
-        done = False
-        while not done and not one.faults:
-            moment, die, after = "none", None, None
-            if sum(one.kills.values()) < kills:
-                moment, die, after = chosen(chooser, kind)
-            life = Life(lambda tell: work_through(place, make, rows, tell), die)
-            if life.follow(after, moment == RECOVERY):
-                one.kills[moment] += 1
-            done = life.done is not None
-            self._compare(one, life)
-        if kind != "calls" and not one.faults:
-            one.faults += unpublished(place / "changes.jsonl", self._batches)
-        one.seconds = time.monotonic() - began
-        return one
+        make_source = None if kind == "calls" else prepare(kind, rows, directory, self._brokers)
+        ended = False
+        while not ended and not result.faults:
+            moment, prepare_kill, delay = "none", None, None
+            if sum(result.kills.values()) < kills:
+                moment, prepare_kill, delay = choose_kill(chooser, kind)
+            worker = Worker(lambda report: process_stream(directory, make_source, rows, report), prepare_kill)
+            if worker.wait(delay, moment == RECOVERY):
+                result.kills[moment] += 1
+            ended = worker.final is not None
+            self._compare(result, worker)
+        if kind != "calls" and not result.faults:
+            result.faults += find_unpublished(directory / "changes.jsonl", self._batches)
+        result.seconds = time.monotonic() - started
+        return result
 
-    def _compare(self, one: Stream, life: Life) -> None:
-        """Check what a process found when it began, and where it ended."""
-        one.faults += life.faults
-        if life.begun is not None:
-            sequence, digest, snapshot = life.begun
-            one.opened, one.from_snapshot = one.opened + 1, one.from_snapshot + (snapshot > 0)
-            if sequence < one.acknowledged:
-                one.faults.append(f"batch {one.acknowledged} was acknowledged, and only {sequence} are there")
-            self._compare_digest(one, sequence, digest)
-        one.acknowledged = max(one.acknowledged, life.acknowledged)
-        if life.done is not None:
-            one.batches = life.done[0]
-            self._compare_digest(one, *life.done)
-            if one.batches != self._batches:
-                one.faults.append(f"{self._batches} batches were sent, and {one.batches} are there")
+    def _compare(self, result: StreamResult, worker: Worker) -> None:
+        """Compare the recovered and the final state of a worker with the reference."""
+        result.faults += worker.faults
+        if worker.recovered is not None:
+            sequence, digest, snapshot = worker.recovered
+            result.opened, result.from_snapshot = result.opened + 1, result.from_snapshot + (snapshot > 0)
+            if sequence < result.acknowledged:
+                result.faults.append(f"batches: expected at least {result.acknowledged} acknowledged, got {sequence}")
+            self._compare_digest(result, sequence, digest)
+        result.acknowledged = max(result.acknowledged, worker.acknowledged)
+        if worker.final is not None:
+            result.batches = worker.final[0]
+            self._compare_digest(result, *worker.final)
+            if result.batches != self._batches:
+                result.faults.append(f"batches: expected all {self._batches}, got {result.batches}")
 
-    def _compare_digest(self, one: Stream, sequence: int, digest: str) -> None:
-        expected = self._reference.digest(one.seed, self._batches, sequence)
+    def _compare_digest(self, result: StreamResult, sequence: int, digest: str) -> None:
+        expected = self._reference.digest(result.seed, self._batches, sequence)
         if digest != expected:
-            one.faults.append(f"digest after batch {sequence}: expected {expected}, got {digest}")
+            result.faults.append(f"digest after batch {sequence}: expected {expected}, got {digest}")
 
 
 RECOVERY, RANDOM = "a random time from the fork on", "a random time"
 
 
-def chosen(chooser: random.Random, kind: str) -> tuple[str, Callable[[], None] | None, float | None]:
-    """The next kill: at a random time, or at a moment (which may not come before the stream ends)."""
+def choose_kill(chooser: random.Random, kind: str) -> tuple[str, Callable[[], None] | None, float | None]:
+    """Choose the next kill: a random delay, or a moment, which the stream may not reach before its end."""
     if chooser.random() < 0.5:
-        moment = RECOVERY if chooser.random() < WITH_OPENING else RANDOM
-        return moment, None, chooser.random() * LONGEST
+        moment = RECOVERY if chooser.random() < FROM_FORK_SHARE else RANDOM
+        return moment, None, chooser.random() * MAX_DELAY_SECONDS
     moments = [moment for moment in MOMENTS if kind != "calls" or "passed on" not in moment]
     moment = chooser.choice(moments)
-    number = chooser.randint(1, MOMENTS[moment][-1])
-    return moment, lambda: die_at(moment, number), None
+    call = chooser.randint(1, MOMENTS[moment][-1])
+    return moment, lambda: kill_self_at(moment, call), None
 
 
-def unpublished(path: Path, batches: int) -> list[str]:
-    """Which batches' changes did not get to the sink, if any; the last line may be half, as a kill leaves it."""
+def find_unpublished(path: Path, batches: int) -> list[str]:
+    """Report batches whose changes never reached the sink; a kill may leave a partial last line."""
     seen = set()
     for line in path.read_bytes().splitlines():
         try:
@@ -157,51 +157,52 @@ def unpublished(path: Path, batches: int) -> list[str]:
         except ValueError:
             continue
     missing = set(range(1, batches + 1)) - seen
-    return [f"changes of batches {sorted(missing)} were never passed on"] if missing else []
+    return [f"changes of batches {sorted(missing)} were never published"] if missing else []
 
 
-def kill_often(record: Record, kinds: tuple[str, ...], kills: int, batches: int) -> None:
-    """Streams over all sources until there have been so many more kills, or a fault."""
-    goal = record.found["kills"] + kills
+def run_streams(record: Record, kinds: tuple[str, ...], kills: int, batches: int) -> None:
+    """Run streams over all kinds of sources until the given number of additional kills, or a fault."""
+    target = record.totals["kills"] + kills
     with tempfile.TemporaryDirectory() as folder, running_brokers(kinds, Path(folder)) as brokers:
         warm_up(events(40 * SIZE, 0), Path(folder) / "warm")
-        gc.freeze()  # collections in the processes that are killed would copy every page
+        gc.freeze()  # garbage collection in the forked processes would copy every page
         reference = Reference()
-        player = Player(reference, batches, brokers)
-        while (left := goal - record.found["kills"]) > 0 and not record.found["faults"]:
-            number = record.found["streams"]
-            kind, place = kinds[number % len(kinds)], Path(folder) / f"{number}"
-            place.mkdir()
-            most = min(left, MOST_KILLS.get(kind, USUAL_KILLS), -(-kills // len(kinds)))
-            one = player.play(kind, record.found["next_seed"], most, place)
-            record.add(one)
-            count = sum(one.kills.values())
-            print(f"{kind:8} {count:3} kills, {one.seconds:5.1f} s, {len(one.faults)} faults", flush=True)
-            if one.faults:
-                keep(place)
-            shutil.rmtree(place)
+        runner = StreamRunner(reference, batches, brokers)
+        while (left := target - record.totals["kills"]) > 0 and not record.totals["faults"]:
+            number = record.totals["streams"]
+            kind, directory = kinds[number % len(kinds)], Path(folder) / f"{number}"
+            directory.mkdir()
+            max_kills = min(left, MAX_KILLS_BY_SOURCE.get(kind, DEFAULT_MAX_KILLS), -(-kills // len(kinds)))
+            result = runner.run(kind, record.totals["next_seed"], max_kills, directory)
+            record.add(result)
+            count = sum(result.kills.values())
+            print(f"{kind:8} {count:3} kills, {result.seconds:5.1f} s, {len(result.faults)} faults", flush=True)
+            if result.faults:
+                preserve_state(directory)
+            shutil.rmtree(directory)
         reference.close()
 
 
-def keep(place: Path) -> None:
-    """Leave a state with a fault where it can be looked at."""
-    print(f"state kept: directory={shutil.copytree(place, Path(tempfile.mkdtemp(prefix='crash-')) / 'kept')}")
+def preserve_state(directory: Path) -> None:
+    """Copy a state with a fault, so that it can be examined."""
+    copy = shutil.copytree(directory, Path(tempfile.mkdtemp(prefix="crash-")) / "kept")
+    print(f"state preserved: directory={copy}")
 
 
 def main() -> None:
-    """Kill, and write down what came of it."""
+    """Run the crash test from the command line and write its record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=200, help="in this run, beside those of the record")
-    parser.add_argument("--sources", default=",".join(KINDS))
-    parser.add_argument("--batches", type=int, default=200, help="of one stream")
-    parser.add_argument("--seed", type=int, default=0, help="of the first stream of a new record")
-    parser.add_argument("--json", type=Path, help="the record: continued where it is there")
+    parser.add_argument("--kills", type=int, default=200, help="kills in this run, added to those of the record")
+    parser.add_argument("--sources", default=",".join(KINDS), help="kinds of sources, separated by commas")
+    parser.add_argument("--batches", type=int, default=200, help="batches per stream")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first stream in a new record")
+    parser.add_argument("--json", type=Path, help="record file; an existing one is continued")
     options = parser.parse_args()
-    be_quiet()
+    silence_warnings()
     record = Record(options.json, options.seed)
-    kill_often(record, tuple(options.sources.split(",")), options.kills, options.batches)
-    print(json.dumps(record.found, indent=1))
-    raise SystemExit(1 if record.found["faults"] else 0)
+    run_streams(record, tuple(options.sources.split(",")), options.kills, options.batches)
+    print(json.dumps(record.totals, indent=1))
+    raise SystemExit(1 if record.totals["faults"] else 0)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ SHARDS = (1, 4, 16, 64, 256)
 EDGES, KNOWN = 5, 1_000_000_000
 BATCHES = (1, 20_000)  # arrivals of the batches whose calls are counted: those that cluster.py times
 SMALL, START = 200_000, 20_000  # the graph they come to, and its start
-RULE = Embedder()._parameters().create_rule()
+RULE = Embedder()._validated_parameters().create_rule()
 NOTES = {
     "begin_batch": (0, (0, 0, 0)),
     "begin_refresh": ((1, 1, 1),),
@@ -102,7 +102,7 @@ def share_out(transport: StubTransport, batch: Batch) -> None:
 
 def counted() -> dict[str, int]:
     """Calls and exchanges of a batch by its size, on two shards."""
-    parameters = Embedder(dim=16, anchor_growth=0, threads=1)._parameters()
+    parameters = Embedder(dim=16, anchor_growth=0, threads=1)._validated_parameters()
     transport = CountingTransport(2, lambda number: Shard(number, 2, parameters))
     engine = ClusterEngine(transport, parameters)
     engine.start(arrivals(1, START))

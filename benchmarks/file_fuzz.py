@@ -1,11 +1,11 @@
-"""Damage whole files of sessions and saved models, and open them: all that was there, a part with a note, or a refusal.
+"""File fuzzer: damage files of sessions and saved models; opening must restore the state or report the damage.
 
     python benchmarks/file_fuzz.py [--cases 400] [--seed 0] [--json FILE]
 
-Bits are flipped, bytes zeroed, files cut, pages exchanged, garbage appended, files emptied or removed: journal, log,
-marker, lock, snapshots, labels, saved models. Opening must give the state after one of the batches, with a note where
-acknowledged ones are missing; or an error of this package. Never another state, a key or a position that does not fit,
-a raw error, a crash or a hang. Afterwards the session goes on, and no batch counts twice.
+Bits are flipped, bytes zeroed, files truncated, pages exchanged, garbage appended, files emptied or removed: journal,
+log, marker, lock, snapshots, labels, saved models. Opening must give the state after one of the batches, with a note if
+acknowledged ones are missing, or raise an error of this package. It must never give another state, a wrong key or
+position, another error, a crash or a hang. Afterward the session must continue, and no batch may count twice.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pathlib import Path
 from typing import Any
 
 import _durable_workload as workload
-from power_cuts import beside
+from power_cuts import check_keys_and_position
 
 from ripplevec import Embedder
 from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError, StateError
 from ripplevec.service.vertex_labels import VertexLabels
 
-LONGEST = 60  # seconds until a case counts as a hang
+HANG_SECONDS = 60  # after which a case counts as a hang
 BATCHES = 60
 PAGE = 4096
 
 
 def flip_bits(data: bytearray, chooser: random.Random) -> None:
-    """Flip one bit, or a few."""
+    """Flip between one and eight bits."""
     for _ in range(chooser.choice([1, 1, 1, 2, 8])):
         data[chooser.randrange(len(data))] ^= 1 << chooser.randrange(8)
 
@@ -52,8 +52,8 @@ def zero_bytes(data: bytearray, chooser: random.Random) -> None:
     data[at : at + size] = bytes(size)
 
 
-def cut_off(data: bytearray, chooser: random.Random) -> None:
-    """Cut the end off: anywhere, at a page, or at a frame of a log."""
+def truncate(data: bytearray, chooser: random.Random) -> None:
+    """Truncate the file anywhere, at a page boundary, or at a frame of a write-ahead log."""
     at = chooser.randrange(len(data))
     unit = chooser.choice([1, 512, PAGE, PAGE + 24])
     del data[at - at % unit + (32 if unit == PAGE + 24 else 0) :]
@@ -67,79 +67,78 @@ def exchange_pages(data: bytearray, chooser: random.Random) -> None:
 
 
 def append_garbage(data: bytearray, chooser: random.Random) -> None:
-    """Have bytes behind the end."""
+    """Append random bytes."""
     data += chooser.randbytes(chooser.choice([1, 24, 512, PAGE, PAGE + 24]))
 
 
 def overwrite(data: bytearray, chooser: random.Random) -> None:
-    """Have random bytes somewhere, also ones that are not UTF-8."""
+    """Overwrite some bytes with random ones, including invalid UTF-8."""
     at = chooser.randrange(len(data))
     piece = chooser.choice([b"\xff\xfe\xfd", b"\x80", chooser.randbytes(40)])
     data[at : at + len(piece)] = piece[: len(data) - at]
 
 
 def empty(data: bytearray, _: random.Random) -> None:
-    """Leave nothing of it."""
+    """Empty the file."""
     del data[:]
 
 
 DAMAGE: list[Callable[[bytearray, random.Random], None]] = [
     *[flip_bits] * 5,
-    *[zero_bytes, cut_off, exchange_pages, overwrite] * 2,
+    *[zero_bytes, truncate, exchange_pages, overwrite] * 2,
     append_garbage,
     empty,
 ]
 
 
-def prepare(place: Path) -> dict[str, int]:
-    """A session that was closed, one that was killed with its log full, labels and saved models; what each holds."""
-    told = {"acknowledged": 0}
-    workload.run(place / "closed", BATCHES, lambda kind, number: told.update({kind: number}))
-    killed = place / "closed" / "deep" / "state"
-    with Session(killed, snapshot_every=10**9, **workload.PARAMETERS) as session:
+def prepare(directory: Path) -> dict[str, int]:
+    """Create a closed session with labels and saved models, and a killed one; return the batches of each."""
+    workload.run(directory / "closed", BATCHES, lambda kind, number: None)
+    state = directory / "closed" / "deep" / "state"
+    with Session(state, snapshot_every=10**9, **workload.PARAMETERS) as session:
         for number in range(BATCHES + 1, BATCHES + 16):
-            session.apply_many([workload.entry(number)])
-        shutil.copytree(killed, place / "killed" / "deep" / "state")
-        shutil.rmtree(killed)
-    shutil.copytree(place / "killed" / "deep" / "state", killed)
-    with Session(killed, **workload.PARAMETERS):
+            session.apply_many([workload.make_entry(number)])
+        shutil.copytree(state, directory / "killed" / "deep" / "state")
+        shutil.rmtree(state)
+    shutil.copytree(directory / "killed" / "deep" / "state", state)
+    with Session(state, **workload.PARAMETERS):
         pass
-    labels = VertexLabels(killed / "labels.sqlite")
+    labels = VertexLabels(state / "labels.sqlite")
     labels.put([(number, f"é{number}") for number in range(50)])
     labels.close()
     return {"closed": BATCHES + 15, "killed": BATCHES + 15}
 
 
-def opened(state: Path, expected: int, digests: list[str]) -> tuple[str, list[str]]:
-    """What opening a damaged session gives, and what is wrong with it."""
+def open_damaged(state: Path, expected: int, digests: list[str]) -> tuple[str, list[str]]:
+    """Open a damaged session; return how that ended, and all faults."""
     try:
         session = Session(state, **workload.PARAMETERS)
     except (FormatError, StateError) as error:
-        return "refused", [] if str(error).strip() else ["a refusal without words"]
+        return "refused", [] if str(error).strip() else ["an error without a message"]
     faults = []
     with session:
         sequence, notes = session.model.sequence, session.recovery.notes
         if sequence < expected and not notes:
-            faults.append(f"only {sequence} of {expected} batches, without a note")
+            faults.append(f"batches: expected {expected} or a note, got {sequence} without one")
         if session.model.digest() != digests[sequence]:
-            faults.append(f"another state than after batch {sequence}")
-        faults += beside(session, sequence)
+            faults.append(f"digest differs from that after batch {sequence}")
+        faults += check_keys_and_position(session, sequence)
         for number in range(max(sequence - 3, 1), min(sequence + 4, len(digests) - 1) + 1):
-            again = workload.entry(number)
-            if number > sequence or again.key is not None:
-                session.apply_many([again])
+            entry = workload.make_entry(number)
+            if number > sequence or entry.key is not None:
+                session.apply_many([entry])
         if session.model.digest() != digests[session.model.sequence]:
-            faults.append(f"goes on to another state after batch {session.model.sequence}")
+            faults.append(f"continued to another digest after batch {session.model.sequence}")
     return "a part with a note" if sequence < expected else "all of it", faults
 
 
-def one_case(
-    place: Path, expected: dict[str, int], digests: list[str], chooser: random.Random
+def run_case(
+    directory: Path, expected: dict[str, int], digests: list[str], chooser: random.Random
 ) -> tuple[str, str, list[str]]:
-    """Damage one file, and open what it belongs to."""
+    """Damage one file and open the session, labels or model that it belongs to."""
     kind = chooser.choice(sorted(expected))
-    image = place / "case"
-    shutil.copytree(place / kind, image)
+    image = directory / "case"
+    shutil.copytree(directory / kind, image)
     files: dict[str, list[Path]] = {}
     for path in sorted(path for path in image.rglob("*") if path.is_file()):
         files.setdefault("an array" if path.suffix == ".npy" else path.name, []).append(path)
@@ -147,13 +146,13 @@ def one_case(
     where = str(target.relative_to(image))
     if chooser.random() < 0.03:
         target.unlink()
-        what = f"{kind}, {where}: removed"
+        description = f"{kind}, {where}: removed"
     else:
         damage, data = chooser.choice(DAMAGE), bytearray(target.read_bytes())
         if data:
             damage(data, chooser)
         target.write_bytes(data)
-        what = f"{kind}, {where}: {damage.__name__}"
+        description = f"{kind}, {where}: {damage.__name__}"
     faults: list[str] = []
     if "saved" in where.split("/"):
         try:
@@ -167,31 +166,31 @@ def one_case(
         labels.close()
         ending = "labels opened"
     else:
-        ending, faults = opened(image / "deep" / "state", expected[kind], digests)
-    return what, ending, faults
+        ending, faults = open_damaged(image / "deep" / "state", expected[kind], digests)
+    return description, ending, faults
 
 
-def run(cases: int, seed: int, place: Path) -> dict[str, Any]:
-    """Try so many cases; what came of them."""
-    expected, endings, faults = prepare(place), Counter[str](), []
-    digests = workload.reference(BATCHES + 20)
+def run(cases: int, seed: int, directory: Path) -> dict[str, Any]:
+    """Run a number of cases and return the record."""
+    expected, endings, faults = prepare(directory), Counter[str](), []
+    digests = workload.reference_digests(BATCHES + 20)
     for case in range(cases):
         chooser = random.Random(seed * 1_000_003 + case)
-        faulthandler.dump_traceback_later(LONGEST, exit=True)
+        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
         try:
-            what, ending, found = one_case(place, expected, digests, chooser)
+            description, ending, found = run_case(directory, expected, digests, chooser)
             endings[ending] += 1
-            faults += [f"case {case}, {what}: {fault}" for fault in found]
+            faults += [f"case {case}, {description}: {fault}" for fault in found]
         except Exception as error:
             faults.append(f"case {case}: {error!r}")
         finally:
             faulthandler.cancel_dump_traceback_later()
-            shutil.rmtree(place / "case", ignore_errors=True)
+            shutil.rmtree(directory / "case", ignore_errors=True)
     return {"cases": cases, "seed": seed, "endings": dict(endings), "faults": faults}
 
 
 def main() -> None:
-    """Run the cases that are asked for, and write down what came of them."""
+    """Run the fuzzer from the command line and write its record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
@@ -200,10 +199,10 @@ def main() -> None:
     faulthandler.enable()
     warnings.simplefilter("ignore")
     logging.disable()
-    began = time.monotonic()
+    started = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         record = run(options.cases, options.seed, Path(folder))
-    record["seconds"] = round(time.monotonic() - began, 1)
+    record["seconds"] = round(time.monotonic() - started, 1)
     if options.json is not None:
         options.json.write_text(json.dumps(record, indent=1) + "\n")
     print(json.dumps({**record, "faults": len(record["faults"])}))

@@ -1,10 +1,10 @@
-"""Let one file operation of a session fail, each in its turn; what was acknowledged must be there, once.
+"""I/O-error test: let one file operation of a session fail; every acknowledged batch must survive exactly once.
 
     python benchmarks/io_errors.py [--calls 300] [--batches 40] [--seed 0] [--json FILE]
 
-A preloaded library lets the k-th call under the session's directory fail: with EIO, with ENOSPC, or by writing half of
-what was asked for; once, or from then on. The session goes on, or ends with an error of its own. Opened again without
-failures it holds everything that was acknowledged, in the state of a run without files, and goes on from there.
+A preloaded library lets the k-th call in the session's directory fail with EIO or ENOSPC, or write only half of the
+data; once, or from that call on. The session must continue, or end with an error of this package. When opened again
+without failures, it must contain everything acknowledged, with the digest of a run without files, and continue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 
 import _durable_workload as workload
 from _io_shim import Shim
-from power_cuts import recovered
+from power_cuts import check_recovery
 
 from ripplevec.errors import RipplevecError
 
@@ -43,35 +43,35 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-class Told:
-    """What a workload has acknowledged."""
+class Acknowledgments:
+    """Last batch and last saved model that a workload acknowledged."""
 
     def __init__(self) -> None:
         self.numbers = {"acknowledged": 0, "saved": 0}
 
     def __call__(self, kind: str, number: int) -> None:
-        """Remember the last number of a kind."""
+        """Record the last number of a kind."""
         self.numbers[kind] = number
 
 
-def attempt(shim: Shim, place: Path, call: int, kind: str, batches: int) -> tuple[Told, str]:
-    """Run the workload with one call failing; what it acknowledged, and how it ended."""
-    told = Told()
-    shim.watch(place)
+def run_with_failure(shim: Shim, directory: Path, call: int, kind: str, batches: int) -> tuple[Acknowledgments, str]:
+    """Run the workload with one failing call; return its acknowledgments and how it ended."""
+    acknowledgments = Acknowledgments()
+    shim.watch(directory)
     shim.fail(call, **KINDS[kind])
     try:
-        workload.run(place, batches, told)
-        return told, "went on"
+        workload.run(directory, batches, acknowledgments)
+        return acknowledgments, "went on"
     except RipplevecError:
-        return told, "ended with an error of its own"
+        return acknowledgments, "ended with an error of its own"
     except BaseException as error:
-        return told, f"raw {error!r}"
+        return acknowledgments, f"raw {error!r}"
     finally:
-        shim.rest()
+        shim.stop()
 
 
 def main() -> None:
-    """Fail calls one after the other, and write down what came of it."""
+    """Run the I/O-error test from the command line and write its record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--batches", type=int, default=40)
@@ -80,29 +80,29 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable()
-    began, shim, digests = time.monotonic(), Shim(), workload.reference(options.batches)
+    started, shim, digests = time.monotonic(), Shim(), workload.reference_digests(options.batches)
     endings: Counter[str] = Counter()
     faults: list[str] = []
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        place = Path(folder) / "place"
-        place.mkdir()
-        shim.watch(place)
-        workload.run(place, options.batches, Told())
-        total = shim.rest()
+        directory = Path(folder) / "state"
+        directory.mkdir()
+        shim.watch(directory)
+        workload.run(directory, options.batches, Acknowledgments())
+        total = shim.stop()
         pairs = [(call, kind) for call in range(1, total + 1) for kind in KINDS]
         random.Random(options.seed).shuffle(pairs)
         for call, kind in pairs[: options.calls]:
-            shutil.rmtree(place)
-            place.mkdir()
-            told, ending = attempt(shim, place, call, kind, options.batches)
+            shutil.rmtree(directory)
+            directory.mkdir()
+            acknowledgments, ending = run_with_failure(shim, directory, call, kind, options.batches)
             endings[f"{kind}: {ending}"] += 1
-            found, _ = recovered(place, told.numbers, digests, go_on=4)
+            found, _ = check_recovery(directory, acknowledgments.numbers, digests, additional=4)
             if ending.startswith("raw"):
                 found.append(ending)
             faults += [f"call {call}, {kind}: {fault}" for fault in found]
-    tried = min(options.calls, len(pairs))
-    seconds = round(time.monotonic() - began, 1)
-    record = {"calls": tried, "of": len(pairs), "batches": options.batches, "endings": dict(endings)}
+    attempts = min(options.calls, len(pairs))
+    seconds = round(time.monotonic() - started, 1)
+    record = {"calls": attempts, "of": len(pairs), "batches": options.batches, "endings": dict(endings)}
     record |= {"faults": faults, "seconds": seconds}
     if options.json is not None:
         options.json.write_text(json.dumps(record, indent=1) + "\n")

@@ -1,10 +1,10 @@
-"""Tamper with saved models and snapshots, checksums included, and load them: a FormatError, or a model that works.
+"""Load fuzzer: change saved models and snapshots with valid checksums; loading must raise or give a working model.
 
     python benchmarks/load_fuzz.py [--cases 500] [--seed 0] [--json FILE]
 
-A stranger's directory may hold anything, with checksums that fit. Each case changes some values, shapes, types or
-entries of the manifest of a small saved model. Whatever is loaded all the same must pass its own check and take
-arrivals, removals, corrections and questions. A crash ends the process; the case before it is printed.
+A directory from an untrusted source may contain anything, with matching checksums. Each case changes values, shapes,
+types or manifest entries of a small saved model. Loading must raise `FormatError`, or give a model that passes its own
+check and handles arrivals, removals, corrections and queries. A crash ends the process; the last case is printed.
 """
 
 from __future__ import annotations
@@ -33,41 +33,60 @@ from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.errors import FormatError
 from ripplevec.util.checked_directory import MANIFEST, _checksum, _manifest_bytes
 
-WHOLE = [-(2**63), -(2**31), -2, -1, 0, 1, 2, 7, 255, 2**15, 2**31 - 1, 2**31, 2**53, 2**62, 2**63 - 1]
-REAL = [np.nan, np.inf, -np.inf, -1.0, -0.0, 0.0, 1e-45, 1e-30, 0.5, 1.0, 1e30, 3e38, 1e300]
-ODD: list[Any] = [None, True, -1, 0, 1, 3, 2**31, 2**70, 1e308, -0.5, "", "x", "auto", "paper", "ripple", [], {}, [1]]
+INTEGERS = [-(2**63), -(2**31), -2, -1, 0, 1, 2, 7, 255, 2**15, 2**31 - 1, 2**31, 2**53, 2**62, 2**63 - 1]
+REALS = [np.nan, np.inf, -np.inf, -1.0, -0.0, 0.0, 1e-45, 1e-30, 0.5, 1.0, 1e30, 3e38, 1e300]
+JSON_VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    3,
+    2**31,
+    2**70,
+    1e308,
+    -0.5,
+    "",
+    "x",
+    "auto",
+    "paper",
+    "ripple",
+    [],
+    {},
+    [1],
+]
 DTYPES = ["<i4", "<i8", "<u8", "<f4", "<f8", "<f2", "|b1", "|u1", "<U3", ">i4", "<c16", "|O", "|V5", "<M8[s]"]
 Arrays = dict[str, NDArray[Any]]
 
 
-def strange_values(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
-    """Some cells with values that no sound state has, or that belong elsewhere."""
+def replace_values(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Replace some cells by values that no valid state contains, or that belong elsewhere."""
     changed = array.copy()
     flat = changed.reshape(-1)
     for cell in random.integers(0, flat.size, int(random.choice([1, 1, 1, 2, 5]))) if flat.size else ():
         if flat.dtype.kind == "f":
-            value = random.choice([*REAL, float(random.choice(flat))])
+            value = random.choice([*REALS, float(random.choice(flat))])
         elif flat.dtype.kind == "b":
             value = not flat[cell]
         else:
             near = [flat.size, flat.size - 1, int(random.choice(flat)), int(flat[cell]) + 1, int(flat[cell]) - 1]
             limits = np.iinfo(flat.dtype)
-            value = np.clip(int(random.choice(np.array(WHOLE + near, dtype=object))), limits.min, limits.max)
+            value = np.clip(int(random.choice(np.array(INTEGERS + near, dtype=object))), limits.min, limits.max)
         with np.errstate(all="ignore"):
             flat[cell] = value
     return changed
 
 
-def flipped_bits(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
-    """Bits flipped anywhere in the values."""
+def flip_bits(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Flip bits anywhere in the values."""
     data = bytearray(array.tobytes())
     for _ in range(int(random.choice([1, 2, 20])) if data else 0):
         data[random.integers(len(data))] ^= 1 << int(random.integers(8))
     return np.frombuffer(bytes(data), array.dtype).reshape(array.shape).copy()
 
 
-def another_shape(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
-    """Fewer or more rows, none at all, other dimensions."""
+def change_shape(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Remove or repeat rows, or change the dimensions."""
     kind = random.integers(6)
     if kind == 0 or array.ndim == 0:
         return array.reshape(-1)[: int(random.integers(2))].copy()
@@ -82,16 +101,16 @@ def another_shape(random: np.random.Generator, array: NDArray[Any]) -> NDArray[A
     return array.reshape(-1).copy()
 
 
-def another_type(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
-    """The same values in another type, or with their bytes swapped."""
+def change_type(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Convert the values to another type or byte order."""
     if random.integers(2):
         return array.astype(array.dtype.newbyteorder())
     with np.errstate(all="ignore"):
         return array.astype(str(random.choice(["i1", "i4", "i8", "u8", "f2", "f4", "f8", "?", "U6", "c16"])))
 
 
-def another_order(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
-    """The same values in another order, or two of them swapped."""
+def change_order(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    """Shuffle the values, or swap two of them."""
     changed = array.copy()
     if array.ndim and len(array) > 1:
         if random.integers(2):
@@ -102,21 +121,21 @@ def another_order(random: np.random.Generator, array: NDArray[Any]) -> NDArray[A
     return changed
 
 
-CHANGES = [strange_values, strange_values, strange_values, flipped_bits, another_shape, another_type, another_order]
+CHANGES = [replace_values, replace_values, replace_values, flip_bits, change_shape, change_type, change_order]
 
 
 def tamper_with_arrays(random: np.random.Generator, directory: Path) -> str:
-    """Change one or two arrays, drop one, or exchange two; the manifest fits them again."""
+    """Change, drop or exchange one or two arrays, and update the manifest."""
     manifest = json.loads((directory / MANIFEST).read_bytes())
     names, done = sorted(manifest["arrays"]), []
     arrays = {name: np.load(directory / f"{name}.npy") for name in names}
     for _ in range(int(random.choice([1, 1, 2]))):
         name = str(random.choice(names))
-        way = random.integers(20)
-        if way == 0:
+        choice = random.integers(20)
+        if choice == 0:
             arrays.pop(name, None)
             done.append(f"drop {name}")
-        elif way == 1 and name in arrays:
+        elif choice == 1 and name in arrays:
             other = str(random.choice(names))
             arrays[name] = arrays.get(other, arrays[name])
             done.append(f"{name} = {other}")
@@ -129,35 +148,35 @@ def tamper_with_arrays(random: np.random.Generator, directory: Path) -> str:
 
 
 def tamper_with_parameters(random: np.random.Generator, directory: Path) -> str:
-    """Give a parameter, or what lies around the parameters, another value."""
+    """Change or remove a parameter or another metadata value."""
     manifest = json.loads((directory / MANIFEST).read_bytes())
-    place = manifest["meta"]
-    if "parameters" in place and random.integers(8):
-        place = place["parameters"]
-    name = str(random.choice(sorted(place)))
-    value = ODD[random.integers(len(ODD))]
+    values = manifest["meta"]
+    if "parameters" in values and random.integers(8):
+        values = values["parameters"]
+    name = str(random.choice(sorted(values)))
+    value = JSON_VALUES[random.integers(len(JSON_VALUES))]
     if random.integers(10) == 0:
-        del place[name]
+        del values[name]
     else:
-        place[name] = value
+        values[name] = value
     (directory / MANIFEST).write_bytes(_manifest_bytes({n: v for n, v in manifest.items() if n != "checksum"}))
     return f"parameter {name} = {value!r}"
 
 
 def tamper_with_manifest(random: np.random.Generator, directory: Path) -> str:
-    """Give an entry of the manifest another value: a name, a type, a shape, a size."""
+    """Change an entry of the manifest: a name, a type, a shape, a size."""
     manifest = json.loads((directory / MANIFEST).read_bytes())
     del manifest["checksum"]
     where = random.integers(3)
     if where == 0:
         name = str(random.choice(["format", "kind", "version", "meta", "arrays", "ripplevec"]))
-        manifest[name] = ODD[random.integers(len(ODD))]
+        manifest[name] = JSON_VALUES[random.integers(len(JSON_VALUES))]
     else:
         array = str(random.choice(sorted(manifest["arrays"])))
         entry = manifest["arrays"][array]
         name = str(random.choice(sorted(entry)))
-        strange: list[Any] = [
-            *ODD,
+        replacements: list[Any] = [
+            *JSON_VALUES,
             "../../etc/passwd",
             "/etc/passwd",
             "manifest.json",
@@ -165,14 +184,14 @@ def tamper_with_manifest(random: np.random.Generator, directory: Path) -> str:
             [2**62],
             [2**40, 2**40],
         ]
-        entry[name] = strange[random.integers(len(strange))]
+        entry[name] = replacements[random.integers(len(replacements))]
         name = f"{array}.{name}"
     (directory / MANIFEST).write_bytes(_manifest_bytes(manifest))
     return f"manifest {name}"
 
 
 def tamper_with_files(random: np.random.Generator, directory: Path) -> str:
-    """Give a file another header, put a link or an archive in its place, with the right size and checksum."""
+    """Change the header of a file or replace it by a link, an archive or a pickle, with matching size and checksum."""
     manifest = json.loads((directory / MANIFEST).read_bytes())
     del manifest["checksum"]
     name = str(random.choice(sorted(manifest["arrays"])))
@@ -201,11 +220,11 @@ def tamper_with_files(random: np.random.Generator, directory: Path) -> str:
     return f"file {kind} of {name}"
 
 
-WAYS = [tamper_with_arrays] * 7 + [tamper_with_parameters, tamper_with_manifest, tamper_with_files]
+TAMPERINGS = [tamper_with_arrays] * 7 + [tamper_with_parameters, tamper_with_manifest, tamper_with_files]
 
 
 def write(directory: Path, manifest: dict[str, Any], arrays: Arrays) -> None:
-    """Write arrays and a manifest that fits them, as if they had been saved so."""
+    """Write arrays with a matching manifest, as if they had been saved."""
     lines = {}
     for name, array in arrays.items():
         path = directory / f"{name}.npy"
@@ -222,25 +241,25 @@ def write(directory: Path, manifest: dict[str, Any], arrays: Arrays) -> None:
     (directory / MANIFEST).write_bytes(_manifest_bytes(content))
 
 
-def open_it(directory: Path) -> Embedder:
-    """The model of a directory, saved or a snapshot; of a snapshot the digest is not compared: it may be forged too."""
+def open_model(directory: Path) -> Embedder:
+    """Load a saved model or a snapshot; a snapshot's digest is not compared, because it could be forged too."""
     if directory.parent.name != "snapshots":
         return Embedder.load(directory)
     meta = build_metadata(
         {n: v for n, v in SESSION.items() if n not in ("threads", "anchor_lag")}, SESSION["anchor_lag"]
     )
-    made = create_model(meta, threads=1)
+    model = create_model(meta, threads=1)
     snapshots = SnapshotStore(directory.parent)
     try:
-        return load_snapshot(snapshots, int(directory.name), lambda: made)
+        return load_snapshot(snapshots, int(directory.name), lambda: model)
     except FormatError as error:
         if "expected digest" not in str(error):
             raise
-    return made
+    return model
 
 
-def use(model: Embedder) -> None:
-    """What anybody may do with a model that was loaded."""
+def exercise(model: Embedder) -> None:
+    """Read from a loaded model, and apply arrivals, removals and a correction."""
     model.check()
     model.digest()
     ids = model.ids
@@ -266,37 +285,37 @@ def use(model: Embedder) -> None:
 
 
 def run(cases: int, seed: int, log: Callable[[str], None]) -> dict[str, Any]:
-    """Try so many cases; what came of them."""
+    """Run a number of cases and return the record."""
     outcomes: Counter[str] = Counter()
     faults: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        saved = save_all(place)
+        directory = Path(folder)
+        saved = save_all(directory)
         for case in range(cases):
             random = np.random.default_rng([seed, case])
             source = saved[random.integers(len(saved))]
-            target = place / "case" / ("snapshots" if source.parent.name == "snapshots" else "models") / source.name
+            target = directory / "case" / ("snapshots" if source.parent.name == "snapshots" else "models") / source.name
             shutil.copytree(source, target, symlinks=True)
-            what = f"case {case}, {source.name}: {WAYS[random.integers(len(WAYS))](random, target)}"
-            log(what)
+            description = f"case {case}, {source.name}: {TAMPERINGS[random.integers(len(TAMPERINGS))](random, target)}"
+            log(description)
             try:
-                model = open_it(target)
+                model = open_model(target)
             except FormatError:
                 outcomes["refused"] += 1
             except BaseException as error:
-                faults.append(f"{what}: loading: {error!r}")
+                faults.append(f"{description}: loading: {error!r}")
             else:
                 try:
-                    use(model)
+                    exercise(model)
                     outcomes["loaded and used"] += 1
                 except BaseException as error:
-                    faults.append(f"{what}: using: {error!r}")
-            shutil.rmtree(place / "case")
+                    faults.append(f"{description}: using: {error!r}")
+            shutil.rmtree(directory / "case")
     return {"cases": cases, "seed": seed, "outcomes": dict(outcomes), "faults": faults}
 
 
 def main() -> None:
-    """Run the cases that are asked for, and write down what came of them."""
+    """Run the fuzzer from the command line and write its record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
@@ -304,16 +323,16 @@ def main() -> None:
     options = parser.parse_args()
     faulthandler.enable()
     warnings.simplefilter("ignore")
-    began = time.monotonic()
+    started = time.monotonic()
     with open(os.devnull if options.json is None else options.json.with_suffix(".last"), "w") as trace:
 
-        def log(what: str) -> None:  # the last line tells the case that crashed
+        def log(description: str) -> None:  # after a crash, the file names the case
             trace.seek(0)
             trace.truncate()
-            trace.write(what)
+            trace.write(description)
             trace.flush()
 
-        record = run(options.cases, options.seed, log) | {"seconds": round(time.monotonic() - began, 1)}
+        record = run(options.cases, options.seed, log) | {"seconds": round(time.monotonic() - started, 1)}
     if options.json is not None:
         options.json.with_suffix(".last").unlink()
         options.json.write_text(json.dumps(record, indent=1) + "\n")

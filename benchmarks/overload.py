@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from _report import run
-from _served import Served, served
+from _service_process import ServiceProcess, run_service
 
 DIM, DEGREE, REQUEST = 128, 5, 1_000
 ANNOUNCED, BODY = 17, 16 << 20
@@ -34,7 +34,7 @@ FOLLOWERS, BATCHES_EACH, MOVED_ON, NEW = 23, 8, 120, 2_000
 PATIENCE = 120.0  # seconds
 
 
-def ask(service: Served, method: str, path: str, body: Any = None) -> int:
+def ask(service: ServiceProcess, method: str, path: str, body: Any = None) -> int:
     """The status of an answer, read to its end."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE)
     try:
@@ -47,7 +47,7 @@ def ask(service: Served, method: str, path: str, body: Any = None) -> int:
         connection.close()
 
 
-def until_served(service: Served, method: str, path: str, body: Any = None) -> float:
+def until_served(service: ServiceProcess, method: str, path: str, body: Any = None) -> float:
     """Seconds until a request is answered with success, sent again where it is refused for the moment."""
     began = time.perf_counter()
     while (status := ask(service, method, path, body)) != 200:
@@ -57,7 +57,7 @@ def until_served(service: Served, method: str, path: str, body: Any = None) -> f
     return time.perf_counter() - began
 
 
-def grow(service: Served, vertices: int) -> None:
+def grow(service: ServiceProcess, vertices: int) -> None:
     """A random graph of integer ids, each vertex with edges to earlier ones."""
     src = np.repeat(np.arange(1, vertices), DEGREE)
     dst = (np.random.default_rng(0).random(src.size) * src).astype(np.int64)
@@ -66,7 +66,7 @@ def grow(service: Served, vertices: int) -> None:
         until_served(service, "POST", "/v1/edges", {"edges": edges[first : first + 20 * REQUEST]})
 
 
-def announced(service: Served) -> dict[str, float]:
+def announced(service: ServiceProcess) -> dict[str, float]:
     """How long a write takes before and beside bodies that are announced and do not come."""
     quiet = until_served(service, "POST", "/v1/edges", {"edges": [[0, "quiet"]]})
     head = (
@@ -80,7 +80,7 @@ def announced(service: Served) -> dict[str, float]:
     return {"announced_quiet_seconds": quiet, "announced_write_seconds": beside}
 
 
-def abandoned(service: Served) -> dict[str, float]:
+def abandoned(service: ServiceProcess) -> dict[str, float]:
     """How long the nearest take before and after many who asked for them have hung up."""
     path = "/v1/vertices/5/nearest"
     quiet = float(np.median([until_served(service, "GET", path) for _ in range(9)]))
@@ -91,7 +91,7 @@ def abandoned(service: Served) -> dict[str, float]:
     return {"abandoned_quiet_seconds": quiet, "abandoned_next_seconds": after, "abandoned_times": after / quiet}
 
 
-def followed(service: Served, vertices: int, followers: int) -> float:
+def followed(service: ServiceProcess, vertices: int, followers: int) -> float:
     """Megabytes of a service once its feed has moved on from followers that came along and do not read."""
     random = np.random.default_rng(1)
     follow = b"GET /v1/changes?since=%d HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
@@ -114,14 +114,14 @@ def followed(service: Served, vertices: int, followers: int) -> float:
         return resident(service)
 
 
-def resident(service: Served) -> float:
+def resident(service: ServiceProcess) -> float:
     """Megabytes of the process."""
     lines = Path(f"/proc/{service.process.pid}/status").read_text().splitlines()
     return int(dict(line.split(":", 1) for line in lines)["VmRSS"].split()[0]) / 1024
 
 
 @contextmanager
-def connected(service: Served, receive: int | None = None) -> Iterator[socket.socket]:
+def connected(service: ServiceProcess, receive: int | None = None) -> Iterator[socket.socket]:
     """A connection, with a small buffer where its owner is not going to read."""
     with socket.socket() as connection:
         connection.settimeout(PATIENCE)
@@ -136,12 +136,12 @@ def measure(vertices: int) -> dict[str, Any]:
     figures: dict[str, Any] = {"vertices": vertices}
     options = ("--dim", str(DIM), "--anchor-growth", "0")
     with tempfile.TemporaryDirectory() as folder:
-        with served(Path(folder) / "asked", *options) as service:
+        with run_service(Path(folder) / "asked", *options) as service:
             grow(service, vertices)
             figures |= announced(service) | abandoned(service)
         held = []
         for followers in (0, FOLLOWERS):
-            with served(Path(folder) / f"followed{followers}", *options) as service:
+            with run_service(Path(folder) / f"followed{followers}", *options) as service:
                 grow(service, vertices // 5)
                 held.append(followed(service, vertices // 5, followers))
     figures |= {"unfollowed_mb": held[0], "followed_mb": held[1], "followers_hold_mb": held[1] - held[0]}

@@ -30,12 +30,12 @@ def main() -> None:
     draw = np.random.default_rng(0)
     rows = draw.standard_normal((ROWS, COLUMNS), dtype=np.float32)
     queries = draw.standard_normal((32, COLUMNS), dtype=np.float32)
-    alive, serving = np.ones(ROWS, np.bool_), ViewScaling(np.array([0, 64, COLUMNS]), np.ones(2), np.full(2, 0.5))
+    alive, scaling = np.ones(ROWS, np.bool_), ViewScaling(np.array([0, 64, COLUMNS]), np.ones(2), np.full(2, 0.5))
     numpy = milliseconds(lambda: np.argpartition(rows @ queries[0], -COUNT)[-COUNT:])
     print(f"numpy product + argpartition, plain dot, one query: {numpy:.2f} ms")
     for threads in (1, 2):
         for size in (1, len(queries)):
-            search = partial(nearest, rows, alive, queries[:size], serving, COUNT, None, threads)
+            search = partial(nearest, rows, alive, queries[:size], scaling, COUNT, None, threads)
             each = milliseconds(search) / size
             print(
                 f"ripplevec, {threads} thread(s), {size:2d} at once: {each:.2f} ms a query, {each / numpy:.2f} × numpy"

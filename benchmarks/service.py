@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from _report import run
-from _served import Served, served
+from _service_process import ServiceProcess, run_service
 
 from ripplevec import Batch, Session
 
@@ -101,14 +101,14 @@ def _taken(requests: list[Any], take: Any) -> float:
     return (len(requests) - warm) * REQUEST / (time.perf_counter() - began)
 
 
-def over_http(requests: list[Any], service: Served) -> float:
+def over_http(requests: list[Any], service: ServiceProcess) -> float:
     """Edges per second through the service, as its clients see it."""
     warm = WARM // REQUEST
     send_all(service.port, requests[:warm])
     return (len(requests) - warm) * REQUEST / send_all(service.port, requests[warm:])
 
 
-def single_arrivals(service: Served, known: int) -> tuple[float, float]:
+def single_arrivals(service: ServiceProcess, known: int) -> tuple[float, float]:
     """The median and the 99th percentile of single arrivals, in milliseconds."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port)
     ends = np.random.default_rng(1).integers(0, known, (ARRIVALS + 50, DEGREE)).tolist()
@@ -138,7 +138,7 @@ def _percentiles(seconds: list[float]) -> tuple[float, float]:
     return float(p50), float(p99)
 
 
-def reads_while_writing(service: Served, first: int) -> dict[str, float]:
+def reads_while_writing(service: ServiceProcess, first: int) -> dict[str, float]:
     """Latencies of reads that come 1,000 a second whatever happens, while edges are taken in at full speed."""
     results: Any = multiprocessing.get_context("spawn").Queue()
     reader = multiprocessing.get_context("spawn").Process(target=_read, args=(service.port, first, results))
@@ -213,7 +213,7 @@ def recovery(folder: Path, vertices: int) -> dict[str, float]:
         for first in range(0, len(edges), 100_000):
             session.apply(edges[first : first + 100_000])
         session.snapshot()
-    with served(state) as service:
+    with run_service(state) as service:
         event = service.ready_event()
         if (event["vertices"], event["replayed"]) != (vertices, 0):
             raise SystemExit(f"expected a snapshot of {vertices:,} vertices, got {event}")
@@ -225,7 +225,7 @@ def streams(requests: list[Any], folder: Path, anchors: bool) -> dict[str, float
     name, known = "anchored" if anchors else "plain", (WARM + TAKEN) // DEGREE
     parameters, options = (PARAMETERS, []) if anchors else (PARAMETERS | {"anchor_growth": 0}, ["--anchor-growth", "0"])
     kept = durable(requests, folder / f"session-{name}", parameters)
-    with served(folder / f"state-{name}", "--dim", str(DIM), *options) as service:
+    with run_service(folder / f"state-{name}", "--dim", str(DIM), *options) as service:
         taken = over_http(requests, service)
         p50, p99 = single_arrivals(service, known)
         reads = reads_while_writing(service, known)

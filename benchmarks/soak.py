@@ -1,19 +1,19 @@
-"""A service under traffic for hours, killed again and again: does it stay as it was, in memory and in speed?
+"""Soak test: run a service under traffic for hours with repeated kills, and watch its memory, latency and state.
 
     python benchmarks/soak.py [--minutes 30] [--kills 10] [--vertices 20000] [--state DIR] [--json FILE]
 
-One run is one part, added to the record; eight hours are as many parts as it takes. A part goes on with the state that
-the one before left in the directory, and begins a new one where there is none; the record says which it was.
+Each run adds one part to the record; eight hours can be spread over any number of parts. A part continues with the
+state that the previous one left in the directory, or starts a new one; the record says which.
 
-A graph grows to its size and then keeps it: with every batch of arrivals as many of the oldest vertices go. First as
-fast as the service takes it, which gives the greatest rate; then for so many minutes at half of that, over HTTP, with
-anchors, snapshots and compaction as they come by default, with reads of vectors, of the nearest and of the changes.
-Now and then the service is killed with SIGKILL and started again on the same directory; what was not acknowledged is
-sent again under the same key. In the end its digest has to be that of a model that took in the same batches in peace,
-which is kept beside the state for the next part.
+The graph grows to its size and then keeps it: every batch of arrivals also removes as many of the oldest vertices. The
+maximum rate is measured first. Then the stream runs for the given minutes at half of that rate, over HTTP, with the
+default anchors, snapshots and compaction, and with reads of vectors, nearest neighbors and changes. Now and then the
+service is killed with SIGKILL and restarted on the same directory; unacknowledged batches are sent again with the same
+key. At the end, its digest must equal that of a session that applied the same batches undisturbed. That session is kept
+next to the state for the next part.
 
-Flat is judged without the first sixth of the time, and without what comes right after a kill: until the stream is on
-time again, and what the service keeps for those who follow changes is full again. That is said apart.
+Trends are evaluated without the first sixth of the time, and without the time after each kill until the stream is on
+time again and the feed of changes is full again. Latencies after kills are reported separately.
 """
 
 from __future__ import annotations
@@ -33,58 +33,58 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from _served import Served
-from _soak_parts import Parts, bins, slope, thinned
-from _soak_record import ON_TIME, Course, Kill, Sample, draw, sample
-from _soak_traffic import Readers, Stream, sliding
+from _service_process import ServiceProcess
+from _soak_record import SoakRecord, count_by_bin, memory_slope, thin_out
+from _soak_series import ON_TIME_SECONDS, Kill, Sample, SoakSeries, draw, take_sample
+from _soak_traffic import BatchSender, Readers, sliding_window
 
 from ripplevec import Session
-from ripplevec.replay.pacing import ScheduledBatch, Report, play
+from ripplevec.replay.pacing import Report, ScheduledBatch, play
 
-GROUP = 64  # batches that the reference takes in with one flush
+REFERENCE_GROUP = 64  # batches per flush of the reference session
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done."""
+    """Options of one part of the test."""
 
     minutes: float
     kills: int
     vertices: int
-    arrivals: int  # in a batch
+    arrivals: int  # per batch
     dim: int
     snapshot_every: int | None
     seed: int
-    part: int  # how many there have been before
+    part: int  # number of earlier parts
 
     @property
     def seconds(self) -> float:
-        """Of the part that is judged."""
+        """Length of the evaluated period."""
         return 60 * self.minutes
 
     @property
-    def measuring(self) -> float:
-        """Seconds at full speed."""
+    def rate_seconds(self) -> float:
+        """Time for measuring the maximum rate."""
         return min(60.0, max(3.0, self.seconds / 10))
 
     @property
-    def warming(self) -> float:
-        """Seconds at the beginning that are not judged: the journal is not full before there are a few snapshots."""
+    def warmup_seconds(self) -> float:
+        """Time at the beginning that is not evaluated: the journal reaches its full size after a few snapshots."""
         return self.seconds / 6
 
     @property
-    def every(self) -> float:
-        """Seconds between two samples."""
+    def sample_seconds(self) -> float:
+        """Time between two samples."""
         return max(0.5, self.seconds / 360)
 
-    def moments(self) -> list[float]:
-        """When to kill, in seconds: at random, but each in its own part of the time."""
+    def kill_times(self) -> list[float]:
+        """Return random times of the kills in seconds, one in each equal share of the period."""
         share, chooser = self.seconds / max(self.kills, 1), random.Random(self.seed + self.part)
         return [share * (number + chooser.uniform(0.1, 0.7)) for number in range(self.kills)]
 
 
-class Soak:
-    """One run: the service, those who send and read, whoever kills, whoever looks on."""
+class SoakTest:
+    """One part of the test: the service, its clients, and the threads that kill and sample it."""
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan, self.state, self.reference = plan, folder / "state", folder / "reference"
@@ -92,213 +92,212 @@ class Soak:
         self.options = ["--dim", str(plan.dim), "--seed", str(plan.seed)]
         if plan.snapshot_every is not None:
             self.options += ["--set", f"snapshot_every={plan.snapshot_every}"]
-        self.service = Served(self.state, *self.options)
+        self.service = ServiceProcess(self.state, *self.options)
         self.faults: list[str] = []
         self.kills: list[Kill] = []
         self.samples: list[Sample] = []
         self.snapshots: set[str] = set()
-        self.behind = 0.0
+        self.delay = 0.0  # seconds by which the stream is late
         self.url = f"http://127.0.0.1:{self.service.port}"
-        self.before = self.service.get("/v1/stats")[1]["sequence"]
-        self.stream = Stream(self.url, self.faults, self.before)
-        self.batches = sliding(plan.vertices, plan.arrivals, plan.seed, self.before)
-        self._over = threading.Event()
+        self.batches_before = self.service.get("/v1/stats")[1]["sequence"]
+        self.sender = BatchSender(self.url, self.faults, self.batches_before)
+        self.batches = sliding_window(plan.vertices, plan.arrivals, plan.seed, self.batches_before)
+        self._stopped = threading.Event()
 
-    def known(self) -> range:
-        """Vertices that are acknowledged, and will be there for a while."""
-        newest = self.stream.sent * self.plan.arrivals
+    def readable_vertices(self) -> range:
+        """Return acknowledged vertices that will not be removed soon."""
+        newest = self.sender.sent * self.plan.arrivals
         return range(newest - self.plan.vertices // 2, newest)
 
     def run(self) -> dict[str, Any]:
-        """All of it; the record."""
+        """Run the part and return its record."""
         plan = self.plan
         load = os.getloadavg()[0]
-        for batch in islice(self.batches, max(0, plan.vertices // plan.arrivals - self.before)):
-            self.stream.send(batch)
-        readers = Readers(self.url, self.known, self.faults)
-        most = self.greatest_rate()
-        said(f"greatest rate: {most:,.0f} arrivals/s; half of it for {plan.minutes:g} minutes")
-        self.began, first = time.monotonic(), self.stream.sent
-        killing, *_ = beside = [
-            threading.Thread(target=self.noting, args=(work,)) for work in (self.kill, self.look_on)
+        for batch in islice(self.batches, max(0, plan.vertices // plan.arrivals - self.batches_before)):
+            self.sender.send(batch)
+        readers = Readers(self.url, self.readable_vertices, self.faults)
+        max_rate = self.measure_max_rate()
+        log(f"maximum rate: {max_rate:,.0f} arrivals/s; running at half of it for {plan.minutes:g} minutes")
+        self.started, first = time.monotonic(), self.sender.sent
+        killing, *_ = threads = [
+            threading.Thread(target=self.run_reporting_errors, args=(work,))
+            for work in (self.kill_repeatedly, self.sample_repeatedly)
         ]
-        for thread in beside:
+        for thread in threads:
             thread.start()
         try:
-            report = play(self.beats(most / 2), self.stream.send, self.told)
-            killing.join()  # done by now, unless the stream was so slow that it came to an end before its time
+            report = play(self.schedule(max_rate / 2), self.sender.send, self.note_delay)
+            killing.join()  # usually done by now; a stream that is late may end before the last kill
         finally:
-            self._over.set()
-            for thread in beside:
+            self._stopped.set()
+            for thread in threads:
                 thread.join()
             readers.stop()
         stats = self.service.get("/v1/stats?digest=true")[1]
         self.service.stop()
         readers.join()
-        self.compare(stats)
-        logs = {"write": self.stream.log, "read": readers.reads, "nearest": readers.searches}
-        since = {name: [(at - self.began, took) for at, took in log] for name, log in logs.items()}
-        course = Course(self.samples, since, plan.warming)
-        loads = {"load_average": [round(each, 1) for each in (load, os.getloadavg()[0])]}
-        return self.record(most, report, first, stats, readers, course) | loads | {"course": course}
+        self.compare_with_reference(stats)
+        logs = {"write": self.sender.log, "read": readers.reads, "nearest": readers.searches}
+        relative = {
+            name: [(at - self.started, seconds) for at, seconds in latencies] for name, latencies in logs.items()
+        }
+        series = SoakSeries(self.samples, relative, plan.warmup_seconds)
+        loads = {"load_average": [round(average, 1) for average in (load, os.getloadavg()[0])]}
+        return self.make_record(max_rate, report, first, stats, readers, series) | loads | {"series": series}
 
-    def greatest_rate(self) -> float:
-        """Arrivals per second, one request after the other, anchors and reads included; of three tries the best."""
-        return max(self.rate_for(self.plan.measuring / 3) for _ in range(3))
+    def measure_max_rate(self) -> float:
+        """Return the best of three rates in arrivals per second, one request after another, with anchors and reads."""
+        return max(self.measure_rate(self.plan.rate_seconds / 3) for _ in range(3))
 
-    def rate_for(self, seconds: float) -> float:
-        """Arrivals per second for a while."""
-        began, first = time.monotonic(), self.stream.sent
-        while time.monotonic() - began < seconds:
-            self.stream.send(next(self.batches))
-        return (self.stream.sent - first) * self.plan.arrivals / (time.monotonic() - began)
+    def measure_rate(self, seconds: float) -> float:
+        """Send batches for some seconds; return the arrivals per second."""
+        started, first = time.monotonic(), self.sender.sent
+        while time.monotonic() - started < seconds:
+            self.sender.send(next(self.batches))
+        return (self.sender.sent - first) * self.plan.arrivals / (time.monotonic() - started)
 
-    def beats(self, rate: float) -> Iterator[ScheduledBatch]:
-        """The batches of the part that is judged, and when each is due."""
+    def schedule(self, rate: float) -> Iterator[ScheduledBatch]:
+        """Generate the batches of the evaluated period with their due times."""
         step = self.plan.arrivals / rate
         for number in range(int(self.plan.seconds / step)):
             yield ScheduledBatch(number * step, next(self.batches))
 
-    def told(self, report: Report) -> None:
-        """Keep how late the stream is."""
-        self.behind = report.behind_now
+    def note_delay(self, report: Report) -> None:
+        """Store by how much the stream is late."""
+        self.delay = report.behind_now
 
-    def noting(self, work: Callable[[], None]) -> None:
-        """Do work beside the stream; that it could not be done is a fault, too."""
+    def run_reporting_errors(self, work: Callable[[], None]) -> None:
+        """Run a function in its thread; an error counts as a fault."""
         try:
             work()
         except Exception as error:
             self.faults.append(f"{work.__name__}: {error!r}")
             raise
 
-    def kill(self) -> None:
-        """Kill the service when it is time, and start it again."""
-        for moment in self.plan.moments():
-            if self._over.wait(max(0.0, self.began + moment - time.monotonic())):
+    def kill_repeatedly(self) -> None:
+        """Kill the service at each kill time and restart it."""
+        for kill_time in self.plan.kill_times():
+            if self._stopped.wait(max(0.0, self.started + kill_time - time.monotonic())):
                 return
             at = time.monotonic()
             self.service.kill()
             try:
-                self.service = Served(self.state, *self.options, port=self.service.port)
-            except SystemExit as error:  # the stream gives up after a while, and this says why
-                self.faults.append(f"not started again: {error}")
-                said(self.faults[-1])
+                self.service = ServiceProcess(self.state, *self.options, port=self.service.port)
+            except SystemExit as error:  # the sender will time out later, and this is the reason
+                self.faults.append(f"restart failed: {error}")
+                log(self.faults[-1])
                 return
-            away, ready = time.monotonic() - at, self.service.ready_event()
-            self.kills.append(Kill(at - self.began, away, ready["seconds"], ready["replayed"]))
-            said(f"{at - self.began:7.1f} s: killed, back after {away:.1f} s")
+            downtime, ready = time.monotonic() - at, self.service.ready_event()
+            self.kills.append(Kill(at - self.started, downtime, ready["seconds"], ready["replayed"]))
+            log(f"{at - self.started:7.1f} s: killed, ready again after {downtime:.1f} s")
 
-    def look_on(self) -> None:
-        """Take samples."""
-        while not self._over.wait(self.plan.every):
+    def sample_repeatedly(self) -> None:
+        """Take samples until the part ends."""
+        while not self._stopped.wait(self.plan.sample_seconds):
             now = time.monotonic()
-            calm = now - self.began > self.plan.warming and self.behind < ON_TIME
+            calm = now - self.started > self.plan.warmup_seconds and self.delay < ON_TIME_SECONDS
             self.snapshots |= {path.name for path in self.state.glob("snapshots/[0-9]*")}
-            taken = sample(self.service, self.state, now - self.began, self.stream.sent, calm)
-            if taken is not None:
-                self.samples.append(taken)
+            sample = take_sample(self.service, self.state, now - self.started, self.sender.sent, calm)
+            if sample is not None:
+                self.samples.append(sample)
 
-    def compare(self, stats: dict[str, Any]) -> None:
-        """The state has to be that of a model that took in the same batches and was left alone."""
-        plan, sent = self.plan, self.stream.sent
-        said(f"{sent - self.before:,} batches over HTTP; the same once more, without any of it")
-        alone = in_peace(plan, self.reference, sent)
-        for name, expected in {"sequence": sent, "vertices": plan.vertices, "digest": alone}.items():
+    def compare_with_reference(self, stats: dict[str, Any]) -> None:
+        """Compare the state with that of an undisturbed session that applied the same batches."""
+        plan, sent = self.plan, self.sender.sent
+        log(f"{sent - self.batches_before:,} batches sent over HTTP; applying them to the reference session")
+        digest = reference_digest(plan, self.reference, sent)
+        for name, expected in {"sequence": sent, "vertices": plan.vertices, "digest": digest}.items():
             if stats[name] != expected:
                 self.faults.append(f"{name}: expected {expected}, got {stats[name]}")
 
-    def record(
-        self, most: float, report: Report, first: int, stats: dict[str, Any], readers: Readers, course: Course
+    def make_record(
+        self, max_rate: float, report: Report, first: int, stats: dict[str, Any], readers: Readers, series: SoakSeries
     ) -> dict[str, Any]:
-        """Everything that is written down."""
-        sent, arrivals = self.stream.sent, self.plan.arrivals
-        rows = thinned(course.rows())
+        """Return the record of this part."""
+        sent, arrivals = self.sender.sent, self.plan.arrivals
+        rows = thin_out(series.rows())
         return {
             **asdict(self.plan),
             "continued": self.continued,
-            "batches_before": self.before,
+            "batches_before": self.batches_before,
             "faults": self.faults,
-            "greatest_arrivals_per_second": round(most, 1),
+            "greatest_arrivals_per_second": round(max_rate, 1),
             "arrivals_per_second": round((sent - first) * arrivals / report.seconds, 1),
-            "batches": sent - self.before,
+            "batches": sent - self.batches_before,
             "edges": stats["edges"],
-            "anchors": self.stream.anchors,
+            "anchors": self.sender.anchors,
             "snapshots": len(self.snapshots),
             "reads": len(readers.reads),
             "searches": len(readers.searches),
-            "looks_at_changes": len(readers.followed),
+            "looks_at_changes": len(readers.feed_reads),
             "killed": len(self.kills),
-            "sent_again": self.stream.retried,
-            "sent_again_and_there_already": self.stream.repeated,
+            "sent_again": self.sender.retried,
+            "sent_again_and_there_already": self.sender.repeated,
             "away_seconds_median": round(median([kill.away for kill in self.kills] or [0.0]), 2),
             "away_seconds_longest": round(max([kill.away for kill in self.kills], default=0.0), 2),
             "recovery_seconds_median": round(median([kill.recovery for kill in self.kills] or [0.0]), 2),
             "recovery_seconds_longest": round(max([kill.recovery for kill in self.kills], default=0.0), 2),
             "latest_seconds": round(report.behind, 2),
-            "settled": round(float(course.settled.mean()), 3),
-            "flatness": course.flatness(),
-            "memory_mb_per_hour": slope([{"minutes": self.plan.minutes, "samples": rows}]),
-            "after_kills": course.after_kills(),
+            "settled": round(float(series.settled.mean()), 3),
+            "flatness": series.flatness(),
+            "memory_mb_per_hour": memory_slope([{"minutes": self.plan.minutes, "samples": rows}]),
+            "after_kills": series.after_kills(),
             "kills_at": [asdict(kill) for kill in self.kills],
-            "latency_bins": {name: bins(np.concatenate(parts)) for name, parts in course.latencies.items()},
+            "latency_bins": {name: count_by_bin(np.concatenate(parts)) for name, parts in series.latencies.items()},
             "samples": rows,
         }
 
 
-def in_peace(plan: Plan, directory: Path, batches: int) -> str:
-    """The digest of a session that has taken in so many batches and was never killed; it goes on with every part."""
+def reference_digest(plan: Plan, directory: Path, batches: int) -> str:
+    """Continue the undisturbed reference session up to a number of batches; return its digest."""
     with Session(directory, dim=plan.dim, seed=plan.seed) as session:
-        stream = sliding(plan.vertices, plan.arrivals, plan.seed, session.model.sequence)
-        while left := min(GROUP, batches - session.model.sequence):
+        stream = sliding_window(plan.vertices, plan.arrivals, plan.seed, session.model.sequence)
+        while left := min(REFERENCE_GROUP, batches - session.model.sequence):
             session.apply_many(islice(stream, left))
         return session.model.digest()
 
 
-def said(line: str) -> None:
-    """Tell how it goes."""
+def log(line: str) -> None:
+    """Print a line of progress."""
     print(line, flush=True)
 
 
 def main() -> None:
-    """Run it, print the figures, write them down."""
+    """Run one part from the command line, and print and write its record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--vertices", type=int, default=20_000)
-    parser.add_argument("--arrivals", type=int, default=50, help="in a batch")
+    parser.add_argument("--arrivals", type=int, default=50, help="arrivals per batch")
     parser.add_argument("--dim", type=int, default=128)
-    parser.add_argument("--snapshot-every", type=int, help="events; the default of the service, if left out")
+    parser.add_argument("--snapshot-every", type=int, help="events between snapshots; by default that of the service")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--state", type=Path, help="of all parts; one for this part alone, if left out")
-    parser.add_argument("--json", type=Path, help="the record, to which this part is added")
-    parser.add_argument("--picture", type=Path, help="of this part")
-    given = vars(parser.parse_args())
-    state, record, picture = given.pop("state"), given.pop("json"), given.pop("picture")
-    parts = Parts(record, given)
-    plan = Plan(**given, part=len(parts.found["parts"]))
+    parser.add_argument("--state", type=Path, help="state directory of all parts; by default a temporary one")
+    parser.add_argument("--json", type=Path, help="record file, to which this part is added")
+    parser.add_argument("--picture", type=Path, help="SVG file for a figure of this part")
+    options = vars(parser.parse_args())
+    state, record_path, picture = options.pop("state"), options.pop("json"), options.pop("picture")
+    record = SoakRecord(record_path, options)
+    plan = Plan(**options, part=len(record.content["parts"]))
     with tempfile.TemporaryDirectory(dir=os.environ.get("RIPPLEVEC_BENCH_DIR")) as folder:
-        soak = Soak(plan, made(state or Path(folder)))
+        directory = state or Path(folder)
+        directory.mkdir(parents=True, exist_ok=True)
+        soak = SoakTest(plan, directory)
         try:
-            found = soak.run()
+            part = soak.run()
         finally:
             soak.service.kill()
-    course: Course = found.pop("course")
-    parts.add(found)
+    series: SoakSeries = part.pop("series")
+    record.add(part)
     hidden = ("samples", "latency_bins", "kills_at")
-    print(json.dumps({name: value for name, value in found.items() if name not in hidden}, indent=1))
-    said(f"{parts.found['hours']:.2f} hours in {len(parts.found['parts'])} parts")
-    print(json.dumps(parts.found["overall"], indent=1))
+    print(json.dumps({name: value for name, value in part.items() if name not in hidden}, indent=1))
+    log(f"{record.content['hours']:.2f} hours in {len(record.content['parts'])} parts")
+    print(json.dumps(record.content["overall"], indent=1))
     if picture:
-        draw(course, soak.kills, picture)
-    if found["faults"] and state:
-        said(f"state kept: directory={state}")
-    raise SystemExit(1 if found["faults"] else 0)
-
-
-def made(folder: Path) -> Path:
-    """A folder that is there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+        draw(series, soak.kills, picture)
+    if part["faults"] and state:
+        log(f"state preserved: directory={state}")
+    raise SystemExit(1 if part["faults"] else 0)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def test_snapshot_store_write_then_read_restores_state(tmp_path: Path) -> None:
 def test_snapshot_store_write_keeps_newest_two(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     for batches in (1, 2, 9, 12):
-        snapshots.write(make_engine(batches).copy())
+        snapshots.write(make_engine(batches).snapshot())
     assert snapshots.sequences == [12, 9]
 
 
@@ -63,7 +63,7 @@ def test_state_snapshot_digest_equals_engine_digest(parameters: dict[str, Any]) 
 
 def test_snapshot_store_read_renamed_folder_raises_format_error(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
-    snapshots.write(make_engine(2).copy())
+    snapshots.write(make_engine(2).snapshot())
     snapshots.path(2).rename(snapshots.path(3))
     with pytest.raises(FormatError, match="snapshot of batch 3"):
         snapshots.read(3)
@@ -72,7 +72,7 @@ def test_snapshot_store_read_renamed_folder_raises_format_error(tmp_path: Path) 
 def test_snapshot_store_removes_temporary_files_and_quarantines(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     snapshots.remove_temporary_files()
-    snapshots.write(make_engine(2).copy())
+    snapshots.write(make_engine(2).snapshot())
     (tmp_path / ".000000000003.ripplevec-new").mkdir()
     (tmp_path / ".000000000003.ripplevec-new" / "half.npy").touch()
     snapshots.remove_temporary_files()
@@ -80,7 +80,7 @@ def test_snapshot_store_removes_temporary_files_and_quarantines(tmp_path: Path) 
     for _ in range(2):
         assert snapshots.quarantine(2).name == "000000000002.damaged"
         assert snapshots.sequences == []
-        snapshots.write(make_engine(2).copy())
+        snapshots.write(make_engine(2).snapshot())
 
 
 def test_snapshot_writer_runs_in_background_and_calls_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_snapshot_writer_runs_in_background_and_calls_back(tmp_path: Path, monke
     monkeypatch.setattr(snapshot, "write_arrays", slow_write_arrays)
     writer = SnapshotWriter(SnapshotStore(tmp_path), lambda: calls.append(1))
     assert not writer.busy
-    done = writer.submit(make_engine(2).copy())
+    done = writer.submit(make_engine(2).snapshot())
     assert started.wait(20)
     assert writer.busy
     assert not calls
@@ -115,11 +115,11 @@ def test_snapshot_writer_failed_write_is_reported_and_can_be_repeated(
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         patch.setattr(np, "save", raise_disk_full)
         with pytest.raises(OSError, match="No space"):
-            writer.submit(make_engine(2).copy()).result()
+            writer.submit(make_engine(2).snapshot()).result()
     assert isinstance(writer.failure, OSError)
     assert "snapshot failed" in caplog.text
     assert list(tmp_path.iterdir()) == []
-    writer.submit(make_engine(2).copy()).result()
+    writer.submit(make_engine(2).snapshot()).result()
     assert writer.failure is None
     writer.close()
 
@@ -152,7 +152,7 @@ def test_snapshot_store_ignores_other_files_and_links(tmp_path: Path) -> None:
     (tmp_path / "snapshots" / ".000000000003.ripplevec-old").write_text("a file")
     snapshots.remove_temporary_files()
     for batches in (1, 2, 3, 4):
-        snapshots.write(make_engine(batches).copy())
+        snapshots.write(make_engine(batches).snapshot())
     assert snapshots.sequences == [4, 3]
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert (tmp_path / "snapshots" / "000000000001.damaged").is_symlink()
@@ -168,6 +168,6 @@ def test_snapshot_store_symlinked_directory_raises_format_error(tmp_path: Path) 
 def test_snapshot_store_write_fsyncs_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[Path] = []
     monkeypatch.setattr("ripplevec.util.checked_directory.fsync_directory", flushed.append)
-    SnapshotStore(tmp_path / "snapshots").write(make_engine(1).copy())
+    SnapshotStore(tmp_path / "snapshots").write(make_engine(1).snapshot())
     assert flushed[0] == tmp_path
     assert flushed[-1] == tmp_path / "snapshots"

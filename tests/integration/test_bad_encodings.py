@@ -1,4 +1,4 @@
-"""Files whose bytes are not UTF-8: every reader says so with an error of the package."""
+"""Files that are not valid UTF-8: every reader raises `FormatError`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ripplevec.lab.experiments import spec
 from ripplevec.service.security import Tokens
 
 
-def streamed(path: Path) -> None:
+def read_stream(path: Path) -> None:
     source = stream_from(str(path))
     source.open(None)
     try:
@@ -28,29 +28,29 @@ def streamed(path: Path) -> None:
         source.close()
 
 
-def parquet(path: Path) -> None:
+def write_parquet(path: Path) -> None:
     pq.write_table(pa.table({"src": ["alice", "bob"], "dst": ["carol", "dave"]}), path, compression="none")
     path.write_bytes(path.read_bytes().replace(b"alice", b"al\xffce"))
 
 
-def text(content: bytes) -> Callable[[Path], Any]:
+def write_bytes(content: bytes) -> Callable[[Path], Any]:
     return lambda path: path.write_bytes(content)
 
 
 READERS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
-    "edges.parquet": (parquet, lambda path: list(open_edges(path))),
-    "stream.parquet": (parquet, streamed),
-    "edges.csv": (text(b"src,dst\na,b\xff\n"), lambda path: list(open_edges(path))),
-    "edges.jsonl": (text(b'{"src": "a\xff", "dst": "b"}\n'), lambda path: list(open_edges(path))),
-    "labels.txt": (text(b"a x\xff\n"), lambda path: from_files(path, path)),
-    "tokens": (text(b"read abcdefghijklmnop\xff\n"), Tokens.from_file),
-    "study.yaml": (text(b"kind: \xff\n"), spec.load),
-    "bench.json": (text(b'{"small": "\xff"}'), lambda path: bench_record.write(path, "small", {})),
+    "edges.parquet": (write_parquet, lambda path: list(open_edges(path))),
+    "stream.parquet": (write_parquet, read_stream),
+    "edges.csv": (write_bytes(b"src,dst\na,b\xff\n"), lambda path: list(open_edges(path))),
+    "edges.jsonl": (write_bytes(b'{"src": "a\xff", "dst": "b"}\n'), lambda path: list(open_edges(path))),
+    "labels.txt": (write_bytes(b"a x\xff\n"), lambda path: from_files(path, path)),
+    "tokens": (write_bytes(b"read abcdefghijklmnop\xff\n"), Tokens.from_file),
+    "study.yaml": (write_bytes(b"kind: \xff\n"), spec.load),
+    "bench.json": (write_bytes(b'{"small": "\xff"}'), lambda path: bench_record.write(path, "small", {})),
 }
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_file_with_bytes_that_are_not_utf_8_is_a_format_error(tmp_path: Path, name: str) -> None:
+def test_readers_file_with_invalid_utf8_raises_format_error(tmp_path: Path, name: str) -> None:
     write, read = READERS[name]
     write(tmp_path / name)
     with pytest.raises(FormatError):

@@ -1,4 +1,4 @@
-"""Real kills of a real process, the short form of `make crash`: nothing acknowledged is lost, nothing applied twice."""
+"""Short crash test (see `make crash`): kills lose no acknowledged batch and apply none twice."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ import pytest
 CRASH = Path(__file__).resolve().parents[2] / "benchmarks" / "crash.py"
 
 
-def kill_often(folder: Path, **options: Any) -> dict[str, Any]:
+def run_crash_test(folder: Path, **options: Any) -> dict[str, Any]:
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     command = [sys.executable, str(CRASH), *words, "--json", str(folder / "record")]
     environment = {**os.environ, "TMPDIR": str(folder)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500)
+    assert process.returncode == 0, process.stdout + process.stderr
     return json.loads((folder / "record").read_text())
 
 
-def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
+def test_crash_twenty_kills_cause_no_faults(tmp_path: Path) -> None:
     sources = ["calls", "file"]
     if shutil.which("redis-server") and find_spec("redis"):
         sources.append("redis")
-    record = kill_often(tmp_path, kills=20, sources=",".join(sources))
+    record = run_crash_test(tmp_path, kills=20, sources=",".join(sources))
     assert record["faults"] == []
     assert record["kills"] == 20
     assert len(record["by_moment"]) > 3
     assert record["openings_from_a_snapshot"] > 0
 
 
-def test_record_of_kills_that_is_there_is_continued_with_the_next_seed(tmp_path: Path) -> None:
-    first = kill_often(tmp_path, kills=3, sources="calls", batches=60, seed=7)
-    record = kill_often(tmp_path, kills=2, sources="calls", batches=60)
+def test_crash_existing_record_is_continued_with_next_seed(tmp_path: Path) -> None:
+    first = run_crash_test(tmp_path, kills=3, sources="calls", batches=60, seed=7)
+    record = run_crash_test(tmp_path, kills=2, sources="calls", batches=60)
     assert (first["kills"], record["kills"]) == (3, 5)
     assert record["streams"] > first["streams"]
     assert record["next_seed"] == 7 + record["streams"]
@@ -47,22 +47,20 @@ def test_record_of_kills_that_is_there_is_continued_with_the_next_seed(tmp_path:
     assert sum(record["by_moment"].values()) == sum(record["by_source"].values()) == 5
 
 
-def test_stream_whose_state_differs_from_the_reference_is_a_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # set by the import
+def test_crash_state_that_differs_from_reference_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # the import sets it
     monkeypatch.syspath_prepend(CRASH.parent)
     crash, record = importlib.import_module("crash"), importlib.import_module("_crash_record")
 
-    class Other:
+    class OtherReference:
         def digest(self, seed: int, batches: int, sequence: int) -> str:
             return "other"
 
-    life = crash.Life.__new__(crash.Life)
-    life.begun, life.done, life.acknowledged, life.faults = (3, "digest", 0), None, 3, []
-    one = record.Stream("calls", 0, acknowledged=4)
-    crash.Player(Other(), 60, {})._compare(one, life)
-    assert one.faults == [
-        "batch 4 was acknowledged, and only 3 are there",
+    worker = crash.Worker.__new__(crash.Worker)
+    worker.recovered, worker.final, worker.acknowledged, worker.faults = (3, "digest", 0), None, 3, []
+    result = record.StreamResult("calls", 0, acknowledged=4)
+    crash.StreamRunner(OtherReference(), 60, {})._compare(result, worker)
+    assert result.faults == [
+        "batches: expected at least 4 acknowledged, got 3",
         "digest after batch 3: expected other, got digest",
     ]

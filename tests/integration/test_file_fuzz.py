@@ -1,4 +1,4 @@
-"""Damaged files of sessions and saved models: opened in part and told, or refused. More of them: `make fuzz`."""
+"""Short file fuzz test (see `make fuzz`): damaged files are restored, reported or rejected."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-FUZZ = Path(__file__).resolve().parents[2] / "benchmarks" / "file_fuzz.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "file_fuzz.py"
 CASES = os.environ.get("RIPPLEVEC_FUZZ_CASES", "200")
 
 
-def test_open_of_damaged_files_tells_or_refuses(tmp_path: Path) -> None:
+def test_file_fuzz_damaged_files_are_reported_or_rejected(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
-    command = [sys.executable, str(FUZZ), "--cases", CASES, "--json", str(record)]
+    command = [sys.executable, str(SCRIPT), "--cases", CASES, "--json", str(record)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     found = json.loads(record.read_text())

@@ -1,4 +1,4 @@
-"""A file system that is really full, and one that really may not be written to: refused, said, and gone on with."""
+"""Sessions on a full and on a read-only file system: batches are rejected, and accepted again afterward."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -30,160 +31,166 @@ BATCHES = 120
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few mebibytes of its own."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={MEBIBYTES}m", "tmpfs", str(where)]
+    """Mount a separate file system of a few mebibytes."""
+    mount_point = tmp_path / "disk"
+    mount_point.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={MEBIBYTES}m", "tmpfs", str(mount_point)]
     try:
         mounted = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError:
-        pytest.skip("there is no command `mount` here")
+        pytest.skip("the command `mount` is not available")
     if mounted.returncode:
-        pytest.skip(f"a file system may not be mounted here: {mounted.stderr.strip()}")
-    yield where
-    subprocess.run(["umount", "--lazy", str(where)], check=True)
+        pytest.skip(f"mounting a file system is not permitted: {mounted.stderr.strip()}")
+    yield mount_point
+    subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
 
 
 @pytest.fixture(autouse=True)
-def short_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the log moved into the journal often, so that this meets the full disk too."""
-    monkeypatch.setattr("ripplevec.durability.journal_database._PAGES", 50)
+def small_wal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Move the write-ahead log into the journal often, so that this also happens on a full disk."""
+    monkeypatch.setattr("ripplevec.durability.journal_database.CHECKPOINT_PAGES", 50)
 
 
-def batch(number: int) -> Batch:
-    """A batch of about ten kilobytes."""
-    names = [f"v{number * 17 % 97 + row}-{'x' * 60}" for row in range(60)]
-    return Batch.of(names, [f"hub{(number + row) % 9}" for row in range(60)])
+def make_batch(number: int) -> Batch:
+    """Return a batch of about ten kilobytes."""
+    vertices = [f"v{number * 17 % 97 + row}-{'x' * 60}" for row in range(60)]
+    return Batch.of(vertices, [f"hub{(number + row) % 9}" for row in range(60)])
 
 
-def fill(ballast: Path, leave: int) -> None:
-    """Take up the disk but for so many bytes."""
-    left = os.statvfs(ballast.parent)
-    ballast.write_bytes(bytes(max(left.f_bavail * left.f_frsize - leave, 0)))
+def fill_disk(ballast: Path, free_bytes: int) -> None:
+    """Fill the disk with one file, up to a number of free bytes."""
+    disk = os.statvfs(ballast.parent)
+    ballast.write_bytes(bytes(max(disk.f_bavail * disk.f_frsize - free_bytes, 0)))
 
 
-def uninterrupted(directory: Path) -> str:
+def wait_for_snapshot_failure(session: Session) -> None:
+    deadline = time.monotonic() + 60
+    while session.snapshot_failure is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def uninterrupted_digest(directory: Path) -> str:
     with Session(directory, **PARAMETERS) as session:
         for number in range(BATCHES):
-            session.apply(batch(number))
+            session.apply(make_batch(number))
         return session.model.digest()
 
 
-def refused(session: Session, first: int) -> int:
-    """Apply batches until one does not fit; its number. Nothing of it is kept."""
+def apply_until_full(session: Session, first: int) -> int:
+    """Apply batches until one does not fit, and return its number; check that nothing of it was saved."""
     for number in range(first, BATCHES):
-        before, refusal = session.model.digest(), None
+        before, message = session.model.digest(), None
         try:
-            session.apply(batch(number), key=f"k{number}")
+            session.apply(make_batch(number), key=f"k{number}")
         except StateError as error:
-            refusal = str(error)
-        if refusal is not None:
-            assert "full); nothing of it was kept: free some space and try again" in refusal
+            message = str(error)
+        if message is not None:
+            assert "full). Nothing of it was saved; free some space and try again." in message
             assert (session.model.digest(), session.find_key(f"k{number}")) == (before, None)
             return number
     raise AssertionError("the disk was never full")
 
 
-def test_batches_are_refused_while_the_disk_is_full_and_go_on_behind_it(small_disk: Path, tmp_path: Path) -> None:
+def test_session_full_disk_rejects_batches_until_space_is_freed(small_disk: Path, tmp_path: Path) -> None:
     ballast = small_disk / "ballast"
     with Session(small_disk / "state", snapshot_every=10**9, **PARAMETERS) as session:
-        fill(ballast, 400_000)
-        first = refused(session, 0)
+        fill_disk(ballast, 400_000)
+        first = apply_until_full(session, 0)
         assert first > 0
-        assert refused(session, first) == first  # still
+        assert apply_until_full(session, first) == first  # it still does not fit
         with pytest.raises(StateError, match="No space left"):
             session.snapshot()
         assert session.snapshot_failure is not None
         ballast.unlink()
-        session.apply(batch(first), key=f"k{first}")
+        session.apply(make_batch(first), key=f"k{first}")
         assert session.snapshot() == first + 1
         assert session.snapshot_failure is None
-        fill(ballast, 200_000)
-        second = refused(session, first + 1)
+        fill_disk(ballast, 200_000)
+        second = apply_until_full(session, first + 1)
         digest = session.model.digest()
-    with Session(small_disk / "state", snapshot_every=10**9) as session:  # opened while it is full
+    with Session(small_disk / "state", snapshot_every=10**9) as session:  # opened while the disk is full
         assert (session.model.digest(), session.model.sequence) == (digest, second)
         assert session.recovery.snapshot == first + 1
-        assert refused(session, second) == second
+        assert apply_until_full(session, second) == second
         ballast.unlink()
         for number in range(second, BATCHES):
-            session.apply(batch(number), key=f"k{number}")
+            session.apply(make_batch(number), key=f"k{number}")
         digest = session.model.digest()
-    assert digest == uninterrupted(tmp_path / "calm")
+    assert digest == uninterrupted_digest(tmp_path / "undisturbed")
 
 
-def test_a_snapshot_that_does_not_fit_costs_no_batch(small_disk: Path, tmp_path: Path) -> None:
+def test_session_snapshot_that_does_not_fit_loses_no_batch(small_disk: Path, tmp_path: Path) -> None:
     with Session(small_disk / "state", snapshot_every=10**9, **PARAMETERS) as session:
         for number in range(BATCHES // 2):
-            session.apply(batch(number))
-        fill(small_disk / "ballast", 60_000)  # enough for a batch; a snapshot has more files than that has pages
+            session.apply(make_batch(number))
+        fill_disk(
+            small_disk / "ballast", 60_000
+        )  # enough for a batch, but a snapshot has more files than these bytes have pages
         session.snapshot_every = 1
-        session.apply(batch(BATCHES // 2))
-        assert "No space left" in str(session._writer._current.exception())  # type: ignore[union-attr]
-        assert session.snapshot_failure is not None
+        session.apply(make_batch(BATCHES // 2))
+        wait_for_snapshot_failure(session)
+        assert "No space left" in str(session.snapshot_failure)
         (small_disk / "ballast").unlink()
         for number in range(BATCHES // 2 + 1, BATCHES):
-            session.apply(batch(number))
+            session.apply(make_batch(number))
         session.snapshot()
         assert session.snapshot_failure is None
         digest = session.model.digest()
     assert list((small_disk / "state" / "snapshots").glob(".*")) == []
     with Session(small_disk / "state") as session:
         assert (session.model.digest(), session.recovery.replayed) == (digest, 0)
-    assert digest == uninterrupted(tmp_path / "calm")
+    assert digest == uninterrupted_digest(tmp_path / "undisturbed")
 
 
-def run(session: Session, edges: Path, changes: Path) -> None:
+def run_stream(session: Session, edges: Path, changes: Path) -> None:
     source, sink = stream_from(edges, batch_size=20), sink_to(changes)
     try:
         session.run(source, [sink])
     finally:
         source.close()
-        with suppress(OSError):  # what is left to write does not fit either
+        with suppress(OSError):  # the rest does not fit either
             sink.close()
 
 
-def told(changes: Path) -> dict[Any, str]:
-    """What a follower makes of the lines: those that are written again have a sequence number that it knows."""
-    find_key: dict[Any, str] = {}
+def read_changes(changes: Path) -> dict[Any, str]:
+    """Read the lines by sequence number and part; repeated lines must be equal."""
+    lines: dict[Any, str] = {}
     for line in changes.read_text().splitlines():
         message = json.loads(line)
-        assert known.setdefault((message["sequence"], message.get("part")), line) == line
-    return known
+        assert lines.setdefault((message["sequence"], message.get("part")), line) == line
+    return lines
 
 
-def test_a_run_whose_sink_and_then_whose_journal_is_out_of_room_is_taken_up_again(
-    small_disk: Path, tmp_path: Path
-) -> None:
+def test_run_full_disk_of_sink_or_journal_can_be_continued(small_disk: Path, tmp_path: Path) -> None:
     edges, ballast = tmp_path / "edges.csv", small_disk / "ballast"
     edges.write_text("".join(f"v{7 * number % 997}{'x' * 50},hub{number % 50}\n" for number in range(3000)))
-    with Session(tmp_path / "calm", **PARAMETERS) as session:
-        run(session, edges, tmp_path / "calm.jsonl")
+    with Session(tmp_path / "undisturbed", **PARAMETERS) as session:
+        run_stream(session, edges, tmp_path / "undisturbed.jsonl")
         expected = session.model.digest()
     with Session(tmp_path / "state", **PARAMETERS) as session:
-        fill(ballast, 100_000)
+        fill_disk(ballast, 100_000)
         with pytest.raises(OSError, match="No space left"):
-            run(session, edges, small_disk / "changes.jsonl")
+            run_stream(session, edges, small_disk / "changes.jsonl")
         ballast.unlink()
-        run(session, edges, small_disk / "changes.jsonl")
+        run_stream(session, edges, small_disk / "changes.jsonl")
         assert session.model.digest() == expected
-    assert told(small_disk / "changes.jsonl") == told(tmp_path / "calm.jsonl")
+    assert read_changes(small_disk / "changes.jsonl") == read_changes(tmp_path / "undisturbed.jsonl")
     (small_disk / "changes.jsonl").unlink()
     with Session(small_disk / "state", **PARAMETERS) as session:
-        fill(ballast, 200_000)
+        fill_disk(ballast, 200_000)
         with pytest.raises(StateError, match="free some space"):
-            run(session, edges, tmp_path / "changes.jsonl")
+            run_stream(session, edges, tmp_path / "changes.jsonl")
         ballast.unlink()
-        run(session, edges, tmp_path / "changes.jsonl")
+        run_stream(session, edges, tmp_path / "changes.jsonl")
         assert session.model.digest() == expected
-    assert told(tmp_path / "changes.jsonl") == told(tmp_path / "calm.jsonl")
+    assert read_changes(tmp_path / "changes.jsonl") == read_changes(tmp_path / "undisturbed.jsonl")
 
 
-def test_a_directory_on_a_disk_without_a_byte_left(small_disk: Path) -> None:
+def test_session_disk_without_free_bytes_raises_until_space_is_freed(small_disk: Path) -> None:
     with Session(small_disk / "state", **PARAMETERS) as session:
-        session.apply(batch(0))
+        session.apply(make_batch(0))
         digest = session.model.digest()
-    fill(small_disk / "ballast", 0)
+    fill_disk(small_disk / "ballast", 0)
     with pytest.raises(StateError, match="free some space"):
         Session(small_disk / "other", **PARAMETERS)
     with pytest.raises(StateError, match="free some space"):
@@ -194,37 +201,39 @@ def test_a_directory_on_a_disk_without_a_byte_left(small_disk: Path) -> None:
         assert session.model.digest() == digest
 
 
-def test_a_disk_that_may_only_be_read(small_disk: Path) -> None:
+def test_session_read_only_disk_raises_but_can_be_inspected(small_disk: Path) -> None:
     with Session(small_disk / "state", **PARAMETERS) as session:
-        session.apply(batch(0))
+        session.apply(make_batch(0))
         digest = session.model.digest()
         shutil.copytree(small_disk / "state", small_disk / "killed", ignore=shutil.ignore_patterns("*-shm"))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    with pytest.raises(StateError, match=r"cannot be written to \(Read-only file system\)"):
+    with pytest.raises(StateError, match=r"expected a writable directory.*\(Read-only file system\)"):
         Session(small_disk / "state")
     assert inspect_directory(small_disk / "state")["journal"]["last"] == 1
-    found = verify_directory(small_disk / "state")
-    assert (found["faults"], found["digest"]) == ([], digest)
-    with pytest.raises(StateError, match="copy it to one to look into it"):  # its log has not been taken in
+    result = verify_directory(small_disk / "state")
+    assert (result["faults"], result["digest"]) == ([], digest)
+    with pytest.raises(StateError, match="copy the state to one to inspect it"):  # the log is not yet in the main file
         inspect_directory(small_disk / "killed")
 
 
-OPENED = (
+OPEN_AS_NOBODY = (
     "import os, sys, ripplevec.durability.session; os.setuid(65534); ripplevec.durability.session.Session(sys.argv[1])"
 )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as somebody else")
-def test_a_directory_of_somebody_else(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # others may not look into tmp_path
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user id")
+def test_session_directory_of_other_user_raises_state_error(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # other users cannot read tmp_path
         Path(folder).chmod(0o755)
         Session(Path(folder) / "state", **PARAMETERS).close()
-        done = subprocess.run([sys.executable, "-c", OPENED, f"{folder}/state"], capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "cannot be written to (Permission denied); a session needs a directory of its own" in done.stderr
+        process = subprocess.run(
+            [sys.executable, "-c", OPEN_AS_NOBODY, f"{folder}/state"], capture_output=True, text=True
+        )
+    assert process.returncode != 0
+    assert "expected a writable directory, got an error (Permission denied)" in process.stderr
 
 
-def test_vectors_that_find_no_room_in_a_file_leave_the_model_as_it_was(small_disk: Path) -> None:
+def test_embedder_full_storage_disk_leaves_model_unchanged(small_disk: Path) -> None:
     rng, later = np.random.default_rng(0), np.repeat(np.arange(1, 500), 3)
     earlier = (rng.random(later.size) * later).astype(np.int64)
     model = Embedder(dim=32, threads=1, anchor_growth=0, storage_dir=small_disk).fit(np.stack([later, earlier], axis=1))

@@ -1,4 +1,4 @@
-"""`make live`: one command, and it moves."""
+"""The live example (`make live`) serves a page and a growing graph."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import httpx
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "live.py"
 
 
-def test_the_example_serves_a_page_and_a_graph_that_grows(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def test_live_example_serves_page_and_growing_graph(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     command = [sys.executable, str(SCRIPT), "--port", str(port), "--vertices", "2600"]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     process = subprocess.Popen(
@@ -36,11 +36,11 @@ def test_the_example_serves_a_page_and_a_graph_that_grows(tmp_path: Path) -> Non
                 answer = http.get("/v1/map").json()
                 sizes.add(len(answer["points"]["id"]))
                 time.sleep(0.2)
-        assert len(sizes) >= 5, "it grows"
+        assert len(sizes) >= 5, "the graph does not grow"
         assert set(answer["points"]["label"]) <= {name.partition("-")[0] for name in answer["points"]["id"]}
     finally:
         os.killpg(process.pid, signal.SIGINT)
         process.stdout.close()
         process.wait(60)
     assert process.returncode == 0
-    assert not list(tmp_path.glob("ripplevec-live-*")), "nothing is left behind"
+    assert not list(tmp_path.glob("ripplevec-live-*")), "temporary files are left"

@@ -1,4 +1,4 @@
-"""Brokers that hang or die and come back in the middle of a run: nothing is lost, nothing is applied twice."""
+"""Outages of brokers during a run: no batch is lost, and none is applied twice."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from ripplevec.io.sources.redis import RedisSource
 PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
 SIZE, BATCHES = 4, 24
 NOT_COMMITTED = "last offsets not committed"
-LONG = 120.0
-HASTY = {"socket.timeout.ms": 1200, "reconnect.backoff.max.ms": 200}
+LONG_SECONDS = 120.0
+SHORT_TIMEOUTS = {"socket.timeout.ms": 1200, "reconnect.backoff.max.ms": 200}
 
-CLUSTER = """
+KAFKA_CLUSTER = """
 import sys, confluent_kafka
 cluster = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
 (broker,) = cluster.list_topics(timeout=30).brokers.values()
@@ -38,22 +38,22 @@ sys.stdin.read()
 """
 
 
-def still_closing():
+def is_closing():
     return "ripplevec-kafka-close" in {thread.name for thread in threading.enumerate()}
 
 
-def edges(first, last):
+def make_edges(first, last):
     return [(number % 29, f"v{7 * number % 31}") for number in range(first, last)]
 
 
-class KafkaAway:
-    """The cluster that librdkafka plays, in a process that is made to hang: connections stay, nobody answers."""
+class KafkaBroker:
+    """Mock cluster of librdkafka in a process that can be suspended: connections stay open without responses."""
 
-    noticed = "REQTMOUT"
+    outage_message = "REQTMOUT"
 
     def __init__(self):
         self.kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
-        command = [sys.executable, "-c", CLUSTER]
+        command = [sys.executable, "-c", KAFKA_CLUSTER]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.servers = self._process.stdout.readline().strip()
         self._producer = self.kafka.Producer({"bootstrap.servers": self.servers, "log_level": 0})
@@ -61,22 +61,27 @@ class KafkaAway:
             self._producer.list_topics(topic, timeout=30)
 
     def send(self, first, last):
-        """Edges, to the four partitions in turn, so that fixed reads come out even."""
-        for number, edge in enumerate(edges(first, last), first):
+        """Send edges to the four partitions in turn, so that all fixed reads are full."""
+        for number, edge in enumerate(make_edges(first, last), first):
             self._producer.produce("edges", json.dumps(edge).encode(), partition=number // SIZE % 4)
         assert self._producer.flush(30) == 0
 
     def source(self):
-        options = {"batch_size": SIZE, "fixed": True, "patience": LONG, "config": {**HASTY, "fetch.wait.max.ms": 100}}
+        options = {
+            "batch_size": SIZE,
+            "fixed": True,
+            "patience": LONG_SECONDS,
+            "config": {**SHORT_TIMEOUTS, "fetch.wait.max.ms": 100},
+        }
         return KafkaSource(self.servers, "edges", name="edges", **options)
 
-    def sink(self, patience=LONG):
-        return KafkaSink(self.servers, "changes", patience=patience, config=HASTY)
+    def sink(self, patience=LONG_SECONDS):
+        return KafkaSink(self.servers, "changes", patience=patience, config=SHORT_TIMEOUTS)
 
-    def told(self):
-        """The messages that followers find."""
-        ours = {"bootstrap.servers": self.servers, "group.id": "follower", "auto.offset.reset": "earliest"}
-        consumer = self.kafka.Consumer({**ours, "enable.partition.eof": True})
+    def read_changes(self):
+        """Read all messages from the topic of changes."""
+        config = {"bootstrap.servers": self.servers, "group.id": "follower", "auto.offset.reset": "earliest"}
+        consumer = self.kafka.Consumer({**config, "enable.partition.eof": True})
         with closing(consumer):
             consumer.assign([self.kafka.TopicPartition("changes", partition, 0) for partition in range(4)])
             ended = 0
@@ -88,10 +93,10 @@ class KafkaAway:
                     assert message.error().code() == self.kafka.KafkaError._PARTITION_EOF
                     ended += 1
 
-    def leave(self):
+    def start_outage(self):
         self._process.send_signal(signal.SIGSTOP)
 
-    def come_back(self):
+    def end_outage(self):
         self._process.send_signal(signal.SIGCONT)
 
     def close(self):
@@ -101,50 +106,50 @@ class KafkaAway:
         self._process.stdout.close()
 
 
-class RedisAway:
-    """A real redis-server, which is made to hang, or is killed and started again with what it had put on disk."""
+class RedisBroker:
+    """Real Redis server that can be suspended, or killed and restarted from its files."""
 
-    noticed = "broker unreachable"
+    outage_message = "broker unreachable"
 
-    def __init__(self, server, leave, come_back):
-        self._server, self.leave, self.come_back = server, leave, come_back
+    def __init__(self, server, start_outage, end_outage):
+        self._server, self.start_outage, self.end_outage = server, start_outage, end_outage
         with server.client() as client:
             client.flushall()
 
     def send(self, first, last):
         with self._server.client() as client:
-            for src, dst in edges(first, last):
+            for src, dst in make_edges(first, last):
                 client.xadd("edges", {"data": json.dumps([src, dst])})
 
     def source(self):
-        return RedisSource(self._server.url, stream="edges", batch_size=SIZE, fixed=True, patience=LONG)
+        return RedisSource(self._server.url, stream="edges", batch_size=SIZE, fixed=True, patience=LONG_SECONDS)
 
-    def sink(self, patience=LONG):
+    def sink(self, patience=LONG_SECONDS):
         return RedisSink(self._server.url, stream="changes", patience=patience)
 
-    def told(self):
+    def read_changes(self):
         with self._server.client() as client:
             return [json.loads(fields[b"data"]) for _, fields in client.xrange("changes")]
 
     def close(self):
-        """The server is everybody's."""
+        """Do nothing: other tests use the same server."""
 
 
 @pytest.fixture(params=["a Kafka that hangs", "a Redis that hangs", "a Redis that dies"])
 def broker(request, monkeypatch):
     if "Kafka" in request.param:
-        away = KafkaAway()
+        broker = KafkaBroker()
     else:
         server = request.getfixturevalue("redis_server")
         monkeypatch.setattr("ripplevec.io.redis_client.RESPONSE_TIMEOUT", 0.5)
         ways = (server.pause, server.resume) if "hangs" in request.param else (server.stop, server.start)
-        away = RedisAway(server, *ways)
-    with closing(away):
-        yield away
+        broker = RedisBroker(server, *ways)
+    with closing(broker):
+        yield broker
 
 
-class Leaving:
-    """A sink whose broker leaves when the changes of a batch are about to be sent to it."""
+class OutageSink:
+    """Sink whose broker has an outage just before the changes of a batch are sent."""
 
     def __init__(self, broker, sequence, **options):
         self._broker, self._sequence, self._sink = broker, sequence, broker.sink(**options)
@@ -152,41 +157,41 @@ class Leaving:
 
     def write(self, changes):
         if changes.sequence == self._sequence:
-            self._broker.leave()  # before, or what is sent at once may have arrived
+            self._broker.start_outage()  # before the write, which may send immediately
         self._sink.write(changes)
 
 
-class Kept(list):
-    """A sink that is always there."""
+class ListSink(list):
+    """Sink that keeps all messages in a list."""
 
     def write(self, changes):
         self.append(changes_to_dict(changes))
 
     def flush(self):
-        """They are here."""
+        """Do nothing: nothing is buffered."""
 
 
-def eventually(holds):
-    deadline = time.monotonic() + LONG
-    while not holds():
-        assert time.monotonic() < deadline, "it has not come to that"
+def wait_until(condition):
+    deadline = time.monotonic() + LONG_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.02)
 
 
-def expired(seconds):
-    """Whether so many seconds have passed, for those who ask."""
+def make_timer(seconds):
+    """Return a function that tells whether a number of seconds has passed."""
     deadline = time.monotonic() + seconds
     return lambda: time.monotonic() > deadline
 
 
 @contextmanager
 def running(session, source, sink):
-    """The loop of a session in a thread of its own, until the end of the block."""
-    over, failures = threading.Event(), []
+    """Run a session in a separate thread until the end of the block."""
+    stopped, failures = threading.Event(), []
 
     def run():
         try:
-            session.run(source, [sink], until=over.is_set)
+            session.run(source, [sink], until=stopped.is_set)
         except Exception as failure:
             failures.append(failure)
 
@@ -195,131 +200,131 @@ def running(session, source, sink):
     try:
         yield
     finally:
-        over.set()
-        thread.join(LONG)
+        stopped.set()
+        thread.join(LONG_SECONDS)
         assert not thread.is_alive()
         assert failures == []
 
 
-def left_alone(directory, broker, batches=BATCHES):
-    """The digest and the changes of a session that meets no outage."""
-    kept, source = Kept(), broker.source()
+def run_undisturbed(directory, broker, batches=BATCHES):
+    """Return the digest and the changes of a session without outages."""
+    messages, source = ListSink(), broker.source()
     with Session(directory, **PARAMETERS) as session, closing(source):
-        session.run(source, [kept], until=lambda: session.model.sequence == batches)
-        return session.model.digest(), list(kept)
+        session.run(source, [messages], until=lambda: session.model.sequence == batches)
+        return session.model.digest(), list(messages)
 
 
-def without_repeats(messages):
-    """What a follower makes of them: a message that is sent again has a sequence number that it knows."""
-    known = {}
+def drop_repeats(messages):
+    """Keep the first message of each sequence number; repeated messages must be equal."""
+    by_sequence = {}
     for message in messages:
-        assert known.setdefault(message["sequence"], message) == message
-    return list(known.values())
+        assert by_sequence.setdefault(message["sequence"], message) == message
+    return list(by_sequence.values())
 
 
-def test_a_run_survives_that_its_broker_leaves_and_comes_back(broker, tmp_path, caplog):
+def test_run_survives_outages_of_sink_and_source(broker, tmp_path, caplog):
     half = BATCHES * SIZE // 2
     broker.send(0, half)
-    source, sink = broker.source(), Leaving(broker, 5)
+    source, sink = broker.source(), OutageSink(broker, 5)
     with Session(tmp_path / "state", **PARAMETERS) as session, closing(source), closing(sink):
         with running(session, source, sink):
-            eventually(lambda: broker.noticed in caplog.text)  # by the sink
-            broker.come_back()
-            eventually(lambda: session.model.sequence == BATCHES // 2)
-            eventually(lambda: not session._unpublished)
+            wait_until(lambda: broker.outage_message in caplog.text)  # by the sink
+            broker.end_outage()
+            wait_until(lambda: session.model.sequence == BATCHES // 2)
+            wait_until(lambda: not session.recovery.unpublished)
             caplog.clear()
-            broker.leave()
-            eventually(lambda: broker.noticed in caplog.text)  # by the source
-            broker.come_back()
+            broker.start_outage()
+            wait_until(lambda: broker.outage_message in caplog.text)  # by the source
+            broker.end_outage()
             broker.send(half, 2 * half)
-            eventually(lambda: session.model.sequence == BATCHES)
+            wait_until(lambda: session.model.sequence == BATCHES)
         digest = session.model.digest()
-    expected, changes = left_alone(tmp_path / "calm", broker)
+    expected, changes = run_undisturbed(tmp_path / "undisturbed", broker)
     assert digest == expected
-    assert without_repeats(broker.told()) == changes
+    assert drop_repeats(broker.read_changes()) == changes
 
 
-def test_a_run_that_lost_patience_with_its_sink_is_taken_up_again(broker, tmp_path):
+def test_run_sink_timeout_can_be_continued(broker, tmp_path):
     broker.send(0, BATCHES * SIZE)
-    source, sink = broker.source(), Leaving(broker, 5, patience=1)
+    source, sink = broker.source(), OutageSink(broker, 5, patience=1)
     with Session(tmp_path / "state", **PARAMETERS) as session:
         with closing(source), pytest.raises(UnreachableError):
             session.run(source, [sink], until=lambda: session.model.sequence == BATCHES)
-        broker.come_back()
+        broker.end_outage()
         source, sink = broker.source(), broker.sink()
         with closing(source), closing(sink):
             session.run(source, [sink], until=lambda: session.model.sequence == BATCHES)
         digest = session.model.digest()
-    expected, changes = left_alone(tmp_path / "calm", broker)
+    expected, changes = run_undisturbed(tmp_path / "undisturbed", broker)
     assert digest == expected
-    assert without_repeats(broker.told()) == changes
+    assert drop_repeats(broker.read_changes()) == changes
 
 
-def test_run_whose_broker_leaves_while_nothing_is_to_be_sent_ends_with_the_error_of_its_sink(broker, tmp_path):
+def test_run_outage_without_input_raises_unreachable_error(broker, tmp_path):
     broker.send(0, 4 * SIZE)
-    source, sink, late = broker.source(), broker.sink(patience=1), expired(LONG)
-    left = threading.Event()
+    source, sink, timed_out = broker.source(), broker.sink(patience=1), make_timer(LONG_SECONDS)
+    outage = threading.Event()
 
-    def leave_once_all_is_sent():
-        if session.model.sequence == 4 and not left.is_set():
-            broker.leave()
-            left.set()
-        return late()
+    def start_outage_after_last_batch():
+        if session.model.sequence == 4 and not outage.is_set():
+            broker.start_outage()
+            outage.set()
+        return timed_out()
 
     with Session(tmp_path / "state", **PARAMETERS) as session, closing(source), closing(sink):
         with pytest.raises(UnreachableError, match="changes has not answered for 1 s"):
-            session.run(source, [sink], until=leave_once_all_is_sent)
-        broker.come_back()
+            session.run(source, [sink], until=start_outage_after_last_batch)
+        broker.end_outage()
 
 
-def test_a_source_is_opened_while_its_broker_is_away(broker, tmp_path):
+def test_run_source_opens_during_outage(broker, tmp_path):
     broker.send(0, 4 * SIZE)
-    broker.leave()
-    back = threading.Timer(2, broker.come_back)
-    back.start()
+    broker.start_outage()
+    recovery = threading.Timer(2, broker.end_outage)
+    recovery.start()
     source = broker.source()
     with Session(tmp_path / "state", **PARAMETERS) as session, closing(source):
         session.run(source, until=lambda: session.model.sequence == 4)
         digest = session.model.digest()
-    back.join()
-    assert digest == left_alone(tmp_path / "calm", broker, 4)[0]
+    recovery.join()
+    assert digest == run_undisturbed(tmp_path / "undisturbed", broker, 4)[0]
 
 
-def test_a_source_is_closed_while_its_kafka_is_away(caplog):
-    with closing(KafkaAway()) as broker:
+def test_kafka_source_close_during_outage_returns(caplog):
+    with closing(KafkaBroker()) as broker:
         broker.send(0, 4 * SIZE)
         source = broker.source()
         source.open(None)
         while (read := source.read(1)) is None:
             pass
-        broker.leave()
+        broker.start_outage()
         source.acknowledge(read.position)
-        source.close()  # mostly too soon for librdkafka to have noticed that nobody answers
-        assert still_closing() == (NOT_COMMITTED in caplog.text)
-        broker.come_back()
-        eventually(lambda: not still_closing())
+        source.close()  # usually before librdkafka notices the outage
+        assert is_closing() == (NOT_COMMITTED in caplog.text)
+        broker.end_outage()
+        wait_until(lambda: not is_closing())
 
 
-def test_nobody_waits_for_a_kafka_that_does_not_take_the_last_offsets(caplog, monkeypatch):
+def test_kafka_source_close_does_not_wait_for_offset_commit(caplog, monkeypatch):
     monkeypatch.setattr(kafka, "CLOSE_TIMEOUT", 0.05)
     answered = threading.Event()
-    with closing(KafkaAway()) as broker:
+    with closing(KafkaBroker()) as broker:
         source = broker.source()
         source.open(None)
         consumer = source._consumer
         monkeypatch.setattr(source, "_consumer", SimpleNamespace(close=answered.wait))
         source.close()
         assert NOT_COMMITTED in caplog.text
-        assert still_closing()
+        assert is_closing()
         answered.set()
-        eventually(lambda: not still_closing())
+        wait_until(lambda: not is_closing())
         consumer.close()
 
 
-def test_a_kafka_that_has_lost_its_messages_is_an_error(tmp_path):
+def test_run_kafka_with_lost_messages_raises_format_error(tmp_path):
     with Session(tmp_path / "state", **PARAMETERS) as session:
         for count, ends in ((8, lambda: session.model.sequence == 8), (4, None)):
-            with closing(KafkaAway()) as broker, closing(broker.source()) as source:
+            with closing(KafkaBroker()) as broker, closing(broker.source()) as source:
                 broker.send(0, count * SIZE)
                 if ends:
                     session.run(source, until=ends)

@@ -1,4 +1,4 @@
-"""The live page in a real browser: data arrives, the page follows, and a keyboard is enough."""
+"""The live page in a real browser: updates, search, keyboard navigation, small screens, tokens."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ripplevec.service.server import Server
 from ripplevec.service.settings import Settings
 
 playwright = pytest.importorskip("playwright.sync_api", reason="not installed: pip install playwright")
-playwright.expect.set_options(timeout=120_000)  # milliseconds; a busy machine is slow
+playwright.expect.set_options(timeout=120_000)  # milliseconds, for a busy machine
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser is installed: apt-get install chromium")
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+BROWSER_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 WIDE, NARROW = {"width": 1200, "height": 860}, {"width": 390, "height": 844}
-NASTY = '<img src=x onerror="document.title=1">'
+MARKUP_ID = '<img src=x onerror="document.title=1">'
 
 
-class Live:
-    """A service that runs here, and a graph that can be made to grow."""
+class LiveService:
+    """Service in a thread of this process, with a graph that grows on request."""
 
     def __init__(self, state: Path, **settings: Any) -> None:
         self.server = Server(Settings(state=state, port=0, parameters={"dim": 16, "threads": 1}, **settings))
@@ -47,18 +47,18 @@ class Live:
             time.sleep(0.01)
 
     def grow(self, edges: int) -> list[str]:
-        """Send the next edges; who came with them."""
+        """Send the next edges with labels; return the vertices in them."""
         batch = slice_batch(self.edges, self.sent, self.sent + edges)
         self.sent += edges
-        names = dict.fromkeys([*ids_to_list(batch.src), *ids_to_list(batch.dst)])
-        self.put({name: self.labels[name] for name in names})
+        vertices = dict.fromkeys([*ids_to_list(batch.src), *ids_to_list(batch.dst)])
+        self.put_labels({vertex: self.labels[vertex] for vertex in vertices})
         self.send(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
-        return list(names)
+        return list(vertices)
 
     def send(self, edges: Any) -> None:
         assert self.http.post("/v1/edges", json={"edges": list(edges)}).status_code == 200
 
-    def put(self, labels: dict[Any, str]) -> None:
+    def put_labels(self, labels: dict[Any, str]) -> None:
         assert self.http.put("/v1/labels", json={"labels": list(labels.items())}).status_code == 200
 
     def stop(self) -> None:
@@ -71,38 +71,38 @@ class Live:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=BROWSER_FLAGS)
         yield browser
         browser.close()
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Iterator[Live]:
-    service = Live(tmp_path / "state")
+def live(tmp_path: Path) -> Iterator[LiveService]:
+    service = LiveService(tmp_path / "state")
     service.grow(1500)
     yield service
     service.stop()
 
 
 @pytest.fixture
-def visit(browser: Any, live: Live) -> Iterator[Callable[..., Any]]:
-    """Opens the page, and at the end makes sure that it had nothing to complain about and asked nobody else."""
-    contexts, said, asked = [], [], []
+def visit(browser: Any, live: LiveService) -> Iterator[Callable[..., Any]]:
+    """Function that opens the page; at the end, check for console messages and requests to other hosts."""
+    contexts, messages, requests = [], [], []
 
-    def opened(viewport: dict[str, int] = WIDE, url: str = "", **options: Any) -> Any:
+    def open_page(viewport: dict[str, int] = WIDE, url: str = "", **options: Any) -> Any:
         contexts.append(browser.new_context(viewport=viewport, **options))
         page = contexts[-1].new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
         page.goto(url or live.url)
         return page
 
-    yield opened
+    yield open_page
     for context in contexts:
         context.close()
-    assert said == []
-    assert [url for url in asked if not url.startswith("http://127.0.0.1:")] == []
+    assert messages == []
+    assert [url for url in requests if not url.startswith("http://127.0.0.1:")] == []
 
 
 PIXELS = """
@@ -114,46 +114,46 @@ PIXELS = """
 """
 
 
-def painted(page: Any) -> int:
-    """How many pixels of the map have a color."""
+def count_painted_pixels(page: Any) -> int:
+    """Return the number of pixels of the map that have a color."""
     return int(
         page.evaluate(f"() => {{ {PIXELS} return data.filter((value, i) => i % 4 === 3 && value > 0).length; }}")
     )
 
 
-def wait_until(page: Any, condition: Callable[[], bool], what: str) -> None:
+def wait_until(page: Any, condition: Callable[[], bool], description: str) -> None:
     for _ in range(2400):
         if condition():
             return
         page.wait_for_timeout(50)
-    pytest.fail(f"{what}: not within two minutes")
+    pytest.fail(f"{description}: not within two minutes")
 
 
-def shows(page: Any, selector: str, text: str | re.Pattern[str]) -> None:
+def expect_text(page: Any, selector: str, text: str | re.Pattern[str]) -> None:
     playwright.expect(page.locator(selector)).to_have_text(text, timeout=120_000)
 
 
-def focused(page: Any) -> str:
+def focused_element(page: Any) -> str:
     return str(
         page.evaluate("document.activeElement.id || document.activeElement.value || document.activeElement.tagName")
     )
 
 
-def vertices(live: Live) -> str:
+def vertex_count(live: LiveService) -> str:
     return f"{live.http.get('/v1/stats').json()['vertices']:,}"
 
 
-def test_data_arrives_and_the_page_follows(visit: Callable[..., Any], live: Live) -> None:
+def test_page_new_data_updates_map_and_lists(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit()
-    shows(page, "#vertices", vertices(live))
-    wait_until(page, lambda: painted(page) > 1000, "points are drawn")
+    expect_text(page, "#vertices", vertex_count(live))
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     playwright.expect(page.locator("#legend li")).to_have_count(10)
     picture = "document.querySelector('#dots').toDataURL()"
     before = page.evaluate(picture)
     arrived = live.grow(300)
-    shows(page, "#vertices", vertices(live))
-    shows(page, "#status", re.compile("^(live|nothing is coming in)$"))
-    wait_until(page, lambda: page.evaluate(picture) != before, "newcomers are drawn")
+    expect_text(page, "#vertices", vertex_count(live))
+    expect_text(page, "#status", re.compile("^(live|nothing is coming in)$"))
+    wait_until(page, lambda: page.evaluate(picture) != before, "new points are drawn")
     playwright.expect(page.locator("#arrived button")).to_have_count(7)
     for name in page.locator("#arrived .name").all_text_contents():
         assert name in arrived
@@ -161,46 +161,46 @@ def test_data_arrives_and_the_page_follows(visit: Callable[..., Any], live: Live
     playwright.expect(page.locator("#arrivals .main-svg").first).to_be_visible()
 
 
-def test_charts_have_figures(visit: Callable[..., Any], live: Live) -> None:
+def test_page_charts_show_figures(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit()
     live.grow(200)
-    shows(page, "#latency output", re.compile(r"^[\d.,]+ · [\d.,]+ ms$"))
-    shows(page, "#drift output", re.compile(r"^[\d.,]+°$"))
+    expect_text(page, "#latency output", re.compile(r"^[\d.,]+ · [\d.,]+ ms$"))
+    expect_text(page, "#drift output", re.compile(r"^[\d.,]+°$"))
     live.grow(200)
-    shows(page, "#ripples output", re.compile(r"^[\d.,]+$"))
+    expect_text(page, "#ripples output", re.compile(r"^[\d.,]+$"))
 
 
-def test_a_search_shows_the_vertex_and_who_is_around_it(visit: Callable[..., Any], live: Live) -> None:
+def test_page_search_shows_vertex_and_its_neighbors(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit()
     name = ids_to_list(live.edges.src)[700]
     around = live.http.get("/v1/map/around", params={"id": name}).json()
     page.locator("#vertices").wait_for()
-    wait_until(page, lambda: painted(page) > 1000, "points are drawn")
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     page.fill("#search", name[:-1])
     wait_until(page, lambda: page.locator(f"#suggestions option[value='{name}']").count() == 1, "it is suggested")
     page.fill("#search", name)
     page.press("#search", "Enter")
-    shows(page, "#chosen-id", name)
+    expect_text(page, "#chosen-id", name)
     assert page.locator("#nearest .name").all_text_contents() == [point["id"] for point in around["nearest"]]
     assert page.locator("#neighbors .name").all_text_contents() == [point["id"] for point in around["neighbors"]]
     page.locator("#nearest button").first.click()
-    shows(page, "#chosen-id", around["nearest"][0]["id"])
+    expect_text(page, "#chosen-id", around["nearest"][0]["id"])
     page.keyboard.press("Escape")
     playwright.expect(page.locator("#chosen")).to_be_hidden()
 
 
-def test_a_search_for_nobody_says_so(visit: Callable[..., Any]) -> None:
+def test_page_search_unknown_vertex_shows_message(visit: Callable[..., Any]) -> None:
     page = visit()
-    wait_until(page, lambda: painted(page) > 1000, "points are drawn")
-    page.fill("#search", NASTY)
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
+    page.fill("#search", MARKUP_ID)
     page.press("#search", "Enter")
-    shows(page, "#search-said", f"There is no vertex {NASTY}.")
+    expect_text(page, "#search-said", f"There is no vertex {MARKUP_ID}.")
     playwright.expect(page.locator("#chosen")).to_be_hidden()
 
 
-def test_a_click_on_a_point_chooses_it(visit: Callable[..., Any], live: Live) -> None:
+def test_page_click_selects_point(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit()
-    wait_until(page, lambda: painted(page) > 1000, "points are drawn")
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     page.keyboard.press("Tab")
     page.locator("#plane").focus()
     page.keyboard.press("Enter")
@@ -209,51 +209,53 @@ def test_a_click_on_a_point_chooses_it(visit: Callable[..., Any], live: Live) ->
     first = "const at = data.findIndex((value, i) => i % 4 === 3 && value > 150) >> 2;"
     where = page.evaluate(f"() => {{ {PIXELS} {first} return [at % width, Math.floor(at / width)]; }}")
     page.locator("#plane").click(position={"x": where[0], "y": where[1] + 2})
-    wait_until(page, lambda: page.locator("#chosen-id").text_content() != chosen, "another is chosen")
+    wait_until(page, lambda: page.locator("#chosen-id").text_content() != chosen, "another point is selected")
     page.locator("#plane").hover(position={"x": where[0], "y": where[1] + 2})
     playwright.expect(page.locator("#tip")).to_contain_text(page.locator("#chosen-id").text_content())
 
 
-def test_ids_and_labels_are_shown_as_they_are(visit: Callable[..., Any], live: Live) -> None:
+def test_page_ids_and_labels_are_escaped(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit()
-    shows(page, "#vertices", vertices(live))
-    live.put({NASTY: "<b>bold</b>"})
-    live.send([[NASTY, "oak-0"], [NASTY, ids_to_list(live.edges.src)[3]]])
-    shows(page, "#arrived .name", NASTY)
-    shows(page, "#arrived .value", "<b>bold</b>")
+    expect_text(page, "#vertices", vertex_count(live))
+    live.put_labels({MARKUP_ID: "<b>bold</b>"})
+    live.send([[MARKUP_ID, "oak-0"], [MARKUP_ID, ids_to_list(live.edges.src)[3]]])
+    expect_text(page, "#arrived .name", MARKUP_ID)
+    expect_text(page, "#arrived .value", "<b>bold</b>")
     page.locator("#arrived button").click()
-    shows(page, "#chosen-id", NASTY)
+    expect_text(page, "#chosen-id", MARKUP_ID)
     assert page.locator("main img, main b").count() == 0
     assert page.title() == "Ripplevec, live"
 
 
-def test_colors_can_be_chosen(visit: Callable[..., Any]) -> None:
+def test_page_colors_can_be_chosen(visit: Callable[..., Any]) -> None:
     page = visit()
     playwright.expect(page.locator("#legend li")).to_have_count(10)
     page.locator("input[value=label]").focus()
     page.keyboard.press("ArrowRight")
-    shows(page, "#legend li >> nth=0", "community 1")
+    expect_text(page, "#legend li >> nth=0", "community 1")
     page.keyboard.press("ArrowRight")
-    shows(page, "#legend li >> nth=0", "oldest")
-    shows(page, "#legend li >> nth=7", "newest")
+    expect_text(page, "#legend li >> nth=0", "oldest")
+    expect_text(page, "#legend li >> nth=7", "newest")
 
 
-def test_everything_can_be_reached_by_keyboard(visit: Callable[..., Any]) -> None:
+def test_page_all_controls_are_reachable_by_keyboard(visit: Callable[..., Any]) -> None:
     page = visit()
-    wait_until(page, lambda: painted(page) > 1000, "points are drawn")
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     order = []
     for _ in range(9):
         page.keyboard.press("Tab")
-        order.append(focused(page))
+        order.append(focused_element(page))
         outline = "getComputedStyle(document.activeElement.nextElementSibling ?? document.activeElement).outlineStyle"
         own = "getComputedStyle(document.activeElement).outlineStyle"
-        assert "solid" in {page.evaluate(own), page.evaluate(outline)}, f"{order[-1]} shows that it has the focus"
+        assert "solid" in {page.evaluate(own), page.evaluate(outline)}, (
+            f"{order[-1]} does not show that it has the focus"
+        )
     assert order == ["A", "label", "pause", "closer", "farther", "all", "plane", "search", "BUTTON"]
 
 
-def test_the_map_moves_by_keyboard(visit: Callable[..., Any]) -> None:
+def test_page_map_moves_by_keyboard(visit: Callable[..., Any]) -> None:
     page = visit()
-    wait_until(page, lambda: painted(page) > 1000, "points are drawn")
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     page.click("#pause")
     picture = "document.querySelector('#dots').toDataURL()"
     page.locator("#plane").focus()
@@ -263,26 +265,26 @@ def test_the_map_moves_by_keyboard(visit: Callable[..., Any]) -> None:
         wait_until(page, lambda before=before: page.evaluate(picture) != before, f"{key} moves the map")
     page.keyboard.press("0")
     page.wait_for_timeout(200)
-    assert painted(page) > 1000
+    assert count_painted_pixels(page) > 1000
 
 
-def test_a_pause_is_a_pause(visit: Callable[..., Any], live: Live) -> None:
+def test_page_pause_stops_updates(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit()
-    shown = vertices(live)
-    shows(page, "#vertices", shown)
+    shown = vertex_count(live)
+    expect_text(page, "#vertices", shown)
     page.click("#pause")
     playwright.expect(page.locator("#pause")).to_have_attribute("aria-pressed", "true")
     page.wait_for_timeout(500)
     live.grow(200)
     page.wait_for_timeout(1000)
-    shows(page, "#vertices", shown)
+    expect_text(page, "#vertices", shown)
     page.click("#pause")
-    shows(page, "#vertices", vertices(live))
+    expect_text(page, "#vertices", vertex_count(live))
 
 
-def test_a_phone_is_wide_enough(visit: Callable[..., Any]) -> None:
+def test_page_fits_phone_screen(visit: Callable[..., Any]) -> None:
     page = visit(NARROW, has_touch=True, is_mobile=True, device_scale_factor=2)
-    wait_until(page, lambda: painted(page) > 1000, "points are drawn")
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for selector in ("#plane", "#search", "#arrivals", "#drift"):
         box = page.locator(selector).bounding_box()
@@ -292,48 +294,48 @@ def test_a_phone_is_wide_enough(visit: Callable[..., Any]) -> None:
         assert min(box["width"], box["height"]) >= 40
     page.fill("#search", "oak-0")
     page.tap("button.main >> nth=0")
-    shows(page, "#chosen-id", "oak-0")
+    expect_text(page, "#chosen-id", "oak-0")
 
 
-def test_the_dark_is_dark_and_calm_is_calm(visit: Callable[..., Any], live: Live) -> None:
+def test_page_respects_dark_scheme_and_reduced_motion(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit(color_scheme="dark", reduced_motion="reduce")
-    wait_until(page, lambda: painted(page) > 1000, "points are drawn")
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(map(int, re.findall(r"\d+", ground))) < 60
     live.grow(50)
-    shows(page, "#vertices", vertices(live))
+    expect_text(page, "#vertices", vertex_count(live))
     assert page.evaluate("document.getAnimations().length") == 0
 
 
-def test_an_empty_service_says_that_it_waits(visit: Callable[..., Any], tmp_path: Path) -> None:
-    service = Live(tmp_path / "empty")
+def test_page_empty_service_shows_waiting_message(visit: Callable[..., Any], tmp_path: Path) -> None:
+    service = LiveService(tmp_path / "empty")
     try:
         page = visit(url=service.url)
-        shows(page, "#vertices", "0")
+        expect_text(page, "#vertices", "0")
         playwright.expect(page.locator("#empty")).to_be_visible()
         service.grow(1500)
         playwright.expect(page.locator("#empty")).to_be_hidden(timeout=120_000)
-        wait_until(page, lambda: painted(page) > 1000, "points are drawn")
+        wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
         page.close()
     finally:
         service.stop()
 
 
-def test_a_service_that_goes_away_is_missed(browser: Any, tmp_path: Path) -> None:
-    service = Live(tmp_path / "gone")
+def test_page_stopped_service_shows_unreachable(browser: Any, tmp_path: Path) -> None:
+    service = LiveService(tmp_path / "gone")
     page = browser.new_page()
     try:
         page.goto(service.url)
-        shows(page, "#vertices", "0")
+        expect_text(page, "#vertices", "0")
         service.stop()
-        shows(page, "#status", "the service cannot be reached")
+        expect_text(page, "#status", "the service cannot be reached")
     finally:
         page.close()
 
 
-def test_a_token_is_asked_for(browser: Any, tmp_path: Path) -> None:
+def test_page_service_with_tokens_asks_for_token(browser: Any, tmp_path: Path) -> None:
     token = "t" * 24
-    service = Live(tmp_path / "closed", tokens=Tokens.of(write=[token]))
+    service = LiveService(tmp_path / "closed", tokens=Tokens.of(write=[token]))
     service.http.headers["Authorization"] = f"Bearer {token}"
     service.grow(1500)
     page = browser.new_page()
@@ -342,7 +344,7 @@ def test_a_token_is_asked_for(browser: Any, tmp_path: Path) -> None:
         page.locator("#ask").wait_for(state="visible")
         page.fill("#token", token)
         page.press("#token", "Enter")
-        shows(page, "#vertices", vertices(service))
+        expect_text(page, "#vertices", vertex_count(service))
         playwright.expect(page.locator("#ask")).to_be_hidden()
     finally:
         page.close()

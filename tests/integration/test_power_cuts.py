@@ -1,4 +1,4 @@
-"""Power cuts at file operations of a traced session, under several policies of loss. More of them: `make crash`."""
+"""Short power-cut and I/O-error tests (see `make crash`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 NO_COMPILER = 77
 
 
-def record_of(script: str, tmp_path: Path, *options: str) -> dict[str, object]:
-    """What a script that needs a C compiler writes down."""
+def run_script(script: str, tmp_path: Path, *options: str) -> dict[str, object]:
+    """Run a script that needs a C compiler, and return its record; skip the test without a compiler."""
     record = tmp_path / "record.json"
     command = [sys.executable, str(BENCHMARKS / script), *options, "--json", str(record)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
@@ -25,15 +25,15 @@ def record_of(script: str, tmp_path: Path, *options: str) -> dict[str, object]:
     return found
 
 
-def test_power_cuts_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    found = record_of("power_cuts.py", tmp_path, "--points", "300")
+def test_power_cuts_lose_no_acknowledged_batch(tmp_path: Path) -> None:
+    found = run_script("power_cuts.py", tmp_path, "--points", "300")
     assert found["faults"] == []
     assert found["points"] == 300
     assert len(found["by_policy"]) == 5  # type: ignore[arg-type]
     assert found["recovered_from_a_snapshot"] > 50  # type: ignore[operator]
 
 
-def test_input_output_errors_end_a_session_clearly_or_change_nothing(tmp_path: Path) -> None:
-    found = record_of("io_errors.py", tmp_path, "--calls", "80", "--batches", "24")
+def test_io_errors_end_session_with_own_error_or_change_nothing(tmp_path: Path) -> None:
+    found = run_script("io_errors.py", tmp_path, "--calls", "80", "--batches", "24")
     assert found["faults"] == []
     assert found["calls"] == 80

@@ -1,4 +1,4 @@
-"""A sink that is slow or stuck: the source waits for it, so that nothing piles up, is lost or changes its place."""
+"""Slow and blocked sinks: the source waits for them, so that no changes pile up, get lost or change their order."""
 
 from __future__ import annotations
 
@@ -17,100 +17,106 @@ from ripplevec.io.protocols import ReadResult
 from ripplevec.io.retry_policy import OutageTimer, UnreachableError
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
-LONG = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
-class Fast:
-    """A source that never has to be waited for; counts what was read of it and not acknowledged."""
+class EndlessSource:
+    """Source that always has a batch ready, and counts the reads that were not acknowledged."""
 
-    name = "fast"
+    name = "endless"
 
     def __init__(self) -> None:
-        self.given = self.acknowledged = self.most_held = 0
+        self.reads = self.acknowledged = self.max_unacknowledged = 0
 
     def open(self, position: Any) -> None:
-        self.given = self.acknowledged = position or 0
+        self.reads = self.acknowledged = position or 0
 
     def read(self, timeout: float) -> ReadResult:
-        self.given += 1
-        self.most_held = max(self.most_held, self.given - self.acknowledged)
-        return ReadResult(batch(self.given), self.given)
+        self.reads += 1
+        self.max_unacknowledged = max(self.max_unacknowledged, self.reads - self.acknowledged)
+        return ReadResult(make_batch(self.reads), self.reads)
 
     def acknowledge(self, position: Any) -> None:
         self.acknowledged = position
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: no resources are held."""
 
 
-class Gated:
-    """A sink that takes nothing while its gate is shut."""
+class BlockingSink:
+    """Sink whose writes block until its gate is open."""
 
     def __init__(self) -> None:
-        self.gate, self.stuck = threading.Event(), threading.Event()
+        self.gate, self.blocked = threading.Event(), threading.Event()
         self.sequences: list[int] = []
 
     def write(self, changes: Changes) -> None:
-        self.stuck.set()
-        assert self.gate.wait(LONG)
+        self.blocked.set()
+        assert self.gate.wait(TIMEOUT_SECONDS)
         self.sequences.append(changes.sequence)
 
     def flush(self) -> None:
-        """Everything is taken at once."""
+        """Do nothing: nothing is buffered."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: no resources are held."""
 
 
-def batch(number: int) -> Batch:
+def make_batch(number: int) -> Batch:
     return Batch.of([number % 23, number % 7], [f"v{number % 31}", f"v{number % 5}"])
 
 
 @contextmanager
-def running(session: Session, source: Fast, sink: Gated, over: threading.Event) -> Iterator[list[int]]:
-    taken: list[int] = []
-    thread = threading.Thread(target=lambda: taken.append(session.run(source, [sink], until=over.is_set)))
+def running(session: Session, source: EndlessSource, sink: BlockingSink, stop: threading.Event) -> Iterator[list[int]]:
+    batches: list[int] = []
+    thread = threading.Thread(target=lambda: batches.append(session.run(source, [sink], until=stop.is_set)))
     thread.start()
     try:
-        yield taken
+        yield batches
     finally:
-        over.set()
+        stop.set()
         sink.gate.set()
-        thread.join(LONG)
+        thread.join(TIMEOUT_SECONDS)
         assert not thread.is_alive()
 
 
-def test_a_stuck_sink_holds_up_the_source_and_nothing_else(tmp_path: Path) -> None:
-    source, sink, over = Fast(), Gated(), threading.Event()
+def test_run_blocked_sink_stops_only_its_source(tmp_path: Path) -> None:
+    source, sink, stop = EndlessSource(), BlockingSink(), threading.Event()
     with Session(tmp_path / "state", **PARAMETERS) as session:
-        with running(session, source, sink, over) as taken:
-            assert sink.stuck.wait(LONG)
-            held = source.given
-            assert not sink.gate.wait(0.5)  # as long as it is stuck, nothing more is read
-            assert (source.given, source.acknowledged, session.position("fast")) == (held, 0, held)
-            assert held <= GROUP_SIZE
-            assert session.apply([("someone", "else")], key="k").sequence == held + 1  # others are not held up
-            assert session.model["someone"].shape == (3,)
-        assert taken == [held]  # `until` is asked when it is free again
-        assert (sink.sequences, source.acknowledged) == (list(range(1, held + 1)), held)
+        with running(session, source, sink, stop) as batches:
+            assert sink.blocked.wait(TIMEOUT_SECONDS)
+            read_before_block = source.reads
+            assert not sink.gate.wait(0.5)  # nothing is read while the sink is blocked
+            assert (source.reads, source.acknowledged, session.position("endless")) == (
+                read_before_block,
+                0,
+                read_before_block,
+            )
+            assert read_before_block <= GROUP_SIZE
+            assert (
+                session.apply([("a", "b")], key="k").sequence == read_before_block + 1
+            )  # other writers are not blocked
+            assert session.model["a"].shape == (3,)
+        assert batches == [read_before_block]  # `until` is called again once the sink is free
+        assert (sink.sequences, source.acknowledged) == (list(range(1, read_before_block + 1)), read_before_block)
 
 
-def test_nothing_piles_up_is_lost_or_changes_its_place(tmp_path: Path) -> None:
-    source, sink = Fast(), Gated()
+def test_run_delivers_all_changes_in_order_with_bounded_backlog(tmp_path: Path) -> None:
+    source, sink = EndlessSource(), BlockingSink()
     sink.gate.set()
     with Session(tmp_path / "state", **PARAMETERS) as session:
-        session.run(source, [sink], until=lambda: source.given >= 20 * GROUP_SIZE)
-        assert source.most_held <= GROUP_SIZE
-        assert sink.sequences == list(range(1, source.given + 1))
+        session.run(source, [sink], until=lambda: source.reads >= 20 * GROUP_SIZE)
+        assert source.max_unacknowledged <= GROUP_SIZE
+        assert sink.sequences == list(range(1, source.reads + 1))
         digest = session.model.digest()
-    with Session(tmp_path / "calm", **PARAMETERS) as session:
-        for number in range(1, source.given + 1):
-            session.apply(batch(number))
+    with Session(tmp_path / "undisturbed", **PARAMETERS) as session:
+        for number in range(1, source.reads + 1):
+            session.apply(make_batch(number))
         assert session.model.digest() == digest
 
 
-def test_a_sink_that_fails_after_a_long_time_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, sink = Fast(), Gated()
+def test_run_failed_flush_delivers_changes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, sink = EndlessSource(), BlockingSink()
     sink.gate.set()
     with Session(tmp_path / "state", **PARAMETERS) as session:
         with monkeypatch.context() as patch:
@@ -119,65 +125,63 @@ def test_a_sink_that_fails_after_a_long_time_is_told_again(tmp_path: Path, monke
                 session.run(source, [sink])
         assert source.acknowledged == 0
         first, sink.sequences = sink.sequences, []
-        session.run(source, [sink], until=lambda: source.given >= 2 * GROUP_SIZE)
+        session.run(source, [sink], until=lambda: source.reads >= 2 * GROUP_SIZE)
     assert sink.sequences == list(range(1, 2 * GROUP_SIZE + 1))
     assert first == sink.sequences[: len(first)]
 
 
-class Silent(Fast):
-    """A source that gives a few batches and then nothing, without an end."""
+class SilentSource(EndlessSource):
+    """Source with three batches, followed by silence without an end."""
 
     def read(self, timeout: float) -> ReadResult | None:  # type: ignore[override]
-        return super().read(timeout) if self.given < 3 else None
+        return super().read(timeout) if self.reads < 3 else None
 
 
-class Remote:
-    """A sink that keeps what it cannot deliver for its next flush; a minute passes with every flush."""
+class RemoteSink:
+    """Sink that buffers undelivered changes; its clock advances a minute with every flush."""
 
-    def __init__(self, answers: Callable[[int], bool]) -> None:
-        self._answers, self._now, self.flushes = answers, 0.0, 0
+    def __init__(self, is_reachable: Callable[[int], bool]) -> None:
+        self._is_reachable, self._now, self.flushes = is_reachable, 0.0, 0
         self._absence = OutageTimer("the receiver", 600, clock=lambda: self._now)
-        self._held: list[int] = []
+        self._buffer: list[int] = []
         self.delivered: list[int] = []
 
     def write(self, changes: Changes) -> None:
-        self._held.append(changes.sequence)
+        self._buffer.append(changes.sequence)
 
     def flush(self) -> None:
         self.flushes, self._now = self.flushes + 1, self._now + 60
-        if self._answers(self.flushes):
-            self.delivered, self._held = self.delivered + self._held, []
+        if self._is_reachable(self.flushes):
+            self.delivered, self._buffer = self.delivered + self._read_before_block, []
         else:
             self._absence.record_failure(OSError("no answer"))
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: no resources are held."""
 
 
-def run_until_flushed(folder: Path, sink: Remote, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run with a source that falls silent until the sink has been flushed so often."""
-    monkeypatch.setattr("ripplevec.durability.session.IDLE_FLUSH", 0.0)
-    waited, source = threading.Event(), Silent()
-    timer = threading.Timer(LONG, waited.set)
+def run_silent_source(folder: Path, sink: RemoteSink, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run with a source that falls silent, until the sink has been flushed a number of times."""
+    monkeypatch.setattr("ripplevec.durability.session.IDLE_FLUSH_SECONDS", 0.0)
+    timed_out, source = threading.Event(), SilentSource()
+    timer = threading.Timer(TIMEOUT_SECONDS, timed_out.set)
     timer.start()
     try:
         with Session(folder / "state", **PARAMETERS) as session:
-            session.run(source, [sink], until=lambda: waited.is_set() or sink.flushes == times)
+            session.run(source, [sink], until=lambda: timed_out.is_set() or sink.flushes == times)
     finally:
         timer.cancel()
-    assert not waited.is_set(), "the sink was not flushed while no input came"
+    assert not timed_out.is_set(), "the sink was not flushed during silence"
 
 
-def test_run_without_input_whose_sink_is_away_ends_with_its_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sink = Remote(lambda flush: False)
+def test_run_silent_source_unreachable_sink_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = RemoteSink(lambda flush: False)
     with pytest.raises(UnreachableError, match="the receiver has not answered for 600 s"):
-        run_until_flushed(tmp_path, sink, 100, monkeypatch)
-    assert sink.flushes == 11  # with the batches, and one in each of the ten minutes of its patience
+        run_silent_source(tmp_path, sink, 100, monkeypatch)
+    assert sink.flushes == 11  # one with the batches, and one in each of the ten minutes until its timeout
 
 
-def test_run_without_input_whose_sink_comes_back_delivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sink = Remote(lambda flush: flush > 5)
-    run_until_flushed(tmp_path, sink, 6, monkeypatch)
+def test_run_silent_source_returning_sink_receives_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = RemoteSink(lambda flush: flush > 5)
+    run_silent_source(tmp_path, sink, 6, monkeypatch)
     assert sink.delivered == [1, 2, 3]

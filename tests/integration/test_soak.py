@@ -1,4 +1,4 @@
-"""A short soak: traffic, reads and kills as in `make soak`; nothing acknowledged is lost, nothing applied twice."""
+"""Short soak test (see `make soak`): traffic, reads and kills lose no acknowledged batch and apply none twice."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ import numpy as np
 import pytest
 
 SOAK = Path(__file__).resolve().parents[2] / "benchmarks" / "soak.py"
-SMALL = {"minutes": 0.25, "kills": 2, "vertices": 1000, "arrivals": 25, "dim": 16, "snapshot-every": 5000}
+SMALL_OPTIONS = {"minutes": 0.25, "kills": 2, "vertices": 1000, "arrivals": 25, "dim": 16, "snapshot-every": 5000}
 
 
 def run_part(folder: Path, **options: Any) -> dict[str, Any]:
-    named = SMALL | {"json": folder / "record.json", "picture": folder / "soak.svg", "state": folder / "kept"} | options
-    words = [word for name, value in named.items() for word in (f"--{name}", str(value))]
-    done = subprocess.run([sys.executable, str(SOAK), *words], capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
+    arguments = (
+        SMALL_OPTIONS
+        | {"json": folder / "record.json", "picture": folder / "soak.svg", "state": folder / "kept"}
+        | options
+    )
+    words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
+    process = subprocess.run([sys.executable, str(SOAK), *words], capture_output=True, text=True, timeout=500)
+    assert process.returncode == 0, process.stdout + process.stderr
     return json.loads((folder / "record.json").read_text())
 
 
-def test_a_service_that_is_killed_under_traffic_ends_where_one_left_alone_does(tmp_path: Path) -> None:
+def test_soak_killed_service_ends_with_digest_of_undisturbed_one(tmp_path: Path) -> None:
     (part,) = run_part(tmp_path)["parts"]
-    assert part["faults"] == []  # the digest, the place of every batch, every read of what was acknowledged
+    assert part["faults"] == []  # digest, sequence numbers, and reads of acknowledged vertices
     assert (part["killed"], part["continued"], part["batches_before"]) == (2, False, 0)
     assert part["snapshots"] > 1
     assert part["anchors"] > 1
@@ -38,24 +42,24 @@ def test_a_service_that_is_killed_under_traffic_ends_where_one_left_alone_does(t
     assert record["parts"][0] == part
     assert (record["parts"][1]["continued"], record["parts"][1]["batches_before"]) == (True, part["batches"])
     assert record["overall"]["faults"] == []
-    assert record["overall"]["batches"] == sum(each["batches"] for each in record["parts"])
+    assert record["overall"]["batches"] == sum(part["batches"] for part in record["parts"])
     assert record["hours"] == pytest.approx(0.35 / 60, abs=0.001)
 
 
-def test_percentiles_over_parts_are_those_of_all_latencies_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_soak_record_percentiles_cover_latencies_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SOAK.parent)
-    parts = importlib.import_module("_soak_parts")
+    record = importlib.import_module("_soak_record")
     latencies = np.random.default_rng(0).lognormal(2, 1, 10_000)
-    found = [{"latency_bins": {"write": parts.bins(half)}} for half in np.split(latencies, 2)]
-    percentiles = parts._percentiles(found, "write")
+    parts = [{"latency_bins": {"write": record.count_by_bin(half)}} for half in np.split(latencies, 2)]
+    percentiles = record._percentiles(parts, "write")
     for share in (50, 99, 99.9):
         exact = np.percentile(latencies, share)
         assert exact * 0.99 <= percentiles[f"p{share:g}"] <= exact * 1.06
 
 
-def test_slope_of_memory_is_that_of_the_settled_samples_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_soak_record_memory_slope_uses_settled_samples_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SOAK.parent)
-    parts = importlib.import_module("_soak_parts")
+    record = importlib.import_module("_soak_record")
     samples = [
         [
             {"seconds": second, "resident_mb": 500 + 2 * (before + second / 3600), "settled": True}
@@ -64,22 +68,22 @@ def test_slope_of_memory_is_that_of_the_settled_samples_of_all_parts(monkeypatch
         for before in (0.0, 0.5)
     ]
     samples[0].append({"seconds": 61, "resident_mb": 9000.0, "settled": False})
-    assert parts.slope([{"minutes": 30, "samples": each} for each in samples]) == pytest.approx(2)
+    assert record.memory_slope([{"minutes": 30, "samples": part} for part in samples]) == pytest.approx(2)
 
 
-def test_flat_is_judged_where_it_has_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_soak_series_flatness_uses_settled_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SOAK.parent)
-    record = importlib.import_module("_soak_record")
+    series = importlib.import_module("_soak_series")
     settled = [10 <= second < 40 or second >= 50 for second in range(101)]
     samples = [
-        record.Sample(second, 200.0 + second if calm else 0.0, 50.0, 20, second, calm)
+        series.Sample(second, 200.0 + second if calm else 0.0, 50.0, 20, second, calm)
         for second, calm in enumerate(settled)
     ]
     log = [(second - 0.5, 0.010 if settled[second] else 9.0) for second in range(1, 101)]
-    course = record.Course(samples, {"write": log}, begun=10.0)
-    flat = course.flatness()
-    assert flat["resident_mb"]["last_over_first"] == pytest.approx(286 / 225, rel=0.02)
-    assert flat["resident_mb"]["fitted_change"] == pytest.approx(90 / 259, rel=0.05)
-    assert flat["handles"] == {"first_third": 20, "last_third": 20, "last_over_first": 1, "fitted_change": 0}
-    assert flat["write_p99_ms"]["last_third"] == pytest.approx(10)
-    assert course.after_kills()["write_p99_ms"] == pytest.approx(9000)
+    measurements = series.SoakSeries(samples, {"write": log}, warmup=10.0)
+    flatness = measurements.flatness()
+    assert flatness["resident_mb"]["last_over_first"] == pytest.approx(286 / 225, rel=0.02)
+    assert flatness["resident_mb"]["fitted_change"] == pytest.approx(90 / 259, rel=0.05)
+    assert flatness["handles"] == {"first_third": 20, "last_third": 20, "last_over_first": 1, "fitted_change": 0}
+    assert flatness["write_p99_ms"]["last_third"] == pytest.approx(10)
+    assert measurements.after_kills()["write_p99_ms"] == pytest.approx(9000)

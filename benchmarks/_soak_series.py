@@ -1,0 +1,186 @@
+"""Measurements of one soak part: samples over time, their trend in settled periods, and a figure."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from _service_process import ServiceProcess
+from _soak_traffic import LatencyLog
+from numpy.typing import NDArray
+
+from ripplevec.lab.experiments.plots.common import make_log
+from ripplevec.lab.experiments.plots.figure import style, svg
+from ripplevec.lab.experiments.plots.style import COLORS
+
+DOWNTIME_COLOR = "#d55e00"
+ON_TIME_SECONDS = 1.0  # delay up to which a stream counts as on time
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """State of the service at one moment; `settled`: warmed up, on time, and with a full feed of changes."""
+
+    seconds: float
+    resident_mb: float
+    state_mb: float
+    handles: int
+    batches: int
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One kill: its time, the downtime (`away`), the recovery time in it, and the number of batches replayed."""
+
+    seconds: float
+    away: float
+    recovery: float
+    replayed: int
+
+
+def take_sample(service: ServiceProcess, state: Path, seconds: float, batches: int, calm: bool) -> Sample | None:
+    """Measure the service; return None while it is down."""
+    try:
+        feed = service.get("/v1/stats")[1]["feed"]
+        process = psutil.Process(service.process.pid)
+        resident, handles = process.memory_info().rss / 2**20, process.num_fds()
+    except (psutil.Error, OSError, HTTPException, KeyError):
+        return None
+    feed_full = (
+        feed["oldest"] > service.ready_event()["sequence"]
+    )  # it has already dropped batches that it received itself
+    sizes = round(resident, 1), round(_directory_bytes(state) / 2**20, 1)
+    return Sample(round(seconds, 2), *sizes, handles, batches, calm and feed_full)
+
+
+def _directory_bytes(folder: Path) -> int:
+    """Return the bytes in a folder; files may be removed meanwhile."""
+    total = 0
+    for place, _, names in os.walk(folder):  # skips folders that were removed; `rglob` fails there
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
+
+
+class SoakSeries:
+    """Samples of a soak part, with the latencies between them."""
+
+    def __init__(self, samples: list[Sample], logs: dict[str, LatencyLog], warmup: float) -> None:
+        self._warmup = warmup  # seconds before the evaluated period
+        self.time = np.array([sample.seconds for sample in samples])
+        self.settled = np.array([sample.settled for sample in samples], bool)
+        self.settled[1:] &= self.settled[:-1]  # an interval is settled if both of its ends are
+        self.samples = samples
+        self.latencies = {name: self._by_interval(np.array(log).reshape(-1, 2)) for name, log in logs.items()}
+
+    def _by_interval(self, log: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return the milliseconds of the requests between each sample and the previous one."""
+        interval = np.searchsorted(self.time, log[:, 0])
+        return [1000 * log[interval == number, 1] for number in range(len(self.time))]
+
+    def percentile(self, name: str, share: float) -> NDArray[np.float64]:
+        """Return a latency percentile of every interval; NaN if it has no requests."""
+        return np.array([np.percentile(part, share) if part.size else np.nan for part in self.latencies[name]])
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """Return one figure of all samples."""
+        return np.array([getattr(sample, name) for sample in self.samples], np.float64)
+
+    def break_at_downtime(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Replace the first value after each downtime by NaN, so that no line is drawn across it."""
+        steps = np.diff(self.time, prepend=self.time[0])
+        return np.where(steps > 2 * np.median(steps), np.nan, values)
+
+    def flatness(self) -> dict[str, dict[str, float | None]]:
+        """Compare the first and the last third of the settled time for every figure that should stay constant."""
+        found = {name: self._column_trend(name) for name in ("resident_mb", "state_mb", "handles")}
+        for name in self.latencies:
+            for share in (50, 99):
+                found[f"{name}_p{share}_ms"] = self._latency_trend(name, share)
+        return found
+
+    def after_kills(self) -> dict[str, float | None]:
+        """Return the latencies of the unsettled periods, which `flatness` leaves out."""
+        unsettled = np.flatnonzero(~self.settled & (self.time > self._warmup))
+        return {
+            f"{name}_p{share}_ms": _number(_percentile(parts, unsettled, share))
+            for name, parts in self.latencies.items()
+            for share in (50, 99)
+        }
+
+    def _thirds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the settled intervals in the first and in the last third of the evaluated time."""
+        third = (self.time[-1] - self._warmup) / 3
+        first, last = self.time < self._warmup + third, self.time > self.time[-1] - third
+        return np.flatnonzero(first & self.settled), np.flatnonzero(last & self.settled)
+
+    def _column_trend(self, name: str) -> dict[str, float | None]:
+        values = self.column(name)
+        first, last = (float(values[part].mean()) if part.size else np.nan for part in self._thirds())
+        return self._trend(first, last, values)
+
+    def _latency_trend(self, name: str, share: float) -> dict[str, float | None]:
+        first, last = (_percentile(self.latencies[name], part, share) for part in self._thirds())
+        return self._trend(first, last, self.percentile(name, share))
+
+    def _trend(self, first: float, last: float, values: NDArray[np.float64]) -> dict[str, float | None]:
+        """Return the first and last third, their ratio, and the change of a fitted line relative to the mean."""
+        use = self.settled & ~np.isnan(values)
+        slope = np.polyfit(self.time[use], values[use], 1)[0] if np.count_nonzero(use) > 2 else np.nan
+        change = slope * (self.time[-1] - self._warmup) / values[use].mean() if use.any() else np.nan
+        trend = {"first_third": first, "last_third": last, "last_over_first": last / first, "fitted_change": change}
+        return {name: _number(value) for name, value in trend.items()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return every sample with the latencies before it, for the record."""
+        percentiles = {
+            f"{name}_p{share}_ms": self.percentile(name, share) for name in self.latencies for share in (50, 99)
+        }
+        return [
+            asdict(sample) | {name: _number(column[number]) for name, column in percentiles.items()}
+            for number, sample in enumerate(self.samples)
+        ]
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), 3)
+
+
+def _percentile(parts: list[NDArray[np.float64]], chosen: NDArray[np.int64], share: float) -> float:
+    latencies = np.concatenate([np.empty(0), *(parts[number] for number in chosen)])
+    return float(np.percentile(latencies, share)) if latencies.size else np.nan
+
+
+def draw(series: SoakSeries, kills: list[Kill], path: Path) -> None:
+    """Draw memory, disk space and latencies over time, with the downtime after each kill."""
+    sizes = {"memory of the service": series.column("resident_mb"), "state directory": series.column("state_mb")}
+    panels = [("MB", sizes)]
+    for name in ("write", "read"):
+        panels.append(("ms", {f"{name}, p{share}": series.percentile(name, share) for share in (50, 99)}))
+    with style() as figure_of:
+        figure = figure_of(8.0, 6.6)
+        for number, (unit, lines) in enumerate(panels, 1):
+            axes = figure.add_subplot(len(panels), 1, number)
+            for kill in kills:
+                axes.axvspan(
+                    kill.seconds / 60, (kill.seconds + kill.away) / 60, color=DOWNTIME_COLOR, alpha=0.35, linewidth=0
+                )
+            for color, (name, values) in zip(COLORS, lines.items(), strict=False):
+                axes.plot(series.time / 60, series.break_at_downtime(values), color=color, linewidth=1.3, label=name)
+            axes.set(ylabel=unit, xlim=(0, series.time[-1] / 60))
+            if unit == "ms":
+                make_log(axes, "y")
+            else:
+                axes.set_ylim(0)
+            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        axes.set_xlabel("minutes at half of the maximum rate; orange: downtime after a kill")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(svg(figure, path.stem), encoding="utf-8")
