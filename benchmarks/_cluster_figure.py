@@ -1,8 +1,8 @@
-"""The picture of cluster.py: what was measured on one machine, and what follows for many.
+"""The figure of cluster.py: measurements on one machine, and predictions for many machines.
 
     python benchmarks/_cluster_figure.py
 
-draws it again from the records; `cluster.py --figure` does so after measuring.
+redraws it from the records; `cluster.py --figure` draws it after measuring.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, CostModel, calibrate, select_by_shards, predict
+from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, CostModel, calibrate, predict, select_by_shards
 
 from ripplevec.lab.experiments.plots.figure import INK, style, svg
 from ripplevec.lab.experiments.plots.style import plain_look
@@ -21,7 +21,7 @@ MEASURED = (1, 200, 20_000)  # arrivals in a batch
 
 
 def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> None:
-    """Left, shards on one machine over no shards; right, edges a second over machines, where the driver was timed."""
+    """Draw throughput on shards relative to no shards (left) and, if the driver was timed, predictions (right)."""
     with style() as figure_of:
         figure = figure_of(10, 4.2)
         _measured(figure.add_subplot(1, 2, 1), record)

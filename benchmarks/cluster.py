@@ -1,11 +1,11 @@
-"""A model on shards against one on one machine, all of them here: what it costs to be in several processes.
+"""Benchmark of models on shards against a model without shards, all on this machine: the cost of distribution.
 
     python benchmarks/cluster.py [--vertices 200000] [--json results/cluster.json] [--figure FILE.svg]
 
-Streams of arrivals with five edges, 128 columns, in batches from a single arrival to 100,000 edges, through `Embedder`
-with as many threads as there are cores and through `ShardedEmbedder` with 1, 2 and 4 shards on as many cores. What goes
-from shard to shard is counted, and beside it the rows that no way of sharing could do without: those of other shards
-that are read. `_cluster_model.py` says what follows from these figures, and those of `driver.py`, for many machines.
+Streams of arrivals with five edges and 128 columns, in batches from a single arrival to 100,000 edges, are applied to
+`Embedder` with one thread per core and to `ShardedEmbedder` with 1, 2 and 4 shards on the same cores. The bytes sent
+between shards are counted, and so is the necessary part of them: the remote rows that are read. `_cluster_model.py`
+extrapolates these figures, and those of `driver.py`, to many machines.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from ripplevec.cluster import ShardedEmbedder
 
 DIM, EDGES, START = 128, 5, 20_000
 SHARDS = (1, 2, 4)
-BATCHES = {1: 40, 200: 20, 20_000: 6}  # arrivals in a batch, and how many such batches are timed
+BATCHES = {1: 40, 200: 20, 20_000: 6}  # arrivals in a batch, and the number of such batches that are timed
 STORE = 1_000_000_000  # bytes of Ray's object store
 
 
 def arrivals(first: int, last: int) -> Batch:
-    """Vertices that come with edges to any of those before."""
+    """Return new vertices with edges to random earlier ones."""
     src = np.repeat(np.arange(first, last), EDGES)
     share = np.random.Generator(np.random.Philox(first)).random(src.size)
     return Batch.of(src, (share * src).astype(np.int64))
 
 
-def grown(model: Embedder, vertices: int) -> Embedder:
-    """A model of so many vertices."""
+def grow(model: Embedder, vertices: int) -> Embedder:
+    """Grow a model to a number of vertices."""
     model.fit(arrivals(1, START))
     for first in range(START, vertices, 20_000):
         model.partial_fit(arrivals(first, min(first + 20_000, vertices)))
     return model
 
 
-def timed(model: Embedder, vertices: int) -> dict[int, float]:
-    """Seconds of a batch, by the arrivals it has: the median, after one that is not counted."""
-    found, place = {}, vertices
+def time_batches(model: Embedder, vertices: int) -> dict[int, float]:
+    """Return the median seconds of a batch by its number of arrivals; the first batch is not counted."""
+    results, place = {}, vertices
     for size, times in BATCHES.items():
         seconds = []
         for number in range(times + 1):
@@ -54,23 +54,23 @@ def timed(model: Embedder, vertices: int) -> dict[int, float]:
             model.partial_fit(batch)
             if number:
                 seconds.append(time.perf_counter() - began)
-        found[size] = float(np.median(seconds))
-    return found
+        results[size] = float(np.median(seconds))
+    return results
 
 
 def traffic(model: ShardedEmbedder) -> dict[str, int]:
-    """What the shards have sent each other so far, and what of it were rows that had to be read."""
+    """Return the bytes that shards have sent each other so far, and those of rows that had to be read."""
     parts = model.engine.query("traffic")
     return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 
-def sharded(shards: int, vertices: int, alone: str) -> dict[str, float]:
-    """The figures of one number of shards."""
+def measure_shards(shards: int, vertices: int, expected_digest: str) -> dict[str, float]:
+    """Measure one number of shards."""
     model = ShardedEmbedder(shards=shards, dim=DIM, anchor_growth=0)
     try:
-        grown(model, vertices)
+        grow(model, vertices)
         before, first = traffic(model), model.engine.next_arrival
-        seconds = timed(model, vertices)
+        seconds = time_batches(model, vertices)
         after, arrived = traffic(model), model.engine.next_arrival - first
         sent, needed = (after[name] - before[name] for name in ("sent", "needed"))
         return {
@@ -78,23 +78,23 @@ def sharded(shards: int, vertices: int, alone: str) -> dict[str, float]:
             "bytes_per_arrival": sent / arrived,
             "needed_per_arrival": needed / arrived,
             "sent_over_needed": sent / needed if needed else 1.0,
-            "same": float(model.digest() == alone),
+            "same": float(model.digest() == expected_digest),
         }
     finally:
         model.close()
 
 
 def measure(vertices: int) -> dict[str, Any]:
-    """One machine, then shards."""
+    """Measure one machine without shards, then shards."""
     ray.init("local", num_cpus=os.cpu_count(), include_dashboard=False, object_store_memory=STORE, log_to_driver=False)
-    single = grown(Embedder(dim=DIM, anchor_growth=0), vertices)
-    seconds = timed(single, vertices)
+    single = grow(Embedder(dim=DIM, anchor_growth=0), vertices)
+    seconds = time_batches(single, vertices)
     figures: dict[str, Any] = {"vertices": vertices, "cores": os.cpu_count()}
     figures |= {f"single_seconds_{size}": value for size, value in seconds.items()}
     for shards in SHARDS:
-        found = sharded(shards, vertices, single.digest())
-        found |= {f"of_single_{size}": seconds[size] / found[f"seconds_{size}"] for size in BATCHES}
-        figures |= {f"shards_{shards}_{name}": value for name, value in found.items()}
+        results = measure_shards(shards, vertices, single.digest())
+        results |= {f"of_single_{size}": seconds[size] / results[f"seconds_{size}"] for size in BATCHES}
+        figures |= {f"shards_{shards}_{name}": value for name, value in results.items()}
     ray.shutdown()
     return figures
 

@@ -60,28 +60,28 @@ def cluster_model() -> str:
         return NOTHING
     measured, driver, memory, ids = records
     threads = (content("roofline.json") or {}).get("float32_two_over_one", 1.0)
-    found = model.calibrated(measured, driver, threads)
+    found = model.calibrate(measured, driver, threads)
     said = [_limits(found), _checked(found), _assumed(found, threads), _left_out(memory, ids)]
     text = "\n\n".join([_predictions(found, memory, ids), *map(_wrapped, said)])
     return f"{text}\n\n![Edges a second](../results/{PICTURE})" if (RESULTS / PICTURE).exists() else text
 
 
-def _predictions(found: model.Model, memory: Any, ids: Any) -> str:
+def _predictions(found: model.CostModel, memory: Any, ids: Any) -> str:
     rows: dict[str, list[str]] = {}
     for batch in model.BATCHES:
-        many = [model.predicted(found, machines, batch) for machines in model.MACHINES]
+        many = [model.predict(found, machines, batch) for machines in model.MACHINES]
         rows |= {
             f"**batches of {batch:,} edges**: edges/s": [_count(one.edges_per_second) for one in many],
             f"arrivals/s ({batch:,})": [_count(one.arrivals_per_second) for one in many],
             f"time of a batch ({batch:,})": [_time(one.seconds) for one in many],
             f"what takes longest ({batch:,})": [f"{one.limit}, {one.share(one.limit):.0%}" for one in many],
-            f"MB/s that a machine sends ({batch:,})": [f"{model.network(found, one) / 1e6:,.1f}" for one in many],
+            f"MB/s that a machine sends ({batch:,})": [f"{model.network_rate(found, one) / 1e6:,.1f}" for one in many],
         }
     largest = model.BATCHES[-1]
-    cautious = [model.predicted(found.cautious, machines, largest) for machines in model.MACHINES]
+    cautious = [model.predict(found.cautious, machines, largest) for machines in model.MACHINES]
     rows[f"edges/s, cautiously ({largest:,})"] = [_count(one.edges_per_second) for one in cautious]
     rows["edges/s, were there only the driver's own work"] = [
-        _count(model.ceiling(found, machines)) for machines in model.MACHINES
+        _count(model.driver_limit(found, machines)) for machines in model.MACHINES
     ]
     rows["memory of a machine"] = [
         f"{model.machine_bytes(memory, ids, machines) / model.GIB:.1f} GiB" for machines in model.MACHINES
@@ -89,12 +89,12 @@ def _predictions(found: model.Model, memory: Any, ids: Any) -> str:
     return table([f"{machines} machines" for machines in model.MACHINES], rows)
 
 
-def _limits(found: model.Model) -> str:
+def _limits(found: model.CostModel) -> str:
     """Whether more machines help, and if not, why."""
     batch = model.BATCHES[-1]
-    many = [model.predicted(found, machines, batch) for machines in model.MACHINES]
+    many = [model.predict(found, machines, batch) for machines in model.MACHINES]
     best = max(many, key=lambda one: one.edges_per_second)
-    taken = " and ".join(f"{one.share(*model.OF_THE_DRIVER):.0%}" for one in (many[0], many[-1]))
+    taken = " and ".join(f"{one.share(*model.DRIVER_COSTS):.0%}" for one in (many[0], many[-1]))
     said = (
         f"With batches of {batch:,} edges on {many[0].machines} and on {many[-1].machines} machines, {taken} of the "
         "time is that of the driver, which is one process: its calls, its own work and its link."
@@ -104,7 +104,7 @@ def _limits(found: model.Model) -> str:
     return said
 
 
-def _checked(found: model.Model) -> str:
+def _checked(found: model.CostModel) -> str:
     said = (
         f"The check: batches of {model.LARGEST:,} arrivals on {model.CHECK} shards, which the work was not fitted to, "
         f"would take {abs(found.check):.0%} {'longer' if found.check > 0 else 'less'} than they do, and send "
@@ -113,9 +113,9 @@ def _checked(found: model.Model) -> str:
     return said + (" Take the table for an order of magnitude." if abs(found.check) > FAR_OFF else "")
 
 
-def _assumed(found: model.Model, threads: float) -> str:
-    more = model.predicted(found, 64, model.BATCHES[-1], gain=4).edges_per_second
-    one = model.predicted(found, 64, model.BATCHES[-1]).edges_per_second
+def _assumed(found: model.CostModel, threads: float) -> str:
+    more = model.predict(found, 64, model.BATCHES[-1], gain=4).edges_per_second
+    one = model.predict(found, 64, model.BATCHES[-1]).edges_per_second
     return (
         f"Fitted: {_time(found.call)} a batch of one arrival, {_time(found.shard)} more for a shard and "
         f"{_time(found.pair)} for a pair of shards; {found.calls:.0f} calls in a large batch, "

@@ -37,11 +37,11 @@ def model(benchmark: Callable[[str], ModuleType]) -> ModuleType:
 
 def records(model: ModuleType, **other: float) -> tuple[dict[str, Any], dict[str, Any]]:
     """What cluster.py and driver.py would have measured were the model true."""
-    true = model.Model(**CONSTANTS | other)
+    true = model.CostModel(**CONSTANTS | other)
     cluster: dict[str, Any] = {"vertices": 1000, "cores": CORES}
     cluster |= {f"single_seconds_{size}": size * 5e-6 for size in (1, 200, 20_000)}
     for shards in (1, 2, 4):
-        seconds = {size: model.here(true, shards, size, CORES, TWO_THREADS) for size in (200, 20_000)}
+        seconds = {size: model.predict_local(true, shards, size, CORES, TWO_THREADS) for size in (200, 20_000)}
         seconds[1] = true.fixed(shards) / true.calls_over_one
         found = {f"seconds_{size}": value for size, value in seconds.items()}
         found |= {f"of_single_{size}": size * 5e-6 / value for size, value in seconds.items()}
@@ -61,7 +61,7 @@ def _sent(true: Any) -> dict[str, float]:
 
 @pytest.mark.parametrize("other", [{}, {"pair": 0.0}, {"exchange": 0.0}])
 def test_the_constants_are_found_again(model: ModuleType, other: dict[str, float]) -> None:
-    found = model.calibrated(*records(model, **other), TWO_THREADS)
+    found = model.calibrate(*records(model, **other), TWO_THREADS)
     for name, value in (CONSTANTS | other).items():
         assert getattr(found, name) == pytest.approx(value, rel=1e-6, abs=1e-9), name
     assert found.check == pytest.approx(0, abs=1e-9)
@@ -72,7 +72,7 @@ def test_four_shards_are_not_fitted_but_checked(model: ModuleType) -> None:
     cluster, driver = records(model)
     cluster["shards_4_seconds_20000"] *= 2
     cluster["shards_4_bytes_per_arrival"] *= 0.8
-    found = model.calibrated(cluster, driver, TWO_THREADS)
+    found = model.calibrate(cluster, driver, TWO_THREADS)
     assert found.work == pytest.approx(CONSTANTS["work"])
     assert found.check == pytest.approx(-0.5)
     assert found.traffic_check == pytest.approx(0.25)
@@ -82,26 +82,26 @@ def test_nothing_measured_makes_a_negative_cost(model: ModuleType) -> None:
     cluster, driver = records(model)
     cluster["shards_4_seconds_1"] = cluster["shards_1_seconds_1"] / 2
     cluster["shards_2_seconds_20000"] = cluster["shards_1_seconds_20000"] / 9
-    found = model.calibrated(cluster, driver, TWO_THREADS)
+    found = model.calibrate(cluster, driver, TWO_THREADS)
     assert min(found.call, found.shard, found.pair, found.work, found.exchange) >= 0
 
 
 def test_predictions_go_the_right_way(model: ModuleType) -> None:
-    found = model.Model(**CONSTANTS)
+    found = model.CostModel(**CONSTANTS)
     for machines in model.MACHINES:
-        speeds = [model.predicted(found, machines, batch).edges_per_second for batch in model.BATCHES]
+        speeds = [model.predict(found, machines, batch).edges_per_second for batch in model.BATCHES]
         assert speeds == sorted(speeds)
-        assert speeds[-1] < model.ceiling(found, machines)
-        one, more = (model.predicted(found, machines, 10**7, gain) for gain in (1, 4))
+        assert speeds[-1] < model.driver_limit(found, machines)
+        one, more = (model.predict(found, machines, 10**7, gain) for gain in (1, 4))
         assert more.pieces[model.WORK] == pytest.approx(one.pieces[model.WORK] / 4)
-        assert model.predicted(found.cautious, machines, 10**7).edges_per_second < one.edges_per_second
-    easy = model.Model(
+        assert model.predict(found.cautious, machines, 10**7).edges_per_second < one.edges_per_second
+    easy = model.CostModel(
         **CONSTANTS | {"shard": 0.0, "pair": 0.0, "serial_per_shard": 0.0, "through_driver_per_shard": 0.0}
     )
-    speeds = [model.predicted(easy, machines, 10**7).edges_per_second for machines in model.MACHINES]
+    speeds = [model.predict(easy, machines, 10**7).edges_per_second for machines in model.MACHINES]
     assert speeds == sorted(speeds)
     assert np.all(
-        np.diff([model.network(easy, model.predicted(easy, machines, 10**7)) for machines in model.MACHINES]) < 0
+        np.diff([model.network_rate(easy, model.predict(easy, machines, 10**7)) for machines in model.MACHINES]) < 0
     )
 
 
@@ -116,15 +116,15 @@ def test_predictions_go_the_right_way(model: ModuleType) -> None:
     ],
 )
 def test_what_takes_longest_is_named(model: ModuleType, other: dict[str, float], limit: str) -> None:
-    found = model.predicted(model.Model(**CONSTANTS | other), 64, 10**6)
+    found = model.predict(model.CostModel(**CONSTANTS | other), 64, 10**6)
     assert found.limit == limit
     assert found.share(limit) > 0.9
     assert found.share(*found.pieces) == pytest.approx(1)
 
 
 def test_rows_of_half_precision_are_half_of_what_is_sent_and_kept(model: ModuleType) -> None:
-    found = model.Model(**CONSTANTS)
-    assert model.bytes_between(found, 4) == pytest.approx((4_000 - 1_500) * 3 / 4)
+    found = model.CostModel(**CONSTANTS)
+    assert model.bytes_between_shards(found, 4) == pytest.approx((4_000 - 1_500) * 3 / 4)
     memory = {"vertices": 2**20, "resident_mb": 1_100, "resident_beyond_imports_mb": 1_000}
     ids = {"int_bytes_per_id": 40, "text_bytes_per_id": 60}
     assert model.state_bytes(memory, ids) == pytest.approx(10**9 * (1_000 - 256 - 40 + 60))
@@ -203,7 +203,7 @@ def test_the_driver_is_timed_on_shards_that_are_not_there(
     benchmark: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = benchmark("driver")
-    monkeypatch.setattr(driver, "counted", dict)
+    monkeypatch.setattr(driver, "count_calls", dict)
     monkeypatch.setattr(driver, "SHARDS", (1, 3))
     found = driver.measure(50)
     assert set(found) == {"arrivals"} | {f"shards_{n}_{what}_per_arrival" for n in (1, 3) for what in ("us", "bytes")}
@@ -214,5 +214,5 @@ def test_calls_of_a_batch_are_counted(benchmark: Callable[[str], ModuleType], mo
     driver = benchmark("driver")
     for name, value in {"SMALL": 400, "START": 200, "BATCHES": (1, 100)}.items():
         monkeypatch.setattr(driver, name, value)
-    found = driver.counted()
+    found = driver.count_calls()
     assert found["calls_100"] > found["calls_1"] > found["exchanges_1"] > 0

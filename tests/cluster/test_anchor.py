@@ -214,7 +214,7 @@ def test_failed_anchor_leaves_state_unchanged(new_cluster: Any, monkeypatch: pyt
             raise MemoryError("no room for rows")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ripplevec.cluster.shard_matrices.Sheets.turn", fail)
+        patch.setattr("ripplevec.cluster.shard_matrices.ShardMatrices.transform", fail)
         with pytest.raises(MemoryError, match="no room for rows"):
             cluster.anchor()
     for shard, then in zip(shards, before, strict=True):

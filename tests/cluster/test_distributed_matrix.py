@@ -83,7 +83,7 @@ def test_failed_step_restores_slots(graph_pair: Any, monkeypatch: pytest.MonkeyP
         if self.index == 1:
             raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(f"ripplevec.cluster.shard_matrices.Sheets.{failing}", fail)
+    monkeypatch.setattr(f"ripplevec.cluster.shard_matrices.ShardMatrices.{failing}", fail)
     with pytest.raises(RuntimeError, match="the disk is full"), pair.open_graph() as graph:
         graph.operator(1.0).step(pair.put(graph, BLOCK))
     for shard, then in zip(pair.shards, before, strict=True):

@@ -7,7 +7,7 @@ import threading
 from typing import Any, cast
 
 import pytest
-from histories import Reference, State, seen, stream
+from histories import Reference, State, make_batches, read_state
 
 from ripplevec import Embedder
 from ripplevec.cluster import anchor as anchors
@@ -19,7 +19,7 @@ from ripplevec.engine.engine import Engine
 from ripplevec.parameters import Parameters
 
 PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
-BATCHES = stream(12)
+BATCHES = make_batches(12)
 
 
 class LocalShardsEmbedder(Embedder):
@@ -41,7 +41,7 @@ def test_reads_during_anchor_see_previous_batch(monkeypatch: pytest.MonkeyPatch)
 
     def read_during_anchor(*arguments: Any) -> Any:
         moved = original_anchor(*arguments)
-        reader = threading.Thread(target=lambda: states.append(seen(model)), daemon=True)
+        reader = threading.Thread(target=lambda: states.append(read_state(model)), daemon=True)
         reader.start()
         reader.join(30)
         return moved
@@ -53,7 +53,7 @@ def test_reads_during_anchor_see_previous_batch(monkeypatch: pytest.MonkeyPatch)
         if len(states) > reads_before:
             assert anchored
             assert states[-1].sequence == sequence
-        reference.check(seen(model))
+        reference.check(read_state(model))
     assert len(states) >= 1
     for state in states:
         reference.check(state)
