@@ -90,3 +90,31 @@ def test_arrivals_may_have_a_time():
     embedder.learn_one({"vertex": "a", "neighbors": ["b"], "time": 0})
     embedder.learn_one({"vertex": "c", "neighbors": ["b"], "time": 20})
     assert embedder.model.neighbors("b") == [("c", 1.0), ("a", 0.25)]
+
+
+@pytest.mark.parametrize("key", ["neighbors", "neighbours"])
+def test_stream_embedder_accepts_either_spelling_of_neighbors(key):
+    embedder = StreamEmbedder(dim=2)
+    embedder.learn_one({"vertex": "a", key: ["b", "c"], "weights": [1, 2]})
+    assert embedder.model.neighbors("a") == [("c", 2.0), ("b", 1.0)]
+    preview = embedder.transform_one({"vertex": "new", key: ["b"]})
+    assert list(preview.values()) == embedder.model.preview(["b"]).tolist()
+
+
+@pytest.mark.parametrize("method", ["learn_one", "transform_one"])
+@pytest.mark.parametrize(
+    ("arrival", "message"),
+    [
+        ({"vertex": "a", "neighbors": ["b"], "neighbours": ["b"]}, 'one of "neighbors" and "neighbours", got'),
+        (
+            {"vertex": "a", "neigbors": ["b"]},
+            r"only the keys vertex, neighbors, weights, time, got 'neigbors'\. Correct",
+        ),
+        ({"vertex": "a", "neighbors": ["b"], "age": 3}, r"got 'age'\. .*river\.compose\.Select"),
+    ],
+)
+def test_stream_embedder_with_doubled_or_unknown_key_raises(method, arrival, message):
+    embedder = StreamEmbedder(dim=2)
+    with pytest.raises(InvalidValueError, match=message):
+        getattr(embedder, method)(arrival)
+    assert len(embedder.model) == 0

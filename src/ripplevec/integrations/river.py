@@ -9,19 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.embedder import Embedder
-from ripplevec.errors import InvalidValueError, MissingExtraError
+from ripplevec.errors import InvalidValueError, MissingExtraError, shorten
 
 try:
     from river.base import Transformer
 except ImportError as error:
     raise MissingExtraError("ripplevec.integrations.river", "river") from error
 
+ARRIVAL_KEYS = ("vertex", "neighbors", "weights", "time")
+
 
 class StreamEmbedder(Transformer):  # type: ignore[misc]
     """Embeds the vertices of a stream of arrivals, `{"vertex": …, "neighbors": […]}`, with `"weights"` or a `"time"`.
 
-    The parameters are those of `Embedder`; it is there as `model`, and may be replaced by one that has been fitted.
-    Other features of an arrival are left alone: join them with `+`, as River does.
+    The parameters are those of `Embedder`; it is available as `model` and may be replaced by a fitted one. The key
+    `"neighbours"` is accepted for `"neighbors"`. Any other key is an error, because a misspelled key would lose edges:
+    if arrivals have other features, select the keys of the arrival first and add the features with `+`, as in
+    `(compose.Select("vertex", "neighbors") | StreamEmbedder()) + compose.Select("age")`.
 
     >>> from river import linear_model
     >>> pipeline = StreamEmbedder(dim=4) | linear_model.LogisticRegression()
@@ -35,24 +39,28 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
         self.model = Embedder(**parameters)
 
     def learn_one(self, x: dict[Any, Any]) -> None:
-        """Let the vertex arrive with its edges; a known one gets them in addition."""
-        self.model.add_vertex(_vertex(x), x.get("neighbors", ()), x.get("weights"), x.get("time"))
+        """Add the vertex with its edges; a vertex that exists gets them in addition."""
+        arrival = _check_arrival(x)
+        vertex, neighbors = arrival["vertex"], arrival.get("neighbors", ())
+        self.model.add_vertex(vertex, neighbors, arrival.get("weights"), arrival.get("time"))
 
     def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
-        """The vector of the vertex, or the one it would get if it arrived now; nothing changes."""
-        vertex = _vertex(x)
-        vector = self.model[vertex] if vertex in self.model else self._newcomer(x)
+        """Return the vector of the vertex, or the one it would get if it arrived now; the model does not change."""
+        arrival = _check_arrival(x)
+        vertex = arrival["vertex"]
+        vector = self.model[vertex] if vertex in self.model else self._preview_new_vertex(arrival)
         return dict(enumerate(vector.tolist()))
 
-    def _newcomer(self, x: dict[Any, Any]) -> NDArray[np.float32]:
-        neighbors: Sequence[Any] = x.get("neighbors", ())
-        weights = x.get("weights")
-        known = [place for place, name in enumerate(neighbors) if name in self.model]
-        shares = None if weights is None else [weights[place] for place in known]
-        return self.model.preview([neighbors[place] for place in known], shares)
+    def _preview_new_vertex(self, arrival: dict[Any, Any]) -> NDArray[np.float32]:
+        """Return the vector of a new vertex, from those of its neighbors that the model contains."""
+        neighbors: Sequence[Any] = arrival.get("neighbors", ())
+        weights = arrival.get("weights")
+        positions = [position for position, name in enumerate(neighbors) if name in self.model]
+        known_weights = None if weights is None else [weights[position] for position in positions]
+        return self.model.preview([neighbors[position] for position in positions], known_weights)
 
     def _unit_test_skips(self) -> set[str]:
-        """An arrival without a vertex is none, and a graph that grows takes memory."""
+        """Return the checks that cannot pass: every arrival needs a vertex, and a growing graph needs memory."""
         return {
             "check_emerging_features",
             "check_disappearing_features",
@@ -61,7 +69,17 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
         }
 
 
-def _vertex(x: dict[Any, Any]) -> Any:
+def _check_arrival(x: dict[Any, Any]) -> dict[Any, Any]:
+    """Return an arrival with the key "neighbors" in its US spelling; raise if a key is missing, unknown or doubled."""
     if "vertex" not in x:
         raise InvalidValueError.of("arrival", '{"vertex": …, "neighbors": […]}', x)
-    return x["vertex"]
+    if "neighbors" in x and "neighbours" in x:
+        raise InvalidValueError.of("arrival", 'one of "neighbors" and "neighbours"', x)
+    arrival = {"neighbors" if key == "neighbours" else key: value for key, value in x.items()}
+    for key in arrival:
+        if key not in ARRIVAL_KEYS:
+            raise InvalidValueError(
+                f"arrival: expected only the keys {', '.join(ARRIVAL_KEYS)}, got {shorten(key)}. "
+                "Correct its spelling, or select the keys of the arrival with river.compose.Select."
+            )
+    return arrival
