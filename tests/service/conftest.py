@@ -1,4 +1,4 @@
-"""A real service on this machine: a server of its own in a thread, a state directory of its own."""
+"""A real service on this machine: a server in a thread with its own state directory."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Service:
         assert not self.thread.is_alive()
 
 
-def started(settings: Settings, *, ready: bool = True, token: str | None = None) -> Service:
-    """A service that listens, and has recovered if that is waited for."""
+def start_service(settings: Settings, *, ready: bool = True, token: str | None = None) -> Service:
+    """Start a service and wait until it listens, and by default until it is ready."""
     server = Server(settings)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -63,24 +63,24 @@ def started(settings: Settings, *, ready: bool = True, token: str | None = None)
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
-    """Starts services over one state directory; those that still run are stopped at the end."""
+    """Start services with one state directory; the running ones are stopped at the end."""
     running: list[Service] = []
 
-    def begin(*, ready: bool = True, token: str | None = None, **options: Any) -> Service:
+    def start_one(*, ready: bool = True, token: str | None = None, **options: Any) -> Service:
         options = {"state": tmp_path / "state", "port": 0, "parameters": {"dim": 8, "threads": 1}} | options
-        running.append(started(Settings(**options), ready=ready, token=token))
+        running.append(start_service(Settings(**options), ready=ready, token=token))
         return running[-1]
 
-    yield begin
+    yield start_one
     for service in running:
         service.stop()
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """One service for the tests of a file, with a small graph in it."""
+    """One service with a small graph for all tests of a module."""
     state = tmp_path_factory.mktemp("service") / "state"
-    running = started(Settings(state=state, port=0, parameters={"dim": 8, "threads": 1}))
+    running = start_service(Settings(state=state, port=0, parameters={"dim": 8, "threads": 1}))
     ring = [[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)]
     assert running.edges(*ring).status_code == 200
     yield running

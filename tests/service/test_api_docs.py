@@ -1,3 +1,5 @@
+"""The API reference page."""
+
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""The description of all endpoints is true enough to make requests from it: none of them breaks the service."""
+"""The application: its OpenAPI description, error responses and documentation."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ QUICK = settings(
 READ, WRITE = "read-token-0123456789", "write-token-0123456789"
 
 BEYOND_SCHEMAS = {
-    "GET /v1/changes": (410, "which are kept"),
+    "GET /v1/changes": (410, "retained sequence number"),
     "POST /v1/arrivals": (422, "one per neighbor"),
     "POST /v1/edges": (422, "one per neighbor"),
     "POST /v1/preview": (422, "one per row"),
 }
-"""Why requests may be refused for a reason that no schema can express."""
+"""Status and reason of requests that are rejected although they match the schema."""
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -39,7 +39,7 @@ def test_openapi_generated_requests_are_answered_as_described(start: Any, mode: 
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     statuses: set[int] = set()
 
-    def sent(case: Any) -> None:
+    def send_and_validate(case: Any) -> None:
         answer = case.call()
         statuses.add(answer.status_code)
         status, reason = BEYOND_SCHEMAS.get(case.operation.label, (0, ""))
@@ -48,13 +48,13 @@ def test_openapi_generated_requests_are_answered_as_described(start: Any, mode: 
         if answer.status_code >= 400:
             assert answer.json()["error"]
 
-    asked = []
+    operations = []
     for result in schema.get_all_operations():
         operation = result.ok()
-        asked.append(operation.label)
+        operations.append(operation.label)
         if mode is GenerationMode.POSITIVE or has_input(operation):
-            QUICK(given(operation.as_strategy(generation_mode=mode))(sent))()
-    assert len(asked) == len(set(asked)) >= 15
+            QUICK(given(operation.as_strategy(generation_mode=mode))(send_and_validate))()
+    assert len(operations) == len(set(operations)) >= 15
     service.runtime.model.check()
     assert service.http.get("/readyz").status_code == 200
     assert 200 in statuses if mode is GenerationMode.POSITIVE else statuses & {400, 415, 422}

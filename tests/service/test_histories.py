@@ -1,4 +1,4 @@
-"""Whoever reads a service beside its writer sees whole states, and can follow the changes from what was read."""
+"""Consistency of reads and followers with the batches that a service writes meanwhile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ripplevec.batch import ids_to_list, select_rows
 
 HOW: dict[str, Any] = {"dim": 4, "anchor_growth": 0.05, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = [
-    select_rows(batch, np.arange(len(batch) - (number % 4 == 0 < number))) for number, batch in enumerate(make_batches(70))
+    select_rows(batch, np.arange(len(batch) - (number % 4 == 0 < number)))
+    for number, batch in enumerate(make_batches(70))
 ]
 """What is added; the last row of some is a removal, which has a request of its own."""
 

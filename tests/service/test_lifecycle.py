@@ -1,3 +1,5 @@
+"""Lifecycle of the runtime: recovery, write timeouts, final snapshot, warm-up."""
+
 from __future__ import annotations
 
 import asyncio
@@ -18,13 +20,13 @@ from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.settings import Limits, Settings
 
 
-def settings(tmp_path: Path, **options: Any) -> Settings:
+def make_settings(tmp_path: Path, **options: Any) -> Settings:
     return Settings(state=tmp_path / "state", **{"parameters": {"dim": 4, "threads": 1}} | options)
 
 
-def with_runtime(made: Settings, work: Callable[[Runtime], Any]) -> Any:
-    async def live() -> Any:
-        runtime = Runtime(made)
+def run_with_runtime(settings: Settings, work: Callable[[Runtime], Any]) -> Any:
+    async def run() -> Any:
+        runtime = Runtime(settings)
         runtime.start()
         while runtime.status == "recovering":
             await asyncio.sleep(0.005)
@@ -33,7 +35,7 @@ def with_runtime(made: Settings, work: Callable[[Runtime], Any]) -> Any:
         finally:
             await asyncio.to_thread(runtime.stop)
 
-    return asyncio.run(live())
+    return asyncio.run(run())
 
 
 def test_runtime_stop_writes_a_snapshot(tmp_path: Path) -> None:
@@ -42,7 +44,7 @@ def test_runtime_stop_writes_a_snapshot(tmp_path: Path) -> None:
             await runtime.write(Batch.of([number], [number + 1]), None)
         return runtime.model.digest()
 
-    digest = with_runtime(settings(tmp_path), work)
+    digest = run_with_runtime(make_settings(tmp_path), work)
     with Session(tmp_path / "state") as session:
         assert (session.recovery.snapshot, session.recovery.replayed) == (5, 0)
         assert session.model.digest() == digest
@@ -60,7 +62,7 @@ def test_runtime_damaged_state_fails_and_rejects_requests(tmp_path: Path) -> Non
         with pytest.raises(RejectedRequest):
             await runtime.write(Batch.of(["a"], ["b"]), None)
 
-    with_runtime(settings(tmp_path), work)
+    run_with_runtime(make_settings(tmp_path), work)
 
 
 def test_runtime_parameters_differing_from_state_fail(tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_runtime_parameters_differing_from_state_fail(tmp_path: Path) -> None:
     async def work(runtime: Runtime) -> None:
         assert isinstance(runtime.failure, InvalidValueError)
 
-    with_runtime(settings(tmp_path), work)
+    run_with_runtime(make_settings(tmp_path), work)
 
 
 def test_runtime_write_timeout_is_rejected_and_retry_is_repeated(
@@ -85,19 +87,19 @@ def test_runtime_write_timeout_is_rejected_and_retry_is_repeated(
             return apply_many(entries)
 
         monkeypatch.setattr(runtime.session, "apply_many", slow)
-        with pytest.raises(RejectedRequest, match="same key") as refused:
+        with pytest.raises(RejectedRequest, match="same key") as rejected:
             await runtime.write(Batch.of(["a"], ["b"]), "k")
-        assert refused.value.status == 503
+        assert rejected.value.status == 503
         release.set()
         monkeypatch.undo()
         again = None
-        while again is None:  # on a busy machine the first one may still be on its way
+        while again is None:  # on a busy machine the first write may not be complete yet
             with suppress(RejectedRequest):
                 again = await runtime.write(Batch.of(["a"], ["b"]), "k")
         assert again.repeated
         assert runtime.model.sequence == 1
 
-    with_runtime(settings(tmp_path, limits=Limits(write_seconds=0.3)), work)
+    run_with_runtime(make_settings(tmp_path, limits=Limits(write_seconds=0.3)), work)
 
 
 @pytest.mark.parametrize("parameters", [{"dim": 8}, {"dim": 4, "rule": "paper", "directed": True}])

@@ -1,3 +1,5 @@
+"""JSON log lines."""
+
 from __future__ import annotations
 
 import io
@@ -15,7 +17,7 @@ from ripplevec.service import logs
 def lines() -> Iterator[io.StringIO]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    root.handlers.clear()  # those of pytest stay open
+    root.handlers.clear()  # without closing the handlers of pytest
     stream = io.StringIO()
     logs.configure_logging(stream)
     yield stream

@@ -1,3 +1,5 @@
+"""Counters, gauges and the summary of the last minute."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,15 +9,15 @@ from ripplevec.changes import Changes
 from ripplevec.service.metrics import Metrics
 
 
-def changes(arrived: int, moved: int) -> Changes:
+def make_changes(arrived: int, moved: int) -> Changes:
     ids = np.arange(arrived + moved)
     return Changes(ids, np.zeros((len(ids), 4), np.float32), lambda rows: rows, ids < arrived, ["gone"], 1, True)
 
 
 def test_metrics_count_batches() -> None:
     metrics = Metrics()
-    metrics.record_batch(10, changes(2, 3), 0.004)
-    metrics.record_batch(5, changes(1, 0), 0.002)
+    metrics.record_batch(10, make_changes(2, 3), 0.004)
+    metrics.record_batch(5, make_changes(1, 0), 0.002)
     text = metrics.render().decode()
     for line in (
         "batches_total 2.0",
@@ -31,8 +33,8 @@ def test_metrics_count_batches() -> None:
 def test_metrics_summarize_the_last_minute() -> None:
     metrics = Metrics()
     assert metrics.summarize_last_minute()["batches"] == 0
-    metrics.record_batch(10, changes(2, 3), 0.004)
-    metrics.record_batch(10, changes(2, 3), None)  # from a source: nobody waited for it
+    metrics.record_batch(10, make_changes(2, 3), 0.004)
+    metrics.record_batch(10, make_changes(2, 3), None)  # from a source: no request waited for it
     recent = metrics.summarize_last_minute()
     assert (recent["batches"], recent["events"], recent["arrivals"], recent["changes"]) == (2, 20, 4, 10)
     assert recent["p50"] == pytest.approx(0.004)
@@ -40,7 +42,7 @@ def test_metrics_summarize_the_last_minute() -> None:
 
 def test_gauge_is_read_on_demand() -> None:
     metrics, value = Metrics(), [1.0]
-    metrics.add_gauge("level", "Of the water.", lambda: value[0])
+    metrics.add_gauge("level", "Water level.", lambda: value[0])
     value[0] = 7.0
     assert "ripplevec_level 7.0" in metrics.render().decode()
 
@@ -51,7 +53,7 @@ def test_gauge_that_fails_is_nan_and_others_are_reported(caplog: pytest.LogCaptu
 
     metrics = Metrics()
     metrics.add_gauge("broken", "Cannot be read.", failing)
-    metrics.add_gauge("level", "Of the water.", lambda: 3.0)
+    metrics.add_gauge("level", "Water level.", lambda: 3.0)
     text = metrics.render().decode()
     assert "ripplevec_broken NaN" in text
     assert "ripplevec_level 3.0" in text

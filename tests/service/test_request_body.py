@@ -1,3 +1,5 @@
+"""Request bodies: any content, and limits of size, time and memory."""
+
 from __future__ import annotations
 
 import json
@@ -27,8 +29,8 @@ values = st.recursive(
 lines = st.lists(st.binary(max_size=30) | values.map(lambda value: json.dumps(value).encode()), min_size=1, max_size=5)
 
 
-def sent(service: Any, kind: str, body: bytes) -> httpx.Response:
-    """The answer to a body; where it is a refusal, nothing has changed."""
+def send(service: Any, kind: str, body: bytes) -> httpx.Response:
+    """Send a body and return the response; check that a rejected one changed nothing."""
     before = service.runtime.model.sequence
     digest = service.runtime.model.digest()
     answer = service.http.post("/v1/edges", content=body, headers={"Content-Type": kind})
@@ -44,15 +46,15 @@ def sent(service: Any, kind: str, body: bytes) -> httpx.Response:
 @fuzzed
 @given(lines)
 def test_body_any_ndjson_is_accepted_or_rejected(service: Any, found: list[bytes]) -> None:
-    sent(service, NDJSON, b"\n".join(found))
+    send(service, NDJSON, b"\n".join(found))
 
 
 @pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @fuzzed
 @given(values)
 def test_body_any_json_is_accepted_or_rejected(service: Any, value: Any) -> None:
-    sent(service, "application/json", json.dumps(value).encode())
-    sent(service, "application/json", json.dumps({"edges": value}).encode())
+    send(service, "application/json", json.dumps(value).encode())
+    send(service, "application/json", json.dumps({"edges": value}).encode())
 
 
 GOOD = encode_arrow_stream(pa.table({"src": ["a", "b", "c"], "dst": ["d", "e", "f"], "weight": [1.0, 2.0, 3.0]}))
@@ -65,8 +67,8 @@ def test_body_damaged_arrow_is_accepted_or_rejected(service: Any, flips: list[tu
     body = bytearray(GOOD)
     for place, byte in flips:
         body[place] = byte
-    sent(service, ARROW, bytes(body[:cut]))
-    sent(service, ARROW, bytes(body))
+    send(service, ARROW, bytes(body[:cut]))
+    send(service, ARROW, bytes(body))
 
 
 @fuzzed
@@ -82,7 +84,7 @@ def test_body_damaged_arrow_is_accepted_or_rejected(service: Any, flips: list[tu
     )
 )
 def test_body_any_arrow_columns_are_accepted_or_rejected(service: Any, columns: dict[str, Any]) -> None:
-    sent(service, ARROW, encode_arrow_stream(pa.table(columns)))
+    send(service, ARROW, encode_arrow_stream(pa.table(columns)))
 
 
 def test_body_too_large_is_rejected_before_it_is_read(start: Any) -> None:
@@ -108,8 +110,8 @@ def test_body_with_too_many_events_is_rejected(start: Any) -> None:
     assert service.edges(*[["a", "b"]] * 3).status_code == 200
 
 
-def raw(service: Any, text: bytes, *, close: bool) -> bytes:
-    """What is answered to bytes sent as they are, the sender perhaps hanging up behind them."""
+def send_raw(service: Any, text: bytes, *, close: bool) -> bytes:
+    """Send raw bytes, optionally close the sending side, and return the response."""
     parts = urlsplit(service.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
         connection.sendall(text)
@@ -126,26 +128,26 @@ HEAD = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: application
 
 def test_body_incomplete_changes_nothing(service: Any) -> None:
     before = service.digest()
-    raw(service, HEAD + b'Content-Length: 1000\r\n\r\n{"edges": [["a", "b"]]}', close=True)
+    send_raw(service, HEAD + b'Content-Length: 1000\r\n\r\n{"edges": [["a", "b"]]}', close=True)
     assert service.digest() == before
     assert service.runtime.write_bodies.held_bytes == 0
 
 
 def test_body_never_sent_times_out(start: Any) -> None:
     service = start(limits=Limits(body_seconds=0.2))
-    assert b" 408 " in raw(service, HEAD + b"Connection: close\r\nContent-Length: 100\r\n\r\n{", close=False)
+    assert b" 408 " in send_raw(service, HEAD + b"Connection: close\r\nContent-Length: 100\r\n\r\n{", close=False)
     assert service.runtime.write_bodies.held_bytes == 0
 
 
 @pytest.mark.parametrize("length", [b"-1", b"x", b"9" * 30])
 def test_content_length_invalid_is_rejected(service: Any, length: bytes) -> None:
-    answer = raw(service, HEAD + b"Connection: close\r\nContent-Length: " + length + b"\r\n\r\n", close=True)
+    answer = send_raw(service, HEAD + b"Connection: close\r\nContent-Length: " + length + b"\r\n\r\n", close=True)
     assert b" 400 " in answer or b" 413 " in answer
 
 
 def test_body_memory_budget_is_enforced(start: Any) -> None:
     service = start(limits=Limits(bodies_bytes=1500, body_bytes=1000))
-    with connected(service) as holding:
+    with connect(service) as holding:
         holding.sendall(HEAD + b"Content-Length: 901\r\n\r\n" + b" " * 900)
         wait_until(lambda: service.runtime.write_bodies.held_bytes == 900)
         answer = service.edges(["a", "x" * 800])
@@ -162,7 +164,7 @@ def test_body_announced_but_not_sent_does_not_use_the_budget(start: Any) -> None
     service = start(limits=Limits(bodies_bytes=4000, read_bodies_bytes=4000, body_bytes=1000))
     with ExitStack() as stack:
         for head in (HEAD, READ_HEAD) * 9:
-            stack.enter_context(connected(service)).sendall(head + b"Content-Length: 1000\r\n\r\n{")
+            stack.enter_context(connect(service)).sendall(head + b"Content-Length: 1000\r\n\r\n{")
         wait_until(lambda: service.runtime.write_bodies.held_bytes == service.runtime.read_bodies.held_bytes == 9)
         assert service.edges(["a", "b"]).status_code == 200
         assert service.http.post("/v1/vectors", json={"ids": ["a"]}).status_code == 200
@@ -172,7 +174,7 @@ def test_body_budgets_of_reads_and_writes_are_separate(start: Any) -> None:
     service = start(limits=Limits(bodies_bytes=1000, read_bodies_bytes=2500, body_bytes=1000))
     with ExitStack() as stack:
         for _ in range(2):
-            stack.enter_context(connected(service)).sendall(READ_HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 999)
+            stack.enter_context(connect(service)).sendall(READ_HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 999)
         wait_until(lambda: service.runtime.read_bodies.held_bytes == 1998)
         for path, body in {
             "/v1/vectors": {"ids": ["x" * 600]},
@@ -187,10 +189,10 @@ def test_body_budgets_of_reads_and_writes_are_separate(start: Any) -> None:
 
 def test_body_below_the_minimum_rate_is_rejected_with_408(start: Any) -> None:
     service = start(limits=Limits(body_grace=0.1, body_rate=1000))
-    with connected(service) as connection:
+    with connect(service) as connection:
         connection.sendall(HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 100)
         answer = b""
-        while part := connection.recv(65536):  # until it is hung up on: what came later would be another request
+        while part := connection.recv(65536):  # until the server disconnects: later bytes would be another request
             answer += part
         assert answer.startswith(b"HTTP/1.1 408 ")
     assert service.runtime.write_bodies.held_bytes == 0
@@ -199,7 +201,7 @@ def test_body_below_the_minimum_rate_is_rejected_with_408(start: Any) -> None:
 def test_body_at_the_minimum_rate_is_accepted(start: Any) -> None:
     service = start(limits=Limits(body_grace=0.05, body_rate=100))
     body = b'{"edges": [["a", "b"]]}' + b" " * 177
-    with connected(service) as connection:
+    with connect(service) as connection:
         connection.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body))
         for first in range(0, 200, 40):
             connection.sendall(body[first : first + 40])
@@ -207,13 +209,13 @@ def test_body_at_the_minimum_rate_is_accepted(start: Any) -> None:
         assert b" 200 " in connection.recv(65536)
 
 
-def connected(service: Any) -> socket.socket:
+def connect(service: Any) -> socket.socket:
     parts = urlsplit(service.url)
     return socket.create_connection((parts.hostname, parts.port), timeout=30)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    latest = time.monotonic() + 30
+    deadline = time.monotonic() + 30
     while not condition():
-        assert time.monotonic() < latest
+        assert time.monotonic() < deadline
         time.sleep(0.005)

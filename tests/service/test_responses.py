@@ -1,3 +1,5 @@
+"""JSON responses and the exception-to-status mapping."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Validation of request models."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Tokens, Host headers, requests of other websites, content types."""
+
 from __future__ import annotations
 
 import io
@@ -40,7 +42,7 @@ READS = [
 ]
 
 
-def ask(service: Any, method: str, path: str, body: Any, token: str | None) -> httpx.Response:
+def send(service: Any, method: str, path: str, body: Any, token: str | None) -> httpx.Response:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     options = {} if body is None else {"json": body}
     return httpx.request(method, f"{service.url}{path}", headers=headers, timeout=60, **options)
@@ -49,16 +51,16 @@ def ask(service: Any, method: str, path: str, body: Any, token: str | None) -> h
 def test_tokens_permit_requests_of_their_scope(start: Any) -> None:
     service = start(tokens=TOKENS, token=WRITE)
     for method, path, body in WRITES + READS:
-        assert ask(service, method, path, body, None).status_code == 401, path
-        assert ask(service, method, path, body, OTHER).status_code == 401, path
+        assert send(service, method, path, body, None).status_code == 401, path
+        assert send(service, method, path, body, OTHER).status_code == 401, path
     for method, path, body in WRITES:
-        assert ask(service, method, path, body, READ).status_code == 403, path
+        assert send(service, method, path, body, READ).status_code == 403, path
     assert service.http.get("/v1/stats").json()["sequence"] == 0
     for method, path, body in WRITES:
-        assert ask(service, method, path, body, WRITE).status_code in (200, 404), path
+        assert send(service, method, path, body, WRITE).status_code in (200, 404), path
     for token in (READ, WRITE):
         for method, path, body in READS:
-            assert ask(service, method, path, body, token).status_code in (200, 404), path
+            assert send(service, method, path, body, token).status_code in (200, 404), path
 
 
 def test_tokens_every_endpoint_is_public_or_tested(start: Any) -> None:
@@ -71,7 +73,7 @@ def test_tokens_every_endpoint_is_public_or_tested(start: Any) -> None:
     tested = {(method, path) for method, path, _ in WRITES + READS}
     tested |= {("GET", "/v1/vertices/{id}"), ("GET", "/v1/vertices/{id}/nearest"), ("DELETE", "/v1/vertices/{id}")}
     assert described - tested == {("GET", "/healthz"), ("GET", "/readyz")}
-    assert ask(service, "GET", "/healthz", None, None).status_code == 200
+    assert send(service, "GET", "/healthz", None, None).status_code == 200
 
 
 @pytest.mark.parametrize("header", ["", "Basic abc", "Bearer", f"bearer{READ}", f"Token {READ}"])
@@ -86,18 +88,18 @@ def test_tokens_are_never_logged_or_displayed(start: Any) -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logs.JsonFormatter())
-    ours = [logging.getLogger(name) for name in ("ripplevec", "uvicorn", "fastapi")]
-    for logger in ours:
+    loggers = [logging.getLogger(name) for name in ("ripplevec", "uvicorn", "fastapi")]
+    for logger in loggers:
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG)
     try:
         service = start(tokens=TOKENS, token=WRITE)
         service.edges(["a", "b"])
-        ask(service, "GET", "/v1/stats", None, OTHER)
-        ask(service, "GET", f"/v1/stats?token={OTHER}", None, None)
+        send(service, "GET", "/v1/stats", None, OTHER)
+        send(service, "GET", f"/v1/stats?token={OTHER}", None, None)
         service.stop()
     finally:
-        for logger in ours:
+        for logger in loggers:
             logger.removeHandler(handler)
             logger.setLevel(logging.NOTSET)
     assert '"event": "request"' in stream.getvalue()
@@ -189,7 +191,7 @@ def test_settings_non_loopback_host_requires_tokens(host: str) -> None:
 
 def test_tokens_are_read_from_file_and_environment(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
-    path.write_text(f"# ours\nread {READ}\n\nwrite {WRITE} # the feeder\n")
+    path.write_text(f"# loggers\nread {READ}\n\nwrite {WRITE} # the feeder\n")
     environment = {"RIPPLEVEC_READ_TOKENS": f"{READ}, {OTHER}", "RIPPLEVEC_WRITE_TOKENS": WRITE}
     assert Tokens.from_file(path) == TOKENS
     assert Tokens.from_environment(environment) == Tokens.of([READ, OTHER], [WRITE])

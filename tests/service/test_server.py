@@ -1,4 +1,4 @@
-"""The service as it is run: a process of its own, that is told to stop, or killed, and started again."""
+"""The service as a process: stopped, killed and restarted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def process(state: Path, *options: str, **environment: str) -> Iterator[tuple[su
     log = (state.parent / f"log-{time.monotonic_ns()}").open("w+")
     running = subprocess.Popen([*command, *options], stderr=log, text=True, env=os.environ | environment)
     try:
-        with httpx.Client(base_url=address(running, Path(log.name)), timeout=60) as http:
+        with httpx.Client(base_url=read_url(running, Path(log.name)), timeout=60) as http:
             while http.get("/readyz").status_code != 200:
                 time.sleep(0.01)
             yield running, http
@@ -38,8 +38,8 @@ def process(state: Path, *options: str, **environment: str) -> Iterator[tuple[su
         log.close()
 
 
-def address(running: subprocess.Popen[str], log: Path) -> str:
-    """Where it listens, as its log says."""
+def read_url(running: subprocess.Popen[str], log: Path) -> str:
+    """Return the URL of the service from its log."""
     while running.poll() is None:
         for line in log.read_text().splitlines():
             if "Uvicorn running on" in line:
@@ -57,10 +57,10 @@ def test_server_sigterm_finishes_accepted_writes_and_resumes(tmp_path: Path) -> 
     with process(tmp_path / "state", "--dim", "8") as (running, http):
 
         def write() -> None:
-            with httpx.Client(base_url=http.base_url, timeout=60) as own:
+            with httpx.Client(base_url=http.base_url, timeout=60) as client:
                 for number in range(1, 5000):
                     try:
-                        answer = own.post("/v1/edges", json={"edges": edges(number)})
+                        answer = client.post("/v1/edges", json={"edges": edges(number)})
                     except httpx.TransportError:
                         return
                     if answer.status_code != 200:
@@ -117,7 +117,7 @@ def test_server_on_shards_matches_one_process_and_resumes(tmp_path: Path) -> Non
         assert http.get("/v1/vertices/v7").json()["vector"] == alone["v7"].tolist()
         (found, *_) = http.get("/v1/vertices/v7/nearest?k=3").json()["nearest"]
         assert found[0] == alone.nearest("v7", 3)[0][0]
-        assert http.get("/v1/vertices/nobody").status_code == 404
+        assert http.get("/v1/vertices/unknown").status_code == 404
         assert "ripplevec_vertices 40.0" in http.get("/metrics").text
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 0
@@ -152,11 +152,11 @@ def test_server_second_on_same_state_fails(tmp_path: Path) -> None:
 def test_server_full_write_queue_returns_429(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start(limits=Limits(queue_requests=2))
     service.edges(["a", "b"])
-    began, go_on, session = threading.Event(), threading.Event(), service.runtime.session
+    started, go_on, session = threading.Event(), threading.Event(), service.runtime.session
     apply_many = session.apply_many
 
     def slow(entries: Any) -> Any:
-        began.set()
+        started.set()
         go_on.wait(30)
         return apply_many(entries)
 
@@ -164,12 +164,12 @@ def test_server_full_write_queue_returns_429(start: Any, monkeypatch: pytest.Mon
     answers: list[int] = []
 
     def write(number: int) -> None:
-        with httpx.Client(base_url=service.url, timeout=60) as own:
-            answers.append(own.post("/v1/edges", json={"edges": [["a", number]]}).status_code)
+        with httpx.Client(base_url=service.url, timeout=60) as client:
+            answers.append(client.post("/v1/edges", json={"edges": [["a", number]]}).status_code)
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
     writers[0].start()
-    began.wait()
+    started.wait()
     for writer in writers[1:]:
         writer.start()
     while service.runtime.writer.queued_requests < 2:
@@ -196,12 +196,12 @@ def test_server_with_inconsistent_state_stops_and_restarts(start: Any, monkeypat
     service.thread.join(60)
     assert isinstance(service.server.failure, RuntimeError)
     monkeypatch.undo()
-    again = start()  # what is on disk is there
+    again = start()  # with the batches on disk
     assert again.http.get("/v1/stats").json()["sequence"] == 2
 
 
 def test_server_without_c_parser_uses_h11(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ripplevec.service.http_protocol", None)  # as where its library is not installed
+    monkeypatch.setitem(sys.modules, "ripplevec.service.http_protocol", None)  # as if httptools were not installed
     service = start()
     assert service.server.config.http == "h11"
     assert service.edges(["a", "b"]).status_code == 200

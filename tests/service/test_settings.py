@@ -1,3 +1,5 @@
+"""Settings of a service."""
+
 from __future__ import annotations
 
 from pathlib import Path

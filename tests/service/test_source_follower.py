@@ -1,3 +1,5 @@
+"""Sources that a service follows."""
+
 from __future__ import annotations
 
 import json
@@ -12,7 +14,7 @@ from ripplevec.errors import InvalidValueError
 from ripplevec.service.source_follower import open_source
 
 
-def until(condition: Any) -> None:
+def wait_until(condition: Any) -> None:
     while not condition():
         time.sleep(0.01)
 
@@ -25,21 +27,21 @@ def test_source_growing_file_is_followed_and_resumed(start: Any, tmp_path: Path)
     path = tmp_path / "edges.csv"
     path.write_text("src,dst\na,b\nb,c\n")
     service = start(source=str(path))
-    until(lambda: service.http.get("/v1/stats").json()["edges"] == 2)
+    wait_until(lambda: service.http.get("/v1/stats").json()["edges"] == 2)
     with path.open("a") as file:
         file.write("c,d\n")
-    until(lambda: service.http.get("/v1/stats").json()["edges"] == 3)
+    wait_until(lambda: service.http.get("/v1/stats").json()["edges"] == 3)
     assert service.edges(["d", "e"]).status_code == 200
-    told = service.http.get("/v1/changes?since=0").json()["batches"]
-    assert [batch["sequence"] for batch in told] == list(range(1, sequence(service) + 1))
+    batches = service.http.get("/v1/changes?since=0").json()["batches"]
+    assert [batch["sequence"] for batch in batches] == list(range(1, sequence(service) + 1))
     digest = service.digest()
     service.stop()
     service = start(source=str(path))
-    time.sleep(0.3)  # what was read is not read again
+    time.sleep(0.3)  # time in which it could read the same lines again
     assert service.digest() == digest
     with path.open("a") as file:
         file.write("x,y\n")
-    until(lambda: service.http.get("/v1/vertices/y").status_code == 200)
+    wait_until(lambda: service.http.get("/v1/vertices/y").status_code == 200)
 
 
 def test_source_and_requests_together_lose_no_batch(start: Any, tmp_path: Path) -> None:
@@ -48,10 +50,10 @@ def test_source_and_requests_together_lose_no_batch(start: Any, tmp_path: Path) 
     service = start(source=str(path))
     for number in range(30):
         assert service.edges([f"r{number}", f"r{number + 1}"]).status_code == 200
-    until(lambda: service.http.get("/v1/stats").json()["edges"] == 5030)
-    until(lambda: service.runtime.feed.newest == sequence(service))
-    told = service.http.get("/v1/changes?since=0&limit=1000").json()["batches"]
-    numbers = sorted({batch["sequence"] for batch in told})
+    wait_until(lambda: service.http.get("/v1/stats").json()["edges"] == 5030)
+    wait_until(lambda: service.runtime.feed.newest == sequence(service))
+    batches = service.http.get("/v1/changes?since=0&limit=1000").json()["batches"]
+    numbers = sorted({batch["sequence"] for batch in batches})
     assert numbers == list(range(1, sequence(service) + 1))
     text = service.http.get("/metrics").text
     assert "ripplevec_events_total 5030.0" in text
@@ -61,7 +63,7 @@ def test_source_bad_message_is_stored_and_skipped(start: Any, tmp_path: Path) ->
     path, letters = tmp_path / "edges.jsonl", tmp_path / "dead.jsonl"
     path.write_text('["a", "b"]\nnonsense\n["b", "c"]\n')
     service = start(source=str(path), dead_letters=str(letters))
-    until(lambda: service.http.get("/v1/stats").json()["edges"] == 2)
+    wait_until(lambda: service.http.get("/v1/stats").json()["edges"] == 2)
     service.stop()
     assert "nonsense" in letters.read_text()
 

@@ -1,3 +1,5 @@
+"""Synchronization of a vector store with the model."""
+
 from __future__ import annotations
 
 import time
@@ -15,22 +17,22 @@ from ripplevec.service import vector_store_sync
 from ripplevec.service.vector_store_sync import VectorStoreSync
 
 
-def held(place: Path) -> dict[Any, list[float]]:
-    database = lancedb.connect(place)
+def stored_vectors(directory: Path) -> dict[Any, list[float]]:
+    database = lancedb.connect(directory)
     if "vertices" not in database.list_tables().tables:
         return {}
     rows = database.open_table("vertices").to_arrow().to_pylist()
     return {int(row["id"]) if row["integer"] else row["id"]: row["vector"] for row in rows}
 
 
-def in_step(place: Path, model: Any) -> bool:
-    found = held(place)
+def is_in_sync(directory: Path, model: Any) -> bool:
+    found = stored_vectors(directory)
     if found.keys() != set(model.ids):
         return False
     return np.array_equal(np.array([found[name] for name in model.ids], np.float32), model.to_numpy())
 
 
-def until(condition: Any) -> None:
+def wait_until(condition: Any) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
@@ -38,20 +40,20 @@ def until(condition: Any) -> None:
 
 
 def test_store_sync_follows_the_model_across_restarts(start: Any, tmp_path: Path) -> None:
-    place = tmp_path / "store"
-    service = start(sink=f"lancedb://{place}")
+    directory = tmp_path / "store"
+    service = start(sink=f"lancedb://{directory}")
     assert service.edges(["a", "b"], ["b", "c"], ["c", 1]).status_code == 200
-    until(lambda: in_step(place, service.runtime.model))
+    wait_until(lambda: is_in_sync(directory, service.runtime.model))
     assert service.http.delete("/v1/vertices/b").status_code == 200
     assert service.edges(["d", "c"]).status_code == 200
     service.stop()
-    assert held(place).keys() == {"a", "c", 1, "d"}
-    service = start()  # without it
+    assert stored_vectors(directory).keys() == {"a", "c", 1, "d"}
+    service = start()  # without the store
     assert service.edges(["e", "a"], ["e", "d"]).status_code == 200
     service.stop()
-    service = start(sink=f"lancedb://{place}")
-    until(lambda: in_step(place, service.runtime.model))
-    assert "e" in held(place)
+    service = start(sink=f"lancedb://{directory}")
+    wait_until(lambda: is_in_sync(directory, service.runtime.model))
+    assert "e" in stored_vectors(directory)
     assert "ripplevec_sink_batches 0.0" in service.http.get("/metrics").text
 
 
@@ -66,19 +68,19 @@ def test_store_sync_after_failure_fills_the_store_again(tmp_path: Path, monkeypa
     failures: list[str] = []
     monkeypatch.setattr(vector_store_sync, "_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(vector_store_sync, "log_event", lambda message, level, reason, **more: failures.append(reason))
-    place = tmp_path / "store"
+    directory = tmp_path / "store"
     with Session(tmp_path / "state", dim=4) as session:
         session.apply([("a", "b"), ("b", "c")])
-        follower = VectorStoreSync(session, f"lancedb://{place}")
-        until(lambda: in_step(place, session.model))
-        (place / "vertices.lance").rename(tmp_path / "aside")
-        (place / "vertices.lance").write_text("no table")
+        sync = VectorStoreSync(session, f"lancedb://{directory}")
+        wait_until(lambda: is_in_sync(directory, session.model))
+        (directory / "vertices.lance").rename(tmp_path / "aside")
+        (directory / "vertices.lance").write_text("no table")
         session.apply([("d", "a"), ("d", "c")])
-        until(lambda: failures)
-        (place / "vertices.lance").unlink()
-        (tmp_path / "aside").rename(place / "vertices.lance")
-        until(lambda: in_step(place, session.model))
-        follower.close()
+        wait_until(lambda: failures)
+        (directory / "vertices.lance").unlink()
+        (tmp_path / "aside").rename(directory / "vertices.lance")
+        wait_until(lambda: is_in_sync(directory, session.model))
+        sync.close()
 
 
 def test_store_sync_with_too_many_pending_rows_fills_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,9 +91,9 @@ def test_store_sync_with_too_many_pending_rows_fills_the_store(tmp_path: Path, m
         LanceSink, "synchronize", lambda sink, model: filled.append(model.sequence) or synchronize(sink, model)
     )
     with Session(tmp_path / "state", dim=4) as session:
-        follower = VectorStoreSync(session, f"lancedb://{tmp_path / 'store'}")
+        sync = VectorStoreSync(session, f"lancedb://{tmp_path / 'store'}")
         for number in range(5):
             session.apply([(number, number + 1), (number, "hub"), (number, "other")])
-        follower.close()
-        assert in_step(tmp_path / "store", session.model)
+        sync.close()
+        assert is_in_sync(tmp_path / "store", session.model)
         assert len(filled) >= 2

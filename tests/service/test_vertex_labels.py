@@ -1,3 +1,5 @@
+"""Labels of vertices on disk."""
+
 from __future__ import annotations
 
 import sqlite3
@@ -26,9 +28,9 @@ def test_labels_beyond_the_limit_are_rejected(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "MAX_LABELS", 2)
     labels = VertexLabels(tmp_path / "labels.sqlite")
     labels.put([("a", "x"), ("b", "y")])
-    with pytest.raises(RejectedRequest) as refused:
+    with pytest.raises(RejectedRequest) as rejected:
         labels.put([("c", "z")])
-    assert refused.value.status == 413
+    assert rejected.value.status == 413
     assert len(labels) == 2
     labels.close()
 

@@ -135,8 +135,12 @@ def parse_body(model: type[T], data: bytes) -> T:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "body"
-        problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
-        raise MessageError(f"{place}: {problem}") from None
+        if first["type"] == "extra_forbidden":
+            expected = ", ".join(model.model_fields)
+            raise MessageError(
+                f"body: expected only the keys {expected}, got {place}. Remove the key or correct its spelling"
+            ) from None
+        raise MessageError(f"{place}: {first['msg']}") from None
 
 
 def encode_removals(model: type[BaseModel], data: bytes, message_key: str, field: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What the page sees of a model."""
+"""Samples, lookups and neighborhoods for the map."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_sample_membership_depends_on_arrival_number_only() -> None:
 def test_read_vertices_omits_unknown_and_unplaced_vertices() -> None:
     model = ring()
     model.partial_fit(Batch.vertices(["alone"]))
-    assert read_vertices(model, [3, "alone", "nobody", 4]).ids == [3, 4]
+    assert read_vertices(model, [3, "alone", "unknown", 4]).ids == [3, 4]
     assert "alone" not in sample_vertices(model, 1.0).ids
     assert read_vertices(model, []).ids == []
 
@@ -70,5 +70,5 @@ def test_neighborhood_lists_latest_neighbors_first_with_weights() -> None:
 
 
 def test_neighborhood_of_unknown_vertex_is_an_error() -> None:
-    with pytest.raises(UnknownVertexError, match="nobody"):
-        read_neighborhood(ring(), "nobody", 5)
+    with pytest.raises(UnknownVertexError, match="unknown"):
+        read_neighborhood(ring(), "unknown", 5)

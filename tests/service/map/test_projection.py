@@ -1,4 +1,4 @@
-"""Where vectors stand on the map: communities apart, and still from one fit to the next."""
+"""The projection separates communities and is stable from fit to fit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def blobs(count: int, size: int, seed: int = 0, dim: int = 24) -> tuple[np.ndarr
     return (centers[labels] + 0.08 * rng.standard_normal((len(labels), dim))).astype(np.float32), labels
 
 
-def turned(dim: int, seed: int) -> np.ndarray:
+def random_rotation(dim: int, seed: int) -> np.ndarray:
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((dim, dim)))[0]
 
 
@@ -34,11 +34,11 @@ def test_projection_separates_communities() -> None:
     fitted = Projection.fit(vectors)
     found = fitted.assign_communities(vectors)
     pairs = set(zip(found.tolist(), labels.tolist(), strict=True))
-    assert len(pairs) == len({number for number, _ in pairs}), "a community is of one kind"
-    places = fitted.project(vectors)
-    middles = np.array([places[labels == label].mean(axis=0) for label in range(8)])
-    own = np.linalg.norm(places - middles[labels], axis=1)
-    other = np.linalg.norm(places[:, None] - middles[None], axis=2)
+    assert len(pairs) == len({number for number, _ in pairs}), "each community has one label"
+    positions = fitted.project(vectors)
+    middles = np.array([positions[labels == label].mean(axis=0) for label in range(8)])
+    own = np.linalg.norm(positions - middles[labels], axis=1)
+    other = np.linalg.norm(positions[:, None] - middles[None], axis=2)
     other[np.arange(len(labels)), labels] = np.inf
     assert (own < other.min(axis=1)).mean() > 0.95
 
@@ -114,10 +114,10 @@ def test_fit_centers_better_restart_replaces_previous_in_order() -> None:
     rows = normalize(vectors)
     good = fit_centers(rows, None)
     poor = good.copy()
-    poor[3] = poor[4]  # two centers in one community, and so one for two others
+    poor[3] = poor[4]  # two centers in one community, and one center for two others
     found = fit_centers(rows, poor)
-    likeness = np.einsum("ij,ij->i", found, good)
-    assert (likeness[[0, 1, 2, 5, 6, 7, 8, 9]] > 0.99).all()
+    similarity = np.einsum("ij,ij->i", found, good)
+    assert (similarity[[0, 1, 2, 5, 6, 7, 8, 9]] > 0.99).all()
     assert (found @ good.T).max(axis=0).min() > 0.99
 
 
@@ -143,21 +143,21 @@ def test_k_means_center_without_rows_is_unchanged() -> None:
 
 def test_principal_axes_have_largest_variance() -> None:
     rng = np.random.default_rng(0)
-    turn = turned(5, 1)
-    rows = rng.standard_normal((2000, 5)) * [5, 3, 0.1, 0.1, 0.1] @ turn
+    rotation = random_rotation(5, 1)
+    rows = rng.standard_normal((2000, 5)) * [5, 3, 0.1, 0.1, 0.1] @ rotation
     axes = principal_axes(rows)
-    np.testing.assert_allclose(np.abs(turn[:2] @ axes), np.eye(2), atol=0.05)
+    np.testing.assert_allclose(np.abs(rotation[:2] @ axes), np.eye(2), atol=0.05)
 
 
 def test_fit_rotation_reverses_rotation_and_reflection() -> None:
     points = np.random.default_rng(0).standard_normal((30, 2))
     mirror = np.array([[0.0, 1.0], [1.0, 0.0]])
-    for turn in (turned(2, 3), mirror):
-        np.testing.assert_allclose(points @ turn @ fit_rotation(points @ turn, points), points, atol=1e-12)
+    for rotation in (random_rotation(2, 3), mirror):
+        np.testing.assert_allclose(points @ rotation @ fit_rotation(points @ rotation, points), points, atol=1e-12)
 
 
 def test_smacof_recovers_planar_distances() -> None:
     points = np.random.default_rng(0).standard_normal((9, 2))
-    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
-    found = smacof(points + 0.3 * np.random.default_rng(1).standard_normal((9, 2)), apart, 5000)
-    np.testing.assert_allclose(np.linalg.norm(found[:, None] - found[None], axis=2), apart, atol=0.02)
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    found = smacof(points + 0.3 * np.random.default_rng(1).standard_normal((9, 2)), distances, 5000)
+    np.testing.assert_allclose(np.linalg.norm(found[:, None] - found[None], axis=2), distances, atol=0.02)

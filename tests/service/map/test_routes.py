@@ -1,4 +1,4 @@
-"""The page over HTTP: what it is made of, what it asks for, and what it must not do."""
+"""The live page over HTTP: its files, security policy and endpoints."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def test_map_endpoint_with_tick_returns_updates(start: Callable[..., Any]) -> No
     service.edges(["new", "r3"], ["new", "r4"])
     service.http.put("/v1/labels", json={"labels": [["r20", "red"]]})
     since = {"epoch": seen["epoch"], "tick": seen["tick"]}
-    told = service.http.get("/v1/map", params=since).json()
-    labels = dict(zip(told["points"]["id"], told["points"]["label"], strict=True))
-    assert not told["whole"]
+    update = service.http.get("/v1/map", params=since).json()
+    labels = dict(zip(update["points"]["id"], update["points"]["label"], strict=True))
+    assert not update["whole"]
     assert {"new", "r20"} <= labels.keys()
     assert labels["r20"] == "red"
     assert len(labels) < 41
-    assert told["model"]["sequence"] == 2
+    assert update["model"]["sequence"] == 2
 
 
 def test_map_endpoint_concurrent_first_reads_share_one_map(start: Callable[..., Any]) -> None:
@@ -161,7 +161,7 @@ def test_around_endpoint_unplaced_vertex_has_no_position(start: Callable[..., An
 
 
 def test_around_endpoint_unknown_vertex_returns_null_id(service: Any) -> None:
-    answer = service.http.get("/v1/map/around?id=nobody")
+    answer = service.http.get("/v1/map/around?id=unknown")
     assert answer.status_code == 200
     assert answer.json() == {"id": None}
 

@@ -1,3 +1,5 @@
+"""Reads from an event loop, at once or together after a write."""
+
 from __future__ import annotations
 
 import asyncio
@@ -29,20 +31,20 @@ def test_read_during_write_waits_and_runs_in_order() -> None:
             raise KeyError(name)
         return name
 
-    async def live() -> list[object]:
-        reading = CoalescedReads(lock)
-        written = _write_until(lock, go_on)
+    async def run() -> list[object]:
+        reads = CoalescedReads(lock)
+        writer = _write_until(lock, go_on)
         waiting = [
-            asyncio.ensure_future(reading.run(lambda name=name: read(name))) for name in ("a", "gone", "fails", "b")
+            asyncio.ensure_future(reads.run(lambda name=name: read(name))) for name in ("a", "gone", "fails", "b")
         ]
         await asyncio.sleep(0)
         assert order == []
         waiting[1].cancel()
         go_on.set()
-        await asyncio.to_thread(written.join)
+        await asyncio.to_thread(writer.join)
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    a, gone, fails, b = asyncio.run(live())
+    a, gone, fails, b = asyncio.run(run())
     assert (a, b) == ("a", "b")
     assert isinstance(gone, asyncio.CancelledError)
     assert isinstance(fails, KeyError)
@@ -70,7 +72,7 @@ def test_read_error_is_raised_to_the_caller() -> None:
 
 
 def _write_until(lock: ReadWriteLock, go_on: threading.Event) -> threading.Thread:
-    """Have another thread write; return once it does."""
+    """Start a thread that holds the write lock until the event; return once it has the lock."""
     inside = threading.Event()
 
     def write() -> None:
@@ -84,7 +86,7 @@ def _write_until(lock: ReadWriteLock, go_on: threading.Event) -> threading.Threa
 
 
 def _can_write(lock: ReadWriteLock, seconds: float = 0.2) -> bool:
-    """Whether nobody reads, or will have read by then."""
+    """Return whether a writer gets the lock in time, so that no read holds it."""
     written = threading.Event()
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""The short way answers as the long one does."""
+"""The fast path returns the same responses as the route."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 
-def counted(service: Any) -> dict[str, float]:
-    """How often each route was counted with success."""
+def count_requests(service: Any) -> dict[str, float]:
+    """Return the number of successful requests per route."""
     lines = service.http.get("/metrics").text.splitlines()
     found = [
         line.rsplit(" ", 1) for line in lines if line.startswith("ripplevec_requests_total") and 'status="200"' in line
@@ -20,23 +20,23 @@ def counted(service: Any) -> dict[str, float]:
 def test_fast_read_returns_the_same_as_the_route(service: Any, name: str) -> None:
     assert service.edges([name, "r0"]).status_code == 200
     path = "/v1/vertices/" + name.replace("%", "%25")
-    short, long = service.http.get(path), service.http.get(path, params={"kind": "auto"})
-    assert (short.status_code, short.json()) == (200, long.json())
-    assert short.json()["id"] == name
-    assert short.headers["cache-control"] == long.headers["cache-control"]
+    fast, normal = service.http.get(path), service.http.get(path, params={"kind": "auto"})
+    assert (fast.status_code, fast.json()) == (200, normal.json())
+    assert fast.json()["id"] == name
+    assert fast.headers["cache-control"] == normal.headers["cache-control"]
 
 
 def test_fast_read_is_counted_under_its_route(service: Any) -> None:
     route = "/v1/vertices/{id}"
-    before = counted(service).get(route, 0.0)
+    before = count_requests(service).get(route, 0.0)
     service.http.get("/v1/vertices/r1")
     service.http.get("/v1/vertices/r1?kind=text")
-    assert counted(service)[route] == before + 2
+    assert count_requests(service)[route] == before + 2
 
 
 def test_fast_read_errors_come_from_the_route(service: Any) -> None:
-    unknown = service.http.get("/v1/vertices/nobody")
-    assert (unknown.status_code, "nobody" in unknown.json()["error"]) == (404, True)
+    unknown = service.http.get("/v1/vertices/unknown")
+    assert (unknown.status_code, "unknown" in unknown.json()["error"]) == (404, True)
     assert service.http.get("/v1/vertices/r1/nearest").json()["nearest"]
     assert service.http.head("/v1/vertices/r1").status_code == 405
 

@@ -1,3 +1,5 @@
+"""Endpoint for changes: single reads, long polls, event streams, slow followers."""
+
 from __future__ import annotations
 
 import gc
@@ -20,8 +22,8 @@ from ripplevec.service.settings import Limits
 STREAM = {"Accept": "text/event-stream"}
 
 
-def events(service: Any, count: int, **options: Any) -> list[tuple[int | None, dict[str, Any]]]:
-    """The first events of a stream: their numbers and what they say."""
+def read_events(service: Any, count: int, **options: Any) -> list[tuple[int | None, dict[str, Any]]]:
+    """Return the ids and messages of the first events of a stream."""
     found: list[tuple[int | None, dict[str, Any]]] = []
     number = None
     with service.http.stream("GET", "/v1/changes", **options) as response:
@@ -54,11 +56,11 @@ def test_changes_since_a_batch_are_returned(start: Any) -> None:
 
 def test_changes_vectors_match_served_vectors(service: Any) -> None:
     newest = service.runtime.feed.newest
-    service.edges(["told", "r0"], ["told", "r1"])
+    service.edges(["new", "r0"], ["new", "r1"])
     (batch,) = service.http.get(f"/v1/changes?since={newest}").json()["batches"]
     ids = [row["id"] for row in batch["changes"]]
     vectors = np.array([row["vector"] for row in batch["changes"]], np.float32)
-    assert "told" in ids
+    assert "new" in ids
     assert np.array_equal(vectors, service.runtime.model.vectors(ids))
 
 
@@ -91,9 +93,9 @@ def test_stream_resumes_after_last_event_id(start: Any) -> None:
     service = start()
     for number in range(6):
         service.edges([f"v{number}", f"v{number + 1}"])
-    first = events(service, 3, params={"since": 0}, headers=STREAM)
+    first = read_events(service, 3, params={"since": 0}, headers=STREAM)
     assert [number for number, _ in first] == [1, 2, 3]
-    rest = events(service, 3, headers=STREAM | {"Last-Event-ID": str(first[-1][0])})
+    rest = read_events(service, 3, headers=STREAM | {"Last-Event-ID": str(first[-1][0])})
     assert [message["sequence"] for _, message in rest] == [4, 5, 6]
 
 
@@ -109,7 +111,7 @@ def test_stream_continues_with_new_batches(start: Any) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert [number for number, _ in events(service, 3, headers=STREAM)] == [2, 3, 4]
+    assert [number for number, _ in read_events(service, 3, headers=STREAM)] == [2, 3, 4]
     writer.join()
 
 
@@ -118,7 +120,7 @@ def test_stream_large_batch_is_split_and_last_part_has_id(start: Any) -> None:
     service.edges(*[[f"v{number}", "hub"] for number in range(1000)])
     found = []
     while not found or found[-1][0] is None:
-        found = events(service, len(found) + 1, params={"since": 0}, headers=STREAM)
+        found = read_events(service, len(found) + 1, params={"since": 0}, headers=STREAM)
     assert [number for number, _ in found] == [None] * (len(found) - 1) + [1]
     assert len(found) > 1
     assert [message["part"] for _, message in found] == list(range(len(found)))
@@ -157,8 +159,8 @@ def test_followers_beyond_the_limit_are_rejected(start: Any) -> None:
             assert answer.headers["retry-after"]
 
 
-def silent_follower(service: Any, path: str, **headers: str) -> socket.socket:
-    """A connection that asks for changes and reads nothing."""
+def open_silent_follower(service: Any, path: str, **headers: str) -> socket.socket:
+    """Open a connection that requests changes and reads nothing."""
     address = urlsplit(service.url)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -169,9 +171,9 @@ def silent_follower(service: Any, path: str, **headers: str) -> socket.socket:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    latest = time.monotonic() + 30
+    deadline = time.monotonic() + 30
     while not condition():
-        assert time.monotonic() < latest
+        assert time.monotonic() < deadline
         time.sleep(0.005)
 
 
@@ -180,7 +182,7 @@ def test_followers_that_do_not_read_are_counted(start: Any) -> None:
     service.edges(*[[number, number + 1] for number in range(5000)])
     with ExitStack() as stack:
         for headers in ({}, STREAM):
-            stack.enter_context(silent_follower(service, "/v1/changes?since=0", **headers))
+            stack.enter_context(open_silent_follower(service, "/v1/changes?since=0", **headers))
         wait_until(lambda: service.runtime.feed.followers == 2)
         refused = service.http.get("/v1/changes?since=0")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "10")
@@ -199,16 +201,16 @@ def test_followers_that_do_not_read_keep_no_dropped_batches(start: Any) -> None:
                 *[[first + n, first + (n + int(step)) % 8000] for n, step in enumerate(rng.integers(1, 8000, 8000))]
             )
             for headers in ({}, STREAM):
-                stack.enter_context(silent_follower(service, f"/v1/changes?since={batch}", **headers))
+                stack.enter_context(open_silent_follower(service, f"/v1/changes?since={batch}", **headers))
             wait_until(lambda: service.runtime.feed.followers > 0)  # those of earlier batches may have been let go
         for number in range(2):
             service.edges([f"late{number}", "a"])
-        wait_until(lambda: not large_batches_held())
+        wait_until(lambda: not count_large_batches())
 
 
-def large_batches_held() -> int:
-    """The large batches whose changes anything in this process holds."""
-    time.sleep(0.5)  # a collection keeps all threads waiting: the service has to have its turn in between
+def count_large_batches() -> int:
+    """Count the large batches that this process still holds in memory."""
+    time.sleep(0.5)  # garbage collection blocks all threads: give the service time to work
     gc.collect()
     return sum(type(found) is Changes and len(found) >= 8000 for found in gc.get_objects())
 
@@ -217,7 +219,7 @@ def test_changes_overtaken_response_reports_last_complete_batch(start: Any) -> N
     service = start(limits=Limits(retained_batches=2), parameters={"dim": 64, "threads": 1})
     service.edges(*[[number, "a"] for number in range(100)])
     service.edges(*[[number, "b"] for number in range(100, 6000)])
-    with silent_follower(service, "/v1/changes?since=0", Connection="close") as connection:
+    with open_silent_follower(service, "/v1/changes?since=0", Connection="close") as connection:
         wait_until(lambda: service.runtime.feed.followers == 1)
         for number in range(3):
             service.edges([f"late{number}", "a"])
@@ -227,7 +229,7 @@ def test_changes_overtaken_response_reports_last_complete_batch(start: Any) -> N
     parts = Counter(batch["sequence"] for batch in answer["batches"])
     of = {batch["sequence"]: batch.get("parts", 1) for batch in answer["batches"]}
     whole = [sequence for sequence, count in parts.items() if count == of[sequence]]
-    assert answer["next"] == max(whole, default=0) == len(whole)  # how far it came depends on buffers
+    assert answer["next"] == max(whole, default=0) == len(whole)  # how many batches were sent depends on socket buffers
 
 
 def test_changes_invalid_parameters_are_rejected(service: Any) -> None:

@@ -1,3 +1,5 @@
+"""Endpoints for operation: statistics, metrics, health and readiness."""
+
 from __future__ import annotations
 
 import errno
@@ -40,7 +42,7 @@ def test_metrics_count_events_and_requests(start: Any) -> None:
     service.edges(["a", "b"], ["b", "c"])
     service.edges(["x", "a"])
     service.http.delete("/v1/vertices/x")
-    service.http.get("/v1/vertices/nobody")
+    service.http.get("/v1/vertices/unknown")
     text = service.http.get("/metrics").text
     expected = {
         "ripplevec_batches_total": 3,
@@ -57,7 +59,7 @@ def test_metrics_count_events_and_requests(start: Any) -> None:
         'ripplevec_requests_total{method="GET",route="/v1/vertices/{id}",status="404"}': 1,
     }
     assert {name: value(text, name) for name in expected} == expected
-    assert "nobody" not in text
+    assert "unknown" not in text
 
 
 def test_metrics_report_drift_since_the_last_anchor(service: Any) -> None:

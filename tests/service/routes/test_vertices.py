@@ -1,3 +1,5 @@
+"""Endpoints for reads and labels: results, paths with any id, limits, disconnected clients."""
+
 from __future__ import annotations
 
 import json
@@ -30,9 +32,9 @@ def test_vertex_has_vector_degree_and_age(start: Any) -> None:
 
 
 def test_vectors_match_the_model(service: Any) -> None:
-    answer = service.http.post("/v1/vectors", json={"ids": ["r3", "nobody", "r1"]}).json()
+    answer = service.http.post("/v1/vectors", json={"ids": ["r3", "unknown", "r1"]}).json()
     assert answer["ids"] == ["r3", "r1"]
-    assert answer["missing"] == ["nobody"]
+    assert answer["missing"] == ["unknown"]
     assert np.array_equal(np.array(answer["vectors"], np.float32), service.runtime.model.vectors(["r3", "r1"]))
     assert answer["sequence"] == service.runtime.model.sequence
     assert np.any(answer["vectors"])
@@ -69,6 +71,31 @@ def test_preview_adds_nothing(service: Any) -> None:
     assert service.digest() == before
 
 
+def test_preview_with_british_spelling_is_accepted(service: Any) -> None:
+    answers = [service.http.post("/v1/preview", json={key: ["r0", "r1"]}) for key in ("neighbors", "neighbours")]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "key"),
+    [
+        ("POST", "/v1/vectors", {"ids": ["r0"], "more": 1}, "more"),
+        ("POST", "/v1/nearest", {"vector": [0.5] * 8, "K": 3}, "K"),
+        ("POST", "/v1/preview", {"neighbors": ["r0"], "weigths": [1]}, "weigths"),
+        ("POST", "/v1/preview", {"neighbors": ["r0"], "neighbours": ["r1"]}, "neighbours"),
+        ("PUT", "/v1/labels", {"labels": [], "label": []}, "label"),
+    ],
+)
+def test_read_with_unknown_key_is_rejected_and_names_it(
+    service: Any, method: str, path: str, body: Any, key: str
+) -> None:
+    answer = service.http.request(method, path, json=body)
+    assert answer.status_code == 422
+    assert f"got {key}." in answer.json()["error"]
+    assert "expected only the keys" in answer.json()["error"]
+
+
 @pytest.mark.parametrize("name", ["a/b", "ü", "a b", "100%", "?x=1", "#", "nearest", "a/nearest/b", "\\", "a&b"])
 def test_vertex_path_may_contain_any_text(service: Any, name: str) -> None:
     assert service.edges([name, "r0"]).status_code == 200
@@ -92,8 +119,8 @@ def test_labels_are_set_removed_and_persisted(start: Any) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
-        ("GET", "/v1/vertices/nobody", None, 404),
-        ("GET", "/v1/vertices/nobody/nearest", None, 404),
+        ("GET", "/v1/vertices/unknown", None, 404),
+        ("GET", "/v1/vertices/unknown/nearest", None, 404),
         ("GET", "/v1/vertices/r0/nearest?k=0", None, 422),
         ("GET", "/v1/vertices/r0/nearest?k=100000", None, 422),
         ("GET", "/v1/vertices/r0?kind=other", None, 422),
@@ -106,7 +133,7 @@ def test_labels_are_set_removed_and_persisted(start: Any) -> None:
         ("POST", "/v1/nearest", {"vector": [1, 2]}, 422),
         ("POST", "/v1/nearest", {"vector": ["a"] * 8}, 422),
         ("POST", "/v1/nearest", {"vector": [0.5] * 8, "k": 0}, 422),
-        ("POST", "/v1/preview", {"neighbors": ["nobody"]}, 404),
+        ("POST", "/v1/preview", {"neighbors": ["unknown"]}, 404),
         ("POST", "/v1/preview", {"neighbors": ["r0"], "weights": [1, 2]}, 422),
         ("POST", "/v1/preview", {"neighbors": ["r0"], "weights": [-1]}, 422),
         ("PUT", "/v1/labels", {"labels": [["a", 1]]}, 422),
@@ -131,8 +158,8 @@ def test_read_body_that_is_not_json_is_rejected(service: Any, path: str, body: b
     assert answer.json()["error"]
 
 
-class Blocked:
-    """`nearest` of a model, held until it is released, and how often it was called."""
+class BlockedNearest:
+    """`nearest` of a model, which blocks until it is released and counts its calls."""
 
     def __init__(self, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.release, self.calls, self._nearest = threading.Event(), 0, service.runtime.model.nearest_with_sequence
@@ -145,34 +172,34 @@ class Blocked:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    latest = time.monotonic() + 30
+    deadline = time.monotonic() + 30
     while not condition():
-        assert time.monotonic() < latest
+        assert time.monotonic() < deadline
         time.sleep(0.005)
 
 
-def waiting(service: Any) -> int:
+def waiting_searches(service: Any) -> int:
     return int(service.runtime._search_queue.waiting)
 
 
 def test_nearest_of_disconnected_clients_is_not_computed(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     service.edges(["a", "b"])
-    blocked = Blocked(service, monkeypatch)
+    blocked = BlockedNearest(service, monkeypatch)
     address = urlsplit(service.url)
     body = b'{"vector": [1, 1, 1, 1, 1, 1, 1, 1]}'
     head = (
         b"POST /v1/nearest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     )
-    asked = [b"GET /v1/vertices/a/nearest HTTP/1.1\r\nHost: localhost\r\n\r\n", head % len(body) + body]
+    requests = [b"GET /v1/vertices/a/nearest HTTP/1.1\r\nHost: localhost\r\n\r\n", head % len(body) + body]
     connections = []
     for number in range(SEARCH_THREADS + 40):
         connections.append(socket.create_connection((address.hostname, address.port)))
-        connections[-1].sendall(asked[number % 2])
-    wait_until(lambda: waiting(service) == 40)
+        connections[-1].sendall(requests[number % 2])
+    wait_until(lambda: waiting_searches(service) == 40)
     for connection in connections:
         connection.close()
-    wait_until(lambda: waiting(service) == 0)  # while nothing was worked out
+    wait_until(lambda: waiting_searches(service) == 0)  # while no search was completed
     blocked.release.set()
     assert service.http.get("/v1/vertices/a/nearest").status_code == 200
     assert blocked.calls == SEARCH_THREADS + 1
@@ -183,12 +210,12 @@ def test_nearest_with_full_queue_is_rejected_and_others_are_answered(
 ) -> None:
     service = start(limits=Limits(queue_reads=3))
     service.edges(["a", "b"])
-    blocked = Blocked(service, monkeypatch)
+    blocked = BlockedNearest(service, monkeypatch)
     with ThreadPoolExecutor(SEARCH_THREADS + 3) as pool:
         answers = [pool.submit(service.http.get, "/v1/vertices/a/nearest") for _ in range(SEARCH_THREADS + 3)]
-        wait_until(lambda: waiting(service) == 3)
-        refused = service.http.get("/v1/vertices/a/nearest")
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        wait_until(lambda: waiting_searches(service) == 3)
+        rejected = service.http.get("/v1/vertices/a/nearest")
+        assert (rejected.status_code, rejected.headers["retry-after"]) == (503, "1")
         assert service.http.get("/v1/vertices/a").status_code == 200
         assert service.http.post("/v1/vectors", json={"ids": ["a"]}).status_code == 200
         assert "ripplevec_queue_reads 3.0" in service.http.get("/metrics").text
@@ -200,10 +227,10 @@ def test_nearest_with_full_queue_is_rejected_and_others_are_answered(
 def test_nearest_beyond_timeout_is_rejected(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start(limits=Limits(read_seconds=0.1))
     service.edges(["a", "b"])
-    blocked = Blocked(service, monkeypatch)
+    blocked = BlockedNearest(service, monkeypatch)
     for _ in range(SEARCH_THREADS + 2):
-        refused = service.http.get("/v1/vertices/a/nearest")
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        rejected = service.http.get("/v1/vertices/a/nearest")
+        assert (rejected.status_code, rejected.headers["retry-after"]) == (503, "1")
     assert blocked.calls == SEARCH_THREADS
     blocked.release.set()
     wait_until(lambda: service.http.get("/v1/vertices/a/nearest").status_code == 200)
@@ -222,21 +249,21 @@ def test_responses_not_read_by_clients_are_bounded(start: Any) -> None:
         connection.connect((address.hostname, address.port))
         connection.sendall(head % len(body) + body)
         wait_until(lambda: service.runtime.response_budget.pending_bytes > 1 << 20)
-        refused = service.http.post("/v1/vectors", json={"ids": [1]})
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        rejected = service.http.post("/v1/vectors", json={"ids": [1]})
+        assert (rejected.status_code, rejected.headers["retry-after"]) == (503, "1")
         assert service.http.get("/v1/vertices/1").status_code == 200
     wait_until(lambda: service.runtime.response_budget.pending_bytes == 0)
     assert service.http.post("/v1/vectors", json={"ids": [1]}).status_code == 200
 
 
-ODD = (
+UNUSUAL_IDS = (
     "line\nend", "a\r\nb", "\n", "a/b", "/", "//", "/a", "a/", "a//b", "a/nearest", "/nearest", "nearest", "a/../b",
     " ", "\t", "%", "%2F", "%0A", "100%", "a?b", "a#b", "a&b=c", "a+b", "a;b", ";", "\x00", "\x7f", "é", "日本", "🙂",
     "\ufffd", "-1", "007", "+1", "\\", "[::1]", "...", "x" * 1024,
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*ODD, ".", "..", 7, -7, 10**30])
+@pytest.mark.parametrize("name", [*UNUSUAL_IDS, ".", "..", 7, -7, 10**30])
 def test_ids_of_any_text_can_be_read_and_deleted_by_path(service: Any, name: Any) -> None:
     assert service.edges([name, "r0"], [name, "r1"]).status_code == 200
     with Client(service.url) as client:

@@ -1,3 +1,5 @@
+"""Endpoints for writes: formats, idempotency keys, removals, invalid bodies."""
+
 from __future__ import annotations
 
 import json
@@ -27,6 +29,33 @@ def test_writes_return_their_sequence_number(start: Any) -> None:
     assert (first["sequence"], first["arrived"], first["events"]) == (1, 3, 2)
     assert (second["sequence"], second["arrived"], second["repeated"]) == (2, 2, False)
     assert service.http.get("/v1/vertices/v").json()["strength"] == 3
+
+
+@pytest.mark.parametrize("key", ["neighbors", "neighbours"])
+def test_arrival_with_either_spelling_of_neighbors_is_applied(start: Any, key: str) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    answer = service.http.post("/v1/arrivals", json={"arrivals": [{"id": "v", key: ["a", "b"]}]})
+    assert answer.status_code == 200
+    assert service.http.get("/v1/vertices/v").json()["degree"] == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/arrivals", {"arrivals": [{"id": "v", "neigbors": ["a"]}]}),
+        ("POST", "/v1/arrivals", {"arrivals": [{"id": "v", "neighbors": [], "neighbours": []}]}),
+        ("POST", "/v1/edges", {"edges": [["a", "b"]], "kye": "k"}),
+        ("DELETE", "/v1/edges", {"edges": [["r0", "r1"]], "kye": "k"}),
+        ("DELETE", "/v1/vertices", {"ids": ["r0"], "kye": "k"}),
+    ],
+)
+def test_write_with_unknown_key_is_rejected_and_names_it(service: Any, method: str, path: str, body: Any) -> None:
+    before = service.digest()
+    answer = service.http.request(method, path, json=body)
+    assert answer.status_code == 422
+    assert any(key in answer.json()["error"] for key in ("neigbors", "neighbours", "kye"))
+    assert service.digest() == before
 
 
 def test_writes_in_every_format_give_the_same_state(start: Any, tmp_path: Any) -> None:
@@ -137,8 +166,8 @@ BAD_JSON = [
     b'{"edges": [["a", "b"]], "key": "' + b"k" * 5000 + b'"}',
     b'{"arrivals": [{"id": "v", "neighbors": ["a"], "weights": [1, 2]}]}',
     b'{"arrivals": [{"neighbors": ["a"]}]}',
-    b'{"remove_edges": [["nobody", "else"]]}',
-    b'{"remove_vertices": ["nobody"]}',
+    b'{"remove_edges": [["unknown", "other"]]}',
+    b'{"remove_vertices": ["unknown"]}',
     b'{"edges": [["a", "' + b"x" * 10_000_000 + b'"]]}',
     b'{"edges": [["a", ' + b"9" * 10_000 + b"]]}",
     b"[" * 100_000 + b"]" * 100_000,
