@@ -94,7 +94,7 @@ def apply_step(model: Embedder, step: str, seed: int) -> None:
             model.remove_vertex(ids[vertex])
     else:
         source = ids[int(random.integers(len(ids)))]
-        row = model._row(source)
+        row = model._find_row(source)
         neighbors = model._engine.graph.ids.to_list(np.unique(model._engine.graph.adjacency.neighbors(row)))
         model.remove_edges([(source, other) for other in neighbors])
 

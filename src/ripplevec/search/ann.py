@@ -106,7 +106,7 @@ class AnnIndex:
         """Apply a planned update.
 
         Entries are never removed, because paths of the search graph lead through them. Dead entries stay until the
-        index is rebuilt; their rows are proposed and then ranked by their current vectors.
+        index is rebuilt; rows that they propose are ranked by current vectors, or ignored if unplaced.
         """
         self.versions[update.added] += np.uint64(1)
         if update.added.size:

@@ -76,10 +76,8 @@ class Searcher:
     def uses_index(self, vertices: int) -> bool:
         """Return whether a model of this size uses an index; "auto" keeps an existing one down to half the limit."""
         if self.method == "auto":
-            return (
-                vertices > (MAX_EXACT_VERTICES if self.index is None else MAX_EXACT_VERTICES // 2)
-                and _usearch_installed()
-            )
+            limit = MAX_EXACT_VERTICES if self.index is None else MAX_EXACT_VERTICES // 2
+            return vertices > limit and _usearch_installed()
         return self.method == "ann"
 
     def _ensure_index(self, store: VectorStore) -> AnnIndex | None:
