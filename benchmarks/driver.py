@@ -29,10 +29,8 @@ EDGES, KNOWN = 5, 1_000_000_000  # edges per arrival, and ids that the stub shar
 BATCHES = (1, 20_000)  # arrivals of the batches whose calls are counted, as timed in cluster.py
 SMALL, START = 200_000, 20_000  # vertices of the graph before these batches, and of its start
 RULE = Embedder()._validated_parameters().create_rule()
-EXTRAS = {
-    "begin_batch": (0, (0, 0, 0)),
-    "begin_refresh": ((1, 1, 1),),
-}  # results for the driver, after those for shards
+EXTRAS = {"begin_batch": (0, (0, 0, 0)), "begin_refresh": ((1, 1, 1),)}
+"""Results for the driver, which follow those for other shards."""
 
 
 class StubTransport:

@@ -56,8 +56,8 @@ class SerializingTransport(LocalTransport):
 def force_start_on_shards(patch: pytest.MonkeyPatch) -> None:
     """Compute starts of even the smallest graphs on the shards, and fail if a graph is gathered on the driver."""
     patch.setattr(engines, "MAX_DRIVER_START_EDGES", 0)
-    patch.setattr(engines, "DENSE", 50)
-    patch.setattr(solvers, "DENSE", 50)
+    patch.setattr(engines, "MAX_DENSE_SIZE", 50)
+    patch.setattr(solvers, "MAX_DENSE_SIZE", 50)
     patch.delattr(engines, "gather_graph")
 
 
@@ -173,7 +173,7 @@ def test_start_on_shards_matches_single_machine_up_to_rounding(
     new_cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both iterate from the same noise, so the number of shards does not change the result."""
-    monkeypatch.setattr(solvers, "DENSE", 50)
+    monkeypatch.setattr(solvers, "MAX_DENSE_SIZE", 50)
     one, _ = start_both(new_cluster, 1, DATA.edges)
     force_start_on_shards(monkeypatch)
     cluster = new_cluster(3, dim=3)

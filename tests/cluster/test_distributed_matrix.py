@@ -85,7 +85,7 @@ def test_failed_step_restores_slots(graph_pair: Any, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(f"ripplevec.cluster.shard_matrices.ShardMatrices.{failing}", fail)
     with pytest.raises(RuntimeError, match="the disk is full"), pair.open_graph() as graph:
-        graph.operator(1.0).step(pair.put(graph, BLOCK))
+        graph.operator(1.0).apply(pair.put(graph, BLOCK))
     for shard, then in zip(pair.shards, before, strict=True):
         assert shard.matrices is None
         assert np.array_equal(shard.graph.adjacency.links.neighbor, then)

@@ -102,10 +102,14 @@ def equal_up_to_ties(single: list[tuple[Any, float]], sharded: list[tuple[Any, f
 @pytest.mark.parametrize("parameters", [{}, {"storage": "float16"}, {"normalize": False}, {"search": "exact"}])
 def test_nearest_matches_single_machine_up_to_ties(grown_models: Any, shards: int, parameters: dict[str, Any]) -> None:
     single, sharded = grown_models(shards, **parameters)
-    asked: list[Any] = [*single.ids[:20], *np.random.default_rng(0).normal(size=(5, single.dim)), np.zeros(single.dim)]
-    for ask in asked:
+    targets: list[Any] = [
+        *single.ids[:20],
+        *np.random.default_rng(0).normal(size=(5, single.dim)),
+        np.zeros(single.dim),
+    ]
+    for target in targets:
         for count in (1, 3, 1000):
-            assert equal_up_to_ties(single.nearest(ask, count), sharded.nearest(ask, count))
+            assert equal_up_to_ties(single.nearest(target, count), sharded.nearest(target, count))
 
 
 @pytest.mark.parametrize("shards", [1, 3, 5])
@@ -118,8 +122,8 @@ def test_nearest_with_ties_orders_by_arrival(new_models: Any, shards: int) -> No
         model.fit(ring)
         model.partial_fit(leaves)
     for count in (1, 5, 39, 45, 1000):
-        for ask in ("leaf 7", 0, 11, sharded["leaf 3"]):
-            assert single.nearest(ask, count) == sharded.nearest(ask, count)
+        for target in ("leaf 7", 0, 11, sharded["leaf 3"]):
+            assert single.nearest(target, count) == sharded.nearest(target, count)
 
 
 def test_nearest_with_ann_index_matches_exact_search(grown_models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,13 +183,15 @@ def test_scatter_parts_puts_entries_at_their_positions() -> None:
 @pytest.mark.parametrize("directed", [False, True])
 def test_read_edges_and_read_rows_match_single_machine(grown_models: Any, shards: int, directed: bool) -> None:
     single, sharded = (model.engine for model in grown_models(shards, directed=directed))
-    names = np.random.default_rng(0).permutation(single.ids_of(single.rows_by_arrival()))
-    here, there = single.rows_of(names), sharded.rows_of(names)
-    links, slots = single.graph.adjacency.links, single.graph.adjacency.slots(here)
-    assert sharded.ids_of(sharded.read_edges(there, "code")) == single.ids_of(links.neighbor[slots].astype(np.int64))
+    ids = np.random.default_rng(0).permutation(single.ids_of(single.rows_by_arrival()))
+    single_rows, sharded_rows = single.rows_of(ids), sharded.rows_of(ids)
+    links, slots = single.graph.adjacency.links, single.graph.adjacency.slots(single_rows)
+    assert sharded.ids_of(sharded.read_edges(sharded_rows, "code")) == single.ids_of(
+        links.neighbor[slots].astype(np.int64)
+    )
     for what in ("weight", "outgoing", "incoming"):
-        assert np.array_equal(sharded.read_edges(there, what), getattr(links, what)[slots])
+        assert np.array_equal(sharded.read_edges(sharded_rows, what), getattr(links, what)[slots])
     for what in ("strength", "in_strength", "degree"):
-        assert np.array_equal(sharded.read_rows(there, what), getattr(links, what)[here])
-    assert sharded.read_edges(there[:0], "weight").shape == (0,)
-    assert sharded.read_rows(there[:0], "vectors").shape == (0, 4)
+        assert np.array_equal(sharded.read_rows(sharded_rows, what), getattr(links, what)[single_rows])
+    assert sharded.read_edges(sharded_rows[:0], "weight").shape == (0,)
+    assert sharded.read_rows(sharded_rows[:0], "vectors").shape == (0, 4)

@@ -22,9 +22,13 @@ PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
 
 
 class FailingTransport(LocalTransport):
-    """Shards that are lost while `down` is set, until they are reset; a reset waits for `may_continue`."""
+    """Shards that are lost while `down` is set, until they are reset; a reset waits for `may_continue`.
+
+    `lose_next_results` makes a single `get` fail.
+    """
 
     down = False
+    lose_next_results = False
     reset_began = threading.Event()
     may_continue = threading.Event()
     reset_error: BaseException | None = None
@@ -42,11 +46,14 @@ class FailingTransport(LocalTransport):
             return [[ShardLostError("gone")] * parts if parts else ShardLostError("gone")] * self.size
         return super().call(method, *columns, parts=parts, **constants)
 
-    def get(self, answers: Sequence[Any]) -> list[Any]:
-        for answer in answers:
-            if isinstance(answer, ShardLostError):
-                raise answer
-        return list(answers)
+    def get(self, results: Sequence[Any]) -> list[Any]:
+        if self.lose_next_results:
+            self.lose_next_results = False
+            raise ShardLostError("gone")
+        for result in results:
+            if isinstance(result, ShardLostError):
+                raise result
+        return list(results)
 
 
 class FailingShardsEmbedder(Embedder):
@@ -135,11 +142,11 @@ def test_reads_during_recovery_wait_and_see_unchanged_state() -> None:
 def test_lost_changes_are_read_again_until_the_next_batch() -> None:
     single, model = fit_both()
     expected, changes = single.partial_fit(edges(1)), model.partial_fit(edges(1))
-    changes._inside = cast(Any, [ShardLostError("gone")] * 2)
+    model.transport.lose_next_results = True
     np.testing.assert_array_equal(expected.vectors, changes.vectors)
     outdated = model.partial_fit(edges(2))
-    outdated._inside = cast(Any, [ShardLostError("gone")] * 2)
     model.partial_fit(edges(3))
+    model.transport.lose_next_results = True
     with pytest.raises(ShardLostError):
         outdated.vectors  # noqa: B018
 

@@ -1,4 +1,4 @@
-"""Tests of the shard kernels against plain Python references."""
+"""Tests of the shard kernels foundst plain Python references."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ripplevec.graph._edge_kernels import IN, OUT
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.influence._kernels import draw_key, draw_uniform, sample_slot
 
-Rows = NDArray[np.int64]
+RowArray = NDArray[np.int64]
 SEEDS = st.integers(0, 10**6)
 ROWS = 12
 
@@ -87,10 +87,10 @@ def test_index_distinct_numbers_by_first_occurrence(codes: list[int]) -> None:
     first = list(dict.fromkeys(codes))
     assert distinct.tolist() == first
     assert place.tolist() == [first.index(code) for code in codes]
-    asked = np.array([*codes[::2], 2**41, -7, 3], np.int64)
-    again = np.empty(asked.size, np.int64)
-    kernels.lookup_indices(asked, table, distinct, again)
-    assert again.tolist() == [first.index(code) if code in first else -1 for code in asked.tolist()]
+    requested = np.array([*codes[::2], 2**41, -7, 3], np.int64)
+    found = np.empty(requested.size, np.int64)
+    kernels.lookup_indices(requested, table, distinct, found)
+    assert found.tolist() == [first.index(code) if code in first else -1 for code in requested.tolist()]
 
 
 @settings(max_examples=30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ripplevec.cluster.distributed_matrix import DistributedGraph, copy_for_solver
-from ripplevec.cluster.routing import Rows
+from ripplevec.cluster.routing import RowArray
 from ripplevec.cluster.shard_matrices import ColumnSlice
 from ripplevec.cluster.transport import Transport
 from ripplevec.rules.anchor import CorrectionError, align_to_products, bases_from_scratch
@@ -19,7 +19,7 @@ class TooSmallError(CorrectionError):
     """A graph is too small to be solved from scratch on shards and must be solved on the driver."""
 
 
-def anchor(transport: Transport, rule: RippleRule, sequence: int, threshold: float) -> list[Rows]:
+def anchor(transport: Transport, rule: RippleRule, sequence: int, threshold: float) -> list[RowArray]:
     """Correct all vectors, aligned with the vectors served before.
 
     The caller has to send the new coordinates of the rule to the shards.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ripplevec.cluster.routing import Rows, split_positions
+from ripplevec.cluster.routing import RowArray, split_positions
 from ripplevec.cluster.transport import Transport
 from ripplevec.rules.ripple import RippleRule
 
@@ -23,7 +23,7 @@ Parts = list[Sequence[Any]]
 class BatchResult(NamedTuple):
     """The outcome of a batch."""
 
-    moved: list[Rows]  # for each shard, the rows whose vectors may have changed
+    moved: list[RowArray]  # for each shard, the rows whose vectors may have changed
     edges: int  # edges in the graph
     changed: int  # edges that the batch changed
     shortened: int  # vectors that exceeded the length bound and were scaled back
@@ -36,7 +36,9 @@ class BatchProtocol:
         self.transport, self.rule, self.sequence = transport, rule, sequence
         self.placed_existing = False  # whether the batch placed vertices that existed before it
 
-    def run(self, new_codes: Rows, schedule: tuple[Rows, Rows], first_new: int, removed: Rows) -> BatchResult:
+    def run(
+        self, new_codes: RowArray, schedule: tuple[RowArray, RowArray], first_new: int, removed: RowArray
+    ) -> BatchResult:
         """Update the vectors after the graph has changed.
 
         Parameters
@@ -46,7 +48,7 @@ class BatchProtocol:
         schedule
             The wave and the step in which each new vertex is admitted.
         first_new
-            Arrival number of the first new vertex.
+            Arrival number of the first new vertex that the batch does not remove again.
         removed
             Arrival numbers of removed vertices.
         """

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.gather import GatheredState
-from ripplevec.cluster.routing import Rows, assign_shards, merge_id_columns, split_positions
+from ripplevec.cluster.routing import RowArray, assign_shards, merge_id_columns, split_positions
 from ripplevec.cluster.shard_graph import NO_ROWS
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.counters import EngineCounters
@@ -44,16 +44,18 @@ class ShardQueries:
         """Call a method on every shard; the results stay on the shards until they are resolved."""
         return self.transport.call(method, *columns, **constants)
 
-    def query_rows(self, method: str, rows: Rows, *columns: Rows, **constants: Any) -> tuple[list[Any], list[Rows]]:
+    def query_rows(
+        self, method: str, rows: RowArray, *columns: RowArray, **constants: Any
+    ) -> tuple[list[Any], list[RowArray]]:
         """Query each shard about its rows; return the results, and the positions of these rows in `rows`."""
         positions = self._positions_by_shard(rows)
         return self.query(method, *self._split_columns(positions, rows, *columns), **constants), positions
 
-    def read_rows(self, rows: Rows, what: str) -> NDArray[Any]:
+    def read_rows(self, rows: RowArray, what: str) -> NDArray[Any]:
         """Return one property of each row; see `ShardGraph.read_rows` for `what`."""
         return scatter_parts(*self.query_rows("read_rows", rows, what=what))
 
-    def read_edges(self, rows: Rows, what: str) -> NDArray[Any]:
+    def read_edges(self, rows: RowArray, what: str) -> NDArray[Any]:
         """Return one property of all edges of rows, row by row; see `ShardGraph.read_edges` for `what`."""
         results, positions = self.query_rows("read_edges", rows, what=what)
         degree = scatter_parts([degrees for degrees, _ in results], positions)
@@ -61,11 +63,13 @@ class ShardQueries:
         targets = [_concatenate_ranges(begin[part], result[0]) for part, result in zip(positions, results, strict=True)]
         return scatter_parts([values for _, values in results], targets)
 
-    def _send_rows(self, method: str, rows: Rows, *columns: NDArray[Any]) -> None:
+    def _send_rows(self, method: str, rows: RowArray, *columns: NDArray[Any]) -> None:
         """Call a method on each shard with its rows and the matching entries of the columns; ignore the results."""
         self.transport.call(method, *self._split_columns(self._positions_by_shard(rows), rows, *columns))
 
-    def _split_columns(self, positions: list[Rows], rows: Rows, *columns: NDArray[Any]) -> list[list[NDArray[Any]]]:
+    def _split_columns(
+        self, positions: list[RowArray], rows: RowArray, *columns: NDArray[Any]
+    ) -> list[list[NDArray[Any]]]:
         """Split rows (decoded to rows on their shards) and further columns by shard."""
         shards = self.transport.size
         return [
@@ -73,7 +77,7 @@ class ShardQueries:
             *([column[part] for part in positions] for column in columns),
         ]
 
-    def _positions_by_shard(self, rows: Rows) -> list[Rows]:
+    def _positions_by_shard(self, rows: RowArray) -> list[RowArray]:
         return split_positions(rows % self.transport.size, self.transport.size)
 
     def _row_on_owner(self, code: int) -> list[int]:
@@ -82,7 +86,7 @@ class ShardQueries:
         return [code // shards if code % shards == shard else -1 for shard in range(shards)]
 
 
-def scatter_parts(parts: list[NDArray[Any]], positions: list[Rows]) -> NDArray[Any]:
+def scatter_parts(parts: list[NDArray[Any]], positions: list[RowArray]) -> NDArray[Any]:
     """Assemble parts into one array, with each entry at its position."""
     joined = np.concatenate(parts)
     out = np.empty_like(joined)
@@ -90,7 +94,7 @@ def scatter_parts(parts: list[NDArray[Any]], positions: list[Rows]) -> NDArray[A
     return out
 
 
-def _concatenate_ranges(begin: Rows, count: Rows) -> Rows:
+def _concatenate_ranges(begin: RowArray, count: RowArray) -> RowArray:
     """Return begin[i], begin[i] + 1, … (count[i] values) for all i, concatenated."""
     ends = np.cumsum(count)
     return np.repeat(begin - (ends - count), count) + np.arange(int(count.sum()))
@@ -102,9 +106,9 @@ class RemoteGraph:
     def __init__(
         self,
         directed: bool,
-        find_rows: Callable[[IdColumn], Rows],
-        rows_of: Callable[[IdColumn], Rows],
-        has_edges: Callable[[Rows, Rows], NDArray[np.bool_]],
+        find_rows: Callable[[IdColumn], RowArray],
+        rows_of: Callable[[IdColumn], RowArray],
+        has_edges: Callable[[RowArray, RowArray], NDArray[np.bool_]],
     ) -> None:
         self.directed, self.rows_of, self.has_edges, self._find_rows = directed, rows_of, has_edges, find_rows
         self._rows: dict[Id, int] = {}
@@ -168,7 +172,7 @@ class DriverReads(ShardQueries, EngineCounters):
         """Return the row of a vertex, −1 if it is unknown."""
         return int(self.find_rows(id_column([name]))[0])
 
-    def find_rows(self, column: IdColumn) -> Rows:
+    def find_rows(self, column: IdColumn) -> RowArray:
         """Return the rows of vertices, −1 for unknown ones."""
         shards = self.transport.size
         positions = split_positions(assign_shards(column, shards), shards)
@@ -177,14 +181,14 @@ class DriverReads(ShardQueries, EngineCounters):
             codes[positions[shard]] = np.where(rows < 0, -1, rows * shards + shard)
         return codes
 
-    def rows_of(self, column: IdColumn) -> Rows:
+    def rows_of(self, column: IdColumn) -> RowArray:
         """Return the rows of vertices; raise `UnknownVertexError` if some are unknown."""
         rows = self.find_rows(column)
         if rows.size and rows.min() < 0:
             raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
         return rows
 
-    def rows_by_arrival(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
+    def rows_by_arrival(self, wanted: Callable[[RowArray], NDArray[np.bool_]] | None = None) -> RowArray:
         """Return rows in order of arrival: all, or those whose arrival numbers `wanted` selects."""
         shards, results = self.transport.size, self.query("list_rows")
         rows = np.concatenate([rows * shards + shard for shard, (rows, _) in enumerate(results)])
@@ -192,26 +196,26 @@ class DriverReads(ShardQueries, EngineCounters):
         order = np.argsort(numbers, kind="stable")
         return rows[order] if wanted is None else rows[order][wanted(numbers[order])]
 
-    def id_column_of(self, rows: Rows) -> IdColumn:
+    def id_column_of(self, rows: RowArray) -> IdColumn:
         """Return the ids of rows as a column."""
         results, positions = self.query_rows("read_ids", rows)
         return merge_id_columns(results, positions)
 
-    def ids_of(self, rows: Rows) -> list[Id]:
+    def ids_of(self, rows: RowArray) -> list[Id]:
         """Return the ids of rows as plain ints and strings."""
         return ids_to_list(self.id_column_of(rows))
 
     # ------------------------------------------------------------------ properties of vertices
 
-    def arrival_numbers(self, rows: Rows) -> Rows:
+    def arrival_numbers(self, rows: RowArray) -> RowArray:
         """Return the arrival numbers of rows."""
         return self.read_rows(rows, "arrival")
 
-    def degrees(self, rows: Rows) -> NDArray[np.int64]:
+    def degrees(self, rows: RowArray) -> NDArray[np.int64]:
         """Return the number of edges of rows, in any direction."""
         return self.read_rows(rows, "degree").astype(np.int64)
 
-    def placed(self, rows: Rows) -> NDArray[np.bool_]:
+    def placed(self, rows: RowArray) -> NDArray[np.bool_]:
         """Test which rows have a vector."""
         return self.read_rows(rows, "placed") != 0
 
@@ -222,19 +226,19 @@ class DriverReads(ShardQueries, EngineCounters):
         )
         return VertexInfo(int(arrival), int(degree), float(strength), bool(placed))
 
-    def neighbors(self, row: int, most: int | None = None) -> tuple[Rows, NDArray[np.float32]]:
+    def neighbors(self, row: int, most: int | None = None) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the neighbors of a row and the edge weights, latest edge first: all, or the first `most`."""
         results = self.query("list_neighbors", self._row_on_owner(row), limit=most)
-        return cast(tuple[Rows, NDArray[np.float32]], results[row % self.transport.size])
+        return cast(tuple[RowArray, NDArray[np.float32]], results[row % self.transport.size])
 
-    def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
         """Test, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
         results, positions = self.query_rows("edges_exist", src, dst)
         return scatter_parts(results, positions)
 
     # ------------------------------------------------------------------ vectors
 
-    def get_vectors(self, rows: Rows) -> NDArray[np.float32]:
+    def get_vectors(self, rows: RowArray) -> NDArray[np.float32]:
         """Return the served vectors of rows."""
         return self.rule.to_served(self.read_rows(rows, "vectors"))
 
@@ -242,7 +246,7 @@ class DriverReads(ShardQueries, EngineCounters):
         """Return the served vector of one row."""
         return self.get_vectors(np.array([row]))[0]
 
-    def preview(self, rows: Rows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    def preview(self, rows: RowArray, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the vector that a new vertex with edges to these rows would get; rows may repeat."""
         neighbors, merged_weights = merge_duplicates(rows, weights, DUPLICATE_POLICIES[self.parameters.duplicates])
         graph, local_rows = Graph(), np.arange(neighbors.size)
@@ -253,18 +257,21 @@ class DriverReads(ShardQueries, EngineCounters):
         return self.rule.to_served(self.rule.preview(store, local_rows, merged_weights)[None])[0]
 
     def nearest(
-        self, ask: Callable[[SearchTarget, Query, int], SearchResults], asked: int | NDArray[np.float64], count: int
-    ) -> tuple[Rows, NDArray[np.float32]]:
+        self,
+        search: Callable[[SearchTarget, Query, int], SearchResults],
+        like: int | NDArray[np.float64],
+        count: int,
+    ) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the rows of highest cosine with a row (itself excluded) or with a served vector, best first.
 
-        Every shard searches its own rows with its own search object; the search passed as `ask` is not used. Among
+        Every shard searches its own rows with its own search object; `search` is not used. Among
         equal cosines the earlier arrival comes first.
         """
-        if isinstance(asked, int):
-            query = query_from_row(self.rule, self.read_rows(np.array([asked]), "vectors")[0], asked)
-            excluded = self._row_on_owner(asked)
+        if isinstance(like, int):
+            query = query_from_row(self.rule, self.read_rows(np.array([like]), "vectors")[0], like)
+            excluded = self._row_on_owner(like)
         else:
-            query, excluded = query_from_vector(self.rule, asked), [-1] * self.transport.size
+            query, excluded = query_from_vector(self.rule, like), [-1] * self.transport.size
         results = self.query(
             "search_nearest", excluded, query=query, count=count, sequence=self.sequence, anchors=self.anchors
         )
@@ -298,7 +305,7 @@ class DriverReads(ShardQueries, EngineCounters):
             outcome.anchored,
         )
 
-    def fetch_changed_vectors(self, results: list[Any], requested: list[Rows], sequence: int) -> list[Any]:
+    def fetch_changed_vectors(self, results: list[Any], requested: list[RowArray], sequence: int) -> list[Any]:
         """Resolve the vectors of `requested` rows that were read after the batch with number `sequence`."""
         return self.transport.get(results)
 
@@ -332,11 +339,11 @@ class DriverReads(ShardQueries, EngineCounters):
         """Return the hash that the same state has on one machine; vectors and edges are fetched block by block."""
         return compute_digest(self, self.rule.state(), self.counters())
 
-    def edge_values(self, rows: Rows, what: str) -> NDArray[Any]:
+    def edge_values(self, rows: RowArray, what: str) -> NDArray[Any]:
         """Return the values that are hashed of the edges of rows: a weight, or the neighbors' arrival numbers."""
         return self.arrival_numbers(self.read_edges(rows, "code")) if what == "arrival" else self.read_edges(rows, what)
 
-    def row_values(self, rows: Rows, what: str) -> NDArray[Any]:
+    def row_values(self, rows: RowArray, what: str) -> NDArray[Any]:
         """Return the values that are hashed of rows: the stored vectors, or whether rows are placed."""
         return self.read_rows(rows, what)
 

@@ -22,7 +22,7 @@ from ripplevec.cluster.checkpoint import ClusterSnapshot, gather_state, read_cou
 from ripplevec.cluster.driver_reads import DriverReads
 from ripplevec.cluster.gather import gather_graph
 from ripplevec.cluster.read_snapshot import ReadSnapshot
-from ripplevec.cluster.routing import EdgeEndpoints, Rows, intern_endpoints, schedule_waves, send_operations
+from ripplevec.cluster.routing import EdgeEndpoints, RowArray, intern_endpoints, schedule_waves, send_operations
 from ripplevec.cluster.shard_graph import NO_PAIRS, NO_ROWS
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.saved_state import check_shards
@@ -131,7 +131,7 @@ class ClusterEngine(DriverReads):
             self._broadcast_coordinates()
         return BatchOutcome(moved, first_new, removed, self.anchors > anchors)
 
-    def _update(self, batch: Batch, first_new: int) -> tuple[Rows, list[Id], int]:
+    def _update(self, batch: Batch, first_new: int) -> tuple[RowArray, list[Id], int]:
         """Update the graph, then the vectors; return rows that may have moved, removed ids, and changed edges."""
         endpoints, removed = self._update_graph(batch)
         # The first new vertex that was not removed again.
@@ -204,11 +204,11 @@ class ClusterEngine(DriverReads):
 
     # ------------------------------------------------------------------ starts and anchors
 
-    def anchor(self) -> Rows:
+    def anchor(self) -> RowArray:
         """Correct all vectors now, or compute the start of a model that began empty; return the rows that moved."""
         return self.run_atomically(ClusterEngine._anchor)
 
-    def _anchor(self) -> Rows:
+    def _anchor(self) -> RowArray:
         try:
             moved = self._correct()
         except CorrectionError as error:
@@ -218,7 +218,7 @@ class ClusterEngine(DriverReads):
         self._record_size()
         return moved
 
-    def _correct(self) -> Rows:
+    def _correct(self) -> RowArray:
         if not self.ready:
             self._start()
             rows = self.rows_by_arrival()
@@ -231,7 +231,7 @@ class ClusterEngine(DriverReads):
         self._broadcast_coordinates()
         return np.concatenate([rows * shards + shard for shard, rows in enumerate(moved)])
 
-    def _correct_on_driver(self, threshold: float) -> Rows:
+    def _correct_on_driver(self, threshold: float) -> RowArray:
         """Gather a small graph on the driver and correct it as one machine does; return the rows that moved."""
         graph, rows = gather_graph(self)
         store = VectorStore(graph, self.parameters.dim, self.rule.precision)

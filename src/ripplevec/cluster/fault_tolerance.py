@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ripplevec.cluster.checkpoint import lazy_state
 from ripplevec.cluster.engine import ClusterEngine, Result
 from ripplevec.cluster.read_snapshot import RECOVERING
-from ripplevec.cluster.routing import Rows
+from ripplevec.cluster.routing import RowArray
 from ripplevec.cluster.transport import ShardLostError, Transport
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import read_arrays, write_arrays
@@ -98,7 +98,7 @@ class FaultTolerantEngine(ClusterEngine):
         """Check the invariants of every shard, of every pair of shards, and of all together; raise if one fails."""
         self._read(super().check)
 
-    def fetch_changed_vectors(self, results: list[Any], requested: list[Rows], sequence: int) -> list[Any]:
+    def fetch_changed_vectors(self, results: list[Any], requested: list[RowArray], sequence: int) -> list[Any]:
         """Resolve changed vectors; if they were lost, read them again unless another batch was applied since."""
         try:
             return super().fetch_changed_vectors(results, requested, sequence)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.cluster.routing import Rows
+from ripplevec.cluster.routing import RowArray
 from ripplevec.engine.reads import EngineReads
 from ripplevec.errors import RipplevecError
 from ripplevec.graph.adjacency import Adjacency
@@ -40,7 +40,7 @@ class GatheredState(EngineReads):
         self.store.placed[: rows.size] = engine.read_rows(rows, "placed")
 
 
-def gather_graph(engine: DriverReads) -> tuple[Graph, Rows]:
+def gather_graph(engine: DriverReads) -> tuple[Graph, RowArray]:
     """Gather the graph with one row per vertex in order of arrival; return it and the row codes of its rows."""
     rows, directed = engine.rows_by_arrival(), engine.parameters.directed
     packed: dict[str, NDArray[Any]] = {
@@ -61,7 +61,7 @@ def gather_graph(engine: DriverReads) -> tuple[Graph, Rows]:
     return graph, rows
 
 
-def _positions_of(codes: Rows, rows: Rows) -> Rows:
+def _positions_of(codes: RowArray, rows: RowArray) -> RowArray:
     """Return the position of each code in `rows`."""
     order = np.argsort(rows)
     return order[np.searchsorted(rows[order], codes)]

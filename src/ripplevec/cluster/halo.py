@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import Rows, split_positions
+from ripplevec.cluster.routing import RowArray, split_positions
 from ripplevec.rules.vector_store import VectorStore
 
 PushedRows: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
@@ -32,7 +32,7 @@ class Halo:
         Row codes of the halo rows `first_row` to `end_row`.
     """
 
-    def __init__(self, store: VectorStore, slots: Rows, shards: int, first_row: int) -> None:
+    def __init__(self, store: VectorStore, slots: RowArray, shards: int, first_row: int) -> None:
         self._store, self._slots, self.shards, self.first_row = store, slots, shards, first_row
         self._original = store.graph.adjacency.links.neighbor[slots]
         codes = -1 - self._original.astype(np.int64)
@@ -43,12 +43,12 @@ class Halo:
         self._row_of_index = np.empty_like(order)
         self._row_of_index[order] = first_row + np.arange(order.size)
         self._row_of_slot = self._row_of_index[index]
-        self.requested: list[Rows] = [self._distinct[positions] // shards for positions in by_shard]
+        self.requested: list[RowArray] = [self._distinct[positions] // shards for positions in by_shard]
         self.end_row = first_row + order.size
         store.graph.adjacency.ensure_rows(self.end_row)
         store.grow()
 
-    def find_rows(self, codes: Rows) -> Rows:
+    def find_rows(self, codes: RowArray) -> RowArray:
         """Return the halo rows of codes, −1 for codes that are not in the halo."""
         index = np.empty(codes.size, np.int64)
         kernels.lookup_indices(codes, self._table, self._distinct, index)
@@ -83,7 +83,7 @@ class Halo:
 class PrefetchedHalo(Halo):
     """The remote neighbors of a batch's new vertices: their shards push them without a request, and again if moved."""
 
-    def set_arrival_numbers(self, codes: Rows, numbers: Rows) -> None:
+    def set_arrival_numbers(self, codes: RowArray, numbers: RowArray) -> None:
         """Store arrival numbers; codes that are not in the halo are ignored."""
         rows = self.find_rows(codes)
         self._store.graph.arrival[rows[rows >= 0]] = numbers[rows >= 0]
@@ -97,12 +97,12 @@ class PrefetchedHalo(Halo):
             store.seen[rows[rows >= 0]] = stamp
 
 
-def pack_pushed_rows(store: VectorStore, rows: Rows) -> PushedRows:
+def pack_pushed_rows(store: VectorStore, rows: RowArray) -> PushedRows:
     """Pack row numbers and vectors to be pushed to another shard."""
     return rows.astype(np.int32), pack_rows(store, rows)
 
 
-def pack_rows(store: VectorStore, rows: Rows, *, with_placed: bool = False) -> NDArray[Any]:
+def pack_rows(store: VectorStore, rows: RowArray, *, with_placed: bool = False) -> NDArray[Any]:
     """Copy the vectors of rows into one matrix; optionally append their `placed` flags as bytes in trailing rows.
 
     A single matrix is transferred without serialization.

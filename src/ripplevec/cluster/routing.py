@@ -6,7 +6,7 @@ handles are row codes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,44 +19,45 @@ from ripplevec.graph.id_table import encode_ids
 if TYPE_CHECKING:
     from ripplevec.cluster.transport import Transport
 
-Rows = NDArray[np.int64]
+RowArray: TypeAlias = NDArray[np.int64]
+"""Rows, row codes or arrival numbers."""
 
 
 class EdgeEndpoints(NamedTuple):
     """Both endpoints of the operations in one step of a batch; entry i of each array belongs to operation i."""
 
     op: NDArray[np.int8]
-    codes: Rows  # (m, 2): row codes of both endpoints
-    numbers: Rows  # (m, 2): their arrival numbers
-    new_codes: Rows  # row codes of new vertices, in order of arrival
-    new_numbers: Rows  # arrival numbers of new vertices
+    codes: RowArray  # (m, 2): row codes of both endpoints
+    numbers: RowArray  # (m, 2): their arrival numbers
+    new_codes: RowArray  # row codes of new vertices, in order of arrival
+    new_numbers: RowArray  # arrival numbers of new vertices
 
 
 class ShardOperations(NamedTuple):
     """The operations of one step that concern one shard, sent to it as a single object."""
 
-    new_rows: Rows  # rows of new vertices
-    new_numbers: Rows  # their arrival numbers
-    endpoints: Rows  # (m, 4): row of the local endpoint, its neighbor, and the arrival numbers of both
+    new_rows: RowArray  # rows of new vertices
+    new_numbers: RowArray  # their arrival numbers
+    endpoints: RowArray  # (m, 4): row of the local endpoint, its neighbor, and the arrival numbers of both
     op: NDArray[np.int8]
     weight: NDArray[np.float32]
     side: NDArray[np.int8]  # which endpoint of the operation the local one is: 0 source, 1 target
 
 
-def split_positions(owner: Rows, shards: int) -> list[Rows]:
+def split_positions(owner: RowArray, shards: int) -> list[RowArray]:
     """Return, for each shard, the positions in `owner` at which it stands, in order; one pass for any shard count."""
     small = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # NumPy sorts 16-bit integers by radix sort
     order = np.argsort(small, kind="stable")
     return np.split(order, np.searchsorted(small[order], np.arange(1, shards)))
 
 
-def split_rows(codes: Rows, shards: int) -> list[Rows]:
+def split_rows(codes: RowArray, shards: int) -> list[RowArray]:
     """Decode row codes: return the rows on each shard, in order."""
     rows = codes // shards
     return [rows[positions] for positions in split_positions(codes % shards, shards)]
 
 
-def assign_shards(column: IdColumn, shards: int) -> Rows:
+def assign_shards(column: IdColumn, shards: int) -> RowArray:
     """Return the shard of each id: a hash that is the same on every machine."""
     owner = np.empty(len(column), np.int64)
     kernels.hash_to_shards(encode_ids(column), shards, owner)
@@ -95,7 +96,7 @@ def send_operations(transport: Transport, endpoints: EdgeEndpoints, weight: NDAr
     transport.call("apply_operations", by_shard)
 
 
-def schedule_waves(endpoints: EdgeEndpoints, first_new: int, count: int, shards: int) -> tuple[Rows, Rows]:
+def schedule_waves(endpoints: EdgeEndpoints, first_new: int, count: int, shards: int) -> tuple[RowArray, RowArray]:
     """Schedule the admission of new vertices: the wave of each, and its step within the wave on its shard.
 
     A vertex is admitted after the earlier new vertices that it has an edge to: in a later wave if such a vertex is on
@@ -105,11 +106,11 @@ def schedule_waves(endpoints: EdgeEndpoints, first_new: int, count: int, shards:
     columns = endpoints.codes, endpoints.numbers
     if not adds.all():
         columns = endpoints.codes[adds], endpoints.numbers[adds]
-    schedule: tuple[Rows, Rows] = kernels.schedule_waves(*columns, first_new, count, shards)
+    schedule: tuple[RowArray, RowArray] = kernels.schedule_waves(*columns, first_new, count, shards)
     return schedule
 
 
-def merge_id_columns(parts: list[IdColumn], positions: list[Rows]) -> IdColumn:
+def merge_id_columns(parts: list[IdColumn], positions: list[RowArray]) -> IdColumn:
     """Merge id columns into one, with each id at its position."""
     order = np.argsort(np.concatenate(positions)) if positions else np.empty(0, np.int64)
     full = [part for part in parts if len(part)]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as shard_kernels
 from ripplevec.cluster.halo import Halo, PrefetchedHalo, PushedRows, pack_pushed_rows, pack_rows
-from ripplevec.cluster.routing import Rows, split_positions, split_rows
+from ripplevec.cluster.routing import RowArray, split_positions, split_rows
 from ripplevec.cluster.shard_graph import NO_ROWS, ShardGraph
 from ripplevec.cluster.shard_matrices import ShardMatrices
 from ripplevec.influence import _kernels as influence
@@ -53,7 +53,15 @@ class Shard(ShardGraph):
     # ------------------------------------------------------------------ a batch: new vertices
 
     def begin_batch(
-        self, new_rows: Rows, wave: Rows, step: Rows, *, first_new: int, removed: Rows, waves: int, sequence: int
+        self,
+        new_rows: RowArray,
+        wave: RowArray,
+        step: RowArray,
+        *,
+        first_new: int,
+        removed: RowArray,
+        waves: int,
+        sequence: int,
     ) -> list[Any]:
         """Begin the vector update; the graph already has all changes of the batch.
 
@@ -64,7 +72,7 @@ class Shard(ShardGraph):
         wave, step
             When each new vertex is admitted: its wave, and its step within the wave.
         first_new
-            Arrival number of the first new vertex in the batch.
+            Arrival number of the first new vertex that the batch does not remove again.
         removed
             Arrival numbers of removed vertices.
         waves
@@ -82,7 +90,7 @@ class Shard(ShardGraph):
         self.context = BatchContext(rule.seed, sequence, rule.depth, rule.max_reads, self.first_new)
         self.stamp = 2 * sequence  # marks rows reached in this batch; stamp − 1 marks rows that joined a frontier
         self.waves = waves
-        self.new_rows, self.refresh_sets, self.moved = np.array(new_rows), dict[int, Rows](), [NO_ROWS]
+        self.new_rows, self.refresh_sets, self.moved = np.array(new_rows), dict[int, RowArray](), [NO_ROWS]
         self.shortened = 0
         cuts = np.searchsorted(wave[order], np.arange(1, waves))
         self.wave_rows, self.wave_steps = np.split(self.new_rows[order], cuts), np.split(step[order], cuts)
@@ -106,7 +114,7 @@ class Shard(ShardGraph):
         # Each pair of a row and a reading shard once, written like a row code.
         _, read_by, _ = shard_kernels.index_distinct(rows * self.shards + (-1 - neighbors) % self.shards)
         self.unpushed = split_rows(read_by, self.shards)  # for each shard, rows to push as soon as they are placed
-        self.pushed: list[list[Rows]] = [[NO_ROWS] for _ in self.unpushed]
+        self.pushed: list[list[RowArray]] = [[NO_ROWS] for _ in self.unpushed]
 
     def admit_wave(self, *pushed: PushedRows, wave: int) -> list[Any]:
         """Place the new vertices of a wave, step by step.
@@ -124,7 +132,7 @@ class Shard(ShardGraph):
     def _finish_wave(self, wave: int) -> list[Any]:
         return [*self._push_placed(), self._find_frontier() if wave + 1 == self.waves else 0]
 
-    def _push_placed(self, moved: Sequence[Rows] = ()) -> list[PushedRows]:
+    def _push_placed(self, moved: Sequence[RowArray] = ()) -> list[PushedRows]:
         """Pack, for each shard, the rows that it reads and that are placed now; add `moved` rows pushed before."""
         packed = []
         for shard, rows in enumerate(self.unpushed):
@@ -142,10 +150,10 @@ class Shard(ShardGraph):
         before = [np.concatenate(rows) for rows in self.pushed]
         return self._push_placed([rows[self._existing_and_moved(rows)] for rows in before])
 
-    def _existing_and_moved(self, rows: Rows) -> NDArray[np.bool_]:
+    def _existing_and_moved(self, rows: RowArray) -> NDArray[np.bool_]:
         return (self.store.seen[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
 
-    def pull_rows(self, *requested: Rows, with_placed: bool) -> list[NDArray[Any]]:
+    def pull_rows(self, *requested: RowArray, with_placed: bool) -> list[NDArray[Any]]:
         """Return the rows that each shard requested, optionally with their `placed` flags."""
         packed = [pack_rows(self.store, rows, with_placed=with_placed) for rows in requested]
         self.sent += sum(part.nbytes for part in packed)
@@ -162,11 +170,11 @@ class Shard(ShardGraph):
         self.frontier = self.touched[state.placed[self.touched] == 0]
         return int(self.frontier.size)
 
-    def request_frontier_rows(self) -> list[Rows]:
+    def request_frontier_rows(self) -> list[RowArray]:
         """Return the rows of each shard that placing the frontier reads."""
         return self._request(self.frontier, UNLIMITED, 0)
 
-    def place_frontier(self, *received: NDArray[Any], first: bool) -> list[Rows]:
+    def place_frontier(self, *received: NDArray[Any], first: bool) -> list[RowArray]:
         """Place the frontier; return candidates for the next frontier as rows of each shard.
 
         The first frontier is only known to be touched by the batch: vertices without a placed neighbor are left out.
@@ -184,7 +192,7 @@ class Shard(ShardGraph):
         parts[self.index] = unplaced[unplaced < halo.first_row]
         return parts
 
-    def set_frontier(self, *candidates: Rows) -> int:
+    def set_frontier(self, *candidates: RowArray) -> int:
         """Set the next frontier to the candidates that are still unplaced, each once; return its size."""
         seen, stamp = self.store.seen, self.stamp - 1
         local = candidates[self.index]  # marked as seen when they were found
@@ -214,7 +222,7 @@ class Shard(ShardGraph):
             return self._add_to_refresh(drawn, 0)
         return self._add_to_refresh(self._sample_from_new(), 1)
 
-    def _add_to_refresh(self, reached: Rows, depth: int) -> list[Any]:
+    def _add_to_refresh(self, reached: RowArray, depth: int) -> list[Any]:
         """Add rows that were not reached before to a refresh set.
 
         Returns the requested rows of each shard, on the assumption that the refresh reads all neighbors, followed by
@@ -228,7 +236,7 @@ class Shard(ShardGraph):
         requested = self.request_refresh_rows(UNLIMITED, depth) if bounded else [NO_ROWS] * self.shards
         return [*requested, (depth, rows.size, max_degree if bounded else UNLIMITED)]
 
-    def request_refresh_rows(self, limit: int, depth: int) -> list[Rows]:
+    def request_refresh_rows(self, limit: int, depth: int) -> list[RowArray]:
         """Return the rows of each shard that refreshing a set reads, with at most `limit` neighbors per vertex."""
         return self._request(self.refresh_sets.get(depth, NO_ROWS), limit, depth + RESAMPLE)
 
@@ -271,7 +279,7 @@ class Shard(ShardGraph):
             reached.append(self._sample_from_new())
         return self._add_to_refresh(np.concatenate(reached), depth)
 
-    def _sample_candidates(self, candidates: NDArray[Any], depth: int) -> Rows:
+    def _sample_candidates(self, candidates: NDArray[Any], depth: int) -> RowArray:
         """Draw the candidates whose targets are influenced, with the kernel that serves a single machine.
 
         For this kernel, each candidate becomes a source with a single edge, which leads to a copy of the target.
@@ -290,7 +298,7 @@ class Shard(ShardGraph):
         found = influence.spread_round(links, numbers, sources, seen, self.stamp, key, UNLIMITED, reached)
         return rows[reached[:found] - count]
 
-    def _sample_from_new(self) -> Rows:
+    def _sample_from_new(self) -> RowArray:
         """Draw the rows that new vertices influence in the first round, from the edges that came with them."""
         links, store, reached = self._links, self.store, np.empty(len(self.endpoints_to_new), np.int64)
         edges = self.endpoints_to_new, self.numbers_to_new
@@ -302,15 +310,15 @@ class Shard(ShardGraph):
     # ------------------------------------------------------------------ a batch: its end
 
     @property
-    def _late_rows(self) -> Rows:
+    def _late_rows(self) -> RowArray:
         """Vertices that existed before this batch and were placed in it."""
         return self.newly_placed[self.graph.arrival[self.newly_placed] < self.first_new]
 
-    def request_late_rows(self) -> list[Rows]:
+    def request_late_rows(self) -> list[RowArray]:
         """Return the rows of each shard that late-placed existing vertices read; these are not pushed."""
         return self._request(self._late_rows, UNLIMITED, 0)
 
-    def finish_batch(self, *received: Any) -> tuple[Rows, int]:
+    def finish_batch(self, *received: Any) -> tuple[RowArray, int]:
         """Refresh newly placed vertices that read rows which have moved since; end the batch.
 
         Existing vertices that were placed in this batch are always refreshed, as it is not recorded what they read.
@@ -345,7 +353,7 @@ class Shard(ShardGraph):
 
     # ------------------------------------------------------------------ anchors and starts
 
-    def open_matrices(self) -> list[Rows]:
+    def open_matrices(self) -> list[RowArray]:
         """Begin an anchor or a start; return the rows of each shard that its matrices need."""
         self.close_matrices()
         self.matrices = ShardMatrices(self.store, self.rule, self.index, self.shards)
@@ -363,7 +371,7 @@ class Shard(ShardGraph):
             self.sent += self.matrices.sent
         self.matrices = None
 
-    def edges_exist(self, rows: Rows, codes: Rows) -> NDArray[np.bool_]:
+    def edges_exist(self, rows: RowArray, codes: RowArray) -> NDArray[np.bool_]:
         """Test, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
         if self.matrices is None:
             return super().edges_exist(rows, codes)
@@ -372,7 +380,7 @@ class Shard(ShardGraph):
         matches = (self._slot_codes(slots) == np.repeat(codes, degree)) & (self._links.outgoing[slots] > 0)
         return np.bincount(np.repeat(np.arange(rows.size), degree), matches, rows.size) > 0
 
-    def _slot_codes(self, slots: Rows) -> Rows:
+    def _slot_codes(self, slots: RowArray) -> RowArray:
         if self.matrices is None:
             return super()._slot_codes(slots)
         return self._encode(self.matrices.original_neighbors(self._links.neighbor[slots].astype(np.int64)))
@@ -406,7 +414,7 @@ class Shard(ShardGraph):
         """Set the coordinates of the rule, in its saved form."""
         self.rule.restore(learned)
 
-    def set_vectors(self, rows: Rows, vectors: NDArray[Any]) -> None:
+    def set_vectors(self, rows: RowArray, vectors: NDArray[Any]) -> None:
         """Set the vectors of rows; those that have edges become placed."""
         self.store.vectors[rows] = vectors
         self.store.placed[rows] = self._links.degree[rows] > 0
@@ -428,7 +436,9 @@ class Shard(ShardGraph):
     def _draw_key(self, depth: int) -> Any:
         return influence.draw_key(self.context.seed, self.context.sequence, depth)
 
-    def _collect_slots(self, rows: Rows, limit: int, depth: int, *, remote_only: bool = False) -> tuple[Rows, Rows]:
+    def _collect_slots(
+        self, rows: RowArray, limit: int, depth: int, *, remote_only: bool = False
+    ) -> tuple[RowArray, RowArray]:
         """Return the slots that rows read in a round, and the row of each slot; optionally only remote neighbors."""
         slots, owners = np.empty((2, kernels.count_neighbor_reads(self._links, rows, limit)), np.int64)
         key = self._draw_key(depth)
@@ -437,7 +447,7 @@ class Shard(ShardGraph):
         )
         return slots[:found], owners[:found]
 
-    def _request(self, rows: Rows, limit: int, depth: int) -> list[Rows]:
+    def _request(self, rows: RowArray, limit: int, depth: int) -> list[RowArray]:
         """Create the halo for a step that reads the neighbors of rows; return its requested rows of each shard."""
         slots, _ = self._collect_slots(rows, limit, depth, remote_only=True)
         self._halo = Halo(self.store, slots, self.shards, self.prefetched.end_row)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.routing import Rows, ShardOperations, split_rows
+from ripplevec.cluster.routing import RowArray, ShardOperations, split_rows
 from ripplevec.errors import RipplevecError
 from ripplevec.graph import _edge_kernels as edge_kernels
 from ripplevec.graph.adjacency import MAX_ROWS
@@ -25,8 +25,8 @@ from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.query import Query, SearchTarget
 from ripplevec.search.searcher import Searcher
 
-NO_ROWS: Rows = np.empty(0, np.int64)
-NO_PAIRS: Rows = np.empty((0, 2), np.int64)
+NO_ROWS: RowArray = np.empty(0, np.int64)
+NO_PAIRS: RowArray = np.empty((0, 2), np.int64)
 ENDPOINT = np.dtype([("row", np.int64), ("remote_row", np.int64), ("outgoing", np.float32), ("incoming", np.float32)])
 """One endpoint of an edge, as two shards compare it: its row, the row of the other endpoint, and both weights."""
 
@@ -58,14 +58,14 @@ class ShardGraph:
     def _clear_changes(self) -> None:
         """Forget the recorded changes of the last batch."""
         self.changed_edges = 0  # each edge is counted at one endpoint only
-        self.later_numbers: list[Rows] = [NO_ROWS]  # for each counted edge, the larger of its two arrival numbers
-        self.changed_endpoints: list[Rows] = [NO_PAIRS]  # local row and its neighbor, as stored in the slot
-        self.changed_numbers: list[Rows] = [NO_PAIRS]  # arrival numbers of both
+        self.later_numbers: list[RowArray] = [NO_ROWS]  # for each counted edge, the larger of its two arrival numbers
+        self.changed_endpoints: list[RowArray] = [NO_PAIRS]  # local row and its neighbor, as stored in the slot
+        self.changed_numbers: list[RowArray] = [NO_PAIRS]  # arrival numbers of both
         self.strength_shares: list[NDArray[np.float64]] = [
             np.empty(0)
         ]  # share of the local row's strength that changed
 
-    def intern(self, columns: tuple[IdColumn, IdColumn]) -> tuple[Rows, Rows, Rows, Rows]:
+    def intern(self, columns: tuple[IdColumn, IdColumn]) -> tuple[RowArray, RowArray, RowArray, RowArray]:
         """Return the rows of ids that belong to this shard, and their arrival numbers: −1 for new vertices.
 
         The first two arrays of the result belong to the first column, the other two to the second.
@@ -80,7 +80,7 @@ class ShardGraph:
         self.store.grow()
         return rows[0], self.graph.arrival[rows[0]], rows[1], self.graph.arrival[rows[1]]
 
-    def _intern(self, ids: IdColumn) -> Rows:
+    def _intern(self, ids: IdColumn) -> RowArray:
         # Ids are interned as pairs; if their number is odd, the middle one is in both halves.
         half = (len(ids) + 1) // 2
         first, second, _ = self.graph.ids.intern(
@@ -98,7 +98,7 @@ class ShardGraph:
         shares = self.graph.adjacency.apply_endpoints(op, endpoints, weight, side)
         self._record_changes(endpoints, numbers, shares, side == edge_kernels.OUT)
 
-    def remove_vertex(self, row: int) -> list[Rows]:
+    def remove_vertex(self, row: int) -> list[RowArray]:
         """Remove a vertex of this shard (−1: none) with its edges; return its neighbors as rows on each shard."""
         if row < 0:
             return [NO_ROWS] * self.shards
@@ -111,7 +111,7 @@ class ShardGraph:
         self.store.placed[removed] = 0
         return split_rows(codes, self.shards)
 
-    def remove_neighbor(self, *rows: Rows, code: int, number: int) -> None:
+    def remove_neighbor(self, *rows: RowArray, code: int, number: int) -> None:
         """Remove a vertex, given by row code and arrival number, from the adjacency of its neighbors on this shard."""
         neighbors = np.concatenate(rows)
         row, shard = divmod(code, self.shards)
@@ -123,7 +123,7 @@ class ShardGraph:
         self._record_changes(endpoints, numbers, shares, np.ones(neighbors.size, bool))
 
     def _record_changes(
-        self, endpoints: Rows, numbers: Rows, shares: NDArray[np.float64], counted: NDArray[np.bool_]
+        self, endpoints: RowArray, numbers: RowArray, shares: NDArray[np.float64], counted: NDArray[np.bool_]
     ) -> None:
         """Record changed endpoints for the vector update; `counted` selects those at which the edge is counted."""
         self.changed_edges += int(np.count_nonzero(shares[counted]))
@@ -149,15 +149,15 @@ class ShardGraph:
 
     # ------------------------------------------------------------------ reads of some rows
 
-    def find_rows(self, ids: IdColumn) -> Rows:
+    def find_rows(self, ids: IdColumn) -> RowArray:
         """Return the rows of ids that belong to this shard, −1 for unknown ids."""
         return self.graph.ids.find_rows(ids)
 
-    def read_ids(self, rows: Rows) -> IdColumn:
+    def read_ids(self, rows: RowArray) -> IdColumn:
         """Return the ids of rows."""
         return self.graph.ids.to_column(rows)
 
-    def read_rows(self, rows: Rows, what: str) -> NDArray[Any]:
+    def read_rows(self, rows: RowArray, what: str) -> NDArray[Any]:
         """Return one property of each row.
 
         `what` is "vectors" (as stored), "placed", "arrival", "degree", "strength" or "in_strength".
@@ -173,7 +173,7 @@ class ShardGraph:
         }
         return columns[what][rows]
 
-    def read_edges(self, rows: Rows, what: str) -> tuple[Rows, NDArray[Any]]:
+    def read_edges(self, rows: RowArray, what: str) -> tuple[RowArray, NDArray[Any]]:
         """Return the degrees of rows, and one property of all their edges, row by row.
 
         `what` is "code" (the row code of the neighbor), "weight", "outgoing" or "incoming".
@@ -185,12 +185,12 @@ class ShardGraph:
             values = {"weight": links.weight, "outgoing": links.outgoing, "incoming": links.incoming}[what][slots]
         return links.degree[rows].astype(np.int64), values
 
-    def list_neighbors(self, row: int, limit: int | None) -> tuple[Rows, NDArray[np.float32]]:
+    def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the row codes of a row's neighbors and the edge weights, latest edge first; row −1 has none."""
         slots = self.graph.adjacency.slots(np.array([row] if row >= 0 else NO_ROWS))[::-1][:limit]
         return self._slot_codes(slots), self._links.weight[slots]
 
-    def edges_exist(self, rows: Rows, codes: Rows) -> NDArray[np.bool_]:
+    def edges_exist(self, rows: RowArray, codes: RowArray) -> NDArray[np.bool_]:
         """Test, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
         found, directed = np.empty(rows.size, np.bool_), self.graph.adjacency.directed
         stored = np.where(codes % self.shards == self.index, codes // self.shards, -1 - codes)
@@ -199,7 +199,7 @@ class ShardGraph:
 
     def search_nearest(
         self, excluded: int, query: Query, count: int, sequence: int, anchors: int
-    ) -> tuple[Rows, NDArray[np.float32], Rows]:
+    ) -> tuple[RowArray, NDArray[np.float32], RowArray]:
         """Return the rows of highest cosine without `excluded` (−1: none), the cosines, and the arrival numbers.
 
         Among equal cosines the earlier arrival ranks first, but the search orders by row. Therefore one more row than
@@ -219,7 +219,7 @@ class ShardGraph:
 
     # ------------------------------------------------------------------ reads of the whole shard
 
-    def list_rows(self) -> tuple[Rows, Rows]:
+    def list_rows(self) -> tuple[RowArray, RowArray]:
         """Return all rows in order of arrival, and their arrival numbers."""
         rows = self.graph.rows_by_arrival()
         return rows, self.graph.arrival[rows]
@@ -299,11 +299,11 @@ class ShardGraph:
     def _links(self) -> Any:
         return self.graph.adjacency.links
 
-    def _slot_codes(self, slots: Rows) -> Rows:
+    def _slot_codes(self, slots: RowArray) -> RowArray:
         """Return the row codes of the neighbors in slots."""
         return self._encode(self._links.neighbor[slots].astype(np.int64))
 
-    def _encode(self, neighbors: Rows) -> Rows:
+    def _encode(self, neighbors: RowArray) -> RowArray:
         """Return the row codes of neighbors as they are stored in slots."""
         return np.where(neighbors < 0, -1 - neighbors, neighbors * self.shards + self.index)
 

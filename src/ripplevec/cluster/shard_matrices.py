@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import Rows
+from ripplevec.cluster.routing import RowArray
 from ripplevec.graph.adjacency import Totals
 from ripplevec.rules.anchor import alignment_products, concatenate_views, fill_rows, find_moved_rows
 from ripplevec.rules.ripple import RippleRule
@@ -49,7 +49,7 @@ class ShardMatrices:
         self.rows = max(store.graph.row_count, 1)  # an empty shard has one row without edges
         self.sent = 0  # bytes of rows sent to other shards
         self._matrices: dict[int, Matrix] = {}
-        self._lent_rows: list[Rows] = []
+        self._lent_rows: list[RowArray] = []
         store.graph.adjacency.ensure_rows(self.rows)
         store.grow()
         self._map_slots(shards)
@@ -65,7 +65,7 @@ class ShardMatrices:
         halo_index[order] = np.arange(order.size)
         self.codes = distinct[order]  # row codes of the halo rows
         ends = np.searchsorted(self.codes % shards, np.arange(1, shards))
-        self.requested: list[Rows] = np.split(self.codes // shards, ends)
+        self.requested: list[RowArray] = np.split(self.codes // shards, ends)
         kernels.map_to_halo(adjacency.links, self.rows, halo_index[index])
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class ShardMatrices:
         kernels.restore_codes(self.store.graph.adjacency.links, self.rows, self.codes)
         self._matrices.clear()
 
-    def original_neighbors(self, neighbors: Rows) -> Rows:
+    def original_neighbors(self, neighbors: RowArray) -> RowArray:
         """Return the neighbors that remapped slots held originally, for reads during an anchor."""
         in_halo = neighbors >= self.rows
         original = neighbors.copy()
@@ -82,7 +82,7 @@ class ShardMatrices:
 
     # ------------------------------------------------------------------ setup
 
-    def set_lent_rows(self, *requested: Rows) -> int:
+    def set_lent_rows(self, *requested: RowArray) -> int:
         """Set the rows that each shard requests in every exchange; return the number of matrix rows on this shard."""
         self._lent_rows = list(requested)
         return self.rows + self.codes.size
@@ -118,7 +118,7 @@ class ShardMatrices:
         """Copy columns over adjacent columns."""
         self.select(target)[: self.rows] = self.select(source)[: self.rows]
 
-    def copy_to_positions(self, target: ColumnSlice, positions: Rows, source: ColumnSlice) -> None:
+    def copy_to_positions(self, target: ColumnSlice, positions: RowArray, source: ColumnSlice) -> None:
         """Copy columns over the columns at `positions`."""
         self.select(target)[: self.rows, positions] = self.select(source)[: self.rows]
 
@@ -206,7 +206,7 @@ class ShardMatrices:
         new = self.rule.coordinates_from_state(saved)
         return alignment_products(self.rule.coordinates, new, self._bases(bases), self._stored(), self.rule.threads)
 
-    def find_moved_rows(self, bases: list[ColumnSlice], saved: SavedCoordinates, threshold: float) -> Rows:
+    def find_moved_rows(self, bases: list[ColumnSlice], saved: SavedCoordinates, threshold: float) -> RowArray:
         """Return the rows whose served vectors will move by more than the threshold."""
         after = partial(concatenate_views, self._bases(bases))
         new, before = self.rule.coordinates_from_state(saved), self._stored()
