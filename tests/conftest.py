@@ -1,4 +1,7 @@
-"""Settings for every test: property tests are reproducible and have no deadline, as kernels compile on first use."""
+"""Fixtures and settings of all tests.
+
+Property tests are reproducible, and have no deadline because kernels compile on first use.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ settings.load_profile("ripplevec")
 
 
 class Contributing:
-    """The examples of CONTRIBUTING.md, section by section."""
+    """The code examples in CONTRIBUTING.md, by section."""
 
     def __init__(self) -> None:
         self.page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -31,19 +34,19 @@ class Contributing:
 
 @pytest.fixture
 def contributing(monkeypatch: pytest.MonkeyPatch) -> Contributing:
-    """What the examples register is forgotten again."""
+    """The examples in CONTRIBUTING.md; what they register is removed after the test."""
     from ripplevec import parameters
     from ripplevec.io import registry
     from ripplevec.lab import baselines
 
     for table, name in ((parameters.RULES, "mean"), (registry.SOURCES, "ticks"), (baselines.BASELINES, "projection")):
-        monkeypatch.setitem(table, name, None)  # undone, it is not there, whatever the example has put in its place
+        monkeypatch.setitem(table, name, None)  # undone after the test, which removes what the example registered
     return Contributing()
 
 
 @pytest.fixture(autouse=True)
-def nothing_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reaches beyond this machine: whatever would be downloaded is reported as not to be had."""
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block connections to other machines: a download fails as if the host did not exist."""
     resolve = socket.getaddrinfo
 
     def local_only(host: Any, *arguments: Any, **options: Any) -> Any:

@@ -1,6 +1,6 @@
-"""NumPy gets no memory for one of its arrays: the k-th that is asked for.
+"""A NumPy allocator that fails for the k-th array.
 
-For a process of its own, which should end with `os._exit`: arrays are freed by functions of this module.
+Use it in a separate process that ends with `os._exit`: arrays are freed by functions of this module.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
-_SET_HANDLER, _GET_HANDLER = 304, 305  # where NumPy's table of functions has PyDataMem_SetHandler and its other half
+_SET_HANDLER, _GET_HANDLER = (
+    304,
+    305,
+)  # positions of PyDataMem_SetHandler and PyDataMem_GetHandler in NumPy's C API table
 _POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 
 
-_MALLOC, _CALLOC = (_POINTER, _POINTER, _SIZE), (_POINTER, _POINTER, _SIZE, _SIZE)  # what they give, and take
+_MALLOC, _CALLOC = (_POINTER, _POINTER, _SIZE), (_POINTER, _POINTER, _SIZE, _SIZE)  # result and argument types
 
 
 class _Handler(ctypes.Structure):
@@ -27,51 +30,54 @@ class _Handler(ctypes.Structure):
         ("malloc", _POINTER),
         ("calloc", _POINTER),
         ("realloc", _POINTER),
-        ("free", _POINTER),  # stays in C: it is called while errors are on their way
+        ("free", _POINTER),  # stays in C: it is called while exceptions propagate
     )
 
 
-class Arrays:
-    """What NumPy asks for while this is in use."""
+class FailingAllocator:
+    """Counts the allocations of NumPy, and lets one of them fail."""
 
     def __init__(self) -> None:
-        self.left, self.asked = -1, 0
-        usual = _Handler.from_address(_pointer(_function(_GET_HANDLER)(), b"mem_handler"))
-        self._kept = [self._sometimes(*_MALLOC, at=usual.malloc), self._sometimes(*_CALLOC, at=usual.calloc)]
-        own = [ctypes.cast(function, _POINTER).value for function in self._kept]
-        self._handler = _Handler(b"failing", 1, usual.context, *own, usual.realloc, usual.free)
+        self.allocations_left, self.allocations = -1, 0
+        default = _Handler.from_address(_pointer(_function(_GET_HANDLER)(), b"mem_handler"))
+        self._functions = [
+            self._failing_function(*_MALLOC, at=default.malloc),
+            self._failing_function(*_CALLOC, at=default.calloc),
+        ]
+        pointers = [ctypes.cast(function, _POINTER).value for function in self._functions]
+        self._handler = _Handler(b"failing", 1, default.context, *pointers, default.realloc, default.free)
         capsule = ctypes.pythonapi.PyCapsule_New
         capsule.restype, capsule.argtypes = ctypes.py_object, [_POINTER, ctypes.c_char_p, _POINTER]
         self._capsule = capsule(ctypes.addressof(self._handler), b"mem_handler", None)
 
-    def _sometimes(self, *kinds: Any, at: int) -> Any:
-        """A function in C that gives memory as the one at this address does, or none."""
-        usual = ctypes.PYFUNCTYPE(*kinds)(at)
+    def _failing_function(self, *types: Any, at: int) -> Any:
+        """Create a C function that allocates like the one at this address, or fails."""
+        default = ctypes.PYFUNCTYPE(*types)(at)
 
-        def give(*asked: Any) -> Any:
-            self.asked += 1
-            self.left -= 1
-            return None if self.left == -1 else usual(*asked)
+        def allocate(*arguments: Any) -> Any:
+            self.allocations += 1
+            self.allocations_left -= 1
+            return None if self.allocations_left == -1 else default(*arguments)
 
-        return ctypes.PYFUNCTYPE(*kinds)(give)
+        return ctypes.PYFUNCTYPE(*types)(allocate)
 
     @contextmanager
     def failing(self, number: int) -> Iterator[None]:
-        """Have the array with this number get no memory; −1: have them counted."""
+        """Let the allocation with this number fail; −1: only count them."""
         before = _function(_SET_HANDLER, ctypes.py_object)(self._capsule)
-        self.asked, self.left = 0, number if number >= 0 else 1 << 60
+        self.allocations, self.allocations_left = 0, number if number >= 0 else 1 << 60
         try:
             yield
         finally:
-            self.left = 1 << 60
+            self.allocations_left = 1 << 60
             _function(_SET_HANDLER, ctypes.py_object)(before)
 
 
-def _function(number: int, *kinds: Any) -> Any:
-    """One of NumPy's functions, which gives an object."""
+def _function(number: int, *types: Any) -> Any:
+    """Return a function of NumPy's C API that returns an object."""
     table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     functions = ctypes.cast(_pointer(table, None), ctypes.POINTER(_POINTER))
-    return ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)(functions[number] or 0)
+    return ctypes.PYFUNCTYPE(ctypes.py_object, *types)(functions[number] or 0)
 
 
 def _pointer(capsule: Any, name: bytes | None) -> int:

@@ -1,4 +1,4 @@
-"""What readers and followers were told, compared with a model that is given the same batches and is read by nobody."""
+"""Checks of what readers and followers see, against a model that gets the same batches and has no readers."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ripplevec.lab.datasets.synthetic import planted_partition
 DATA = planted_partition(communities=4, size=30, inside=8, elsewhere=2, seed=5)
 START, SIZE = 200, 12
 ROUNDING = 1e-6
-"""Rows that are turned alone or together may differ in the last bit, as BLAS has it."""
+"""Rows that BLAS rotates one by one or together may differ in the last bit."""
 
 
-def stream(batches: int = 40) -> list[Batch]:
-    """A start, then edges with vertices that come, and go again."""
-    given = [Batch.from_any(DATA.edges[:START])]
+def make_batches(batches: int = 40) -> list[Batch]:
+    """Create an initial graph, then batches with edges, new vertices and removals of some of them."""
+    made = [Batch.from_any(DATA.edges[:START])]
     for number, first in enumerate(range(START, START + SIZE * batches, SIZE)):
         src, dst = DATA.edges[first : first + SIZE].T.tolist()
         op = [Op.ADD] * len(src)
         src, dst, op = [*src, f"new {number}"], [*dst, number], [*op, Op.ADD]
         if number % 4 == 3:
-            gone = f"new {number - 2}"
-            src, dst, op = [*src, gone], [*dst, gone], [*op, Op.REMOVE_VERTEX]
-        given.append(Batch.of(src, dst, op=op))
-    return given
+            removed = f"new {number - 2}"
+            src, dst, op = [*src, removed], [*dst, removed], [*op, Op.REMOVE_VERTEX]
+        made.append(Batch.of(src, dst, op=op))
+    return made
 
 
 class State(NamedTuple):
-    """All that a reader can see of a state."""
+    """Everything that a reader can see of a state."""
 
     sequence: int
     ids: list[Id]
@@ -44,14 +44,14 @@ class State(NamedTuple):
     growth: float
     next_arrival: int
 
-    def same_as(self, other: State) -> bool:
-        """Whether two are the same, to the bit."""
-        mine, theirs = (state._replace(vectors=state.vectors.tobytes()) for state in (self, other))  # type: ignore[arg-type]
-        return bool(mine == theirs)
+    def equals(self, other: State) -> bool:
+        """Return whether two states are equal to the bit."""
+        first, second = (state._replace(vectors=state.vectors.tobytes()) for state in (self, other))  # type: ignore[arg-type]
+        return bool(first == second)
 
 
-def seen(model: Embedder, between: Callable[[], None] = lambda: None) -> State:
-    """What a reader sees now; something may be done in the middle of it."""
+def read_state(model: Embedder, between: Callable[[], None] = lambda: None) -> State:
+    """Read the state of a model; `between` is called in the middle of the read."""
     with model.lock.reading():
         engine = model.engine
         sequence, rows = engine.sequence, engine.rows_by_arrival()
@@ -62,34 +62,34 @@ def seen(model: Embedder, between: Callable[[], None] = lambda: None) -> State:
 
 @dataclass
 class Reference:
-    """The state after every batch, by its number."""
+    """The expected state after every batch, by sequence number."""
 
     states: list[State] = field(default_factory=list)
 
     @classmethod
     def of(cls, model: Embedder, apply: Any, batches: Iterable[Batch]) -> Reference:
-        """Apply batches one by one, looking at the model after each."""
-        found = cls([seen(model)])
+        """Apply batches one by one and read the state after each."""
+        reference = cls([read_state(model)])
         for batch in batches:
             apply(batch)
-            found.states.append(seen(model))
-        return found
+            reference.states.append(read_state(model))
+        return reference
 
     def check(self, state: State) -> None:
-        """Fail where what was read under a number is not the state of that number."""
+        """Check that a state equals the expected one of its sequence number."""
         expected = self.states[state.sequence]
-        assert state.same_as(expected), f"what was read as batch {state.sequence} is another state"
+        assert state.equals(expected), f"the state read as batch {state.sequence} is another state"
 
 
 class Follower:
-    """Begins with what it reads, and goes on with what it is told."""
+    """A copy of the vectors that starts from a state and applies changes."""
 
     def __init__(self, state: State) -> None:
         self.sequence = state.sequence
         self.vectors = dict(zip(state.ids, state.vectors, strict=True))
 
     def follow(self, batches: Sequence[Changes]) -> None:
-        """Take over what batches changed, but for those that are in what was read."""
+        """Apply changes, except for those that the initial state already has."""
         for changes in batches:
             if changes.sequence <= self.sequence:
                 continue
@@ -100,9 +100,9 @@ class Follower:
             self.vectors.update(zip(changes.ids, changes.vectors, strict=True))
 
     def check(self, reference: Reference) -> None:
-        """Fail where the follower has come to other vectors than the model has."""
+        """Check that the vectors equal the expected ones."""
         expected = reference.states[self.sequence]
         assert set(self.vectors) == set(expected.ids)
-        mine = np.array([self.vectors[name] for name in expected.ids], np.float32).reshape(expected.vectors.shape)
-        wrong = (np.abs(mine - expected.vectors) > ROUNDING).any(axis=1)
+        vectors = np.array([self.vectors[name] for name in expected.ids], np.float32).reshape(expected.vectors.shape)
+        wrong = (np.abs(vectors - expected.vectors) > ROUNDING).any(axis=1)
         assert not wrong.any(), f"after batch {self.sequence}: {np.count_nonzero(wrong)} of {len(wrong)} are wrong"

@@ -1,4 +1,4 @@
-"""Raise an error at one line of what is run: the k-th that is executed in some files, by this thread."""
+"""Raise an exception at the k-th line that this thread executes in selected files."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _LOAD_CONST, _SWAP, _NOP = (opmap[name] for name in ("LOAD_CONST", "SWAP", "NOP"
 
 
 class Injection:
-    """Counts lines; whether the error has been raised."""
+    """Countdown of lines until the exception, and whether it has been raised."""
 
     def __init__(self, number: int) -> None:
-        self.left, self.raised = number, False
+        self.lines_left, self.raised = number, False
 
 
 @contextmanager
-def raising_at(number: int, error: BaseException, where: Callable[[str], bool]) -> Iterator[Injection]:
-    """Raise the error before the line with this number is executed, of those in files that are asked for."""
+def raise_at_line(number: int, error: BaseException, where: Callable[[str], bool]) -> Iterator[Injection]:
+    """Raise the error before line `number`, counting executed lines of the files that `where` selects."""
     injection = Injection(number)
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         if not where(frame.f_code.co_filename):
             return None
-        if event == "line" and not _leaves_with(frame):
-            injection.left -= 1
-            if injection.left < 0:
+        if event == "line" and not _exits_with_block(frame):
+            injection.lines_left -= 1
+            if injection.lines_left < 0:
                 sys.settrace(None)
                 injection.raised = True
                 raise error
@@ -42,9 +42,9 @@ def raising_at(number: int, error: BaseException, where: Callable[[str], bool]) 
         sys.settrace(before)
 
 
-def _leaves_with(frame: Any) -> bool:
-    """Whether the end of a `with` block is next: Python looks at no signal there before `__exit__` is called."""
+def _exits_with_block(frame: Any) -> bool:
+    """Return whether the end of a `with` block is next: Python checks for no signals before `__exit__` is called."""
     code, at = frame.f_code.co_code, frame.f_lasti
-    if code[at] in (_SWAP, _NOP):  # what is returned is kept below; `pass`
+    if code[at] in (_SWAP, _NOP):  # a return value on the stack, or `pass`
         at += 2
     return list(code[at : at + 6 : 2]) == 3 * [_LOAD_CONST]

@@ -1,7 +1,7 @@
-"""A deterministic scheduler: real threads that run one at a time, handing over at locks, waits and calls, by a seed.
+"""A deterministic scheduler: real threads that run one at a time and hand over at locks and waits, chosen by a seed.
 
-A module that is tested gets `Scheduler.threading()` in the place of `threading`. Whatever its threads do then happens
-in one order, which depends on the seed alone: a run that fails can be run again.
+A module under test gets `Scheduler.threading()` instead of `threading`. The order in which its threads run then depends
+on the seed alone, so that a failing run can be repeated.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-PATIENCE = 60.0
-"""Seconds after which a thread that does not hand over is given up."""
+HANDOVER_TIMEOUT = 60.0
+"""Seconds after which a run is aborted if a thread does not hand over."""
 
 
 class Deadlock(Exception):
-    """All threads wait."""
+    """All threads are waiting."""
 
 
 class Stopped(BaseException):
-    """Ends the threads of a run that is given up."""
+    """Ends the threads of an aborted run."""
 
 
 class Task:
@@ -29,7 +29,7 @@ class Task:
 
     def __init__(self, scheduler: Scheduler, name: str, work: Callable[[], Any]) -> None:
         self.name, self.done, self.error = name, False, None
-        self.ready: Callable[[], bool] | None = None  # what it waits for
+        self.ready: Callable[[], bool] | None = None  # the condition it waits for
         self.baton = threading.Semaphore(0)
         self._scheduler, self._work = scheduler, work
         self.error: BaseException | None = None
@@ -51,27 +51,27 @@ class Task:
 
 
 class Scheduler:
-    """Chooses, whenever a thread hands over, the one that goes on."""
+    """Chooses the next thread whenever one hands over."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.local = threading.local()
         self.tasks: list[Task] = []
-        self.trace: list[str] = []  # who went on, each time
+        self.trace: list[str] = []  # names of the chosen threads, in order
         self.stopped = False
         self._over = threading.Event()
         self._failure: BaseException | None = None
 
     def spawn(self, name: str, work: Callable[[], Any]) -> Task:
-        """Have something done by a thread of its own, from whenever it is chosen."""
+        """Create a thread, which runs once it is chosen."""
         task = Task(self, name, work)
         self.tasks.append(task)
         return task
 
     def run(self) -> None:
-        """Let the threads run until all have ended; raise what one of them raised, or that they wait for each other."""
+        """Run the threads until all have ended; raise the exception of a thread, or `Deadlock`."""
         self.hand_over()
-        if not self._over.wait(PATIENCE):
+        if not self._over.wait(HANDOVER_TIMEOUT):
             self._failure = Deadlock(f"{self.trace[-1]} does not hand over")
         self.stopped = True
         for task in self.tasks:
@@ -80,7 +80,7 @@ class Scheduler:
             raise self._failure
 
     def pause(self, ready: Callable[[], bool] | None = None) -> None:
-        """Let others go on; come back at any time, or once something is so. Does nothing outside of the threads."""
+        """Hand over; return at any later time, or once `ready` holds. Does nothing outside of the threads."""
         task: Task | None = getattr(self.local, "task", None)
         if task is None:
             return
@@ -92,55 +92,55 @@ class Scheduler:
             raise Stopped
 
     def hand_over(self, task: Task | None = None) -> None:
-        """Choose who goes on. The task that hands over, if there is one, returns when it is chosen."""
+        """Choose the next thread. The task that hands over, if any, returns when it is chosen again."""
         if self.stopped:
             return
-        failed = next((one.error for one in self.tasks if one.error is not None), None)
-        waiting = [one for one in self.tasks if not one.done]
-        able = [one for one in waiting if one.ready is None or one.ready()]
-        if failed is not None or not able:
+        failed = next((each.error for each in self.tasks if each.error is not None), None)
+        waiting = [each for each in self.tasks if not each.done]
+        runnable = [each for each in waiting if each.ready is None or each.ready()]
+        if failed is not None or not runnable:
             if failed is None and waiting:
-                failed = Deadlock("all wait: " + ", ".join(one.name for one in waiting))
+                failed = Deadlock("all wait: " + ", ".join(each.name for each in waiting))
             self._failure, self.stopped = failed, True
             self._over.set()
             if task is not None:
                 raise Stopped
             return
-        chosen = self.random.choice(able)
+        chosen = self.random.choice(runnable)
         self.trace.append(chosen.name)
         if chosen is task:
             return
         chosen.baton.release()
-        if task is not None and not task.baton.acquire(timeout=PATIENCE):
+        if task is not None and not task.baton.acquire(timeout=HANDOVER_TIMEOUT):
             raise Stopped
 
     def threading(self) -> Any:
-        """What a module gets in the place of `threading`."""
+        """Create the replacement for the module `threading`."""
         return SimpleNamespace(
             Lock=lambda: Lock(self),
             RLock=lambda: RLock(self),
             Condition=lambda lock=None: Condition(self, lock),
-            Thread=lambda **given: Thread(self, **given),
+            Thread=lambda **arguments: Thread(self, **arguments),
             local=threading.local,
             get_ident=threading.get_ident,
         )
 
     def in_background(self, work: Callable[[], Any]) -> Future:
-        """Have something done by a thread of its own; what comes of it."""
+        """Run a function in a new thread; return the future of its result."""
         future = Future(self)
 
         def finish() -> None:
             self.pause()
-            found = work()
+            result = work()
             self.pause()
-            future.set(found)
+            future.set(result)
 
         self.spawn("background", finish)
         return future
 
 
 class Lock:
-    """A `threading.Lock`."""
+    """Replacement for `threading.Lock`."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler, self._held = scheduler, False
@@ -172,17 +172,17 @@ class Lock:
 
 
 class RLock:
-    """A `threading.RLock`."""
+    """Replacement for `threading.RLock`."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler, self._owner, self._count = scheduler, 0, 0
 
     def acquire(self) -> bool:
-        me = threading.get_ident()
+        thread = threading.get_ident()
         self._scheduler.pause()
-        if self._owner not in (0, me):
+        if self._owner not in (0, thread):
             self._scheduler.pause(lambda: self._owner == 0)
-        self._owner, self._count = me, self._count + 1
+        self._owner, self._count = thread, self._count + 1
         return True
 
     def release(self) -> None:
@@ -204,7 +204,7 @@ class RLock:
 
 
 class Condition:
-    """A `threading.Condition`; a wait that may time out does so at any time."""
+    """Replacement for `threading.Condition`. A wait with a timeout may time out at any time."""
 
     def __init__(self, scheduler: Scheduler, lock: Any = None) -> None:
         self._scheduler, self._lock = scheduler, lock or Lock(scheduler)
@@ -217,18 +217,18 @@ class Condition:
         self._lock.__exit__()
 
     def wait(self, timeout: float | None = None) -> bool:
-        seen = self._notified
+        before = self._notified
         self._lock.release()
-        self._scheduler.pause(None if timeout is not None else lambda: self._notified > seen)
+        self._scheduler.pause(None if timeout is not None else lambda: self._notified > before)
         self._lock.acquire()
-        return self._notified > seen
+        return self._notified > before
 
-    def wait_for(self, wanted: Callable[[], Any], timeout: float | None = None) -> Any:
-        while not (found := wanted()):
+    def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+        while not (result := predicate()):
             self.wait(timeout)
             if timeout is not None:
-                return wanted()
-        return found
+                return predicate()
+        return result
 
     def notify(self, n: int = 1) -> None:
         self._notified += 1
@@ -237,7 +237,7 @@ class Condition:
 
 
 class Thread:
-    """A `threading.Thread`."""
+    """Replacement for `threading.Thread`."""
 
     def __init__(
         self, scheduler: Scheduler, target: Callable[[], Any], name: str = "thread", daemon: bool = True
@@ -252,7 +252,7 @@ class Thread:
 
 
 class Future:
-    """What a thread will have found."""
+    """Result of a thread, once it has ended."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -268,5 +268,5 @@ class Future:
 
     def result(self) -> Any:
         self._scheduler.pause(self.done)
-        assert self._set.wait(PATIENCE)  # of a thread that is not one of these
+        assert self._set.wait(HANDOVER_TIMEOUT)  # set by a thread outside of the scheduler
         return self._value

@@ -1,4 +1,4 @@
-"""Batches: every form that is taken, every value that is refused, and nothing of the caller's kept or altered."""
+"""Batches: accepted forms of edges, rejected values, and no aliasing of the caller's arrays."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripplevec.batch import Batch, Op, ids_to_list, id_column, concat_ids, take_ids
+from ripplevec.batch import Batch, Op, concat_ids, id_column, ids_to_list, take_ids
 from ripplevec.errors import InvalidValueError
 
 Rows = list[tuple[Any, Any, float]]
 
 
 def rows_of(batch: Batch) -> Rows:
-    """The edges that a batch adds or removes, with weights."""
+    """Return the edges that a batch adds or removes, with weights."""
     weight = np.ones(len(batch)) if batch.weight is None else batch.weight
     op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
     rows = zip(ids_to_list(batch.src), ids_to_list(batch.dst), weight.tolist(), op.tolist(), strict=True)
     return [(src, dst, weight) for src, dst, weight, op in rows if op <= Op.REMOVE]
 
 
-def mentioned(batch: Batch) -> list[Any]:
-    """The vertices a batch mentions on their own."""
+def vertex_rows(batch: Batch) -> list[Any]:
+    """Return the vertices of the VERTEX rows of a batch."""
     assert batch.op is not None
     return ids_to_list(take_ids(batch.src, np.flatnonzero(batch.op == Op.VERTEX)))
 
@@ -74,19 +74,19 @@ TEXTS = {"src": ["a", "b"], "dst": ["b", "c"]}
         (pa.table({"src": [], "dst": []}), []),
     ],
 )
-def test_edges_in_the_forms_people_have(edges: Any, expected: Rows) -> None:
+def test_edge_list_in_any_form_gives_the_same_rows(edges: Any, expected: Rows) -> None:
     assert rows_of(Batch.from_any(edges)) == expected
 
 
 @pytest.mark.parametrize("edges", [[(1, 2)], np.array([[1, 2]]), pd.DataFrame({"src": [1], "dst": [2]})])
-def test_any_form_can_be_a_removal(edges: Any) -> None:
+def test_edge_list_with_remove_operation_gives_removals(edges: Any) -> None:
     batch = Batch.from_any(edges, op=Op.REMOVE)
     assert batch.op is not None
     assert batch.op.tolist() == [Op.REMOVE]
     assert rows_of(batch) == [(1, 2, 1.0)]
 
 
-def test_a_frame_may_say_what_to_do_and_when() -> None:
+def test_table_with_op_and_time_columns_sets_operations_and_times() -> None:
     batch = Batch.from_any(
         pa.table({"src": [1, 2], "dst": [2, 1], "op": [0, 1], "time": [0.5, 1.5], "note": ["x", "y"]})
     )
@@ -97,14 +97,14 @@ def test_a_frame_may_say_what_to_do_and_when() -> None:
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix, sp.coo_array, sp.lil_matrix])
-def test_a_symmetric_matrix_counts_each_edge_once(form: Any) -> None:
+def test_symmetric_matrix_counts_each_edge_once(form: Any) -> None:
     dense = np.array([[0, 1, 0, 0], [1, 0, 2.5, 0], [0, 2.5, 0, 0], [0, 0, 0, 0]])
     batch = Batch.from_any(form(dense))
     assert rows_of(batch) == [(0, 1, 1.0), (1, 2, 2.5)]
-    assert mentioned(batch) == [0, 1, 2, 3]
+    assert vertex_rows(batch) == [0, 1, 2, 3]
 
 
-def test_a_matrix_that_is_not_symmetric_or_is_directed_counts_every_entry() -> None:
+def test_matrix_that_is_asymmetric_or_directed_counts_every_entry() -> None:
     one_way = sp.csr_array(np.array([[0, 1], [0, 0]]))
     both_ways = sp.csr_array(np.array([[0, 1], [1, 0]]))
     uneven = sp.csr_array(np.array([[0, 1], [3, 0]]))
@@ -114,26 +114,26 @@ def test_a_matrix_that_is_not_symmetric_or_is_directed_counts_every_entry() -> N
     assert rows_of(Batch.from_any(both_ways, op=Op.REMOVE)) == [(0, 1, 1.0)]
 
 
-def test_stored_zeros_of_a_matrix_are_no_edges_and_repeated_entries_add_up() -> None:
+def test_matrix_with_stored_zeros_and_duplicates_ignores_and_sums_them() -> None:
     matrix = sp.coo_array(([0.0, 2.0, 1.0], ([0, 1, 1], [1, 0, 0])), shape=(2, 2))
     assert rows_of(Batch.from_any(matrix)) == [(1, 0, 3.0)]
     assert matrix.nnz == 3
 
 
-def test_networkx_graphs_keep_isolated_nodes_order_and_weights() -> None:
+def test_networkx_graph_keeps_isolated_nodes_order_and_weights() -> None:
     graph = nx.Graph()
     graph.add_nodes_from(["z", "a"])
     graph.add_edge("b", "a", weight=2.0)
     graph.add_edge("a", "c")
     batch = Batch.from_any(graph)
-    assert mentioned(batch) == ["z", "a", "b", "c"]
+    assert vertex_rows(batch) == ["z", "a", "b", "c"]
     assert sorted((*sorted((u, v)), w) for u, v, w in rows_of(batch)) == [("a", "b", 2.0), ("a", "c", 1.0)]
     assert rows_of(Batch.from_any(nx.DiGraph([(1, 2), (2, 1)]))) == [(1, 2, 1.0), (2, 1, 1.0)]
     mixed = nx.Graph([(1, "1")])
     mixed.add_node(2**70)
-    assert mentioned(Batch.from_any(mixed)) == [1, "1", 2**70]
+    assert vertex_rows(Batch.from_any(mixed)) == [1, "1", 2**70]
     assert rows_of(Batch.from_any(nx.MultiGraph([(1, 2), (1, 2)]))) == [(1, 2, 1.0), (1, 2, 1.0)]
-    assert mentioned(Batch.from_any(nx.empty_graph(3))) == [0, 1, 2]
+    assert vertex_rows(Batch.from_any(nx.empty_graph(3))) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_networkx_graphs_keep_isolated_nodes_order_and_weights() -> None:
         [],
     ],
 )
-def test_ids_come_back_as_they_were(values: list[Any]) -> None:
+def test_id_column_of_any_form_returns_the_same_ids(values: list[Any]) -> None:
     assert ids_to_list(id_column(values)) == values
     assert ids_to_list(id_column(np.array(values, object))) == values
     assert ids_to_list(id_column(tuple(values))) == values
 
 
-def test_columns_of_one_kind_are_packed() -> None:
+def test_id_column_of_one_type_is_packed() -> None:
     assert isinstance(id_column([1, 2]), np.ndarray)
     assert isinstance(id_column([np.int32(1), np.int64(2)]), np.ndarray)
     assert isinstance(id_column(["a", np.str_("b")]), pa.LargeStringArray)
@@ -160,7 +160,7 @@ def test_columns_of_one_kind_are_packed() -> None:
     assert ids_to_list(id_column(np.array([1, 2**64 - 1], np.uint64))) == [1, 2**64 - 1]
 
 
-def test_subclasses_count_as_what_they_hold() -> None:
+def test_id_of_a_subclass_counts_as_its_value() -> None:
     class Color(str, Enum):  # noqa: UP042 - a StrEnum would show its text
         RED = "red"
 
@@ -171,7 +171,7 @@ def test_subclasses_count_as_what_they_hold() -> None:
 
 
 @given(st.lists(st.one_of(st.integers(), st.text(st.characters(exclude_categories=["Cs"])))))
-def test_any_ints_and_texts_are_ids(values: list[Any]) -> None:
+def test_id_column_of_any_ints_and_strings_supports_concat_and_take(values: list[Any]) -> None:
     column = id_column(values)
     assert ids_to_list(column) == values
     assert [type(value) for value in ids_to_list(column)] == [type(value) for value in values]
@@ -183,7 +183,7 @@ def test_any_ints_and_texts_are_ids(values: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         ([True], "True of type bool"),
         ([1, False], "False of type bool"),
@@ -212,15 +212,15 @@ def test_any_ints_and_texts_are_ids(values: list[Any]) -> None:
         (None, "None"),
     ],
 )
-def test_what_cannot_be_an_id_is_named(bad: Any, said: str) -> None:
-    with pytest.raises(InvalidValueError, match=rf"^src: expected .*, got .*{said}"):
+def test_id_that_is_invalid_is_named_in_the_error(bad: Any, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=rf"^src: expected .*, got .*{message}"):
         Batch.of(bad, [1])
-    with pytest.raises(InvalidValueError, match=rf"^dst: expected .*, got .*{said}"):
+    with pytest.raises(InvalidValueError, match=rf"^dst: expected .*, got .*{message}"):
         Batch.of([1], bad)
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         ([1.0, np.nan], "positive finite numbers, got 'nan in row 1'"),
         ([np.inf, 1.0], "positive finite numbers, got 'inf in row 0'"),
@@ -238,8 +238,8 @@ def test_what_cannot_be_an_id_is_named(bad: Any, said: str) -> None:
         ([[1.0], [1.0, 2.0]], "numbers, got"),
     ],
 )
-def test_bad_weights_are_named(bad: Any, said: str) -> None:
-    with pytest.raises(InvalidValueError, match=f"^weight: expected {said}"):
+def test_weight_that_is_invalid_is_named_in_the_error(bad: Any, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"^weight: expected {message}"):
         Batch.of([1, 2], [2, 3], bad)
 
 
@@ -254,12 +254,12 @@ def test_bad_weights_are_named(bad: Any, said: str) -> None:
         pa.table({"src": [1, 2], "dst": [2, 3], "weight": [1.0, None]}),
     ],
 )
-def test_bad_weights_are_found_in_any_form(edges: Any) -> None:
+def test_weight_that_is_invalid_is_found_in_any_form(edges: Any) -> None:
     with pytest.raises(InvalidValueError, match=r"^weight: expected positive finite numbers"):
         Batch.from_any(edges)
 
 
-def test_a_bad_weight_in_networkx_is_found() -> None:
+def test_weight_that_is_invalid_is_found_in_networkx() -> None:
     graph = nx.Graph()
     graph.add_edge(1, 2, weight=-1.0)
     with pytest.raises(InvalidValueError, match=r"^weight"):
@@ -267,7 +267,7 @@ def test_a_bad_weight_in_networkx_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         (np.zeros((2, 4)), r"an array of shape \(m, 2\) or \(m, 3\), got 'shape \(2, 4\)'"),
         (np.zeros(3), r"got 'shape \(3,\)'"),
@@ -288,20 +288,20 @@ def test_a_bad_weight_in_networkx_is_found() -> None:
         (pa.table({"src": [1]}), "columns src, dst"),
     ],
 )
-def test_what_cannot_be_edges_is_named(bad: Any, said: str) -> None:
-    with pytest.raises(InvalidValueError, match=f"^edges: expected .*{said}"):
+def test_edge_list_that_is_invalid_is_named_in_the_error(bad: Any, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"^edges: expected .*{message}"):
         Batch.from_any(bad)
 
 
 @pytest.mark.parametrize("time", [float("inf"), -1e300, np.finfo(float).max])
-def test_a_time_that_cannot_be_one_is_named(time: float) -> None:
+def test_time_out_of_range_is_named_in_the_error(time: float) -> None:
     with pytest.raises(InvalidValueError, match=r"time: expected finite numbers up to 1e\+100.* in row 1"):
         Batch.of([1, 2], [3, 4], time=[0.0, time])
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_dates_become_seconds_whatever_their_unit(frame: Any, unit: str) -> None:
+def test_dates_of_any_unit_become_seconds(frame: Any, unit: str) -> None:
     if frame is pl.DataFrame and unit == "s":
         pytest.skip("polars has no dates in seconds")
     moments = np.array(["1970-01-02", "NaT", "1969-12-31T23:59:58"], f"M8[{unit}]")
@@ -313,7 +313,7 @@ def test_dates_become_seconds_whatever_their_unit(frame: Any, unit: str) -> None
         np.testing.assert_array_equal(batch.time, [86_400.0, np.nan, -2.0])
 
 
-def test_columns_of_different_length_are_refused() -> None:
+def test_columns_of_different_length_are_rejected() -> None:
     with pytest.raises(InvalidValueError, match="dst: expected 2 ids, as many as src, got '1 ids'"):
         Batch.of([1, 2], [3])
     with pytest.raises(InvalidValueError, match="time: expected 1 values"):
@@ -321,29 +321,31 @@ def test_columns_of_different_length_are_refused() -> None:
 
 
 @pytest.mark.parametrize("bad", [["noon"], [None, "noon"], ["2024-05-01"]])
-def test_what_is_no_time_is_named(bad: Any) -> None:
+def test_time_that_is_not_a_number_is_named_in_the_error(bad: Any) -> None:
     with pytest.raises(InvalidValueError, match="time: expected numbers, or dates as datetime64, got"):
         Batch.of([1] * len(bad), [3] * len(bad), time=bad)
 
 
 @pytest.mark.parametrize("bad", [[7], [-1], [0.5], [np.nan]])
-def test_bad_operations_are_named(bad: Any) -> None:
+def test_operation_that_is_unknown_is_named_in_the_error(bad: Any) -> None:
     with pytest.raises(InvalidValueError, match=r"op: expected one of 0 \(ADD\).*3 \(REMOVE_VERTEX\), got"):
         Batch.of([1], [3], op=bad)
 
 
 @pytest.mark.parametrize("names", [[1, 2, 3], ["a", "b", "c"], [1, "b", 3]])
-def test_only_the_source_of_an_operation_on_a_vertex_counts(names: list[Any]) -> None:
+def test_vertex_operation_ignores_the_target(names: list[Any]) -> None:
     batch = Batch.of(names, ["x", 7, "y"], op=[Op.VERTEX, Op.ADD, Op.REMOVE_VERTEX])
     assert ids_to_list(batch.src) == names
     assert ids_to_list(batch.dst) == [names[0], 7, names[2]]
 
 
-def test_an_arrival() -> None:
+def test_arrival_with_and_without_neighbors_gives_its_rows() -> None:
     assert rows_of(Batch.arrival("a", ["b", "c"])) == [("a", "b", 1.0), ("a", "c", 1.0)]
     assert rows_of(Batch.arrival(1, np.array([2, 3]), [0.5, 2])) == [(1, 2, 0.5), (1, 3, 2.0)]
     assert rows_of(Batch.arrival(1, ["1"])) == [(1, "1", 1.0)]
-    assert mentioned(Batch.arrival("a", [])) == ["a"]
+    assert vertex_rows(Batch.arrival("a", [])) == ["a"]
+    assert vertex_rows(Batch.arrival("a")) == ["a"]
+    assert rows_of(Batch.arrival("a", neighbours=["b", "c"])) == rows_of(Batch.arrival("a", ["b", "c"]))
 
 
 @pytest.mark.parametrize(
@@ -359,20 +361,20 @@ def test_an_arrival() -> None:
         ((None, []), "ids"),
     ],
 )
-def test_a_bad_arrival_is_named(arguments: tuple[Any, ...], named: str) -> None:
+def test_arrival_that_is_invalid_is_named_in_the_error(arguments: tuple[Any, ...], named: str) -> None:
     with pytest.raises(InvalidValueError, match=f"^{named}: expected"):
         Batch.arrival(*arguments)
 
 
-def test_vertices_to_add_and_to_remove() -> None:
+def test_vertices_batch_adds_or_removes() -> None:
     batch = Batch.vertices(["a", "b"], Op.REMOVE_VERTEX)
     assert batch.op is not None
     assert batch.op.tolist() == [Op.REMOVE_VERTEX] * 2
     assert ids_to_list(batch.src) == ids_to_list(batch.dst) == ["a", "b"]
-    assert mentioned(Batch.vertices([1, 2])) == [1, 2]
+    assert vertex_rows(Batch.vertices([1, 2])) == [1, 2]
 
 
-def test_the_callers_arrays_are_neither_kept_nor_altered() -> None:
+def test_batch_of_arrays_copies_them() -> None:
     src, dst, weight = np.array([1, 2]), np.array([2, 3]), np.array([0.5, 1.5])
     op, time = np.array([0, 1], np.int8), np.array([1.0, 2.0])
     given = [array.copy() for array in (src, dst, weight, op, time)]
@@ -389,7 +391,7 @@ def test_the_callers_arrays_are_neither_kept_nor_altered() -> None:
     assert ids_to_list(column) == [1, "a"]
 
 
-def test_the_callers_matrix_and_table_are_neither_kept_nor_altered() -> None:
+def test_batch_of_a_matrix_or_table_copies_it() -> None:
     edges = np.array([[1.0, 2.0, 0.5]])
     batch = Batch.from_any(edges)
     edges[:] = 9

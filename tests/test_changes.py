@@ -7,15 +7,15 @@ import numpy as np
 from ripplevec.changes import Changes
 
 
-def made(calls: list[Any], **changed: Any) -> Changes:
-    def serve(rows: Any) -> Any:
+def make_changes(calls: list[Any], **changed: Any) -> Changes:
+    def to_vectors(rows: Any) -> Any:
         calls.append(len(rows))
         return (2 * rows).astype(np.float32)
 
     values = {
         "column": np.array([3, 1]),
         "rows": np.ones((2, 4)),
-        "to_vectors": serve,
+        "to_vectors": to_vectors,
         "arrived": np.array([False, True]),
         "removed": ["x"],
         "sequence": 1234,
@@ -24,9 +24,9 @@ def made(calls: list[Any], **changed: Any) -> Changes:
     return Changes(**(values | changed))
 
 
-def test_vectors_are_served_once_and_only_if_asked_for() -> None:
+def test_changes_compute_vectors_once_and_on_first_access() -> None:
     calls: list[Any] = []
-    changes = made(calls)
+    changes = make_changes(calls)
     assert (len(changes), changes.ids, changes.removed, changes.sequence) == (2, [3, 1], ["x"], 1234)
     assert calls == []
     assert changes.vectors.tolist() == [[2] * 4] * 2
@@ -34,8 +34,8 @@ def test_vectors_are_served_once_and_only_if_asked_for() -> None:
     assert calls == [2]
 
 
-def test_the_summary() -> None:
-    assert repr(made([])) == "Changes(2 vertices, 1 new, 1 removed, sequence 1234)"
-    assert repr(made([], anchored=True)).endswith("sequence 1234, anchored)")
-    assert type(made([]).ids[0]) is int
-    assert made([], column=["a", 1]).ids == ["a", 1]
+def test_changes_repr_counts_vertices() -> None:
+    assert repr(make_changes([])) == "Changes(2 vertices, 1 new, 1 removed, sequence 1234)"
+    assert repr(make_changes([], anchored=True)).endswith("sequence 1234, anchored)")
+    assert type(make_changes([]).ids[0]) is int
+    assert make_changes([], column=["a", 1]).ids == ["a", 1]

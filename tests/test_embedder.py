@@ -23,45 +23,45 @@ SMALL = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]
 
 @pytest.fixture(scope="module")
 def fitted() -> Embedder:
-    """To be read, not changed."""
+    """A model for reading; tests must not change it."""
     model = Embedder(dim=6).fit(DATA.edges)
     model.anchor()
     return model
 
 
-# ---------------------------------------------------------------------- what goes in
+# ---------------------------------------------------------------------- updates
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 40])
-def test_any_dimension_will_do(dim: int) -> None:
+def test_embedder_of_any_dimension_has_unit_vectors_of_that_length(dim: int) -> None:
     model = Embedder(dim=dim).fit(DATA.edges)
     assert model.to_numpy().shape == (120, dim)
     np.testing.assert_allclose(np.linalg.norm(model.to_numpy(), axis=1), 1, atol=1e-5)
     assert model.add_vertex("new", [0, 1]).shape == (dim,)
 
 
-def test_edges_may_come_in_many_forms() -> None:
+def test_fit_on_any_form_of_edges_gives_the_same_digest() -> None:
     pairs = DATA.edges
     forms = [pairs.tolist(), Batch.of(*pairs.T), pa.table({"src": pairs[:, 0], "dst": pairs[:, 1]})]
     digests = {Embedder(dim=4).fit(form).digest() for form in [pairs, *forms]}
     assert len(digests) == 1
 
 
-def test_a_symmetric_matrix_counts_each_edge_once() -> None:
+def test_fit_on_a_symmetric_matrix_counts_each_edge_once() -> None:
     matrix = csr_array((np.ones(4), ([0, 1, 1, 2], [1, 0, 2, 1])), shape=(4, 4))
     model = Embedder(dim=2).fit(matrix)
     assert (model.ids, model.diagnostics()["edges"]) == ([0, 1, 2, 3], 2)
     assert Embedder(dim=2, directed=True).fit(matrix).diagnostics()["edges"] == 4
 
 
-def test_vertices_come_in_order_of_first_mention() -> None:
+def test_ids_are_in_order_of_first_mention() -> None:
     model = Embedder(dim=2).fit([("b", "a"), ("c", "b")])
     model.partial_fit([("x", "a"), ("a", "y"), ("z", "x")])
     model.add_vertex("n", ["m", "b"])
     assert model.ids == ["b", "a", "c", "x", "y", "z", "n", "m"]
 
 
-def test_names_of_all_kinds_are_kept_apart() -> None:
+def test_ids_of_all_types_are_distinguished() -> None:
     names: list[Any] = [1, "1", -1, 0, "0", "", "é", "日本", "a b", 2**63, -(2**80), "x" * 500]
     model = Embedder(dim=3).fit([(name, names[(i + 1) % len(names)]) for i, name in enumerate(names)])
     assert model.ids == names
@@ -74,12 +74,12 @@ def test_names_of_all_kinds_are_kept_apart() -> None:
     assert "1" not in model
 
 
-@pytest.mark.parametrize("stranger", [1.0, None, True, b"1", (1,), [1], np.array([1, 2]), object()])
-def test_what_cannot_be_a_name_is_not_in_it(fitted: Embedder, stranger: Any) -> None:
-    assert stranger not in fitted
+@pytest.mark.parametrize("invalid", [1.0, None, True, b"1", (1,), [1], np.array([1, 2]), object()])
+def test_contains_with_an_invalid_id_is_false(fitted: Embedder, invalid: Any) -> None:
+    assert invalid not in fitted
 
 
-def test_numpy_names_are_the_same_names() -> None:
+def test_ids_of_numpy_types_equal_python_ids() -> None:
     model = Embedder(dim=2).fit(SMALL)
     model.add_vertex(np.int64(7), np.array([8, 9]))
     model.add_vertex(np.str_("f"), ("a", np.str_("b")))
@@ -93,7 +93,7 @@ def test_numpy_names_are_the_same_names() -> None:
     "neighbors", [["x", "y"], ("x", "y"), {"x": 1, "y": 2}, pa.array(["x", "y"]), np.array(["x", "y"])]
 )
 @pytest.mark.parametrize("rule", ["ripple", "paper"])
-def test_neighbors_may_come_in_many_forms(neighbors: Any, rule: str) -> None:
+def test_add_vertex_accepts_neighbors_in_any_form(neighbors: Any, rule: str) -> None:
     model = Embedder(dim=2, rule=rule).fit(SMALL)
     model.add_vertex("new", neighbors)
     assert model.ids[-3:] == ["new", "x", "y"]
@@ -101,7 +101,7 @@ def test_neighbors_may_come_in_many_forms(neighbors: Any, rule: str) -> None:
     assert (model.ids[-1], model.diagnostics()["edges"]) == ("z", 10)
 
 
-def test_a_text_is_not_a_list_of_neighbors() -> None:
+def test_add_vertex_with_a_string_of_neighbors_is_rejected() -> None:
     model = Embedder(dim=2).fit(SMALL)
     before = model.digest()
     for call in (model.add_vertex, lambda name, others: model.preview(others)):
@@ -110,7 +110,7 @@ def test_a_text_is_not_a_list_of_neighbors() -> None:
     assert model.digest() == before
 
 
-def test_a_known_vertex_gets_edges_in_addition() -> None:
+def test_add_vertex_of_a_known_vertex_adds_edges() -> None:
     model = Embedder(dim=2).fit(SMALL)
     model.add_vertex("a", ["e", "f"])
     assert (len(model), model.diagnostics()["edges"]) == (6, 7)
@@ -119,7 +119,7 @@ def test_a_known_vertex_gets_edges_in_addition() -> None:
 
 
 @pytest.mark.parametrize(("duplicates", "expected"), [("add", 5.0), ("ignore", 2.0), ("replace", 3.0)])
-def test_repeated_edges_are_treated_as_asked(duplicates: str, expected: float) -> None:
+def test_duplicates_parameter_decides_the_weight_of_a_repeated_edge(duplicates: str, expected: float) -> None:
     model = Embedder(dim=2, duplicates=duplicates).fit([("a", "b", 2.0), ("b", "c", 1.0)])
     model.add_edges([("b", "a", 3.0)])
     graph = model._engine.graph
@@ -127,18 +127,18 @@ def test_repeated_edges_are_treated_as_asked(duplicates: str, expected: float) -
     assert model.diagnostics()["edges"] == 2
 
 
-def test_self_loops_are_left_out_with_one_warning() -> None:
+def test_self_loops_are_ignored_with_one_warning() -> None:
     model = Embedder(dim=2).fit(SMALL)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
         model.partial_fit([("f", "f"), ("f", "a")])
         model.add_vertex("g", ["g", "b"])
-    assert [warning.category for warning in said] == [SelfLoopWarning]
+    assert [warning.category for warning in messages] == [SelfLoopWarning]
     assert model.diagnostics()["edges"] == 7
     model.check()
 
 
-def test_operations_are_applied_in_the_order_given() -> None:
+def test_partial_fit_applies_operations_in_order() -> None:
     model = Embedder(dim=2).fit(SMALL)
     add, remove, vertex, drop = Op.ADD, Op.REMOVE, Op.VERTEX, Op.REMOVE_VERTEX
     rows = [
@@ -160,7 +160,7 @@ def test_operations_are_applied_in_the_order_given() -> None:
     model.partial_fit(Batch.of(["a", "a"], ["d", "d"], op=[add, remove]))
 
 
-def test_direction_is_for_influence_and_the_vectors_are_symmetric() -> None:
+def test_directed_model_has_the_vectors_of_the_symmetrized_graph() -> None:
     plain, directed = (Embedder(dim=4, directed=flag).fit(DATA.edges) for flag in (False, True))
     np.testing.assert_allclose(plain.to_numpy(), directed.to_numpy(), atol=1e-5)
     directed.remove_edges([DATA.edges[0].tolist()])
@@ -168,7 +168,7 @@ def test_direction_is_for_influence_and_the_vectors_are_symmetric() -> None:
         directed.remove_edges([DATA.edges[1].tolist()[::-1]])
 
 
-def test_removals_take_pairs_only() -> None:
+def test_remove_edges_accepts_pairs_or_removals_only() -> None:
     model = Embedder(dim=2).fit(SMALL)
     with pytest.raises(InvalidValueError, match="removals only"):
         model.remove_edges(Batch.of(["a"], ["b"]))
@@ -178,7 +178,7 @@ def test_removals_take_pairs_only() -> None:
     assert model.diagnostics()["edges"] == 3
 
 
-def test_an_anchor_tells_who_moved(fitted: Embedder) -> None:
+def test_anchor_returns_the_vertices_that_moved(fitted: Embedder) -> None:
     model = Embedder(dim=6, anchor_growth=0, change_threshold=0.05).fit(DATA.edges[:400])
     model.partial_fit(DATA.edges[400:])
     before, sequence = model.to_numpy(), model.sequence
@@ -193,18 +193,18 @@ def test_an_anchor_tells_who_moved(fitted: Embedder) -> None:
         assert np.linalg.norm(apart, axis=1).max() <= 0.05 + 1e-5
 
 
-def test_progress_is_told() -> None:
-    said: list[tuple[str, float]] = []
+def test_fit_reports_progress() -> None:
+    messages: list[tuple[str, float]] = []
     data = planted_partition(communities=5, size=100, inside=6, elsewhere=2)
-    Embedder(dim=20).fit(data.edges, progress=lambda what, share: said.append((what, share)))
-    assert said
-    assert all(what == "start" and 0 < share <= 1 for what, share in said)
+    Embedder(dim=20).fit(data.edges, progress=lambda what, share: messages.append((what, share)))
+    assert messages
+    assert all(what == "start" and 0 < share <= 1 for what, share in messages)
 
 
-# ---------------------------------------------------------------------- what comes out
+# ---------------------------------------------------------------------- reads
 
 
-def test_vectors_come_in_the_order_asked_for(fitted: Embedder) -> None:
+def test_vectors_are_in_the_order_of_the_ids_given(fitted: Embedder) -> None:
     ids, vectors = fitted.ids, fitted.to_numpy()
     assert len(fitted) == len(ids) == 120
     assert [*fitted] == ids
@@ -228,7 +228,7 @@ def test_vectors_come_in_the_order_asked_for(fitted: Embedder) -> None:
         (lambda model: model.remove_edges([("x", 0), ("y", 0)]), "'x' and 1 more"),
     ],
 )
-def test_unknown_vertices_are_named_and_counted(call: Any, missing: str) -> None:
+def test_unknown_vertices_are_named_and_counted_in_the_error(call: Any, missing: str) -> None:
     model = Embedder(dim=2).fit([(0, 1), (1, 2)])
     before = model.digest()
     with pytest.raises(KeyError, match=f"^unknown vertex {missing};") as error:
@@ -239,7 +239,7 @@ def test_unknown_vertices_are_named_and_counted(call: Any, missing: str) -> None
 
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("rule", ["ripple", "paper"])
-def test_the_nearest_are_those_of_the_highest_cosine(normalize: bool, rule: str) -> None:
+def test_nearest_returns_the_vertices_of_highest_cosine(normalize: bool, rule: str) -> None:
     views = [SpectralView(tau=0.5, share=2), SpectralView(tau_per_degree=4.0, weight=1.4)]
     model = Embedder(dim=6, rule=rule, **({"normalize": normalize, "views": views} if rule == "ripple" else {})).fit(
         DATA.edges
@@ -264,7 +264,7 @@ def test_the_nearest_are_those_of_the_highest_cosine(normalize: bool, rule: str)
     assert len(model.nearest((3 * model[0]).tolist(), k=np.int64(4))) == 4
 
 
-def test_degree_age_and_neighbors() -> None:
+def test_degree_age_and_neighbors_follow_the_graph() -> None:
     model = Embedder(dim=2, threads=1).fit([("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 3.0)])
     model.partial_fit([("d", "b", 4.0), (7, "b", 5.0)])
     assert model.degree(["b", 7, "a"]).tolist() == [4, 1, 2]
@@ -275,38 +275,62 @@ def test_degree_age_and_neighbors() -> None:
     model.remove_vertex("d")
     assert model.degree(["b", "a"]).tolist() == [3, 2]
     assert [name for name, _ in model.neighbors("b")] == [7, "c", "a"]
-    assert model.age(["a"]).tolist() == [4]  # arrivals since, gone or not
+    assert model.age(["a"]).tolist() == [4]  # arrivals since, including removed ones
     for read in (model.degree, model.age, lambda ids: model.neighbors(ids[0])):
-        with pytest.raises(UnknownVertexError, match="nobody"):
-            read(["nobody"])
+        with pytest.raises(UnknownVertexError, match="unknown"):
+            read(["unknown"])
 
 
-def test_the_state_can_be_read_as_it_is_at_one_moment(fitted: Embedder) -> None:
+def test_neighbours_in_british_spelling_is_the_same_as_neighbors() -> None:
+    model, other = (Embedder(dim=2, threads=1).fit(SMALL) for _ in range(2))
+    assert np.array_equal(model.preview(neighbours=["a", "b"]), model.preview(["a", "b"]))
+    added = model.add_vertex("new", neighbours=np.array(["a", "b"]), weights=[1.0, 2.0])
+    assert np.array_equal(added, other.add_vertex("new", ["a", "b"], [1.0, 2.0]))
+    assert model.neighbours("new") == model.neighbors("new") == [("b", 2.0), ("a", 1.0)]
+    assert model.neighbours("new", limit=1) == model.neighbors("new", limit=1) == [("b", 2.0)]
+    assert model.digest() == other.digest()
+
+
+@pytest.mark.parametrize("neighbors", [["a"], [], np.array(["a"]), "a"])
+def test_neighbours_in_both_spellings_are_rejected(neighbors: Any) -> None:
+    model = Embedder(dim=2).fit(SMALL)
+    before = model.digest()
+    for call in (
+        lambda: model.add_vertex("new", neighbors, neighbours=["b"]),
+        lambda: model.preview(neighbors, neighbours=["b"]),
+        lambda: Batch.arrival("new", neighbors, neighbours=["b"]),
+    ):
+        with pytest.raises(InvalidValueError, match="neighbours: expected one of neighbors and neighbours, got 'both'"):
+            call()
+    assert model.digest() == before
+
+
+def test_lock_allows_reading_one_state(fitted: Embedder) -> None:
     with fitted.lock.reading():
         seen = fitted.engine.sequence, len(fitted.engine.graph)
     assert seen == (fitted.sequence, len(fitted))
 
 
-def test_the_nearest_are_of_the_same_community(fitted: Embedder) -> None:
+def test_nearest_vertices_are_of_the_same_community(fitted: Embedder) -> None:
     right = [DATA.labels[name] == DATA.labels[v] for v in range(0, 120, 7) for name, _ in fitted.nearest(v, k=5)]
     assert np.mean(right) > 0.9
 
 
 @pytest.mark.parametrize("asked", [[1.0, 2.0], np.ones((2, 6)), [np.nan] * 6, [np.inf] * 6, ["a"] * 6, None, 1.5, True])
-def test_a_query_that_is_no_vector_is_refused(fitted: Embedder, asked: Any) -> None:
+def test_nearest_with_an_invalid_vector_is_rejected(fitted: Embedder, asked: Any) -> None:
     with pytest.raises(InvalidValueError, match=r"^vertex: expected"):
         fitted.nearest(asked)
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, "3", True, None])
-def test_a_count_that_is_none_is_refused(fitted: Embedder, k: Any) -> None:
+def test_nearest_with_an_invalid_k_is_rejected(fitted: Embedder, k: Any) -> None:
     with pytest.raises(InvalidValueError, match=r"^k: expected a whole number ≥ 1"):
         fitted.nearest(0, k=k)
 
 
 @pytest.mark.parametrize("weights", [None, [0.5, 2.0, 1.0]])
-def test_a_preview_is_where_a_newcomer_is_placed(weights: Any) -> None:
-    """Where it moves nobody (depth 0) the newcomer gets what the preview said."""
+def test_preview_equals_the_vector_of_the_arrival(weights: Any) -> None:
+    """With depth 0 an arrival moves no other vertex, so that its vector equals the preview."""
     model = Embedder(dim=6, depth=0, anchor_growth=0).fit(DATA.edges)
     before = model.digest()
     expected = model.preview([3, 5, 8], weights)
@@ -314,14 +338,14 @@ def test_a_preview_is_where_a_newcomer_is_placed(weights: Any) -> None:
     np.testing.assert_allclose(model.add_vertex("new", [3, 5, 8], weights), expected, atol=1e-5)
 
 
-def test_a_preview_of_nobody_known_is_zero(fitted: Embedder) -> None:
+def test_preview_without_placed_neighbors_is_zero(fitted: Embedder) -> None:
     assert fitted.preview([]).tolist() == [0] * 6
     model = Embedder(dim=3)
     model.add_vertex("a")
     assert model.preview(["a"]).tolist() == [0, 0, 0]
 
 
-def test_tables_hold_ids_and_vectors(fitted: Embedder) -> None:
+def test_to_pandas_and_to_arrow_hold_ids_and_vectors(fitted: Embedder) -> None:
     frame, table = fitted.to_pandas(), fitted.to_arrow()
     assert frame.index.tolist() == fitted.ids
     assert np.array_equal(frame.to_numpy(), fitted.to_numpy())
@@ -335,17 +359,17 @@ def test_tables_hold_ids_and_vectors(fitted: Embedder) -> None:
     ("edges", "ids"),
     [([("é", "b")], ["é", "b"]), ([(1, "1")], ["1", "1"]), ([(2**70, 3)], [str(2**70), "3"]), ([], [])],
 )
-def test_tables_of_names_of_all_kinds(edges: Any, ids: list[str]) -> None:
+def test_to_arrow_with_ids_of_all_types_writes_text(edges: Any, ids: list[str]) -> None:
     model = Embedder(dim=2).fit(edges)
     assert model.to_arrow()["id"].to_pylist() == ids
     assert model.to_pandas().shape == (len(ids), 2)
     assert model.to_numpy().shape == (len(ids), 2)
 
 
-# ---------------------------------------------------------------------- how it stands
+# ---------------------------------------------------------------------- diagnostics
 
 
-def test_it_shows_itself(fitted: Embedder) -> None:
+def test_repr_and_html_show_sizes(fitted: Embedder) -> None:
     assert repr(fitted) == "Embedder(dim=6, rule='ripple'): 120 vertices, 570 edges"
     html = fitted._repr_html_()
     for name, value in fitted.diagnostics().items():
@@ -353,14 +377,14 @@ def test_it_shows_itself(fitted: Embedder) -> None:
     assert repr(Embedder(dim=3, rule="paper")) == "Embedder(dim=3, rule='paper'): 0 vertices, 0 edges"
 
 
-def test_diagnostics_have_all_that_was_promised(fitted: Embedder) -> None:
-    told = fitted.diagnostics()
+def test_diagnostics_have_the_documented_keys(fitted: Embedder) -> None:
+    report = fitted.diagnostics()
     expected = {"vertices", "edges", "unplaced", "orthogonality_error", "growth_since_anchor", "events", "changes"}
-    assert expected <= set(told)
-    assert told["vertices"] == 120
+    assert expected <= set(report)
+    assert report["vertices"] == 120
 
 
-# ---------------------------------------------------------------------- the same bits
+# ---------------------------------------------------------------------- determinism
 
 SCRIPT = """
 import sys
@@ -378,7 +402,7 @@ print(model.digest(), model.diagnostics()["anchors"])
 
 
 @pytest.mark.parametrize("rule", ["ripple", "paper"])
-def test_digests_agree_across_processes_and_threads(rule: str) -> None:
+def test_digest_is_equal_across_processes_and_threads(rule: str) -> None:
     results = set()
     for threads in ("1", "3"):
         environment = {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "PYTHONHASHSEED": threads}
@@ -398,7 +422,7 @@ def test_digests_agree_across_processes_and_threads(rule: str) -> None:
 # ---------------------------------------------------------------------- one writer, many readers
 
 
-def test_readers_never_see_half_a_batch() -> None:
+def test_readers_beside_a_writer_see_complete_batches() -> None:
     model = Embedder(dim=8, anchor_growth=0.05).fit(DATA.edges[:300])
     known, faults, done = model.ids, [], threading.Event()
 
@@ -435,7 +459,7 @@ def test_readers_never_see_half_a_batch() -> None:
 # ---------------------------------------------------------------------- parameters
 
 
-def test_scikit_learn_can_clone_it() -> None:
+def test_clone_by_scikit_learn_has_the_same_parameters() -> None:
     from sklearn.base import clone
 
     model = Embedder(dim=3, seed=5, views=[SpectralView(tau=1.0)], anchor_growth=0.5).fit(SMALL)
@@ -445,14 +469,14 @@ def test_scikit_learn_can_clone_it() -> None:
     assert copy.fit(SMALL).digest() == model.digest()
 
 
-def test_parameters_are_keywords_and_defaults_are_those_promised() -> None:
+def test_parameters_are_keyword_only_with_documented_defaults() -> None:
     with pytest.raises(TypeError):
         Embedder(8)  # type: ignore[misc]
     promised = {"dim": 128, "rule": "ripple", "depth": 1, "views": "auto", "anchor_growth": "auto", "seed": 0}
     assert promised.items() <= Embedder().get_params().items()
 
 
-def test_set_params_begins_anew() -> None:
+def test_set_params_starts_over() -> None:
     model = Embedder(dim=3).fit(SMALL)
     assert model.set_params(dim=2, seed=1) is model
     assert (len(model), model.dim, model.seed) == (0, 2, 1)
@@ -462,7 +486,7 @@ def test_set_params_begins_anew() -> None:
 @pytest.mark.parametrize(
     "bad", [{"dim": 0}, {"seed": 1, "rule": "none"}, {"seed": 1, "color": "red"}, {"reuse_influence": True}]
 )
-def test_a_bad_parameter_leaves_the_model_as_it_was(bad: dict[str, Any]) -> None:
+def test_set_params_with_an_invalid_value_leaves_the_model_unchanged(bad: dict[str, Any]) -> None:
     model = Embedder(dim=3).fit(SMALL)
     before = model.digest(), model.get_params()
     with pytest.raises(InvalidValueError):
@@ -470,10 +494,10 @@ def test_a_bad_parameter_leaves_the_model_as_it_was(bad: dict[str, Any]) -> None
     assert (model.digest(), model.get_params()) == before
 
 
-# ---------------------------------------------------------------------- keeping it
+# ---------------------------------------------------------------------- saving and loading
 
 
-def test_a_directory_is_replaced_and_others_are_refused(tmp_path: Path) -> None:
+def test_save_replaces_a_model_and_rejects_other_directories(tmp_path: Path) -> None:
     model = Embedder(dim=np.int64(3)).fit(SMALL)
     model.save(tmp_path / "model")
     model.add_vertex("new", ["a"])
@@ -486,7 +510,7 @@ def test_a_directory_is_replaced_and_others_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "nothing")
 
 
-def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
+def test_load_of_a_damaged_directory_is_rejected(tmp_path: Path) -> None:
     Embedder(dim=3).fit(SMALL).save(tmp_path / "model")
     file = tmp_path / "model" / "vectors.npy"
     content = bytearray(file.read_bytes())
@@ -496,7 +520,7 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "model")
 
 
-def test_what_is_no_model_of_ours_is_refused(tmp_path: Path) -> None:
+def test_load_of_an_incomplete_directory_is_rejected(tmp_path: Path) -> None:
     from ripplevec.util.checked_directory import read_arrays, write_arrays
 
     Embedder(dim=3).fit(SMALL).save(tmp_path / "model")
@@ -509,13 +533,13 @@ def test_what_is_no_model_of_ours_is_refused(tmp_path: Path) -> None:
             load(tmp_path / name)
 
 
-# ---------------------------------------------------------------------- bad input
+# ---------------------------------------------------------------------- invalid input
 
 
 @pytest.mark.parametrize(
     "weights", [[np.nan], [np.inf], [0], [-1], [1e-60], [1e60], [1e-40], [1e38], [1, 2], ["x"], 1.0]
 )
-def test_bad_weights_are_named_and_change_nothing(weights: Any) -> None:
+def test_weights_that_are_invalid_are_named_and_change_nothing(weights: Any) -> None:
     for rule in ("ripple", "paper"):
         model = Embedder(dim=2, rule=rule).fit(SMALL)
         before = model.digest()
@@ -525,7 +549,7 @@ def test_bad_weights_are_named_and_change_nothing(weights: Any) -> None:
         assert model.digest() == before
 
 
-def test_the_largest_and_smallest_weights_can_be_borne() -> None:
+def test_weights_at_their_bounds_give_unit_vectors() -> None:
     for weight in (1e-30, 1e30):
         model = Embedder(dim=3).fit([(u, v, weight) for u, v in DATA.edges.tolist()])
         for number in range(40):
@@ -543,7 +567,7 @@ def test_the_largest_and_smallest_weights_can_be_borne() -> None:
         Batch(np.array([1]), np.array([2]), np.ones(3)),
     ],
 )
-def test_a_batch_that_was_not_checked_is_checked(batch: Batch) -> None:
+def test_batch_created_directly_is_checked(batch: Batch) -> None:
     model = Embedder(dim=2).fit([(1, 2), (2, 3)])
     before = model.digest()
     for call in (model.partial_fit, model.fit):
@@ -553,7 +577,7 @@ def test_a_batch_that_was_not_checked_is_checked(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("name", [1.5, None, True, b"x", ("x",), "\ud800"])
-def test_what_cannot_be_an_id_changes_nothing(name: Any) -> None:
+def test_id_that_is_invalid_changes_nothing(name: Any) -> None:
     model = Embedder(dim=2).fit(SMALL)
     before = model.digest()
     for call in (
@@ -571,7 +595,7 @@ def test_what_cannot_be_an_id_changes_nothing(name: Any) -> None:
 
 
 @pytest.mark.parametrize("edges", [np.ones((3, 4)), np.ones(3), csr_array((2, 3)), {"a": "b"}, "ab", 7, None])
-def test_wrong_shapes_are_refused(edges: Any) -> None:
+def test_edges_of_a_wrong_shape_are_rejected(edges: Any) -> None:
     model = Embedder(dim=2).fit(SMALL)
     before = model.digest()
     for call in (model.fit, model.partial_fit, model.remove_edges):
@@ -581,7 +605,7 @@ def test_wrong_shapes_are_refused(edges: Any) -> None:
 
 
 @pytest.mark.parametrize("shape", ["star", "complete", "bipartite", "pairs"])
-def test_graphs_with_nothing_to_say_can_grow(shape: str) -> None:
+def test_degenerate_graph_can_grow(shape: str) -> None:
     edges = {
         "star": [(0, i) for i in range(1, 30)],
         "complete": [(i, j) for i in range(20) for j in range(i)],

@@ -1,4 +1,4 @@
-"""Errors say what was expected, what came and what to do, and survive a trip between processes."""
+"""Errors state what was expected, what was given and what to do, and can be pickled."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ripplevec.errors import (
     check_choice,
     shorten,
 )
+from ripplevec.install_hint import install_command
 
 
-def test_invalid_value_names_parameter_expectation_and_value() -> None:
+def test_invalid_value_error_names_parameter_expectation_and_value() -> None:
     error = InvalidValueError.of("dim", "a whole number ≥ 1", -3)
     assert str(error) == "dim: expected a whole number ≥ 1, got -3"
 
@@ -33,7 +34,7 @@ def test_invalid_value_names_parameter_expectation_and_value() -> None:
         (MissingExtraError("The demo", "demo"), ImportError),
     ],
 )
-def test_every_error_can_be_caught_by_its_base_and_its_builtin_and_be_pickled(
+def test_error_has_its_base_and_builtin_class_and_can_be_pickled(
     error: RipplevecError, builtin: type[Exception]
 ) -> None:
     assert isinstance(error, RipplevecError)
@@ -43,31 +44,31 @@ def test_every_error_can_be_caught_by_its_base_and_its_builtin_and_be_pickled(
     assert str(again) == str(error)
 
 
-def test_unknown_vertex_names_the_first_and_counts_the_rest() -> None:
+def test_unknown_vertex_error_names_the_first_and_counts_the_others() -> None:
     assert "unknown vertex 'bob';" in str(UnknownVertexError(["bob"]))
     error = UnknownVertexError([7, *range(1500)])
     assert "unknown vertex 7 and 1,500 more" in str(error)
     assert error.missing[:2] == [7, 0]
 
 
-def test_unknown_edge_names_both_ends() -> None:
+def test_unknown_edge_error_names_both_vertices() -> None:
     error = UnknownEdgeError([("a", 1), (2, 3)])
     assert "no edge between 'a' and 1 and 1 more" in str(error)
     assert error.missing == [("a", 1), (2, 3)]
 
 
-def test_missing_extra_says_what_to_install() -> None:
-    assert "pip install 'ripplevec[demo]'" in str(MissingExtraError("The picture", "demo"))
+def test_missing_extra_error_contains_the_install_command() -> None:
+    assert str(MissingExtraError("The picture", "demo")).endswith(install_command("demo"))
 
 
-@pytest.mark.parametrize(("value", "said"), [("sum", "'sum'"), (None, "None"), (["add"], r"\['add'\]")])
-def test_one_of_lists_the_choices(value: object, said: str) -> None:
+@pytest.mark.parametrize(("value", "message"), [("sum", "'sum'"), (None, "None"), (["add"], r"\['add'\]")])
+def test_check_choice_lists_the_choices(value: object, message: str) -> None:
     check_choice("duplicates", "add", {"add", "ignore"})
-    with pytest.raises(InvalidValueError, match=f"duplicates: expected one of 'add', 'ignore', got {said}"):
+    with pytest.raises(InvalidValueError, match=f"duplicates: expected one of 'add', 'ignore', got {message}"):
         check_choice("duplicates", value, {"add": 0, "ignore": 1})
 
 
-def test_long_values_are_cut() -> None:
+def test_shorten_truncates_long_values() -> None:
     assert shorten("ab") == "'ab'"
     assert len(shorten("x" * 1000)) == 80
     assert shorten("x" * 1000).endswith("…")

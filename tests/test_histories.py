@@ -1,4 +1,4 @@
-"""Whoever reads beside a writer sees whole states under their own numbers, and can follow the changes from there."""
+"""Readers beside a writer see complete states with their sequence numbers, and can follow the changes from there."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from histories import Follower, Reference, State, seen, stream
+from histories import Follower, Reference, State, make_batches, read_state
 
 from ripplevec import Batch, Changes, Embedder, Session
 from ripplevec.rules.ripple import RippleRule
 
-HOW: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 
 
 @pytest.fixture(autouse=True)
-def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers have time to look around while a correction is worked out, or taken over."""
-    for name in ("_bases", "first_bases", "prepare"):
+def slow_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow down anchors, so that readers read while one is computed or adopted."""
+    for name in ("_solve_anchor", "solve_start", "prepare_correction"):
         work = getattr(RippleRule, name)
 
         def slowly(*arguments: Any, work: Any = work, **options: Any) -> Any:
-            found = work(*arguments, **options)
+            result = work(*arguments, **options)
             time.sleep(0.01)
-            return found
+            return result
 
         monkeypatch.setattr(RippleRule, name, slowly)
 
 
-def beside(model: Embedder, write: Callable[[], None], readers: int = 3) -> list[State]:
-    """What readers saw, each state once per reader, while something was written."""
-    states, over, faults = list[State](), threading.Event(), list[BaseException]()
+def read_during(model: Embedder, write: Callable[[], None], readers: int = 3) -> list[State]:
+    """Return the states that readers saw during a write, each state once per reader."""
+    states, finished, errors = list[State](), threading.Event(), list[BaseException]()
 
     def read() -> None:
         last: State | None = None
         try:
-            while not over.is_set():
-                state = seen(model)
-                if last is None or not state.same_as(last):
+            while not finished.is_set():
+                state = read_state(model)
+                if last is None or not state.equals(last):
                     states.append(state)
                 last = state
         except BaseException as error:
-            faults.append(error)
+            errors.append(error)
 
     threads = [threading.Thread(target=read, daemon=True) for _ in range(readers)]
     for thread in threads:
@@ -52,111 +52,111 @@ def beside(model: Embedder, write: Callable[[], None], readers: int = 3) -> list
     try:
         write()
     finally:
-        over.set()
+        finished.set()
         for thread in threads:
             thread.join(30)
-    assert not faults
+    assert not errors
     return states
 
 
-def check(reference: Reference, states: list[State], told: list[Changes]) -> None:
+def check_states(reference: Reference, states: list[State], changes: list[Changes]) -> None:
     assert len({state.sequence for state in states}) > 5
     for state in states:
         reference.check(state)
         follower = Follower(state)
-        follower.follow(told)
+        follower.follow(changes)
         follower.check(reference)
         assert follower.sequence == len(reference.states) - 1
 
 
 @pytest.mark.parametrize("options", [{}, {"storage": "float16"}, {"directed": True}, {"duplicates": "ignore"}])
-def test_readers_beside_an_embedder_see_whole_states(options: dict[str, Any], tmp_path: Path) -> None:
-    batches = stream()
-    alone = Embedder(**HOW | options)
+def test_readers_beside_an_embedder_see_complete_states(options: dict[str, Any], tmp_path: Path) -> None:
+    batches = make_batches()
+    alone = Embedder(**PARAMETERS | options)
     reference = Reference.of(alone, alone.partial_fit, batches)
     assert alone.engine.anchors >= 3
-    model, told = Embedder(**HOW | options | {"storage_dir": tmp_path}), list[Changes]()
-    states = beside(model, lambda: told.extend(model.partial_fit(batch) for batch in batches))
-    check(reference, states, told)
+    model, changes = Embedder(**PARAMETERS | options | {"storage_dir": tmp_path}), list[Changes]()
+    states = read_during(model, lambda: changes.extend(model.partial_fit(batch) for batch in batches))
+    check_states(reference, states, changes)
     assert model.digest() == alone.digest()
 
 
 @pytest.mark.parametrize("lag", [0, 1e-9, 0.02, 0.2])
-def test_readers_beside_a_session_see_whole_states(lag: float, tmp_path: Path) -> None:
-    batches = stream()
-    with Session(tmp_path / "alone", anchor_lag=lag, **HOW) as alone:
+def test_readers_beside_a_session_see_complete_states(lag: float, tmp_path: Path) -> None:
+    batches = make_batches()
+    with Session(tmp_path / "alone", anchor_lag=lag, **PARAMETERS) as alone:
         reference = Reference.of(alone.model, alone.apply, batches)
         digest = alone.model.digest()
     assert reference.states[-1].anchors >= (2 if lag == 0.2 else 3)
-    told = list[Changes]()
-    with Session(tmp_path / "read", anchor_lag=lag, snapshot_every=100, **HOW) as session:
-        session.listen(lambda _, changes: told.append(changes))
+    changes = list[Changes]()
+    with Session(tmp_path / "read", anchor_lag=lag, snapshot_every=100, **PARAMETERS) as session:
+        session.add_listener(lambda _, batch_changes: changes.append(batch_changes))
 
         def write() -> None:
             for batch in batches[:10]:
                 session.apply(batch)
             session.apply_many(batches[10:])
 
-        check(reference, beside(session.model, write), told)
+        check_states(reference, read_during(session.model, write), changes)
         assert session.model.digest() == digest
     with Session(tmp_path / "read", anchor_lag=lag) as again:
         assert again.model.digest() == digest
 
 
-def test_readers_during_a_correction_see_the_batch_before_and_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = stream()
-    model = Embedder(**HOW).fit(batches[0])
-    begun, go_on, work = threading.Event(), threading.Event(), RippleRule._bases
+def test_readers_during_an_anchor_see_the_previous_batch_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = make_batches()
+    model = Embedder(**PARAMETERS).fit(batches[0])
+    started, proceed, work = threading.Event(), threading.Event(), RippleRule._solve_anchor
 
-    def held(*arguments: Any, **options: Any) -> Any:
-        begun.set()
-        assert go_on.wait(30)
+    def waiting(*arguments: Any, **options: Any) -> Any:
+        started.set()
+        assert proceed.wait(30)
         return work(*arguments, **options)
 
-    monkeypatch.setattr(RippleRule, "_bases", held)
+    monkeypatch.setattr(RippleRule, "_solve_anchor", waiting)
 
     def write() -> None:
         for batch in batches[1:8]:
-            if begun.is_set():
+            if started.is_set():
                 return
-            before.append(seen(model))
+            before.append(read_state(model))
             model.partial_fit(batch)
 
     before = list[State]()
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    assert begun.wait(30)
-    now = seen(model)  # would hang here
-    assert now.same_as(before[-1])
+    assert started.wait(30)
+    now = read_state(model)  # must not block
+    assert now.equals(before[-1])
     assert model.nearest_with_sequence(1)[0] == now.sequence
-    go_on.set()
+    proceed.set()
     writer.join(30)
-    assert seen(model).sequence == now.sequence + 1
-    assert seen(model).anchors == now.anchors + 1
+    assert read_state(model).sequence == now.sequence + 1
+    assert read_state(model).anchors == now.anchors + 1
 
 
-def test_an_anchor_that_is_asked_for_lets_readers_see_the_vectors_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = Embedder(**HOW).fit(stream()[0])
-    before, states = seen(model), list[State]()
-    work = RippleRule._bases
+def test_readers_during_a_requested_anchor_see_the_previous_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Embedder(**PARAMETERS).fit(make_batches()[0])
+    before, states = read_state(model), list[State]()
+    work = RippleRule._solve_anchor
 
-    def looking(*arguments: Any, **options: Any) -> Any:
-        found = work(*arguments, **options)
-        reader = threading.Thread(target=lambda: states.append(seen(model)), daemon=True)
+    def reading(*arguments: Any, **options: Any) -> Any:
+        result = work(*arguments, **options)
+        reader = threading.Thread(target=lambda: states.append(read_state(model)), daemon=True)
         reader.start()
         reader.join(30)
-        return found
+        return result
 
-    monkeypatch.setattr(RippleRule, "_bases", looking)
+    monkeypatch.setattr(RippleRule, "_solve_anchor", reading)
     model.anchor()
-    assert states[0].same_as(before)
-    assert not seen(model).same_as(before)
+    assert states[0].equals(before)
+    assert not read_state(model).equals(before)
 
 
-def test_an_index_survives_a_correction() -> None:
+def test_search_index_survives_an_anchor() -> None:
     pytest.importorskip("usearch")
-    batches = stream()
-    model = Embedder(**HOW, search="ann").fit(batches[0])
+    batches = make_batches()
+    model = Embedder(**PARAMETERS, search="ann").fit(batches[0])
     model.nearest(1)
     index = model._searcher.index
     assert index is not None
@@ -167,11 +167,11 @@ def test_an_index_survives_a_correction() -> None:
     assert model._searcher.index is index
 
 
-def test_arrivals_one_by_one_are_the_same_as_batches() -> None:
-    """The short way is taken until a correction may be due, and the bits are those of batches."""
-    one, other = (Embedder(**HOW).fit(stream()[0]) for _ in range(2))
+def test_arrivals_one_by_one_equal_batches() -> None:
+    """The fast path is used until an anchor may be due, with the same bits as batches."""
+    one, other = (Embedder(**PARAMETERS).fit(make_batches()[0]) for _ in range(2))
     for number in range(60):
         one.add_vertex(f"v{number}", [number, number + 1])
         other.partial_fit(Batch.arrival(f"v{number}", [number, number + 1]))
-        assert seen(one).same_as(seen(other))
+        assert read_state(one).equals(read_state(other))
     assert one.engine.anchors >= 2

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import scheduler as scheduling
-from histories import Follower, Reference, State, read_state, make_batches
+from histories import Follower, Reference, State, make_batches, read_state
 from scheduler import Deadlock, Scheduler
 
 from ripplevec import Changes, Embedder, Session

@@ -1,3 +1,5 @@
+"""Parameters: validation, "auto" values, creation of parts, and JSON."""
+
 from __future__ import annotations
 
 import json
@@ -18,7 +20,7 @@ def parameters(**changed: Any) -> Parameters:
     return Parameters(**(Embedder(dim=8).get_params() | changed))
 
 
-BAD: dict[str, list[Any]] = {
+INVALID: dict[str, list[Any]] = {
     "dim": [0, -1, 2.0, "8", None, True],
     "rule": ["papers", "", None, 3, ["ripple"]],
     "depth": [-1, 1.5, "deep", True, 2**70],
@@ -35,7 +37,7 @@ BAD: dict[str, list[Any]] = {
     "change_threshold": [-1, float("nan"), "small", None],
     "on_empty": ["one", None],
     "normalization": ["none", None],
-    "reuse_influence": [1, None, True],  # with rule "ripple" there is nothing to reuse
+    "reuse_influence": [1, None, True],  # not with rule "ripple"
     "threads": [0, -2, 1.5, "all"],
     "search": ["fast", None, 3],
     "half_life": [0, -1.0, 1e-200, float("inf"), 10**400, float("nan"), "day", True],
@@ -43,17 +45,17 @@ BAD: dict[str, list[Any]] = {
 }
 
 
-def test_every_parameter_is_checked() -> None:
-    assert set(BAD) == set(Embedder().get_params())
+def test_invalid_values_cover_every_parameter() -> None:
+    assert set(INVALID) == set(Embedder().get_params())
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
-def test_a_bad_value_is_named(name: str, value: Any) -> None:
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in INVALID.items() for value in values])
+def test_parameter_with_an_invalid_value_is_named_in_the_error(name: str, value: Any) -> None:
     with pytest.raises(InvalidValueError, match=rf"^{name}: expected .*, got "):
         parameters(**{name: value})
 
 
-def test_reuse_needs_a_depth() -> None:
+def test_reuse_influence_without_a_depth_is_rejected() -> None:
     with pytest.raises(InvalidValueError, match=r"^depth: expected"):
         Embedder(rule="paper", reuse_influence=True, depth=None)
 
@@ -62,16 +64,16 @@ def test_reuse_needs_a_depth() -> None:
     ("rule", "growth", "expected"),
     [("ripple", "auto", DEFAULT_ANCHOR_GROWTH), ("ripple", 0, 0.0), ("ripple", 2, 2.0), ("paper", "auto", 0.0)],
 )
-def test_auto_growth_is_the_rules_own(rule: str, growth: Any, expected: float) -> None:
+def test_anchor_growth_auto_depends_on_the_rule(rule: str, growth: Any, expected: float) -> None:
     assert parameters(rule=rule, anchor_growth=growth).resolved_anchor_growth == expected
 
 
-def test_auto_start_is_twice_the_dimension() -> None:
+def test_start_size_auto_is_twice_the_dimension() -> None:
     assert parameters(dim=8).resolved_start_size == 16
     assert parameters(dim=8, start_size=5).resolved_start_size == 5
 
 
-def test_rules_and_graphs_are_made_as_asked() -> None:
+def test_create_rule_and_create_graph_use_the_parameters() -> None:
     rule = parameters(depth=None, threads=3, normalize=False, max_reads=9, seed=5).create_rule()
     assert isinstance(rule, RippleRule)
     assert (rule.depth, rule.threads, rule.normalize, rule.max_reads, rule.seed) == (-1, 3, False, 9, 5)
@@ -91,7 +93,7 @@ def test_rules_and_graphs_are_made_as_asked() -> None:
         {"dim": np.int64(7), "seed": np.uint8(3), "anchor_growth": np.float32(0.5)},
     ],
 )
-def test_parameters_survive_json(changed: dict[str, Any]) -> None:
-    made = parameters(**changed)
-    again = Parameters(**Parameters.from_json(json.loads(json.dumps(made.to_json()))))
-    assert again == made
+def test_parameters_survive_json_round_trip(changed: dict[str, Any]) -> None:
+    created = parameters(**changed)
+    restored = Parameters(**Parameters.from_json(json.loads(json.dumps(created.to_json()))))
+    assert restored == created

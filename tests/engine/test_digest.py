@@ -39,21 +39,21 @@ def _edge(u: int, v: int, weight: float) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("part", DIFFERENT)
-def test_the_digest_sees_every_part(part: str) -> None:
+def test_digest_depends_on_every_part_of_the_state(part: str) -> None:
     one, other = engine(), engine()
     assert one.digest() == other.digest()
     DIFFERENT[part](other)
     assert one.digest() != other.digest()
 
 
-def test_the_digest_sees_where_one_name_ends() -> None:
+def test_digest_depends_on_where_ids_end() -> None:
     def digest(*names: Any) -> str:
         return engine([(names[0], names[1])]).digest()
 
     assert len({digest(*pair) for pair in [("ab", "c"), ("a", "bc"), (1, 2), ("1", "2"), (1, "2"), ("1", 2)]}) == 6
 
 
-def test_the_digest_does_not_see_how_things_lie_in_memory() -> None:
+def test_digest_does_not_depend_on_the_memory_layout() -> None:
     one, other = engine(anchor_growth=0), engine(anchor_growth=0)
     other.graph.adjacency.ensure_rows(5_000)
     other.store.grow()
@@ -61,7 +61,7 @@ def test_the_digest_does_not_see_how_things_lie_in_memory() -> None:
 
 
 @pytest.mark.parametrize("parameters", [{}, {"rule": "paper"}, {"directed": True, "duplicates": "replace"}])
-def test_a_copy_has_the_number_the_digest_and_the_arrays_of_its_moment(parameters: dict[str, Any]) -> None:
+def test_snapshot_has_the_sequence_digest_and_arrays_of_its_state(parameters: dict[str, Any]) -> None:
     one = engine(**parameters)
     one.apply(Batch.from_any([("a", 0), ("b", "a")]))
     copy, digest = one.snapshot(), one.digest()
@@ -72,7 +72,7 @@ def test_a_copy_has_the_number_the_digest_and_the_arrays_of_its_moment(parameter
     assert other.digest() == digest
 
 
-def test_the_digest_does_not_see_how_many_rows_are_hashed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digest_does_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     one = engine(directed=True)
     expected = one.digest()
     for rows in (1, 7, 40):

@@ -28,7 +28,7 @@ def test_growth_counts_vertices_or_half_of_the_edges() -> None:
 
 
 @pytest.mark.parametrize("growth", [0.1, 0.5])
-def test_an_anchor_comes_when_the_graph_has_grown_enough(growth: float) -> None:
+def test_anchor_runs_when_the_graph_has_grown_enough(growth: float) -> None:
     one, anchored = engine(anchor_growth=growth), []
     for number in range(30):
         outcome = one.apply(Batch.arrival(f"new {number}", [number]))
@@ -39,14 +39,14 @@ def test_an_anchor_comes_when_the_graph_has_grown_enough(growth: float) -> None:
     assert len(one.apply(Batch.vertices(["last"])).moved) >= 1
 
 
-def test_without_growth_there_is_no_anchor() -> None:
+def test_anchor_growth_zero_runs_no_anchor() -> None:
     one = engine(anchor_growth=0)
     for number in range(60):
         assert not one.apply(Batch.arrival(f"new {number}", [number % 40])).anchored
     assert one.anchors == 0
 
 
-def test_an_outcome_names_rows_numbers_and_the_gone() -> None:
+def test_outcome_contains_moved_rows_first_new_number_and_removed_ids() -> None:
     one = engine()
     first = one.graph.next_arrival
     batch = Batch.of(["a", "b", 3, "b"], [0, "a", 3, "b"], op=[Op.ADD, Op.ADD, Op.REMOVE_VERTEX, Op.REMOVE_VERTEX])
@@ -59,7 +59,7 @@ def test_an_outcome_names_rows_numbers_and_the_gone() -> None:
     assert len(set(outcome.moved.tolist())) == len(outcome.moved)
 
 
-def test_a_row_that_is_used_again_belongs_to_its_new_vertex() -> None:
+def test_row_that_is_reused_belongs_to_its_new_vertex() -> None:
     one = engine(anchor_growth=0)
     row = one.graph.ids.find_row(3)
     outcome = one.apply(Batch.of([3, "heir"], [3, 0], op=[Op.REMOVE_VERTEX, Op.ADD]))
@@ -70,7 +70,7 @@ def test_a_row_that_is_used_again_belongs_to_its_new_vertex() -> None:
     one.graph.check()
 
 
-def test_a_vertex_that_returns_in_the_same_batch_is_not_gone() -> None:
+def test_vertex_added_again_in_the_same_batch_is_not_removed() -> None:
     one = engine(anchor_growth=0)
     outcome = one.apply(Batch.of([3, 3], [3, 0], op=[Op.REMOVE_VERTEX, Op.ADD]))
     assert outcome.removed == []
@@ -78,7 +78,7 @@ def test_a_vertex_that_returns_in_the_same_batch_is_not_gone() -> None:
     assert one.graph.arrival[one.graph.ids.find_row(3)] >= outcome.first_new
 
 
-def test_the_counters_add_up() -> None:
+def test_counters_add_up() -> None:
     one = engine()
     started = one.diagnostics()
     assert (started["events"], started["sequence"], started["changes"], started["anchors"]) == (len(EDGES), 0, 0, 0)
@@ -91,7 +91,7 @@ def test_the_counters_add_up() -> None:
     assert now["bytes"] > started["bytes"]
 
 
-def test_state_goes_round() -> None:
+def test_state_restored_in_another_engine_continues_equally() -> None:
     one = engine()
     one.apply(Batch.of([3, "a", "b"], [3, 0, "a"], op=[Op.REMOVE_VERTEX, Op.ADD, Op.ADD]))
     other = engine([])
@@ -99,7 +99,7 @@ def test_state_goes_round() -> None:
     other.restore(state)
     assert other.digest() == one.digest()
     for part in state.values():
-        part[...] = np.zeros_like(part)  # nothing of it is shared with either
+        part[...] = np.zeros_like(part)  # shares no memory with either
     for each in (one, other):
         each.apply(Batch.from_any([("c", "b"), ("d", 5)]))
     assert other.digest() == one.digest()

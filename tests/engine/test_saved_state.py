@@ -40,7 +40,7 @@ def put(name: str, at: Any, value: Any) -> Change:
 
 
 def other_end(state: Arrays) -> None:
-    """Point an edge somewhere else at one of its ends only."""
+    """Redirect an edge at one of its ends only."""
     first = int(np.flatnonzero(state["graph_edges_degree"])[0])
     known = set(state["graph_edges_neighbor"][: state["graph_edges_degree"][first]].tolist())
     named = np.flatnonzero(state["graph_arrival"] >= 0).tolist()
@@ -115,7 +115,7 @@ def test_check_of_a_tampered_state_names_the_fault(case: str) -> None:
         check(made, state)
 
 
-def test_check_of_directions_that_do_not_add_up_refuses() -> None:
+def test_check_of_directions_that_do_not_add_up_raises() -> None:
     made = model(directed=True)
     state = made.engine.state()
     check(made, state)
@@ -126,11 +126,11 @@ def test_check_of_directions_that_do_not_add_up_refuses() -> None:
             check(made, changed)
 
 
-def test_check_of_swapped_directions_at_one_end_refuses() -> None:
+def test_check_of_swapped_directions_at_one_end_raises() -> None:
     made = Embedder(dim=2, start_size=100, directed=True).fit([(1, 2), (2, 3), (3, 1)])
     state = made.engine.state()
     state["graph_edges_outgoing"], state["graph_edges_incoming"] = (
-        state[f"graph_edges_{way}"].copy() for way in ("outgoing", "incoming")
+        state[f"graph_edges_{direction}"].copy() for direction in ("outgoing", "incoming")
     )
     for name in ("outgoing", "incoming"):
         state[f"graph_edges_{name}"][0] = 1 - state[f"graph_edges_{name}"][0]
@@ -144,18 +144,20 @@ def test_check_of_swapped_directions_at_one_end_refuses() -> None:
     [
         ({"half_life": 3.0}, put("memory_decay", 1, np.nan), "decay"),
         ({"half_life": 3.0}, put("memory_clock", 1, 1e99), "does not fit the clock"),
-        ({"expire_after": 9.0}, put("memory_clock", 0, 1e99), "lies before"),
+        ({"expire_after": 9.0}, put("memory_clock", 0, 1e99), "is before"),
         ({"expire_after": 9.0}, put("memory_window_ends", (0, 1), 10**6), "not a row"),
         ({"expire_after": 9.0}, put("memory_window_numbers", (0, 1), -1), "out of range"),
         ({"expire_after": 9.0}, put("memory_window_latest", 0, np.inf), "window"),
         ({"rule": "paper"}, put("rule_units", 0, 99), "units"),
         ({"rule": "paper"}, put("rule_initial_gram", (0, 0), np.nan), "initial_gram"),
-        ({"rule": "paper", "depth": 3, "reuse_influence": True}, put("rule_cascade_members", 0, 10**6), "is no row"),
+        ({"rule": "paper", "depth": 3, "reuse_influence": True}, put("rule_cascade_members", 0, 10**6), "is not a row"),
         ({"rule": "paper", "depth": 3, "reuse_influence": True}, put("rule_cascade_begin", (0, 1), -9), "outside"),
         ({"rule": "paper", "depth": 3, "reuse_influence": True}, put("rule_cascade_owner", 1, 10**6), "owner"),
     ],
 )
-def test_check_of_tampered_time_or_sets_refuses(parameters: dict[str, Any], change: Change, message: str) -> None:
+def test_check_of_tampered_times_or_influenced_sets_raises(
+    parameters: dict[str, Any], change: Change, message: str
+) -> None:
     made = model(**parameters)
     state = made.engine.state()
     check(made, state)
@@ -175,7 +177,7 @@ def test_check_of_tampered_time_or_sets_refuses(parameters: dict[str, Any], chan
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("pending_touched_rows", 0, 10**6), "not one of the graph"),
+        (put("pending_touched_rows", 0, 10**6), "not in the graph"),
         (put("pending_touched_sizes", 0, -1), "do not add up"),
         (put("pending_touched_batches", 0, 0), "expected shape"),
         (put("pending_rows", (0, 0), np.nan), "pending rows"),
@@ -185,7 +187,7 @@ def test_check_of_tampered_time_or_sets_refuses(parameters: dict[str, Any], chan
         (drop("pending_edged"), "edged"),
     ],
 )
-def test_check_of_a_tampered_correction_on_its_way_refuses(change: Change, message: str) -> None:
+def test_check_of_a_tampered_pending_anchor_raises(change: Change, message: str) -> None:
     made = Embedder(dim=3, start_size=6, anchor_growth=0.1, threads=1)
     made.engine.anchor_lag = 50
     number = 0

@@ -1,6 +1,6 @@
-"""What CONTRIBUTING.md says is so: its rule, its source and its baseline are added as it says, and run.
+"""The examples in CONTRIBUTING.md work: a rule, a source and a baseline can be added as described.
 
-The rule is also among the models of tests/contract, as the page asks.
+The rule is also tested by tests/contract, as the page asks.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import pytest
 import ripplevec
 from ripplevec.io.registry import stream_from
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.lab.experiments.kinds.methods import is_retrained, retrained
+from ripplevec.lab.experiments.measurements.methods import is_retrained, retrained
 
-LONGEST = 60  # lines of a section: about a page
+MAX_LINES = 60  # of a section: about a page
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def in_temporary_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("heading", ["Add a rule", "Add a source", "Add a baseline"])
-def test_each_fits_on_a_page(contributing: Any, heading: str) -> None:
-    assert 20 < contributing.section(heading).count("\n") < LONGEST
+def test_example_code_fits_on_a_page(contributing: Any, heading: str) -> None:
+    assert 20 < contributing.section(heading).count("\n") < MAX_LINES
 
 
-def test_the_rule(contributing: Any) -> None:
+def test_example_rule_works(contributing: Any) -> None:
     contributing.run("Add a rule")
     data = planted_partition(communities=3, size=30)
     model = ripplevec.Embedder(dim=4, rule="mean").fit(data.edges.tolist())
@@ -41,14 +41,14 @@ def test_the_rule(contributing: Any) -> None:
     assert ripplevec.load("model").digest() == model.digest()
 
 
-def test_the_source(contributing: Any) -> None:
+def test_example_source_works(contributing: Any) -> None:
     contributing.run("Add a source")
     with ripplevec.Session("state") as session:
         assert session.model.ids == list(range(41))
         assert session.run(stream_from("ticks://40")) == 0
 
 
-def test_the_source_goes_on_where_it_was(contributing: Any) -> None:
+def test_example_source_resumes_at_its_position(contributing: Any) -> None:
     contributing.run("Add a source")
     with ripplevec.Session("part", dim=4) as session:
         first = session.run(stream_from("ticks://30"), until=lambda: session.model.sequence >= 7)
@@ -57,7 +57,7 @@ def test_the_source_goes_on_where_it_was(contributing: Any) -> None:
         assert len(session.model) == 31
 
 
-def test_the_baseline(contributing: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_baseline_works(contributing: Any, capsys: pytest.CaptureFixture[str]) -> None:
     contributing.run("Add a baseline")
     assert float(capsys.readouterr().out) > 0.5
     assert is_retrained("projection")

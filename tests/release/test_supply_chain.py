@@ -1,4 +1,4 @@
-"""Everything that comes from elsewhere is held to its bytes: actions to a commit, packages to hashes."""
+"""Third-party code is pinned: actions to a commit, packages to hashes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def normalized(name: str) -> str:
 
 
 def locked(path: Path) -> list[tuple[str, str, list[str]]]:
-    """Names, versions and hashes of a lock."""
+    """Return names, versions and hashes of a lock file."""
     found = []
     for entry in re.split(r"\n(?! )", path.read_text().strip()):
         name, version = re.match(r"([\w.-]+)==([\w.!+]+)(?: ;[^\\]*)? \\\n", entry).groups()
@@ -29,7 +29,7 @@ def locked(path: Path) -> list[tuple[str, str, list[str]]]:
 
 
 def wanted(requirements: list[str]) -> set[str]:
-    """The packages that requirements name, with those of our own extras that they name."""
+    """Return the packages that requirements name, including those of extras of this project."""
     names: set[str] = set()
     for requirement in requirements:
         name, extras = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", requirement).groups()

@@ -1,4 +1,4 @@
-"""The version stands in one file; whatever else names it names the same."""
+"""The version is defined in one file, and every other mention agrees."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ROOT = Path(__file__).resolve().parents[2]
 AUTHORS = ["Liu", "Hsieh", "Duffield", "Chen", "Xie", "Wen"]
 
 
-def test_the_package_takes_its_version_from_the_one_file():
+def test_package_version_comes_from_the_version_file():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
     assert f'__version__ = "{__version__}"' in (ROOT / project["tool"]["hatch"]["version"]["path"]).read_text()
 
 
-def test_the_citation_is_of_this_version_and_names_the_paper():
+def test_citation_has_this_version_and_names_the_paper():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == __version__
     (paper,) = citation["references"]
@@ -30,12 +30,12 @@ def test_the_citation_is_of_this_version_and_names_the_paper():
     assert [author["family-names"] for author in paper["authors"]] == AUTHORS
 
 
-def test_the_service_says_this_version(tmp_path):
+def test_service_reports_this_version(tmp_path):
     description = create_app(Settings(tmp_path)).openapi()
     assert description["info"]["version"] == __version__
 
 
-def test_the_changelog_is_headed_by_this_version():
+def test_changelog_starts_with_this_version():
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     released = [heading for heading in headings if heading != "Unreleased"]
     assert headings == ["Unreleased", *released]
@@ -45,7 +45,7 @@ def test_the_changelog_is_headed_by_this_version():
         assert __version__ not in released
 
 
-def test_no_page_names_another_version():
+def test_documentation_names_no_other_version():
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     named = {
         (page.name, version)

@@ -1,4 +1,4 @@
-"""The files for a public home are sound: what they name is there."""
+"""The workflow and issue forms refer to existing targets and files."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def minors(text: str) -> set[str]:
     return set(re.findall(r"\b3\.\d+\b", text))
 
 
-def test_every_make_target_is_there():
+def test_workflow_make_targets_exist():
     called = {target for step in STEPS for target in re.findall(r"\bmake (\S+)", step.get("run", ""))}
     assert {"test", "dist"} <= called
     assert called <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 
 
-def test_every_file_is_there():
+def test_workflow_files_exist():
     named = set(re.findall(r"[\w./-]+\.(?:toml|txt|py|md|yml)\b", text_of(STEPS)))
     assert named
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def test_actions_get_no_secrets():
+def test_workflow_actions_get_no_secrets():
     assert "secrets" not in (ROOT / ".github/workflows/ci.yml").read_text()
     assert WORKFLOW["permissions"] == {"contents": "read"}
 
 
-def test_the_same_pythons_everywhere():
+def test_python_versions_are_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = minors(" ".join(project["classifiers"]))
     assert min(named) == project["requires-python"].removeprefix(">=")
@@ -53,10 +53,10 @@ def test_the_same_pythons_everywhere():
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)
-def test_forms_ask_for_something(form):
-    asked = yaml.safe_load(form.read_text())
-    assert asked["name"]
-    assert asked["description"]
-    names = [field["id"] for field in asked["body"]]
+def test_issue_forms_have_required_fields(form):
+    form_content = yaml.safe_load(form.read_text())
+    assert form_content["name"]
+    assert form_content["description"]
+    names = [field["id"] for field in form_content["body"]]
     assert len(set(names)) == len(names) > 0
-    assert all(field["attributes"]["label"] for field in asked["body"])
+    assert all(field["attributes"]["label"] for field in form_content["body"])
