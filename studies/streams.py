@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
 from ripplevec import Embedder
-from ripplevec.influence.cascade import Rows
+from ripplevec.graph.adjacency import Rows
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import score_on_arrival, score_at_end, stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import add
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from ripplevec.graph._hub_kernels import is_index_consistent
 from ripplevec.graph._query_kernels import has_edge, has_edges
 from ripplevec.util.growable_array import GrowableArray, next_capacity
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
+
+Rows: TypeAlias = NDArray[np.int64]  # row numbers
 
 DUPLICATE_POLICIES = {"add": kernels.SUM, "ignore": kernels.KEEP_FIRST, "replace": kernels.REPLACE}
 # Under decay an ignored duplicate still renews the edge: it counts once, with the weight of its latest arrival.

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, select_rows, take_ids
 from ripplevec.errors import RipplevecError, UnknownEdgeError, UnknownVertexError
-
-Rows = NDArray[np.int64]
+from ripplevec.graph.adjacency import Rows
 
 
 class GraphLookup(Protocol):

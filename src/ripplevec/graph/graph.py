@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, take_ids
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownVertexError
-from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.adjacency import Adjacency, Rows
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.id_table import IdTable
 
-Rows = NDArray[np.int64]
 _NO_ROWS = np.empty(0, np.int64)
 _NO_PAIRS = np.empty((0, 2), np.int64)
 
@@ -25,8 +24,8 @@ class GraphDelta(NamedTuple):
     """Changes that one step made to a graph, by row."""
 
     arrived: Rows  # rows of new vertices, in order of arrival
-    pairs: Rows  # (m, 2): endpoints of the edges that were added, changed or removed, in order
-    arrival_numbers: Rows  # (m, 2): arrival numbers of these endpoints at that moment
+    pairs: NDArray[np.int64]  # (m, 2): endpoints of the edges that were added, changed or removed, in order
+    arrival_numbers: NDArray[np.int64]  # (m, 2): arrival numbers of these endpoints at that moment
     changed_share: NDArray[np.float64]  # (m, 2): share of each endpoint's strength that changed
     vacated_rows: Rows  # rows whose vertex was removed; a new vertex may already have reused one of them
     removed_ids: list[Id]  # ids of the removed vertices
@@ -56,7 +55,7 @@ class Graph:
         return len(self.ids)
 
     @property
-    def arrival(self) -> Rows:
+    def arrival(self) -> NDArray[np.int64]:
         """Arrival number of the vertex of each row; −1 if the row is free."""
         return self.adjacency.arrival
 
@@ -93,7 +92,7 @@ class Graph:
         """Return, for each pair of rows, whether an edge exists, or may have existed and expired."""
         return np.ones(src.size, np.bool_) if self.edges_expire else self.adjacency.has_edges(src, dst)
 
-    def rows_by_arrival(self, wanted: Callable[[Rows], NDArray[np.bool_]] | None = None) -> Rows:
+    def rows_by_arrival(self, wanted: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None) -> Rows:
         """Return the rows of vertices in order of arrival: all, or those whose arrival numbers satisfy `wanted`."""
         arrival = self.arrival[: self.row_count]
         alive = arrival >= 0
@@ -175,7 +174,7 @@ class Graph:
             new_vertex = arrived[:0] if step_key % 2 else arrived[step_key // 2 - first_new :][:1]
             yield self._apply_rows(new_vertex, op[chosen], pairs[chosen], weight[chosen])
 
-    def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[Rows, Rows]:
+    def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], Rows]:
         """Return the rows of both endpoints, adding vertices that are new, and the rows of the new vertices."""
         pairs = np.empty((len(src), 2), np.int64)
         pairs[:, 0], pairs[:, 1], arrived = self.ids.intern(src, dst)
@@ -188,7 +187,7 @@ class Graph:
         changed_share = self.adjacency.apply(op, pairs, weight)
         return GraphDelta(arrived, pairs, self.arrival[pairs], changed_share, _NO_ROWS, [])
 
-    def remove_edges(self, pairs: Rows) -> GraphDelta:
+    def remove_edges(self, pairs: NDArray[np.int64]) -> GraphDelta:
         """Remove edges between rows, in order."""
         return self._apply_rows(_NO_ROWS, np.full(len(pairs), Op.REMOVE, np.int8), pairs, unit_weights(len(pairs)))
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.graph.adjacency import grow_array
+from ripplevec.graph.adjacency import Rows, grow_array
 from ripplevec.graph.graph import Graph
-from ripplevec.influence.cascade import Cascade, Rows
+from ripplevec.influence.cascade import Cascade
 
 _SAVED_ARRAYS = ("owner", "made", "begin", "members")
 
@@ -26,11 +26,13 @@ class CachedCascade(Cascade):
             raise InvalidValueError.of("depth", "a number of rounds when reuse_influence is on", depth)
         super().__init__(depth, seed)
         self.stored_rounds = max(depth - 1, 0)  # rounds cached per vertex
-        self.owner: Rows = np.full(0, -1, np.int64)  # per row: arrival number of the vertex that the set belongs to
-        self.made: Rows = np.zeros(0, np.int64)  # per row: vertices with this arrival number or more are newer than it
-        self.begin: Rows = np.zeros((0, self.stored_rounds + 1), np.int64)  # per row: bounds of the rounds in `members`
+        # Per row: arrival number of the vertex that the set belongs to, arrival number from which on vertices are newer
+        # than the set, and bounds of the rounds in `members`.
+        self.owner: NDArray[np.int64] = np.full(0, -1, np.int64)
+        self.made: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.begin: NDArray[np.int64] = np.zeros((0, self.stored_rounds + 1), np.int64)
         self.members: Rows = np.zeros(0, np.int64)
-        self.used = 0
+        self.used = 0  # length of the used part of `members`
 
     def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> Rows:
         """Sample one round from `source`, then add the cached rounds of the vertices reached."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.graph.adjacency import grow_array
+from ripplevec.graph.adjacency import Rows, grow_array
 from ripplevec.graph.graph import Graph
 from ripplevec.influence import _kernels as kernels
 from ripplevec.influence._kernels import draw_key
 
-Rows = NDArray[np.int64]
 UNLIMITED_DEPTH = -1
 
 
@@ -20,20 +19,20 @@ class Cascade:
     def __init__(self, depth: int | None, seed: int) -> None:
         self.depth = UNLIMITED_DEPTH if depth is None else depth
         self.seed = seed
-        self._seen: Rows = np.zeros(0, np.int64)
+        self._seen: NDArray[np.int64] = np.zeros(0, np.int64)
         self._stamp = 0
 
     def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> Rows:
         """Return the rows that `source` influences, in order of rounds; each `attempt` is an independent sample."""
         return self.sample_rounds(graph, source, self.depth, attempt)[0]
 
-    def sample_rounds(self, graph: Graph, source: int, depth: int, attempt: int = 0) -> tuple[Rows, Rows]:
+    def sample_rounds(self, graph: Graph, source: int, depth: int, attempt: int = 0) -> tuple[Rows, NDArray[np.int64]]:
         """Return the rows influenced within `depth` rounds, and the bounds of the rounds: 0, end of round 1, …"""
         key = draw_key(self.seed, int(graph.arrival[source]), attempt)
         if self._seen.size < graph.adjacency.capacity:
             self._seen = grow_array(self._seen, graph.adjacency.capacity)
         self._stamp += 1
-        rows_and_bounds: tuple[Rows, Rows] = kernels.run_cascade(
+        rows_and_bounds: tuple[Rows, NDArray[np.int64]] = kernels.run_cascade(
             graph.adjacency.links, graph.arrival, source, depth, self._seen, self._stamp, key
         )
         return rows_and_bounds

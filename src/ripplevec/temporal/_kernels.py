@@ -68,7 +68,7 @@ def _remove_entry(edges: EdgeTimes, at: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _push(edges: EdgeTimes, when: float, a: int, b: int) -> None:
-    """Insert an edge into the heap."""
+    """Insert an edge, given by its arrival numbers, into the heap."""
     at = edges.sizes[HEAP_SIZE]
     edges.sizes[HEAP_SIZE] += 1
     while at > 0 and edges.heap_time[(at - 1) >> 1] > when:

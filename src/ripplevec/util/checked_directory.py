@@ -107,6 +107,7 @@ def _sibling(target: Path, role: str) -> Path:
 
 
 def _check_array(name: str, array: NDArray[Any]) -> None:
+    """Raise if the name of an array is not a safe file name, or its type cannot be saved."""
     if not _SAFE_NAME.fullmatch(name):
         raise InvalidValueError.of(
             "array name", "letters, digits, '_', and after the first character '-' and '.'", name

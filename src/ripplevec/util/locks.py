@@ -29,15 +29,15 @@ class ReadWriteLock:
     """
 
     def __init__(self) -> None:
-        self._one_writer = threading.Lock()
+        self._writer_lock = threading.Lock()
         self._gate = threading.Lock()
-        self._registering = threading.Lock()
+        self._registration_lock = threading.Lock()
         self._readers: tuple[ref[_Reader], ...] = ()  # one per living thread that has read
         self._thread = threading.local()
 
     def exclude_writers(self) -> AbstractContextManager[Any]:
         """Exclude all other writers while the context is active; readers continue."""
-        return self._one_writer
+        return self._writer_lock
 
     def run_exclusively(self, work: Callable[[], Result]) -> Result:
         """Run `work` while no thread reads. Only for a writer, within `exclude_writers`."""
@@ -79,7 +79,7 @@ class ReadWriteLock:
 
     def _register(self) -> _Reader:
         reader = _Reader(self._gate)
-        with self._registering:
+        with self._registration_lock:
             living = (reference for reference in self._readers if reference() is not None)
             self._readers = (*living, ref(reader))
         self._thread.reader = reader

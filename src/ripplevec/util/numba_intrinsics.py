@@ -50,19 +50,19 @@ def _overload_as_float(cell: Any) -> Any:
     return widen if cell == types.uint16 else keep
 
 
-def store_float(cells: Any, place: int, value: Any) -> None:
+def store_float(cells: Any, index: int, value: Any) -> None:
     """Write a number to a cell of a one-dimensional array, as half-precision bits if the array is uint16."""
     half = cells.dtype == np.uint16
-    cells[place] = np.float16(np.clip(value, -MAX_HALF, MAX_HALF)).view(np.uint16) if half else value
+    cells[index] = np.float16(np.clip(value, -MAX_HALF, MAX_HALF)).view(np.uint16) if half else value
 
 
 @overload(store_float)
-def _overload_store_float(cells: Any, place: int, value: Any) -> Any:
-    def narrow(cells: Any, place: int, value: Any) -> None:
-        cells[place] = _float_to_half(np.float32(min(max(value, np.float32(-MAX_HALF)), np.float32(MAX_HALF))))
+def _overload_store_float(cells: Any, index: int, value: Any) -> Any:
+    def narrow(cells: Any, index: int, value: Any) -> None:
+        cells[index] = _float_to_half(np.float32(min(max(value, np.float32(-MAX_HALF)), np.float32(MAX_HALF))))
 
-    def keep(cells: Any, place: int, value: Any) -> None:
-        cells[place] = value
+    def keep(cells: Any, index: int, value: Any) -> None:
+        cells[index] = value
 
     return narrow if cells.dtype == types.uint16 else keep
 
