@@ -26,9 +26,9 @@ NAMES = pa.table({"src": pa.array(["ann", "bob"] * 5_000).dictionary_encode(), "
 @pytest.mark.parametrize("table", [ZEROS, NAMES])
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
 def test_unpacked_size_of_compressed_stream_is_decompressed_size(table, compression):
-    packed, plain = stream(table, compression), stream(table)
-    assert len(packed) < len(plain) / 10
-    claimed = unpacked_size(packed)
+    compressed, plain = stream(table, compression), stream(table)
+    assert len(compressed) < len(plain) / 10
+    claimed = unpacked_size(compressed)
     assert table.nbytes <= claimed <= len(plain)
     assert claimed <= unpacked_size(plain) <= len(plain)
 
@@ -39,17 +39,17 @@ def test_unpacked_size_of_incompressible_buffers_is_stored_size():
 
 
 def test_unpacked_size_with_huge_claim_returns_claim():
-    packed = bytearray(stream(ZEROS, "zstd"))
-    place = packed.index(struct.pack("<q", 800_000))
-    packed[place : place + 8] = struct.pack("<q", 1 << 45)
-    assert unpacked_size(bytes(packed)) > 1 << 45
+    compressed = bytearray(stream(ZEROS, "zstd"))
+    offset = compressed.index(struct.pack("<q", 800_000))
+    compressed[offset : offset + 8] = struct.pack("<q", 1 << 45)
+    assert unpacked_size(bytes(compressed)) > 1 << 45
 
 
 @pytest.mark.parametrize("claim", [-2, -(1 << 62)])
 def test_unpacked_size_with_negative_claim_raises(claim):
-    packed = stream(ZEROS, "zstd").replace(struct.pack("<q", 800_000), struct.pack("<q", claim), 1)
+    compressed = stream(ZEROS, "zstd").replace(struct.pack("<q", 800_000), struct.pack("<q", claim), 1)
     with pytest.raises(pa.ArrowInvalid, match=f"a buffer of {claim} bytes"):
-        unpacked_size(packed)
+        unpacked_size(compressed)
 
 
 def test_unpacked_size_of_old_metadata_with_custom_fields_raises():
@@ -93,11 +93,11 @@ def test_unpacked_size_of_empty_table_is_zero():
 
 @given(st.data())
 def test_unpacked_size_of_damaged_stream_raises_or_returns_size(data):
-    packed = bytearray(stream(NAMES[:50], "lz4"))
+    compressed = bytearray(stream(NAMES[:50], "lz4"))
     for _ in range(data.draw(st.integers(1, 4))):
-        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+        compressed[data.draw(st.integers(0, len(compressed) - 1))] = data.draw(st.integers(0, 255))
     with suppress(pa.ArrowException, OSError):
-        assert unpacked_size(bytes(packed)) >= 0
+        assert unpacked_size(bytes(compressed)) >= 0
 
 
 SMALL_TABLE = pa.table({"src": ["a", "b"], "dst": [1, 2]}).replace_schema_metadata({"sequence": "7"})
@@ -106,6 +106,6 @@ SMALL_TABLE = pa.table({"src": ["a", "b"], "dst": [1, 2]}).replace_schema_metada
 @pytest.mark.parametrize("rows", [SMALL_TABLE, SMALL_TABLE.to_batches()[0], SMALL_TABLE[:0]])
 def test_encode_arrow_stream_then_read_returns_same_rows(rows: pa.Table | pa.RecordBatch) -> None:
     with pa.ipc.open_stream(encode_arrow_stream(rows)) as stream:
-        found = stream.read_all()
-    assert found.schema.metadata == {b"sequence": b"7"}
-    assert found.to_pylist() == rows.to_pylist()
+        table = stream.read_all()
+    assert table.schema.metadata == {b"sequence": b"7"}
+    assert table.to_pylist() == rows.to_pylist()

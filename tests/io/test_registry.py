@@ -5,7 +5,7 @@ import pytest
 
 from ripplevec.errors import InvalidValueError
 from ripplevec.io import registry
-from ripplevec.io.registry import dead_letters_to, sink_to, stream_from
+from ripplevec.io.registry import create_for_broker, dead_letters_to, parse_broker_address, sink_to, stream_from
 from ripplevec.io.sinks.jsonl import JsonlDeadLetters, JsonlSink, StdoutSink
 from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
 from ripplevec.io.sinks.lance import LanceSink
@@ -27,40 +27,70 @@ def test_stream_from_path_stdin_or_frame_creates_matching_source(tmp_path):
         assert isinstance(stream_from(path, follow=True, ids="str"), FileSource)
 
 
-def test_stream_from_redis_address_applies_options_of_query():
-    source = stream_from(REDIS + "&group=g&consumer=c&batch_size=5&fixed=yes&claim_idle=2.5&health_check_interval=3")
+def create_with_recording_factories(address, **options):
+    """Return the arguments and options with which the factory for the broker of an address is called."""
+
+    def redis_factory(url, *, stream, group=None, consumer=None, batch_size=None, fixed=None, claim_idle=None):
+        return url, {key: value for key, value in locals().items() if value is not None and key != "url"}
+
+    def kafka_factory(servers, topic, *, config, group=None, fixed=None):
+        return servers, topic, config, {"group": group, "fixed": fixed}
+
+    return create_for_broker(parse_broker_address(address), [redis_factory, kafka_factory], options)
+
+
+def test_create_for_broker_splits_redis_query_into_options_and_client_settings():
+    query = "&group=g&consumer=c&batch_size=5&fixed=yes&claim_idle=2.5&health_check_interval=3"
+    url, options = create_with_recording_factories(REDIS + query)
+    assert url == "redis://me:secret@127.0.0.1:7/1?health_check_interval=3"
+    expected = {"stream": "s", "group": "g", "consumer": "c", "batch_size": 5, "fixed": True, "claim_idle": 2.5}
+    assert options == expected
+
+
+def test_create_for_broker_argument_overrides_address():
+    _, options = create_with_recording_factories(REDIS + "&batch_size=5", batch_size=6)
+    assert options["batch_size"] == 6
+
+
+def test_create_for_broker_passes_dotted_kafka_settings_as_config():
+    address = "kafka://127.0.0.1:1,127.0.0.1:2/a%20b?group=g&fixed=0&client.id=me"
+    assert create_with_recording_factories(address) == (
+        "127.0.0.1:1,127.0.0.1:2",
+        "a b",
+        {"client.id": "me"},
+        {"group": "g", "fixed": False},
+    )
+
+
+def test_stream_from_redis_address_creates_source_without_credentials_in_name():
+    source = stream_from(REDIS + "&group=g&health_check_interval=3")
     assert isinstance(source, RedisSource)
-    assert (source._group, source._consumer, source._batch_size, source._fixed) == ("g", "c", 5, True)
-    assert source._claim_idle == 2.5
-    assert source._client.connection_pool.connection_kwargs["health_check_interval"] == 3
-    assert source._client.connection_pool.connection_kwargs["password"] == "secret"
     assert source.name == "redis://127.0.0.1:7/1/s"
-    assert stream_from(REDIS + "&batch_size=5", batch_size=6)._batch_size == 6
     assert stream_from("redis://127.0.0.1:7", stream="other").name == "redis://127.0.0.1:7/0/other"
 
 
 def test_stream_from_kafka_address_passes_dotted_settings_to_library():
     source = stream_from("kafka://127.0.0.1:1,127.0.0.1:2/a%20b?group=g&fixed=0&client.id=me")
     assert isinstance(source, KafkaSource)
-    assert (source.name, source._fixed) == ("kafka://127.0.0.1:1,127.0.0.1:2/a b", False)
+    assert source.name == "kafka://127.0.0.1:1,127.0.0.1:2/a b"
     source.close()
     with pytest.raises(InvalidValueError, match=r"no\.such\.setting"):
         stream_from(KAFKA + "?no.such.setting=1")
 
 
 def test_sink_to_creates_sink_for_path_or_address(tmp_path):
-    made = [sink_to("-"), sink_to(tmp_path / "c.jsonl"), sink_to(tmp_path / "folder"), sink_to(tmp_path)]
-    assert [type(sink) for sink in made] == [StdoutSink, JsonlSink, ParquetSink, ParquetSink]
-    made += [sink_to(REDIS + "&maxlen=9"), sink_to(KAFKA), sink_to(f"lancedb://{tmp_path}/store?table=t")]
-    assert [type(sink) for sink in made[4:]] == [RedisSink, KafkaSink, LanceSink]
-    for sink in made:
+    sinks = [sink_to("-"), sink_to(tmp_path / "c.jsonl"), sink_to(tmp_path / "folder"), sink_to(tmp_path)]
+    assert [type(sink) for sink in sinks] == [StdoutSink, JsonlSink, ParquetSink, ParquetSink]
+    sinks += [sink_to(REDIS + "&maxlen=9"), sink_to(KAFKA), sink_to(f"lancedb://{tmp_path}/store?table=t")]
+    assert [type(sink) for sink in sinks[4:]] == [RedisSink, KafkaSink, LanceSink]
+    for sink in sinks:
         sink.close()
 
 
 def test_dead_letters_to_creates_sink_for_path_or_address(tmp_path):
-    made = [dead_letters_to(tmp_path / "dead.jsonl"), dead_letters_to(REDIS), dead_letters_to(KAFKA)]
-    assert [type(sink) for sink in made] == [JsonlDeadLetters, RedisDeadLetters, KafkaDeadLetters]
-    for sink in made:
+    sinks = [dead_letters_to(tmp_path / "dead.jsonl"), dead_letters_to(REDIS), dead_letters_to(KAFKA)]
+    assert [type(sink) for sink in sinks] == [JsonlDeadLetters, RedisDeadLetters, KafkaDeadLetters]
+    for sink in sinks:
         sink.close()
 
 
@@ -89,10 +119,10 @@ def test_registry_with_invalid_address_or_option_raises(make, message):
 
 
 def test_stream_from_registered_scheme_calls_its_factory(monkeypatch, tmp_path):
-    made = []
-    monkeypatch.setitem(registry.SOURCES, "own", lambda address, *, pace=1: made.append((address, pace)) or "source")
+    calls = []
+    monkeypatch.setitem(registry.SOURCES, "own", lambda address, *, pace=1: calls.append((address, pace)) or "source")
     assert stream_from("own://there", pace=3) == "source"
-    assert made == [("own://there", 3)]
+    assert calls == [("own://there", 3)]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own").mkdir()
     assert isinstance(stream_from("own"), FileSource)

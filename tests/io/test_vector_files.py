@@ -44,8 +44,8 @@ def read_back(path):
 def test_write_vectors_then_read_returns_same_vectors(tmp_path, suffix, ids):
     path = tmp_path / f"vectors{suffix}"
     write_vectors(path, ids, VECTORS)
-    found, vectors = read_back(path)
-    assert found == ids
+    read_ids, vectors = read_back(path)
+    assert read_ids == ids
     np.testing.assert_array_equal(vectors, VECTORS)
     assert os.listdir(tmp_path) == [path.name]
 
@@ -152,9 +152,9 @@ WORD_IDS = ["ann", 7, "日本", '"quoted",', "-1"]
 def test_write_vectors_as_word2vec_is_read_exactly_by_gensim(tmp_path, suffix):
     path = tmp_path / f"vectors{suffix}"
     write_vectors(path, WORD_IDS, WORD_VECTORS)
-    held = KeyedVectors.load_word2vec_format(path, binary=suffix == ".bin")
-    assert held.index_to_key == [str(name) for name in WORD_IDS]
-    assert np.array_equal(held.vectors, WORD_VECTORS)
+    keyed_vectors = KeyedVectors.load_word2vec_format(path, binary=suffix == ".bin")
+    assert keyed_vectors.index_to_key == [str(name) for name in WORD_IDS]
+    assert np.array_equal(keyed_vectors.vectors, WORD_VECTORS)
 
 
 def test_write_vectors_as_word2vec_text_writes_expected_lines(tmp_path):
@@ -165,12 +165,12 @@ def test_write_vectors_as_word2vec_text_writes_expected_lines(tmp_path):
 @pytest.mark.parametrize("suffix", [".txt", ".bin"])
 def test_write_vectors_as_word2vec_matches_gensim_bytes(tmp_path, suffix):
     """Newlines after binary vectors, which word2vec writes and gensim does not, are not compared."""
-    held = KeyedVectors(2)
-    held.add_vectors(["a", "b"], np.array([[0.5, -1.5], [0.25, 3.5]], np.float32))
-    held.save_word2vec_format(tmp_path / f"theirs{suffix}", binary=suffix == ".bin")
-    write_vectors(tmp_path / f"ours{suffix}", ["a", "b"], held.vectors)
-    ours, theirs = ((tmp_path / f"{writer}{suffix}").read_bytes() for writer in ("ours", "theirs"))
-    assert ours == theirs if suffix == ".txt" else ours.replace(b"\n", b"") == theirs.replace(b"\n", b"")
+    keyed_vectors = KeyedVectors(2)
+    keyed_vectors.add_vectors(["a", "b"], np.array([[0.5, -1.5], [0.25, 3.5]], np.float32))
+    keyed_vectors.save_word2vec_format(tmp_path / f"gensim{suffix}", binary=suffix == ".bin")
+    write_vectors(tmp_path / f"ripplevec{suffix}", ["a", "b"], keyed_vectors.vectors)
+    ours, expected = ((tmp_path / f"{writer}{suffix}").read_bytes() for writer in ("ripplevec", "gensim"))
+    assert ours == expected if suffix == ".txt" else ours.replace(b"\n", b"") == expected.replace(b"\n", b"")
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".bin"])

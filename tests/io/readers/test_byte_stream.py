@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec.errors import FormatError
-from ripplevec.io.readers import byte_stream as module
+from ripplevec.io.readers import byte_stream
 from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
 
 TEXT = b"1 2\n2 3\n" * 1000
 
 
 def test_byte_stream_peek_does_not_consume():
-    source = ByteStream("x", io.BytesIO(b"abcdef"))
-    assert source.peek(2) == b"ab"
-    assert source.peek(4) == b"abcd"
-    assert source.readall() == b"abcdef"
+    stream = ByteStream("x", io.BytesIO(b"abcdef"))
+    assert stream.peek(2) == b"ab"
+    assert stream.peek(4) == b"abcd"
+    assert stream.readall() == b"abcdef"
 
 
 def test_byte_stream_peek_beyond_end_returns_all_bytes():
@@ -33,14 +33,14 @@ def test_byte_stream_peek_beyond_end_returns_all_bytes():
 )
 def test_line_blocks_are_whole_numbered_lines(lines, size, end):
     data = b"\n".join(lines) + (b"\n" if end else b"")
-    joined, expected = b"", 1
+    data_of_blocks, next_line = b"", 1
     for block in ByteStream("x", io.BytesIO(data)).line_blocks(size):
-        assert block.first == expected
+        assert block.first == next_line
         assert block.data.endswith(b"\n")
-        expected += block.data.count(b"\n")
-        joined += block.data
+        next_line += block.data.count(b"\n")
+        data_of_blocks += block.data
     plain = data.removeprefix(b"\xef\xbb\xbf")
-    assert joined == plain if plain.endswith(b"\n") or not plain else joined == plain + b"\n"
+    assert data_of_blocks == plain if plain.endswith(b"\n") or not plain else data_of_blocks == plain + b"\n"
 
 
 def test_line_blocks_drop_byte_order_mark():
@@ -49,11 +49,11 @@ def test_line_blocks_drop_byte_order_mark():
 
 
 @pytest.mark.parametrize(
-    "pack", [gzip.compress, lambda data: pa.compress(data, "zstd", asbytes=True), lambda data: data]
+    "compress", [gzip.compress, lambda data: pa.compress(data, "zstd", asbytes=True), lambda data: data]
 )
-def test_open_byte_stream_detects_compression_from_content(tmp_path, pack):
+def test_open_byte_stream_detects_compression_from_content(tmp_path, compress):
     path = tmp_path / "edges"
-    path.write_bytes(pack(TEXT))
+    path.write_bytes(compress(TEXT))
     assert open_byte_stream(path).readall() == TEXT
 
 
@@ -66,7 +66,7 @@ def test_open_byte_stream_of_damaged_archive_raises_error_with_file_name(tmp_pat
 
 
 def test_line_blocks_with_too_long_line_raise(monkeypatch):
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(byte_stream, "MAX_LINE_BYTES", 100)
     with pytest.raises(FormatError, match="line 2: expected lines of text"):
         list(ByteStream("x", io.BytesIO(b"1 2\n" + b"x" * 1000)).line_blocks(64))
 
@@ -74,7 +74,8 @@ def test_line_blocks_with_too_long_line_raise(monkeypatch):
 def test_byte_stream_close_closes_file(tmp_path):
     path = tmp_path / "edges"
     path.write_bytes(TEXT)
-    source = open_byte_stream(path)
-    source.close()
-    assert source.closed
-    assert source._stream.closed
+    stream = open_byte_stream(path)
+    stream.close()
+    assert stream.closed
+    with pytest.raises(ValueError, match="closed file"):
+        stream.fileno()

@@ -15,10 +15,10 @@ from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
 from ripplevec.io.rebatch import concatenate
 
 
-def read(text, bad=None, **options):
+def read(text, bad_rows=None, **options):
     data = text if isinstance(text, bytes) else text.encode()
-    bad = bad or BadRowHandler("e.csv", options.get("on_error", "stop"))
-    return concatenate(list(csv.read_batches(ByteStream("e.csv", io.BytesIO(data)), ReadOptions(**options), bad)))
+    bad_rows = bad_rows or BadRowHandler("e.csv", options.get("on_error", "stop"))
+    return concatenate(list(csv.read_batches(ByteStream("e.csv", io.BytesIO(data)), ReadOptions(**options), bad_rows)))
 
 
 def edges(text, **options):
@@ -185,10 +185,10 @@ def test_read_batches_with_unknown_header_above_numbers_raises():
 
 
 def test_read_batches_with_skip_reports_bad_rows():
-    bad = BadRowHandler("e.csv", "skip")
-    batch = read(b"1,2,1\n3\n4,5,-1\n6,7,\xff\n8,9,2\n", bad)
+    bad_rows = BadRowHandler("e.csv", "skip")
+    batch = read(b"1,2,1\n3\n4,5,-1\n6,7,\xff\n8,9,2\n", bad_rows)
     assert (batch.src.tolist(), batch.weight.tolist()) == ([1, 8], [1.0, 2.0])
-    assert (bad.count, bad.first) == (3, [2, 3, 4])
+    assert (bad_rows.count, bad_rows.first) == (3, [2, 3, 4])
 
 
 def test_read_batches_keeps_self_loops():

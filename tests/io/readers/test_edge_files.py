@@ -17,7 +17,7 @@ from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
 from ripplevec.io.readers.edge_files import open_edges
 
 
-def pairs(path, **options):
+def read_pairs(path, **options):
     return [
         pair
         for batch in open_edges(path, **options)
@@ -32,22 +32,22 @@ def parquet_bytes():
 
 
 CONTENTS = {"csv": b"1,2\n3,4\n", "jsonl": b"[1, 2]\n[3, 4]\n", "parquet": parquet_bytes()}
-PACKINGS = {"": bytes, ".gz": gzip.compress, ".zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
+COMPRESSIONS = {"": bytes, ".gz": gzip.compress, ".zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("format", CONTENTS)
-@pytest.mark.parametrize("named", [True, False])
-def test_open_edges_detects_format_and_compression(tmp_path, format, packing, named):
-    path = tmp_path / (f"edges.{format}{packing}" if named else "edges")
-    path.write_bytes(PACKINGS[packing](CONTENTS[format]))
-    assert pairs(path) == [(1, 2), (3, 4)]
+@pytest.mark.parametrize("has_suffix", [True, False])
+def test_open_edges_detects_format_and_compression(tmp_path, format, compression, has_suffix):
+    path = tmp_path / (f"edges.{format}{compression}" if has_suffix else "edges")
+    path.write_bytes(COMPRESSIONS[compression](CONTENTS[format]))
+    assert read_pairs(path) == [(1, 2), (3, 4)]
 
 
 def test_open_edges_with_format_overrides_suffix(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_bytes(CONTENTS["jsonl"])
-    assert pairs(path, format="jsonl") == [(1, 2), (3, 4)]
+    assert read_pairs(path, format="jsonl") == [(1, 2), (3, 4)]
     with pytest.raises(InvalidValueError, match="format"):
         open_edges(path, format="xml")
 
@@ -55,7 +55,7 @@ def test_open_edges_with_format_overrides_suffix(tmp_path):
 @pytest.mark.parametrize("data", [CONTENTS["csv"], gzip.compress(CONTENTS["jsonl"], mtime=0), CONTENTS["parquet"]])
 def test_open_edges_with_dash_reads_standard_input(monkeypatch, data):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    assert pairs("-") == [(1, 2), (3, 4)]
+    assert read_pairs("-") == [(1, 2), (3, 4)]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -39,10 +39,10 @@ def test_bad_row_handler_with_stop_raises_error_with_place_and_text():
 
 
 def test_bad_row_handler_with_skip_counts_rows():
-    bad = BadRowHandler("e.csv", on_error="skip")
+    bad_rows = BadRowHandler("e.csv", on_error="skip")
     for number in range(10, 20):
-        bad.report(number, "", "")
-    assert (bad.count, bad.first) == (10, [10, 11, 12, 13, 14])
+        bad_rows.report(number, "", "")
+    assert (bad_rows.count, bad_rows.first) == (10, [10, 11, 12, 13, 14])
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_bad_row_handler_with_skip_counts_rows():
     [("1", "auto", "1"), (1, "auto", 1), ("1", "int", 1), ("-007", "int", -7), (1, "str", "1"), (2**80, "auto", 2**80)],
 )
 def test_parse_id_returns_requested_type(value, ids, expected):
-    found = parse_id(value, ids)
-    assert (found, type(found)) == (expected, type(expected))
+    parsed = parse_id(value, ids)
+    assert (parsed, type(parsed)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize("value", ["", True, 1.5, None, [1]])
@@ -130,8 +130,8 @@ def test_batch_builder_needs_no_weight_for_removal_and_no_target_for_vertex():
 
 
 def test_parse_op_accepts_names_and_numbers():
-    known = {None: Op.ADD, "": Op.ADD, "Add": Op.ADD, " REMOVE ": Op.REMOVE, 2: Op.VERTEX, "3": Op.REMOVE_VERTEX}
-    assert {value: parse_op(value) for value in known} == known
+    expected = {None: Op.ADD, "": Op.ADD, "Add": Op.ADD, " REMOVE ": Op.REMOVE, 2: Op.VERTEX, "3": Op.REMOVE_VERTEX}
+    assert {value: parse_op(value) for value in expected} == expected
     assert parse_op_column(pa.array(["add", "remove", "", "remove"])).tolist() == [0, 1, 0, 1]
     assert parse_op_column(pa.array([], pa.string())).tolist() == []
     for value in ("paint", 4, True, 1.0, ["add"]):

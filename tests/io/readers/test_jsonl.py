@@ -85,6 +85,6 @@ def test_read_batches_with_bad_line_raises_error_with_line_number(line, message)
 
 
 def test_read_batches_with_on_error_skip_counts_bad_lines():
-    bad = BadRowHandler("e.jsonl", "skip")
-    assert ids_to_list(read("[1, 2]\nnothing\n[3, 4]\n", bad).src) == [1, 3]
-    assert (bad.count, bad.first) == (1, [2])
+    bad_rows = BadRowHandler("e.jsonl", "skip")
+    assert ids_to_list(read("[1, 2]\nnothing\n[3, 4]\n", bad_rows).src) == [1, 3]
+    assert (bad_rows.count, bad_rows.first) == (1, [2])

@@ -17,15 +17,17 @@ from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
 from ripplevec.io.rebatch import concatenate
 
 
-def packed(columns):
+def parquet_bytes(columns):
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer)
     return buffer.getvalue()
 
 
-def read(columns, bad=None, **options):
-    source = ByteStream("e.parquet", io.BytesIO(packed(columns)))
-    return concatenate(list(parquet.read_batches(source, ReadOptions(**options), bad or BadRowHandler("e.parquet"))))
+def read(columns, bad_rows=None, **options):
+    stream = ByteStream("e.parquet", io.BytesIO(parquet_bytes(columns)))
+    return concatenate(
+        list(parquet.read_batches(stream, ReadOptions(**options), bad_rows or BadRowHandler("e.parquet")))
+    )
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1), st.floats(1e-3, 1e3)), min_size=1, max_size=6))
@@ -37,7 +39,7 @@ def test_read_batches_returns_all_rows(rows):
 
 def test_read_batches_of_plain_file_uses_memory_map(tmp_path):
     path = tmp_path / "e.parquet"
-    path.write_bytes(packed({"src": [1], "dst": [2]}))
+    path.write_bytes(parquet_bytes({"src": [1], "dst": [2]}))
     batches = list(parquet.read_batches(open_byte_stream(path), ReadOptions(), BadRowHandler("e.parquet")))
     assert [ids_to_list(batch.src) for batch in batches] == [[1]]
 
@@ -94,15 +96,15 @@ def test_read_batches_with_bad_row_raises_error_with_row_number(columns, options
 
 
 def test_read_batches_with_skip_keeps_good_rows():
-    bad = BadRowHandler("e.parquet", "skip")
+    bad_rows = BadRowHandler("e.parquet", "skip")
     times = [datetime(2020, 1, 2, tzinfo=UTC), None, datetime(2020, 1, 2, tzinfo=UTC)]
-    batch = read({"src": [1, 2, 3], "dst": [2, 3, 4], "time": times}, bad)
+    batch = read({"src": [1, 2, 3], "dst": [2, 3, 4], "time": times}, bad_rows)
     assert (ids_to_list(batch.src), batch.time.tolist()) == ([1, 3], [1577923200.0] * 2)
-    assert (bad.count, bad.first, bad.unit) == (1, [2], "row")
+    assert (bad_rows.count, bad_rows.first, bad_rows.unit) == (1, [2], "row")
 
 
-@pytest.mark.parametrize("keep", [10, 100, -4])
-def test_read_batches_of_damaged_file_raises(keep):
-    data = packed({"src": [1, 2], "dst": [2, 3]})[:keep]
+@pytest.mark.parametrize("size", [10, 100, -4])
+def test_read_batches_of_damaged_file_raises(size):
+    data = parquet_bytes({"src": [1, 2], "dst": [2, 3]})[:size]
     with pytest.raises(FormatError, match=r"e\.parquet: expected a Parquet file"):
         list(parquet.read_batches(ByteStream("e.parquet", io.BytesIO(data)), ReadOptions(), BadRowHandler("e.parquet")))

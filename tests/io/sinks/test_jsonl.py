@@ -10,7 +10,7 @@ from ripplevec.io.sinks import jsonl
 from ripplevec.io.sinks.jsonl import JsonlDeadLetters, JsonlSink, StdoutSink
 
 
-def lines(path):
+def read_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -20,24 +20,24 @@ def test_jsonl_sink_appends_one_line_per_batch(tmp_path, changes_of):
     sink = JsonlSink(path)
     sink.write(first)
     sink.flush()
-    assert lines(path) == [changes_to_dict(first)]
+    assert read_lines(path) == [changes_to_dict(first)]
     sink.close()
     sink.close()
-    again = JsonlSink(path)
-    again.write(second)
-    again.close()
-    assert lines(path) == [changes_to_dict(first), changes_to_dict(second)]
+    reopened = JsonlSink(path)
+    reopened.write(second)
+    reopened.close()
+    assert read_lines(path) == [changes_to_dict(first), changes_to_dict(second)]
 
 
-@pytest.mark.parametrize("left", [b"", b"{}\n", b'{}\n{"seq', b'{"seq'])
-def test_jsonl_sink_after_crash_removes_incomplete_line(tmp_path, changes_of, left, monkeypatch):
+@pytest.mark.parametrize("remains", [b"", b"{}\n", b'{}\n{"seq', b'{"seq'])
+def test_jsonl_sink_after_crash_removes_incomplete_line(tmp_path, changes_of, remains, monkeypatch):
     monkeypatch.setattr(jsonl._size_of_complete_lines, "__defaults__", (3,))
     path = tmp_path / "changes.jsonl"
-    path.write_bytes(left)
+    path.write_bytes(remains)
     sink = JsonlSink(path)
     sink.write(changes_of(["a"]))
     sink.close()
-    assert lines(path) == [{}] * left.count(b"\n") + [changes_to_dict(changes_of(["a"]))]
+    assert read_lines(path) == [{}] * remains.count(b"\n") + [changes_to_dict(changes_of(["a"]))]
 
 
 def test_jsonl_sink_on_full_disk_drops_unwritten_lines_when_closed(changes_of):
@@ -48,7 +48,7 @@ def test_jsonl_sink_on_full_disk_drops_unwritten_lines_when_closed(changes_of):
             sink.flush()
     with pytest.raises(OSError, match="No space left"):
         sink.close()
-    sink.close()  # the file is closed, and what it held is gone with it
+    sink.close()  # the file is closed; the unwritten line is dropped
 
 
 def test_stdout_sink_prints_one_line_per_batch(capfdbinary, changes_of):
@@ -60,7 +60,7 @@ def test_stdout_sink_prints_one_line_per_batch(capfdbinary, changes_of):
 
 def test_jsonl_dead_letters_record_writes_at_once(tmp_path):
     path = tmp_path / "dead.jsonl"
-    letters = JsonlDeadLetters(path)
-    letters.record("file:e", BadMessage("\ud800", "line 1", "expected JSON"))
-    assert lines(path) == [{"source": "file:e", "where": "line 1", "reason": "expected JSON", "message": "\ud800"}]
-    letters.close()
+    dead_letters = JsonlDeadLetters(path)
+    dead_letters.record("file:e", BadMessage("\ud800", "line 1", "expected JSON"))
+    assert read_lines(path) == [{"source": "file:e", "where": "line 1", "reason": "expected JSON", "message": "\ud800"}]
+    dead_letters.close()

@@ -18,18 +18,18 @@ def table(directory, name="vertices"):
     return lancedb.connect(directory).open_table(name)
 
 
-def held(directory):
-    """Every row by its id, as it was before it became text."""
+def rows_by_id(directory):
+    """Return every row by its original id."""
     rows = table(directory).to_arrow().to_pylist()
-    found = {int(row["id"]) if row["integer"] else row["id"]: row for row in rows}
-    assert len(found) == len(rows)
-    return found
+    by_id = {int(row["id"]) if row["integer"] else row["id"]: row for row in rows}
+    assert len(by_id) == len(rows)
+    return by_id
 
 
-def assert_in_step(directory, model):
-    found = held(directory)
-    assert found.keys() == set(model.ids)
-    vectors = np.array([found[name]["vector"] for name in model.ids], np.float32)
+def assert_in_sync(directory, model):
+    rows = rows_by_id(directory)
+    assert rows.keys() == set(model.ids)
+    vectors = np.array([rows[name]["vector"] for name in model.ids], np.float32)
     assert np.array_equal(vectors, model.to_numpy())
 
 
@@ -39,14 +39,14 @@ def test_lance_sink_keeps_one_row_per_vertex_with_last_vector(tmp_path, changes_
     sink = LanceSink(tmp_path)
     sink.write(first)
     sink.flush()
-    assert {name: row["sequence"] for name, row in held(tmp_path).items()} == {"a": 1, 1: 1, "1": 1}
-    for _ in range(2):  # as after a crash
+    assert {name: row["sequence"] for name, row in rows_by_id(tmp_path).items()} == {"a": 1, 1: 1, "1": 1}
+    for _ in range(2):  # repeated as after a crash
         sink.write(second)
         sink.flush()
-        found = held(tmp_path)
-        assert {name: row["sequence"] for name, row in found.items()} == {"a": 2, "1": 1, "b": 2}
-        assert np.array_equal(np.array([found["a"]["vector"], found["b"]["vector"]], np.float32), second.vectors)
-        assert np.array_equal(np.array(found["1"]["vector"], np.float32), first.vectors[2])
+        rows = rows_by_id(tmp_path)
+        assert {name: row["sequence"] for name, row in rows.items()} == {"a": 2, "1": 1, "b": 2}
+        assert np.array_equal(np.array([rows["a"]["vector"], rows["b"]["vector"]], np.float32), second.vectors)
+        assert np.array_equal(np.array(rows["1"]["vector"], np.float32), first.vectors[2])
     sink.close()
 
 
@@ -67,64 +67,64 @@ def test_lance_sink_with_unusual_ids_inserts_and_deletes_them(tmp_path, changes_
     sink = LanceSink(tmp_path)
     sink.write(changes_of([*names, "stays"], sequence=1))
     sink.flush()
-    assert held(tmp_path).keys() == {*names, "stays"}
+    assert rows_by_id(tmp_path).keys() == {*names, "stays"}
     sink.write(changes_of([], removed=names[:-1], sequence=2))
     sink.flush()
-    assert held(tmp_path).keys() == {names[-1], "stays"}
+    assert rows_by_id(tmp_path).keys() == {names[-1], "stays"}
     sink.write(changes_of([], removed=names[-1:], sequence=3))
     sink.close()
-    assert held(tmp_path).keys() == {"stays"}
+    assert rows_by_id(tmp_path).keys() == {"stays"}
 
 
 def test_lance_sink_of_session_has_same_vertices_and_neighbors_as_model(tmp_path):
     edges = planted_partition(communities=3, size=40, seed=1).edges
-    path, place = tmp_path / "edges.csv", f"lancedb://{tmp_path}/a%20store?table=vertices"
+    path, address = tmp_path / "edges.csv", f"lancedb://{tmp_path}/a%20store?table=vertices"
     path.write_text("".join(f"{a},{b}\n" for a, b in edges.tolist()))
     with Session(tmp_path / "state", dim=8, change_threshold=0.0) as session:
-        source, sink = stream_from(path, batch_size=50), sink_to(place)
+        source, sink = stream_from(path, batch_size=50), sink_to(address)
         session.run(source, [sink])
         source.close()
-        assert_in_step(tmp_path / "a store", session.model)
+        assert_in_sync(tmp_path / "a store", session.model)
         for name in (0, 50, 100):
-            asked = session.model[name]
-            store = table(tmp_path / "a store").search(asked).distance_type("cosine").limit(11).to_list()
-            theirs = {int(row["id"]): 1 - row["_distance"] for row in store}
-            ours = dict(session.model.nearest(name, 10))
-            assert theirs.keys() == ours.keys() | {name}
-            assert theirs == pytest.approx(ours | {name: 1.0}, abs=1e-5)
-        gone = Batch.vertices([0, 1, 2], Op.REMOVE_VERTEX)
-        sink.write(session.apply(gone))
+            vector = session.model[name]
+            store = table(tmp_path / "a store").search(vector).distance_type("cosine").limit(11).to_list()
+            store_cosines = {int(row["id"]): 1 - row["_distance"] for row in store}
+            model_cosines = dict(session.model.nearest(name, 10))
+            assert store_cosines.keys() == model_cosines.keys() | {name}
+            assert store_cosines == pytest.approx(model_cosines | {name: 1.0}, abs=1e-5)
+        removal = Batch.vertices([0, 1, 2], Op.REMOVE_VERTEX)
+        sink.write(session.apply(removal))
         sink.close()
-        assert_in_step(tmp_path / "a store", session.model)
+        assert_in_sync(tmp_path / "a store", session.model)
 
 
 def test_lance_sink_synchronize_writes_missing_changes_once(tmp_path):
     model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", 1), ("c", "d")])
     sink = LanceSink(tmp_path)
     assert sink.synchronize(model) == model.sequence
-    assert_in_step(tmp_path, model)
+    assert_in_sync(tmp_path, model)
     model.partial_fit([("e", "a"), ("e", "d")])
     model.remove_vertex(1)
     assert sink.synchronize(model) == model.sequence == 2
-    assert_in_step(tmp_path, model)
+    assert_in_sync(tmp_path, model)
     version = table(tmp_path).version
     assert LanceSink(tmp_path).synchronize(model) == 2
-    assert table(tmp_path).version == version  # there was nothing to write
+    assert table(tmp_path).version == version  # nothing was written
 
 
 def test_lance_search_never_returns_vertex_without_vector(tmp_path):
     model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", "d")])
     model.add_vertex("alone")
     LanceSink(tmp_path).synchronize(model)
-    found = table(tmp_path).search(model["a"]).distance_type("cosine").limit(10).to_list()
-    assert {row["id"] for row in found} == {"a", "b", "c", "d"}
-    assert "alone" in held(tmp_path)
+    rows = table(tmp_path).search(model["a"]).distance_type("cosine").limit(10).to_list()
+    assert {row["id"] for row in rows} == {"a", "b", "c", "d"}
+    assert "alone" in rows_by_id(tmp_path)
 
 
 def test_lance_sink_with_many_rows_writes_without_flush(tmp_path, changes_of, monkeypatch):
     monkeypatch.setattr(lance, "MAX_QUEUED_ROWS", 2)
     LanceSink(tmp_path).write(changes_of(["a", "b"]))
-    assert held(tmp_path).keys() == {"a", "b"}
+    assert rows_by_id(tmp_path).keys() == {"a", "b"}
 
 
 def test_lance_sink_after_many_flushes_compacts_fragments(tmp_path, changes_of, monkeypatch):
@@ -137,7 +137,7 @@ def test_lance_sink_after_many_flushes_compacts_fragments(tmp_path, changes_of, 
         fragments.append(table(tmp_path).stats()["fragment_stats"]["num_fragments"])
     assert fragments[6] == 7
     assert fragments[7] == 1
-    assert held(tmp_path).keys() == set(range(8))
+    assert rows_by_id(tmp_path).keys() == set(range(8))
 
 
 def test_lance_sink_with_foreign_table_raises(tmp_path, changes_of):

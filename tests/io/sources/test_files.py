@@ -17,18 +17,18 @@ from ripplevec.io.sources.files import FileSource, ParquetFileReader, TextFileRe
 
 
 @pytest.fixture
-def begun():
+def open_source():
     with ExitStack() as files:
 
-        def make(path, position=None, **options):
+        def open_at(path, position=None, **options):
             source = files.enter_context(closing(FileSource(path, **options)))
             source.open(json.loads(json.dumps(position)))
             return source
 
-        yield make
+        yield open_at
 
 
-def drain(source):
+def read_available(source):
     reads = []
     try:
         while (read := source.read(0)) is not None:
@@ -38,7 +38,7 @@ def drain(source):
     return reads
 
 
-def values(reads):
+def source_ids(reads):
     return [ids_to_list(read.batch.src) for read in reads]
 
 
@@ -55,36 +55,39 @@ def folder(tmp_path):
     return folder
 
 
-def test_file_source_of_folder_reads_files_in_name_order(begun, folder):
-    source = begun(folder, batch_size=2)
-    reads = drain(source)
-    assert values(reads) == [["a", "b"], ["c"], ["x", "y"], ["z"], [1, 2]]
+def test_file_source_of_folder_reads_files_in_name_order(open_source, folder):
+    source = open_source(folder, batch_size=2)
+    reads = read_available(source)
+    assert source_ids(reads) == [["a", "b"], ["c"], ["x", "y"], ["z"], [1, 2]]
     with pytest.raises(EOFError, match="read to its end"):
         source.read(0)
     source.acknowledge(reads[-1].position)
     for number, read in enumerate(reads):
-        assert values(drain(begun(folder, read.position, batch_size=2))) == values(reads)[number + 1 :]
+        assert (
+            source_ids(read_available(open_source(folder, read.position, batch_size=2)))
+            == source_ids(reads)[number + 1 :]
+        )
 
 
-def test_file_source_following_folder_reads_new_files(begun, folder):
-    source = begun(folder, batch_size=2, follow=True, fixed=True)
-    assert values(drain(source)) == [["a", "b"], ["c"], ["x", "y"], ["z"], [1, 2]]
+def test_file_source_following_folder_reads_new_files(open_source, folder):
+    source = open_source(folder, batch_size=2, follow=True, fixed=True)
+    assert source_ids(read_available(source)) == [["a", "b"], ["c"], ["x", "y"], ["z"], [1, 2]]
     assert source.read(0.01) is None
     (folder / "4.csv").write_text("e,f\nf,g\ng")
-    assert values(drain(source)) == [["e", "f"]]
+    assert source_ids(read_available(source)) == [["e", "f"]]
     with (folder / "4.csv").open("a") as file:
         file.write(",h")
-    assert drain(source) == []
+    assert read_available(source) == []
     (folder / "5.csv").write_text("src,dst\n1,2\n2,3\n3,4\n")
-    reads = drain(source)
-    assert values(reads) == [["g"], [1, 2]]
-    assert values(drain(begun(folder, reads[0].position, batch_size=2))) == [[1, 2], [3]]
+    reads = read_available(source)
+    assert source_ids(reads) == [["g"], [1, 2]]
+    assert source_ids(read_available(open_source(folder, reads[0].position, batch_size=2))) == [[1, 2], [3]]
 
 
-def test_file_source_following_growing_file_reads_every_line(begun, tmp_path):
+def test_file_source_following_growing_file_reads_every_line(open_source, tmp_path):
     path = tmp_path / "edges.jsonl"
     path.touch()
-    source = begun(path, batch_size=7, follow=True)
+    source = open_source(path, batch_size=7, follow=True)
 
     def write():
         with path.open("a", buffering=1) as file:
@@ -94,50 +97,50 @@ def test_file_source_following_growing_file_reads_every_line(begun, tmp_path):
 
     writer = threading.Thread(target=write)
     writer.start()
-    got = []
-    while len(got) < 500:
+    received = []
+    while len(received) < 500:
         read = source.read(5)
         assert not read.bad_messages
-        got += ids_to_list(read.batch.src)
+        received += ids_to_list(read.batch.src)
     writer.join()
-    assert got == list(range(500))
+    assert received == list(range(500))
     assert source.read(0) is None
 
 
-def test_file_source_with_new_earlier_file_raises(begun, folder):
-    source = begun(folder, follow=True)
-    position = drain(source)[-1].position
+def test_file_source_with_new_earlier_file_raises(open_source, folder):
+    source = open_source(folder, follow=True)
+    position = read_available(source)[-1].position
     (folder / "0.csv").write_text("a,b\n")
     with pytest.raises(FormatError, match="expected new files after"):
         source.read(0)
     with pytest.raises(FormatError, match="expected new files after"):
-        begun(folder, position)
+        open_source(folder, position)
 
 
-def test_file_source_without_current_file_raises(begun, folder):
-    position = drain(begun(folder))[-1].position
+def test_file_source_without_current_file_raises(open_source, folder):
+    position = read_available(open_source(folder))[-1].position
     (folder / "1.csv").unlink()
-    assert drain(begun(folder, position)) == []
+    assert read_available(open_source(folder, position)) == []
     (folder / "3.parquet").unlink()
     with pytest.raises(FormatError, match=r"3\.parquet, which was being read, is missing"):
-        begun(folder, position)
+        open_source(folder, position)
 
 
-def test_file_source_after_deletion_of_empty_last_file_continues(begun, folder):
-    source = begun(folder, follow=True)
-    drain(source)
+def test_file_source_after_deletion_of_empty_last_file_continues(open_source, folder):
+    source = open_source(folder, follow=True)
+    read_available(source)
     (folder / "4.csv").unlink()
     (folder / "5.csv").write_text("1,2\n2,3\n")
-    assert values(drain(source)) == [[1, 2]]
+    assert source_ids(read_available(source)) == [[1, 2]]
 
 
-def test_file_source_with_invalid_argument_raises(begun, folder):
+def test_file_source_with_invalid_argument_raises(open_source, folder):
     for name in ("3.parquet", "2.jsonl.gz"):
-        source = begun(folder / name, follow=True)
+        source = open_source(folder / name, follow=True)
         with pytest.raises(InvalidValueError, match="follow: expected plain text"):
             source.read(0)
     with pytest.raises(FileNotFoundError):
-        begun(folder / "nothing")
+        open_source(folder / "nothing")
     with pytest.raises(InvalidValueError, match="format"):
         FileSource(folder, format="xml")
     with pytest.raises(InvalidValueError, match="batch_size"):
@@ -154,11 +157,11 @@ def test_file_source_name_is_absolute_path_by_default(folder, monkeypatch):
 def open_text():
     with ExitStack() as files:
 
-        def make(text_path, position=None, *, size=2, fixed=False):
-            place = json.loads(json.dumps(position or {}))
-            return files.enter_context(closing(TextFileReader(text_path, "csv", ReadOptions(), size, fixed, place)))
+        def open_at(path, position=None, *, size=2, fixed=False):
+            saved = json.loads(json.dumps(position or {}))
+            return files.enter_context(closing(TextFileReader(path, "csv", ReadOptions(), size, fixed, saved)))
 
-        yield make
+        yield open_at
 
 
 def read_all(reader):
@@ -172,17 +175,15 @@ def text_path(tmp_path):
     return text_path
 
 
-def source_ids(reads):
-    return [ids_to_list(read.batch.src) for read in reads]
-
-
 def test_text_file_reader_resumes_at_any_position(open_text, text_path):
     reads = read_all(open_text(text_path))
     assert source_ids(reads) == [[0, 1], [2, 3], [4]]
     for number, read in enumerate(reads):
-        again = read_all(open_text(text_path, read.position))
-        assert source_ids(again) == source_ids(reads)[number + 1 :]
-        assert [one.position for one in again] == [one.position for one in reads[number + 1 :]]
+        resumed = read_all(open_text(text_path, read.position))
+        assert source_ids(resumed) == source_ids(reads)[number + 1 :]
+        assert [read_again.position for read_again in resumed] == [
+            read_again.position for read_again in reads[number + 1 :]
+        ]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bytes])
@@ -222,56 +223,56 @@ def test_text_file_reader_with_bad_line_reports_bad_message(open_text, text_path
     text_path.write_bytes(b"1,2\n3\n4,5\n")
     read = open_text(text_path, size=3).read(False)
     assert ids_to_list(read.batch.src) == [1, 4]
-    assert [(one.where, one.message) for one in read.bad_messages] == [(f"{text_path}, line 2", "3")]
+    assert [(bad.where, bad.message) for bad in read.bad_messages] == [(f"{text_path}, line 2", "3")]
 
 
-def shorter(text_path):
+def truncate(text_path):
     os.truncate(text_path, 10)
 
 
-def replaced(text_path):
+def replace(text_path):
     other = text_path.with_name("other")
     other.write_bytes(text_path.read_bytes() + b"8,9\n")
     other.replace(text_path)
 
 
-def rewritten(text_path):
+def overwrite(text_path):
     text_path.write_bytes(b"x" * 100 + b"\n")
 
 
-def gone(text_path):
+def remove(text_path):
     text_path.unlink()
 
 
 @pytest.mark.parametrize(
-    ("harm", "message"),
+    ("damage", "message"),
     [
-        (shorter, "shorter"),
-        (replaced, "another file has replaced it"),
-        (rewritten, "first bytes have changed"),
-        (gone, "it has been removed"),
+        (truncate, "shorter"),
+        (replace, "another file has replaced it"),
+        (overwrite, "first bytes have changed"),
+        (remove, "it has been removed"),
     ],
 )
-def test_text_file_reader_of_changed_file_raises(open_text, text_path, harm, message):
+def test_text_file_reader_of_changed_file_raises(open_text, text_path, damage, message):
     reader = open_text(text_path, size=3)
     reader.read(True)
-    harm(text_path)
+    damage(text_path)
     with pytest.raises(FormatError, match=message):
         reader.read(True)
 
 
-@pytest.mark.parametrize(("harm", "message"), [(shorter, "shorter"), (rewritten, "first bytes have changed")])
-def test_text_file_reader_of_file_changed_before_restart_raises(open_text, text_path, harm, message):
+@pytest.mark.parametrize(("damage", "message"), [(truncate, "shorter"), (overwrite, "first bytes have changed")])
+def test_text_file_reader_of_file_changed_before_restart_raises(open_text, text_path, damage, message):
     reader = open_text(text_path, size=4)
     position = reader.read(True).position
-    harm(text_path)
+    damage(text_path)
     with pytest.raises(FormatError, match=message):
         open_text(text_path, position)
 
 
 def test_text_file_reader_of_copied_file_resumes(open_text, text_path):
     position = open_text(text_path).read(False).position
-    replaced(text_path)
+    replace(text_path)
     assert ids_to_list(open_text(text_path, position).read(True).batch.src) == [2, 3]
 
 
@@ -315,13 +316,11 @@ def read_rest(file):
 def test_parquet_file_reader_resumes_at_any_row(parquet_path):
     reads = read_rest(open_parquet(parquet_path))
     assert [ids_to_list(read.batch.src) for read in reads] == [[0, 1, 2], [3, 4, 5], [7, 8], [9]]
-    assert [[one.where for one in read.bad_messages] for read in reads] == [[], [], [f"{parquet_path}, row 7"], []]
+    assert [[bad.where for bad in read.bad_messages] for read in reads] == [[], [], [f"{parquet_path}, row 7"], []]
     for number, read in enumerate(reads):
-        again = read_rest(open_parquet(parquet_path, read.position))
-        assert [ids_to_list(one.batch.src) for one in again] == [
-            ids_to_list(one.batch.src) for one in reads[number + 1 :]
-        ]
-        assert [one.bad_messages for one in again] == [one.bad_messages for one in reads[number + 1 :]]
+        resumed = read_rest(open_parquet(parquet_path, read.position))
+        assert source_ids(resumed) == source_ids(reads[number + 1 :])
+        assert [later.bad_messages for later in resumed] == [later.bad_messages for later in reads[number + 1 :]]
 
 
 def test_parquet_file_reader_of_changed_or_damaged_file_raises(parquet_path):

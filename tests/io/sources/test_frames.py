@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,40 +13,41 @@ from ripplevec.errors import InvalidValueError
 from ripplevec.io.sources.frames import FrameSource
 
 ROWS = {"src": ["a", "b", "c", "d", "e"], "dst": ["b", "c", "d", "e", "f"], "op": [0, 0, 1, 0, 3]}
-MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "table": pa.table, "batch": pa.RecordBatch.from_pydict}
+FRAME_TYPES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "table": pa.table, "batch": pa.RecordBatch.from_pydict}
 
 
-def drain(source):
+def read_all(source):
     reads = []
-    while source._row < len(source._frame):
-        reads.append(source.read(0))
-    with pytest.raises(EOFError, match="have been read"):
+    with suppress(EOFError):
+        while True:
+            reads.append(source.read(0))
+    with pytest.raises(EOFError, match="rows of frame have been read"):
         source.read(0)
     return reads
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-def test_frame_source_reads_batches_from_any_position(kind):
-    source = FrameSource(MAKERS[kind](ROWS), batch_size=2)
+@pytest.mark.parametrize("library", FRAME_TYPES)
+def test_frame_source_reads_batches_from_any_position(library):
+    source = FrameSource(FRAME_TYPES[library](ROWS), batch_size=2)
     source.open(None)
-    reads = drain(source)
+    reads = read_all(source)
     assert [ids_to_list(read.batch.src) for read in reads] == [["a", "b"], ["c", "d"], ["e"]]
     assert np.concatenate([read.batch.op for read in reads]).tolist() == ROWS["op"]
     source.acknowledge(reads[0].position)
     source.open(reads[0].position)
-    assert [ids_to_list(read.batch.src) for read in drain(source)] == [["c", "d"], ["e"]]
+    assert [ids_to_list(read.batch.src) for read in read_all(source)] == [["c", "d"], ["e"]]
     source.close()
-    assert (source.name, FrameSource(MAKERS[kind](ROWS), name="mine").name) == ("frame", "mine")
+    assert (source.name, FrameSource(FRAME_TYPES[library](ROWS), name="mine").name) == ("frame", "mine")
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-def test_frame_source_with_bad_row_reports_bad_message(kind):
-    source = FrameSource(MAKERS[kind]({"src": [1, 2, 3], "dst": [2, 3, 4], "weight": [1.0, -1.0, 2.0]}))
-    (read,) = drain(source)
+@pytest.mark.parametrize("library", FRAME_TYPES)
+def test_frame_source_with_bad_row_reports_bad_message(library):
+    source = FrameSource(FRAME_TYPES[library]({"src": [1, 2, 3], "dst": [2, 3, 4], "weight": [1.0, -1.0, 2.0]}))
+    (read,) = read_all(source)
     assert (ids_to_list(read.batch.src), read.batch.weight.tolist()) == ([1, 3], [1, 2])
-    (poison,) = read.bad_messages
-    assert (poison.where, "'weight': -1.0" in poison.message) == ("frame, row 2", True)
-    assert "positive finite" in poison.reason
+    (bad,) = read.bad_messages
+    assert (bad.where, "'weight': -1.0" in bad.message) == ("frame, row 2", True)
+    assert "positive finite" in bad.reason
 
 
 def test_frame_source_with_invalid_argument_raises():

@@ -13,27 +13,27 @@ from ripplevec.io.sources.stdin import StdinSource
 
 @pytest.fixture
 def pipe(monkeypatch):
-    """Opens a source on a new pipe; what is to be piped in goes to the second value, None ends it."""
-    ends = []
+    """Return a function that opens a source on a new pipe and a function that sends bytes; sending None ends it."""
+    descriptors = []
 
-    def make(position=None, **options):
-        out, into = os.pipe()
-        ends.extend([out, into])
-        monkeypatch.setattr(sys, "stdin", os.fdopen(out, "rb", closefd=False))
+    def open_pipe(position=None, **options):
+        read_end, write_end = os.pipe()
+        descriptors.extend([read_end, write_end])
+        monkeypatch.setattr(sys, "stdin", os.fdopen(read_end, "rb", closefd=False))
         source = StdinSource(**options)
         source.open(json.loads(json.dumps(position)))
 
         def send(data):
             if data is None:
-                os.close(ends.pop(ends.index(into)))
+                os.close(descriptors.pop(descriptors.index(write_end)))
             else:
-                os.write(into, data)
+                os.write(write_end, data)
 
         return source, send
 
-    yield make
-    for end in ends:
-        os.close(end)
+    yield open_pipe
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def test_stdin_source_reads_json_lines(pipe):
@@ -45,7 +45,7 @@ def test_stdin_source_reads_json_lines(pipe):
     send(b'"c"]\n["c", "d"]\nnothing\n["d", "e"]')
     assert ids_to_list(source.read(1).batch.src) == ["b", "c"]
     read = source.read(1)
-    assert (len(read.batch), [one.where for one in read.bad_messages]) == (0, ["stdin, line 5"])
+    assert (len(read.batch), [bad.where for bad in read.bad_messages]) == (0, ["stdin, line 5"])
     assert source.read(0) is None
     send(None)
     read = source.read(1)
