@@ -106,11 +106,11 @@ def visit(browser: Any, live: LiveService) -> Iterator[Callable[..., Any]]:
 
 
 PIXELS = """
-    const dots = document.querySelector("#dots");
-    const copy = Object.assign(document.createElement("canvas"), { width: dots.width, height: dots.height });
-    const ink = copy.getContext("2d", { willReadFrequently: true });
-    ink.drawImage(dots, 0, 0);
-    const { data, width } = ink.getImageData(0, 0, dots.width, dots.height);
+    const points = document.querySelector("#point-canvas");
+    const copy = Object.assign(document.createElement("canvas"), { width: points.width, height: points.height });
+    const context = copy.getContext("2d", { willReadFrequently: true });
+    context.drawImage(points, 0, 0);
+    const { data, width } = context.getImageData(0, 0, points.width, points.height);
 """
 
 
@@ -148,14 +148,14 @@ def test_page_new_data_updates_map_and_lists(visit: Callable[..., Any], live: Li
     expect_text(page, "#vertices", vertex_count(live))
     wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     playwright.expect(page.locator("#legend li")).to_have_count(10)
-    picture = "document.querySelector('#dots').toDataURL()"
+    picture = "document.querySelector('#point-canvas').toDataURL()"
     before = page.evaluate(picture)
     arrived = live.grow(300)
     expect_text(page, "#vertices", vertex_count(live))
-    expect_text(page, "#status", re.compile("^(live|nothing is coming in)$"))
+    expect_text(page, "#status", re.compile("^(live|no new data)$"))
     wait_until(page, lambda: page.evaluate(picture) != before, "new points are drawn")
-    playwright.expect(page.locator("#arrived button")).to_have_count(7)
-    for name in page.locator("#arrived .name").all_text_contents():
+    playwright.expect(page.locator("#recent-arrivals button")).to_have_count(7)
+    for name in page.locator("#recent-arrivals .name").all_text_contents():
         assert name in arrived
     playwright.expect(page.locator("#arrivals output")).not_to_have_text("–", timeout=120_000)
     playwright.expect(page.locator("#arrivals .main-svg").first).to_be_visible()
@@ -180,13 +180,13 @@ def test_page_search_shows_vertex_and_its_neighbors(visit: Callable[..., Any], l
     wait_until(page, lambda: page.locator(f"#suggestions option[value='{name}']").count() == 1, "it is suggested")
     page.fill("#search", name)
     page.press("#search", "Enter")
-    expect_text(page, "#chosen-id", name)
+    expect_text(page, "#selected-id", name)
     assert page.locator("#nearest .name").all_text_contents() == [point["id"] for point in around["nearest"]]
     assert page.locator("#neighbors .name").all_text_contents() == [point["id"] for point in around["neighbors"]]
     page.locator("#nearest button").first.click()
-    expect_text(page, "#chosen-id", around["nearest"][0]["id"])
+    expect_text(page, "#selected-id", around["nearest"][0]["id"])
     page.keyboard.press("Escape")
-    playwright.expect(page.locator("#chosen")).to_be_hidden()
+    playwright.expect(page.locator("#selected")).to_be_hidden()
 
 
 def test_page_search_unknown_vertex_shows_message(visit: Callable[..., Any]) -> None:
@@ -194,24 +194,24 @@ def test_page_search_unknown_vertex_shows_message(visit: Callable[..., Any]) -> 
     wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     page.fill("#search", MARKUP_ID)
     page.press("#search", "Enter")
-    expect_text(page, "#search-said", f"There is no vertex {MARKUP_ID}.")
-    playwright.expect(page.locator("#chosen")).to_be_hidden()
+    expect_text(page, "#search-message", f"Vertex {MARKUP_ID} not found.")
+    playwright.expect(page.locator("#selected")).to_be_hidden()
 
 
 def test_page_click_selects_point(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit()
     wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     page.keyboard.press("Tab")
-    page.locator("#plane").focus()
+    page.locator("#map").focus()
     page.keyboard.press("Enter")
-    playwright.expect(page.locator("#chosen")).to_be_visible()
-    chosen = page.locator("#chosen-id").text_content()
+    playwright.expect(page.locator("#selected")).to_be_visible()
+    selected = page.locator("#selected-id").text_content()
     first = "const at = data.findIndex((value, i) => i % 4 === 3 && value > 150) >> 2;"
     where = page.evaluate(f"() => {{ {PIXELS} {first} return [at % width, Math.floor(at / width)]; }}")
-    page.locator("#plane").click(position={"x": where[0], "y": where[1] + 2})
-    wait_until(page, lambda: page.locator("#chosen-id").text_content() != chosen, "another point is selected")
-    page.locator("#plane").hover(position={"x": where[0], "y": where[1] + 2})
-    playwright.expect(page.locator("#tip")).to_contain_text(page.locator("#chosen-id").text_content())
+    page.locator("#map").click(position={"x": where[0], "y": where[1] + 2})
+    wait_until(page, lambda: page.locator("#selected-id").text_content() != selected, "another point is selected")
+    page.locator("#map").hover(position={"x": where[0], "y": where[1] + 2})
+    playwright.expect(page.locator("#tooltip")).to_contain_text(page.locator("#selected-id").text_content())
 
 
 def test_page_ids_and_labels_are_escaped(visit: Callable[..., Any], live: LiveService) -> None:
@@ -219,12 +219,12 @@ def test_page_ids_and_labels_are_escaped(visit: Callable[..., Any], live: LiveSe
     expect_text(page, "#vertices", vertex_count(live))
     live.put_labels({MARKUP_ID: "<b>bold</b>"})
     live.send([[MARKUP_ID, "oak-0"], [MARKUP_ID, ids_to_list(live.edges.src)[3]]])
-    expect_text(page, "#arrived .name", MARKUP_ID)
-    expect_text(page, "#arrived .value", "<b>bold</b>")
-    page.locator("#arrived button").click()
-    expect_text(page, "#chosen-id", MARKUP_ID)
+    expect_text(page, "#recent-arrivals .name", MARKUP_ID)
+    expect_text(page, "#recent-arrivals .value", "<b>bold</b>")
+    page.locator("#recent-arrivals button").click()
+    expect_text(page, "#selected-id", MARKUP_ID)
     assert page.locator("main img, main b").count() == 0
-    assert page.title() == "Ripplevec, live"
+    assert page.title() == "Ripplevec"
 
 
 def test_page_colors_can_be_chosen(visit: Callable[..., Any]) -> None:
@@ -250,15 +250,15 @@ def test_page_all_controls_are_reachable_by_keyboard(visit: Callable[..., Any]) 
         assert "solid" in {page.evaluate(own), page.evaluate(outline)}, (
             f"{order[-1]} does not show that it has the focus"
         )
-    assert order == ["A", "label", "pause", "closer", "farther", "all", "plane", "search", "BUTTON"]
+    assert order == ["A", "label", "pause", "zoom-in", "zoom-out", "show-all", "map", "search", "BUTTON"]
 
 
 def test_page_map_moves_by_keyboard(visit: Callable[..., Any]) -> None:
     page = visit()
     wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     page.click("#pause")
-    picture = "document.querySelector('#dots').toDataURL()"
-    page.locator("#plane").focus()
+    picture = "document.querySelector('#point-canvas').toDataURL()"
+    page.locator("#map").focus()
     for key in ("ArrowLeft", "ArrowUp", "+", "-"):
         before = page.evaluate(picture)
         page.keyboard.press(key)
@@ -286,7 +286,7 @@ def test_page_fits_phone_screen(visit: Callable[..., Any]) -> None:
     page = visit(NARROW, has_touch=True, is_mobile=True, device_scale_factor=2)
     wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    for selector in ("#plane", "#search", "#arrivals", "#drift"):
+    for selector in ("#map", "#search", "#arrivals", "#drift"):
         box = page.locator(selector).bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
@@ -294,7 +294,7 @@ def test_page_fits_phone_screen(visit: Callable[..., Any]) -> None:
         assert min(box["width"], box["height"]) >= 40
     page.fill("#search", "oak-0")
     page.tap("button.main >> nth=0")
-    expect_text(page, "#chosen-id", "oak-0")
+    expect_text(page, "#selected-id", "oak-0")
 
 
 def test_page_respects_dark_scheme_and_reduced_motion(visit: Callable[..., Any], live: LiveService) -> None:
@@ -328,7 +328,7 @@ def test_page_stopped_service_shows_unreachable(browser: Any, tmp_path: Path) ->
         page.goto(service.url)
         expect_text(page, "#vertices", "0")
         service.stop()
-        expect_text(page, "#status", "the service cannot be reached")
+        expect_text(page, "#status", "service unreachable")
     finally:
         page.close()
 
@@ -341,11 +341,11 @@ def test_page_service_with_tokens_asks_for_token(browser: Any, tmp_path: Path) -
     page = browser.new_page()
     try:
         page.goto(service.url)
-        page.locator("#ask").wait_for(state="visible")
+        page.locator("#token-dialog").wait_for(state="visible")
         page.fill("#token", token)
         page.press("#token", "Enter")
         expect_text(page, "#vertices", vertex_count(service))
-        playwright.expect(page.locator("#ask")).to_be_hidden()
+        playwright.expect(page.locator("#token-dialog")).to_be_hidden()
     finally:
         page.close()
         service.stop()

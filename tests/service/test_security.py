@@ -137,7 +137,7 @@ def test_host_header_sent_twice_is_rejected(service: Any) -> None:
 def test_sec_fetch_site_of_other_website_is_rejected(service: Any, site: str) -> None:
     header = {"Sec-Fetch-Site": site}
     opened = header | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
-    for path in ("/", "/docs", "/v1/stats", "/static/live.js", "/healthz", "/metrics"):
+    for path in ("/", "/docs", "/v1/stats", "/static/main.js", "/healthz", "/metrics"):
         answer = service.http.get(path, headers=header)
         assert (answer.status_code, list(answer.json())) == (403, ["error"]), path
     for path, status in {"/": 200, "/docs": 200, "/v1/stats": 403, "/metrics": 403}.items():
@@ -151,7 +151,7 @@ def test_sec_fetch_site_of_other_website_is_rejected(service: Any, site: str) ->
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
 def test_sec_fetch_site_of_own_page_or_typed_url_is_accepted(service: Any, site: str) -> None:
-    for path in ("/", "/docs", "/v1/stats", "/static/live.js"):
+    for path in ("/", "/docs", "/v1/stats", "/static/main.js"):
         assert service.http.get(path, headers={"Sec-Fetch-Site": site}).status_code == 200, path
 
 

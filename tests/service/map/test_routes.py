@@ -11,8 +11,8 @@ import pytest
 
 from ripplevec.service.map import routes
 
-PAGE_FILES = ["live.js", "api.js", "points.js", "colors.js", "view.js", "dots.js", "glow.js", "map.js", "details.js"]
-PAGE_FILES += ["charts.js", "live.css", "plotly.css", "ripplevec.svg"]
+PAGE_FILES = ["main.js", "api.js", "charts.js", "colors.js", "highlight_layer.js", "map_view.js", "point_layer.js"]
+PAGE_FILES += ["point_store.js", "vertex_panel.js", "viewport.js", "page.css", "plotly.css", "ripplevec.svg"]
 
 
 def test_page_has_a_strict_content_security_policy(service: Any) -> None:
@@ -67,7 +67,7 @@ def test_page_has_placeholders_for_plotly_styles(service: Any) -> None:
         assert f'<meta id="{name}">' in service.http.get("/").text
 
 
-@pytest.mark.parametrize("name", ["nothing.js", "index.html", "..%2Flive.py", "%2e%2e%2flive.py", "routes.py"])
+@pytest.mark.parametrize("name", ["nothing.js", "index.html", "..%2Fapp.py", "%2e%2e%2fapp.py", "routes.py"])
 def test_static_other_files_are_not_served(service: Any, name: str) -> None:
     assert service.http.get(f"/static/{name}").status_code == 404
 
@@ -187,7 +187,7 @@ def test_page_needs_no_token_but_its_data_does(start: Callable[..., Any]) -> Non
     token = "r" * 20
     service = start(tokens=Tokens.of(read=[token]), ready=True)
     assert service.http.get("/").status_code == 200
-    assert service.http.get("/static/live.js").status_code == 200
+    assert service.http.get("/static/main.js").status_code == 200
     for path in ("/v1/map", "/v1/map/pulse", "/v1/map/around?id=a"):
         assert service.http.get(path).status_code == 401
         assert service.http.get(path, headers={"Authorization": f"Bearer {token}"}).status_code == 200

@@ -1,32 +1,32 @@
-// Requests to the service, with the token of this tab where one is needed.
+// Requests to the service, with the access token of this tab if one is set.
 
-const KEY = "ripplevec-token";
+const TOKEN_KEY = "ripplevec-token";
 
-/** The service said no: `status` is its code, the message its reason. */
-export class Refused extends Error {
+/** An error response of the service: `status` is the HTTP status, the message is the reason. */
+export class RequestError extends Error {
   constructor(status, reason) {
     super(reason);
     this.status = status;
   }
 }
 
-/** What the service answers to a question. */
-export async function ask(path, values = {}) {
-  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== undefined));
-  const token = sessionStorage.getItem(KEY);
+/** Send a GET request and return the parsed JSON response. */
+export async function getJson(path, parameters = {}) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== undefined));
+  const token = sessionStorage.getItem(TOKEN_KEY);
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const answer = await fetch(`${path}?${query}`, { headers, cache: "no-store" });
-  const body = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Refused(answer.status, body.error ?? `the service answered ${answer.status}`);
+  const response = await fetch(`${path}?${query}`, { headers, cache: "no-store" });
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new RequestError(response.status, body.error ?? `the service answered ${response.status}`);
   return body;
 }
 
-/** Keep a token for as long as the tab is open. */
-export function keepToken(token) {
-  sessionStorage.setItem(KEY, token);
+/** Store the access token until the tab is closed. */
+export function storeToken(token) {
+  sessionStorage.setItem(TOKEN_KEY, token);
 }
 
-/** How an address names this id: 1 and "1" are different vertices. */
-export function named(id) {
+/** Query parameters for an id: 1 and "1" are different vertices. */
+export function idParameters(id) {
   return { id: String(id), kind: typeof id === "number" ? "integer" : "auto" };
 }

@@ -1,92 +1,95 @@
-// What color a point has: by label, by community, or by age. Points of one color are drawn together.
+// Color scheme of the points: by label, by community or by age. Points are grouped by color for drawing.
 
 const PALETTE = [
   "#4269d0", "#efb118", "#ff725c", "#3ca951", "#a463f2",
   "#6cc5b0", "#9c6b4e", "#ff8ab7", "#97bbf5", "#7d8797",
 ];
-const AGES = 8;
-const natural = new Intl.Collator(undefined, { numeric: true });
+const AGE_STEPS = 8;
+const collator = new Intl.Collator(undefined, { numeric: true });
 
-/** A color of the page's style. */
-export function style(name) {
+/** Return a color variable of the style sheet. */
+export function cssColor(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-export class Colors {
+export class ColorScheme {
   constructor(points) {
     this.points = points;
-    this.by = "label";
-    this.labels = new Map(); // a label keeps the color that it got first
+    this.mode = "label"; // or "community", "age"
+    this.colorIndexByLabel = new Map(); // a label keeps the color that it got first
   }
 
-  /** Groups of points: a name, a color, and the slots in it. */
+  /** Group all points by color; each group has a name, a color and the slots of its points. */
   groups() {
-    const group = { label: this.byLabel, community: this.byCommunity, age: this.byAge }[this.by].call(this);
-    for (const slot of this.points.slots()) group.of(slot).slots.push(slot);
-    return group.all.filter((one) => one.slots.length || group.fixed);
+    const makeGrouping = { label: this.groupByLabel, community: this.groupByCommunity, age: this.groupByAge }[this.mode];
+    const grouping = makeGrouping.call(this);
+    for (const slot of this.points.slots()) grouping.groupOf(slot).slots.push(slot);
+    return grouping.groups.filter((group) => group.slots.length || grouping.keepEmpty);
   }
 
-  /** The color of one more point; it may change when all are gathered again. */
-  color(slot) {
+  /** Return the color of one added point; it may change when all points are grouped again. */
+  colorOfSlot(slot) {
     const { label, community } = this.points;
-    return this.of({ label: label[slot], community: community[slot] });
+    return this.colorOf({ label: label[slot], community: community[slot] });
   }
 
-  /** The color of a vertex that is perhaps not on the map. */
-  of(point) {
-    if (this.by === "community") return PALETTE[point.community] ?? style("none");
-    if (this.by === "label") return PALETTE[this.labels.get(point.label)] ?? style("none");
-    return style("accent");
+  /** Return the color of a vertex, whether or not it is on the map. */
+  colorOf(vertex) {
+    if (this.mode === "community") return PALETTE[vertex.community] ?? cssColor("none");
+    if (this.mode === "label") return PALETTE[this.colorIndexByLabel.get(vertex.label)] ?? cssColor("none");
+    return cssColor("accent");
   }
 
-  byCommunity() {
-    const all = PALETTE.map((color, number) => made(`community ${number + 1}`, color));
-    const none = made("none", style("none"));
-    return { all: [...all, none], of: (slot) => all[this.points.community[slot]] ?? none };
+  groupByCommunity() {
+    const groups = PALETTE.map((color, number) => makeGroup(`community ${number + 1}`, color));
+    const none = makeGroup("none", cssColor("none"));
+    return { groups: [...groups, none], groupOf: (slot) => groups[this.points.community[slot]] ?? none };
   }
 
-  byLabel() {
+  groupByLabel() {
     const label = this.points.label;
-    const found = new Set();
-    for (const slot of this.points.slots()) if (label[slot] !== null) found.add(label[slot]);
-    for (const name of [...found].filter((name) => !this.labels.has(name)).sort(natural.compare)) {
-      if (this.labels.size < PALETTE.length) this.labels.set(name, this.labels.size);
+    const indexByLabel = this.colorIndexByLabel;
+    const labels = new Set();
+    for (const slot of this.points.slots()) if (label[slot] !== null) labels.add(label[slot]);
+    for (const name of [...labels].filter((name) => !indexByLabel.has(name)).sort(collator.compare)) {
+      if (indexByLabel.size < PALETTE.length) indexByLabel.set(name, indexByLabel.size);
     }
-    const names = [...this.labels.keys()];
-    const all = names.map((name, number) => made(name, PALETTE[number]));
-    const other = made("other labels", style("soft"));
-    const none = made("no label", style("none"));
-    const of = (slot) => (label[slot] === null ? none : all[this.labels.get(label[slot])] ?? other);
-    return { all: [none, other, ...all], of };
+    const groups = [...indexByLabel.keys()].map((name, number) => makeGroup(name, PALETTE[number]));
+    const other = makeGroup("other labels", cssColor("soft"));
+    const none = makeGroup("no label", cssColor("none"));
+    const groupOf = (slot) => (label[slot] === null ? none : groups[indexByLabel.get(label[slot])] ?? other);
+    return { groups: [none, other, ...groups], groupOf };
   }
 
-  byAge() {
+  groupByAge() {
     const arrival = this.points.arrival;
-    let [least, most] = [Infinity, 0];
+    let [first, last] = [Infinity, 0];
     for (const slot of this.points.slots()) {
-      least = Math.min(least, arrival[slot]);
-      most = Math.max(most, arrival[slot]);
+      first = Math.min(first, arrival[slot]);
+      last = Math.max(last, arrival[slot]);
     }
-    const [old, young] = [style("none"), style("accent")];
-    const all = Array.from({ length: AGES }, (_, step) => made("", between(old, young, step / (AGES - 1))));
-    all[0].name = "oldest";
-    all[AGES - 1].name = "newest";
-    const width = (most - least + 1) / AGES;
-    return { all, of: (slot) => all[Math.floor((arrival[slot] - least) / width)], fixed: true };
+    const [oldest, newest] = [cssColor("none"), cssColor("accent")];
+    const groups = Array.from({ length: AGE_STEPS }, (_, step) =>
+      makeGroup("", interpolate(oldest, newest, step / (AGE_STEPS - 1))),
+    );
+    groups[0].name = "oldest";
+    groups[AGE_STEPS - 1].name = "newest";
+    const width = (last - first + 1) / AGE_STEPS;
+    return { groups, groupOf: (slot) => groups[Math.floor((arrival[slot] - first) / width)], keepEmpty: true };
   }
 }
 
-function made(name, color) {
+function makeGroup(name, color) {
   return { name, color, slots: [] };
 }
 
-/** Red, green and blue of a color written #rrggbb. */
-export function channels(color) {
-  return [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+/** Return the red, green and blue channels of a color written as #rrggbb. */
+export function parseColor(color) {
+  return [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16));
 }
 
-function between(one, other, share) {
-  const [a, b] = [channels(one), channels(other)];
-  const mixed = a.map((value, i) => Math.round(value + (b[i] - value) * share));
+function interpolate(from, to, fraction) {
+  const [start, end] = [parseColor(from), parseColor(to)];
+  const mixed = start.map((value, i) => Math.round(value + (end[i] - value) * fraction));
   return `#${mixed.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
 }
