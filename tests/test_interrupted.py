@@ -356,12 +356,12 @@ def test_session_with_a_failed_solver_closes_and_confirms_no_key(
             for applied, batch in enumerate(BATCHES[1:], 1):
                 session.apply(batch, key=f"k{applied}")
         assert 0 < applied < len(BATCHES) - 1
-        for ask in (
+        for call in (
             lambda: session.apply(BATCHES[applied], key=f"k{applied}"),
             lambda: session.find_key(f"k{applied}"),
         ):
-            with pytest.raises(StateError, match="open the directory again"):
-                ask()
+            with pytest.raises(StateError, match="Open the directory again"):
+                call()
         session.close()
     directory(tmp_path / "clean", applied, anchor_lag=0)
     assert reopened(tmp_path / "state") == reopened(tmp_path / "clean")

@@ -1010,7 +1010,7 @@ class Embedder:
         if engine.may_trigger_anchor(batch):
             return self._update_copy(lambda copy: copy.apply(batch))
         try:
-            prepared = engine.prepare(batch)
+            prepared = engine.prepare_correction(batch)
             outcome = self._lock.run_exclusively(
                 partial(self._run_step, engine, engine.apply_prepared, batch, prepared)
             )

@@ -90,7 +90,7 @@ class ClusterEngine(DriverReads):
         check_batch(self.graph_lookup, batch)
         return self.run_atomically(partial(ClusterEngine._apply, batch=batch))
 
-    def prepare(self, batch: Batch) -> None:
+    def prepare_correction(self, batch: Batch) -> None:
         """Do nothing: anchors are not computed in the background here."""
 
     def apply_prepared(self, batch: Batch, prepared: None = None) -> BatchOutcome:

@@ -106,10 +106,7 @@ class EngineCounters:
         return np.empty(0, np.int64)
 
     def _record_size(self) -> None:
-        self.vertices_at_anchor, self.edges_at_anchor, self.edge_events, self.rows_shortened = (
-            len(self),
-            self.edges,
-            0,
-            0,
-        )
+        """Count growth from the current size on, as after an anchor."""
+        self.vertices_at_anchor, self.edges_at_anchor = len(self), self.edges
+        self.edge_events = self.rows_shortened = 0
         self.growth_slack = 0.0

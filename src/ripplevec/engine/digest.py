@@ -20,7 +20,7 @@ from ripplevec.temporal.edge_aging import select_digest_arrays
 from ripplevec.util.parallel import block_ranges
 
 HASH_BLOCK_ROWS = 4_096
-"""Rows whose vectors and edges are copied at a time for hashing: a state on several machines never is in one place."""
+"""Rows whose vectors and edges are hashed at a time, so that a sharded state is never copied to one machine."""
 
 
 class StateSnapshot:
@@ -48,8 +48,8 @@ class StateSnapshot:
         arrays = self._arrays
         graph = Graph.from_state(strip_prefix("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
         source = LocalDigestSource(graph, arrays["vectors"], arrays["placed"])
-        rule = strip_prefix("rule_", arrays) | select_digest_arrays(strip_prefix("memory_", arrays))
-        return compute_digest(source, rule, self._counters, self._pending)
+        rule_arrays = strip_prefix("rule_", arrays) | select_digest_arrays(strip_prefix("memory_", arrays))
+        return compute_digest(source, rule_arrays, self._counters, self._pending)
 
 
 class DigestSource(Protocol):
@@ -116,13 +116,13 @@ class HashedArray(NamedTuple):
 
 def compute_digest(
     source: DigestSource,
-    rule: dict[str, NDArray[Any]],
+    rule_arrays: dict[str, NDArray[Any]],
     counters: dict[str, int],
     pending: BackgroundAnchor | None = None,
 ) -> str:
     """Return a hash of all parts of a state, with vertices in order of arrival."""
     hasher = hashlib.blake2b(digest_size=16)
-    for array in _hashed_arrays(source, rule, counters, pending):
+    for array in _hashed_arrays(source, rule_arrays, counters, pending):
         hasher.update(str((array.dtype, array.shape)).encode())
         for block in array.blocks:
             hasher.update(np.ascontiguousarray(block).data)
@@ -130,7 +130,10 @@ def compute_digest(
 
 
 def _hashed_arrays(
-    source: DigestSource, rule: dict[str, NDArray[Any]], counters: dict[str, int], pending: BackgroundAnchor | None
+    source: DigestSource,
+    rule_arrays: dict[str, NDArray[Any]],
+    counters: dict[str, int],
+    pending: BackgroundAnchor | None,
 ) -> Iterator[HashedArray]:
     order = source.rows_by_arrival()
     degree = source.degrees(order)
@@ -140,9 +143,9 @@ def _hashed_arrays(
         yield _read_by_blocks(source.edge_values, order, name, int(degree.sum()))
     for name in ("vectors", "placed"):
         yield _read_by_blocks(source.row_values, order, name, order.size)
-    for name in sorted(rule):
+    for name in sorted(rule_arrays):
         if not name.startswith("cascade_"):
-            yield _whole_array(rule[name])
+            yield _whole_array(rule_arrays[name])
     since_anchor = (
         counters[name] for name in ("edge_events", "vertices_at_anchor", "edges_at_anchor", "rows_shortened")
     )

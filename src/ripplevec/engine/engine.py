@@ -73,11 +73,11 @@ class Engine(EngineReads, EngineCounters):
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch: all of it, or none of it if it is invalid. Readers must be excluded."""
-        outcome = self.apply_prepared(batch, self.prepare(batch))
+        outcome = self.apply_prepared(batch, self.prepare_correction(batch))
         self.start_pending_anchor()
         return outcome
 
-    def prepare(self, batch: Batch) -> PreparedCorrection | CorrectionError | None:
+    def prepare_correction(self, batch: Batch) -> PreparedCorrection | CorrectionError | None:
         """Prepare the corrected vectors if this batch adopts a pending anchor. Readers may continue.
 
         Returns the correction, the error if the anchor failed, or None if no anchor is adopted.

@@ -181,7 +181,7 @@ class EngineReads:
         return Changes(no_rows, vectors, to_vectors, np.empty(0, np.bool_), [], sequence, False)
 
     def gather(self) -> EngineReads:
-        """Return the whole state on one machine: this one."""
+        """Return the state on one machine: here, the engine itself."""
         return self
 
     def check(self) -> None:
