@@ -13,8 +13,7 @@ from typing import Any
 
 from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, CostModel, calibrate, predict, select_by_shards
 
-from ripplevec.lab.experiments.plots.figure import INK, style, svg
-from ripplevec.lab.experiments.plots.style import plain_look
+from ripplevec.lab.experiments.plots.style import INK, figure_style, numbered_style, render_svg
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 MEASURED = (1, 200, 20_000)  # arrivals in a batch
@@ -22,8 +21,8 @@ MEASURED = (1, 200, 20_000)  # arrivals in a batch
 
 def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> None:
     """Draw throughput on shards relative to no shards (left) and, if the driver was timed, predictions (right)."""
-    with style() as figure_of:
-        figure = figure_of(10, 4.2)
+    with figure_style() as create_figure:
+        figure = create_figure(10, 4.2)
         _measured(figure.add_subplot(1, 2, 1), record)
         driver = _read(results / "driver.json")
         if driver is not None:
@@ -31,14 +30,14 @@ def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> 
             model = calibrate(record, driver, roofline.get("float32_two_over_one", 1.0))
             _predicted(figure.add_subplot(1, 2, 2), model)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(svg(figure, path.stem), encoding="utf-8")
+    path.write_text(render_svg(figure, path.stem), encoding="utf-8")
 
 
 def _measured(axes: Any, record: dict[str, Any]) -> None:
     for place, size in enumerate(MEASURED):
         shares = select_by_shards(record, f"of_single_{size}")
         label = f"{size * EDGES_PER_ARRIVAL:,} edges a batch"
-        axes.plot(list(shares), list(shares.values()), label=label, **plain_look(place))
+        axes.plot(list(shares), list(shares.values()), label=label, **numbered_style(place))
     axes.axhline(1, color=INK, linestyle=":", linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="shards", ylabel="throughput over no shards")
     _finish(axes, list(shares), f"Measured: one machine, {record['cores']} cores")
@@ -47,7 +46,7 @@ def _measured(axes: Any, record: dict[str, Any]) -> None:
 def _predicted(axes: Any, model: CostModel) -> None:
     for place, batch in enumerate(BATCHES):
         speeds = [predict(model, machines, batch).edges_per_second for machines in MACHINES]
-        axes.plot(MACHINES, speeds, label=f"{batch:,} edges a batch", **plain_look(place))
+        axes.plot(MACHINES, speeds, label=f"{batch:,} edges a batch", **numbered_style(place))
     ideal = [machines * EDGES_PER_ARRIVAL / model.work for machines in MACHINES]
     axes.plot(MACHINES, ideal, color=INK, linestyle=":", linewidth=1, label="ideal: nothing but work")
     axes.set(xscale="log", yscale="log", xlabel="machines", ylabel="edges/s")

@@ -6,15 +6,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from ripplevec.lab.experiments.plots.figure import style, svg
-from ripplevec.lab.experiments.plots.style import looks_of
+from ripplevec.lab.experiments.plots.style import assign_styles, figure_style, render_svg
 
 
 def save_figure(record: dict[str, Any], path: Path) -> None:
     """Seconds over arrivals, a panel per graph, a line per system."""
-    looks = looks_of(next(iter(record["graphs"].values()))["systems"])
-    with style() as figure_of:
-        figure = figure_of(11, 5.4)
+    looks = assign_styles(next(iter(record["graphs"].values()))["systems"])
+    with figure_style() as create_figure:
+        figure = create_figure(11, 5.4)
         for place, (name, graph) in enumerate(record["graphs"].items(), 1):
             axes = figure.add_subplot(1, len(record["graphs"]), place)
             for system, row in graph["systems"].items():
@@ -26,4 +25,4 @@ def save_figure(record: dict[str, Any], path: Path) -> None:
             axes.set_title(f"{name}, {graph['vertices']:,} vertices (micro-F1 in the end, %)")
             axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(svg(figure, path.stem), encoding="utf-8")
+    path.write_text(render_svg(figure, path.stem), encoding="utf-8")

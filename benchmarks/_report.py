@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ripplevec.lab.experiments.record import environment
+from ripplevec.lab.experiments.record import describe_environment
 
 
 def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
@@ -47,4 +47,4 @@ def run(
 
 def write(path: Path, figures: dict[str, Any]) -> None:
     """Keep figures, with what they may depend on: versions, machine, commit."""
-    path.write_text(json.dumps({**figures, "environment": environment()}, indent=1) + "\n")
+    path.write_text(json.dumps({**figures, "environment": describe_environment()}, indent=1) + "\n")

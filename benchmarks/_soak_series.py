@@ -15,9 +15,8 @@ from _service_process import ServiceProcess
 from _soak_traffic import LatencyLog
 from numpy.typing import NDArray
 
-from ripplevec.lab.experiments.plots.common import make_log
-from ripplevec.lab.experiments.plots.figure import style, svg
-from ripplevec.lab.experiments.plots.style import COLORS
+from ripplevec.lab.experiments.plots.panels import set_log_scale
+from ripplevec.lab.experiments.plots.style import COLORS, figure_style, render_svg
 
 DOWNTIME_COLOR = "#d55e00"
 ON_TIME_SECONDS = 1.0  # delay up to which a stream counts as on time
@@ -165,8 +164,8 @@ def draw(series: SoakSeries, kills: list[Kill], path: Path) -> None:
     panels = [("MB", sizes)]
     for name in ("write", "read"):
         panels.append(("ms", {f"{name}, p{share}": series.percentile(name, share) for share in (50, 99)}))
-    with style() as figure_of:
-        figure = figure_of(8.0, 6.6)
+    with figure_style() as create_figure:
+        figure = create_figure(8.0, 6.6)
         for number, (unit, lines) in enumerate(panels, 1):
             axes = figure.add_subplot(len(panels), 1, number)
             for kill in kills:
@@ -177,10 +176,10 @@ def draw(series: SoakSeries, kills: list[Kill], path: Path) -> None:
                 axes.plot(series.time / 60, series.break_at_downtime(values), color=color, linewidth=1.3, label=name)
             axes.set(ylabel=unit, xlim=(0, series.time[-1] / 60))
             if unit == "ms":
-                make_log(axes, "y")
+                set_log_scale(axes, "y")
             else:
                 axes.set_ylim(0)
             axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
         axes.set_xlabel("minutes at half of the maximum rate; orange: downtime after a kill")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(svg(figure, path.stem), encoding="utf-8")
+    path.write_text(render_svg(figure, path.stem), encoding="utf-8")

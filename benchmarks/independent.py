@@ -23,7 +23,7 @@ from _environment import install, own_variables
 from ripplevec.lab import datasets
 from ripplevec.lab.baselines import Baseline, NetMF, Node2Vec
 from ripplevec.lab.evaluation import classify
-from ripplevec.lab.experiments.record import environment
+from ripplevec.lab.experiments.record import describe_environment
 
 DATASET, SHARE, SEEDS, WITHIN = "cora", 0.5, (0, 1, 2), 0.02
 
@@ -146,7 +146,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    where, dataset, known, rows = environment(), datasets.load(DATASET), {}, []
+    where, dataset, known, rows = describe_environment(), datasets.load(DATASET), {}, []
     for comparison in COMPARISONS:
         rows.append(row := compare(comparison, dataset, known))
         own, other = (f"{np.mean(row[side]):.4f}" if side in row else "-" for side in ("ours", "theirs"))

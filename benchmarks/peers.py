@@ -30,7 +30,7 @@ from ripplevec import Embedder
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.lab.evaluation.label_metrics import Classifier
-from ripplevec.lab.experiments.record import environment
+from ripplevec.lab.experiments.record import describe_environment
 
 REQUIREMENTS = (
     *("numpy==1.26.4", "scipy==1.17.1", "numba==0.68.1", "gensim==4.4.0"),
@@ -222,7 +222,7 @@ def graph_record(table: Table, stream: Stream, setting: Setting) -> dict[str, An
 
 def measured(python: Path, vertices: int, seeds: int) -> dict[str, Any]:
     """Both graphs, all seeds."""
-    began, where = time.perf_counter(), environment()
+    began, where = time.perf_counter(), describe_environment()
     installed = versions(python)
     graphs = {}
     plan = {

@@ -1,8 +1,9 @@
-"""What an arrival does, step by step, on ten vertices: the real engine, in two columns so that vectors can be drawn.
+"""Record what an arrival does step by step on ten vertices, and draw it.
 
 python studies/concepts.py
 
-Writes results/concepts.json, and from it the pictures of docs/concepts.md.
+Writes results/concepts.json and, from it, the pictures of docs/concepts.md. The vectors come from the real engine and
+have two dimensions, so that they can be drawn.
 """
 
 from __future__ import annotations
@@ -13,84 +14,94 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from concept_pictures import draw
+from concept_pictures import draw_pictures
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder, SpectralView
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, PICTURES = ROOT / "results/concepts.json", ROOT / "docs/images/concepts"
-CIRCLES = [("a", "b"), ("b", "c"), ("a", "c"), ("d", "e"), ("e", "f"), ("d", "f"), ("g", "h"), ("h", "i"), ("g", "i")]
+COMMUNITIES = [
+    *[("a", "b"), ("b", "c"), ("a", "c")],
+    *[("d", "e"), ("e", "f"), ("d", "f")],
+    *[("g", "h"), ("h", "i"), ("g", "i")],
+]
 BRIDGES = [("c", "d", 0.8), ("f", "g"), ("i", "a")]
-NEWCOMER, ITS_EDGES, ALSO = "j", ["a", "b", "d"], ("e", "h")
-SEED, SEEDS = 9, 1000  # with this seed the arrival influences one vertex; with many it influences none
+NEW_VERTEX, NEIGHBORS, OTHER_EDGE = "j", ["a", "b", "d"], ("e", "h")
+SEED, SEEDS = 9, 1000  # with this seed the arrival influences one vertex; with many seeds it influences none
 DIGITS = 4
 
 
-def begun(seed: int = SEED) -> Embedder:
-    """The start. Lengths are left as they are, and anchors are run by hand: both for the pictures."""
+def fit_start(seed: int = SEED) -> Embedder:
+    """Embed the initial graph, without normalization and automatic anchors, which would clutter the pictures."""
     view = SpectralView(tau=0.25, diffusion=1)
-    return Embedder(dim=2, views=[view], normalize=False, anchor_growth=0, seed=seed).fit([*CIRCLES, *BRIDGES])
+    model = Embedder(dim=2, views=[view], normalize=False, anchor_growth=0, seed=seed)
+    return model.fit([*COMMUNITIES, *BRIDGES])
 
 
-def steps() -> dict[str, Any]:
-    """All that is drawn and said: the start, an arrival, whom it influences, an anchor, a batch."""
-    model, arrival = begun(), Batch.arrival(NEWCOMER, ITS_EDGES)
-    record: dict[str, Any] = {"edges": [*CIRCLES, *BRIDGES], "newcomer": NEWCOMER, "its_edges": ITS_EDGES}
-    record |= {"start": _placed(model), "preview": _rounded(model.preview(ITS_EDGES))}
+def record_steps() -> dict[str, Any]:
+    """Return everything that the pictures and the page show: start, arrival, influence, anchor and batch."""
+    model, arrival = fit_start(), Batch.arrival(NEW_VERTEX, NEIGHBORS)
+    record: dict[str, Any] = {"edges": [*COMMUNITIES, *BRIDGES], "newcomer": NEW_VERTEX, "its_edges": NEIGHBORS}
+    record |= {"start": _returned_vectors(model), "preview": _round_row(model.preview(NEIGHBORS))}
     record["changed"] = model.partial_fit(arrival).ids
-    strength = {u: sum(weight for _, weight in model.neighbors(u)) for u in ITS_EDGES}
-    record |= {"after": _placed(model), "chances": {u: round(1 / strength[u], DIGITS) for u in ITS_EDGES}}
-    return record | {"seeds": SEEDS, "influenced": _influenced(arrival), "anchor": _anchor(model), "batch": _batch()}
-
-
-def _influenced(arrival: Batch) -> dict[str, int]:
-    """How often each neighbor is influenced, over many seeds."""
-    times = Counter(vertex for seed in range(SEEDS) for vertex in begun(seed).partial_fit(arrival).ids)
-    return {vertex: times[vertex] for vertex in ITS_EDGES}
-
-
-def _anchor(model: Embedder) -> dict[str, Any]:
-    """Rows inside and as they are served, before an anchor and after it."""
-    inside, served = _inside(model), model.to_numpy()
-    model.anchor()
-    turn = model.engine.rule.coordinates.rotation  # type: ignore[attr-defined]
-    return {
-        "inside": [_named(model, inside), _named(model, _inside(model))],
-        "served": [_named(model, served), _placed(model)],
-        "turn_degrees": round(float(np.degrees(np.arctan2(turn[1, 0], turn[0, 0])))),
-        "mean_cosine_inside": round(_mean_cosine(inside, _inside(model)), 2),
-        "mean_cosine_served": round(_mean_cosine(served, model.to_numpy()), 2),
+    strength = {u: sum(weight for _, weight in model.neighbors(u)) for u in NEIGHBORS}
+    record |= {"after": _returned_vectors(model), "chances": {u: round(1 / strength[u], DIGITS) for u in NEIGHBORS}}
+    return record | {
+        "seeds": SEEDS,
+        "influenced": _count_influenced(arrival),
+        "anchor": _record_anchor(model),
+        "batch": _record_batch(),
     }
 
 
-def _batch() -> dict[str, Any]:
-    """The same edges as one batch and as several."""
-    together, apart = begun(), begun()
-    edges = [(NEWCOMER, u) for u in ITS_EDGES] + [ALSO]
+def _count_influenced(arrival: Batch) -> dict[str, int]:
+    """Count how often each neighbor is influenced, over many seeds."""
+    times = Counter(vertex for seed in range(SEEDS) for vertex in fit_start(seed).partial_fit(arrival).ids)
+    return {vertex: times[vertex] for vertex in NEIGHBORS}
+
+
+def _record_anchor(model: Embedder) -> dict[str, Any]:
+    """Record the internal and the returned vectors before and after an anchor."""
+    internal, returned = _internal_rows(model), model.to_numpy()
+    model.anchor()
+    rotation = model.engine.rule.coordinates.rotation  # type: ignore[attr-defined]
+    return {
+        "inside": [_by_name(model, internal), _by_name(model, _internal_rows(model))],
+        "served": [_by_name(model, returned), _returned_vectors(model)],
+        "turn_degrees": round(float(np.degrees(np.arctan2(rotation[1, 0], rotation[0, 0])))),
+        "mean_cosine_inside": round(_mean_cosine(internal, _internal_rows(model)), 2),
+        "mean_cosine_served": round(_mean_cosine(returned, model.to_numpy()), 2),
+    }
+
+
+def _record_batch() -> dict[str, Any]:
+    """Record the same edges applied as one batch and one by one."""
+    together, apart = fit_start(), fit_start()
+    edges = [(NEW_VERTEX, u) for u in NEIGHBORS] + [OTHER_EDGE]
     changes = together.partial_fit(edges)
     each = [apart.partial_fit([edge]).ids for edge in edges]
     return {
-        "together": {"batches": together.sequence, "changed": changes.ids, "vectors": _placed(together)},
-        "apart": {"batches": apart.sequence, "changed": each, "vectors": _placed(apart)},
+        "together": {"batches": together.sequence, "changed": changes.ids, "vectors": _returned_vectors(together)},
+        "apart": {"batches": apart.sequence, "changed": each, "vectors": _returned_vectors(apart)},
         "mean_cosine": round(_mean_cosine(together.to_numpy(), apart.to_numpy()), 2),
     }
 
 
-def _inside(model: Embedder) -> NDArray[np.float64]:
-    """Rows in the coordinates that corrections are worked out in."""
+def _internal_rows(model: Embedder) -> NDArray[np.float64]:
+    """Return the rows in the coordinates that anchors are computed in."""
     return np.array(model.engine.store.vectors[model.engine.rows_by_arrival()], np.float64)
 
 
-def _placed(model: Embedder) -> dict[str, list[float]]:
-    return _named(model, model.to_numpy())
+def _returned_vectors(model: Embedder) -> dict[str, list[float]]:
+    return _by_name(model, model.to_numpy())
 
 
-def _named(model: Embedder, rows: NDArray[Any]) -> dict[str, list[float]]:
-    return {str(name): _rounded(row) for name, row in zip(model.ids, rows, strict=True)}
+def _by_name(model: Embedder, rows: NDArray[Any]) -> dict[str, list[float]]:
+    return {str(name): _round_row(row) for name, row in zip(model.ids, rows, strict=True)}
 
 
-def _rounded(row: NDArray[Any]) -> list[float]:
+def _round_row(row: NDArray[Any]) -> list[float]:
     return [round(float(value), DIGITS) for value in row]
 
 
@@ -100,8 +111,8 @@ def _mean_cosine(some: NDArray[Any], others: NDArray[Any]) -> float:
 
 
 if __name__ == "__main__":
-    found = json.loads(json.dumps(steps()))
+    found = json.loads(json.dumps(record_steps()))
     RECORD.write_text(json.dumps(found, indent=1) + "\n")
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name, picture in draw(found).items():
+    for name, picture in draw_pictures(found).items():
         (PICTURES / f"{name}.svg").write_text(picture)

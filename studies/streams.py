@@ -19,8 +19,8 @@ from ripplevec import Embedder
 from ripplevec.graph.adjacency import Rows
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation import score_on_arrival, score_at_end, stream
-from ripplevec.lab.experiments.record import environment
+from ripplevec.lab.evaluation import score_at_end, score_on_arrival, stream
+from ripplevec.lab.experiments.record import describe_environment
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.vector_store import Field
 
@@ -103,7 +103,7 @@ if __name__ == "__main__":
         "seed": SEED,
         "seeds_of_scores": SEEDS,
         "dim": DIM,
-        "environment": environment(),
+        "environment": describe_environment(),
         "datasets": found,
     }
     path.write_text(json.dumps(content, indent=1) + "\n")

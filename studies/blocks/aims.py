@@ -6,7 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from blocks.comparison import SCORES, ahead, of_classification
-from blocks.records import FROM_30, NAMES, NOTHING, RETRAINED, STREAMING, TUNED, known, paired, plain, results, signed
+from blocks.records import (
+    MISSING,
+    NAMES,
+    RETRAINED,
+    SHARES_FROM_30,
+    STREAMING,
+    TUNED,
+    all_measured,
+    format_number,
+    format_signed,
+    load_results,
+    mean_paired_difference,
+)
 
 AT_THE_PAPERS, BEST_TUNED = "each of the six retrained methods at the paper's setting", "the best of the six, tuned"
 ALL = len(NAMES)
@@ -21,13 +33,13 @@ class Aim:
     values: dict[str, float]
     wanted: int = ALL
     above: bool = False
-    show: Callable[[float], str] = signed
+    show: Callable[[float], str] = format_signed
     beside: str = ""
 
     def row(self) -> str:
         """The aim, whether it was met, on how many data sets, and where it was not or only just."""
-        if not known(*self.values.values()):
-            return f"| {self.text} | {NOTHING} | {NOTHING} |"
+        if not all_measured(*self.values.values()):
+            return f"| {self.text} | {MISSING} | {MISSING} |"
         short = [name for name, value in self.values.items() if not self._enough(value)]
         reached = len(self.values) - len(short)
         named = short or [min(self.values, key=self.values.__getitem__)]
@@ -67,13 +79,13 @@ def _lowest_at_one_share(group: tuple[str, ...], score: str) -> str:
     """Where the mean over the train shares hides most."""
     leads = {
         (name, share): lead
-        for share in FROM_30
+        for share in SHARES_FROM_30
         for name, lead in ahead(group, of_classification(f"current_{score}@{share}")).items()
     }
-    if not known(*leads.values()):
+    if not all_measured(*leads.values()):
         return ""
     name, share = min(leads, key=leads.__getitem__)
-    return f"; lowest at one share: {NAMES[name]} {signed(leads[name, share])} at {share} %"
+    return f"; lowest at one share: {NAMES[name]} {format_signed(leads[name, share])} at {share} %"
 
 
 def _of_clusters() -> list[Aim]:
@@ -82,11 +94,11 @@ def _of_clusters() -> list[Aim]:
 
 
 def _on_arrival() -> list[Aim]:
-    found = results("checkpoint")
+    found = load_results("checkpoint")
 
     def difference(score: str, name: str) -> float:
         theirs = found.by_seed(f"checkpoint_{score}", "spectral, every 5 %", name)
-        return paired(found.by_seed(f"arrival_{score}", "ripplevec, on arrival", name), theirs)
+        return mean_paired_difference(found.by_seed(f"arrival_{score}", "ripplevec, on arrival", name), theirs)
 
     return [
         Aim(
@@ -105,8 +117,8 @@ def _of_time() -> list[Aim]:
         "an arrival without anchors, 10,000 times faster than that retraining": ("no_anchor_arrival_", 10_000),
         "an arrival with its share of the anchors, 500 times faster": ("arrival_", 500),
     }
-    return [Aim(text, least, _faster(which), show=plain) for text, (which, least) in wanted.items()]
+    return [Aim(text, least, _faster(which), show=format_number) for text, (which, least) in wanted.items()]
 
 
 def _faster(which: str) -> dict[str, float]:
-    return {name: results("time").mean(f"ripplevec_{which}times_faster", "one thread", name) for name in NAMES}
+    return {name: load_results("time").mean(f"ripplevec_{which}times_faster", "one thread", name) for name in NAMES}

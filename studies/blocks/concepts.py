@@ -1,66 +1,67 @@
-"""What the pictures of docs/concepts.md show, in numbers."""
+"""Blocks of docs/concepts.md: the numbers that its pictures show."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import fill
 
-from blocks.records import NOTHING, content
+from blocks.records import MISSING, read_record
 
 
 def arrival() -> str:
-    """Where the newcomer is placed, and where it is after its batch."""
-    record = content("concepts.json")
+    """Return where the new vertex is placed, and where the changed vertices are after the batch."""
+    record = read_record("concepts.json")
     if record is None:
-        return NOTHING
+        return MISSING
     new = record["newcomer"]
     others = [vertex for vertex in record["changed"] if vertex != new]
-    return _filled(
-        f"`{new}` is placed at {_point(record['preview'])}, and ends up at {_point(record['after'][new])}. "
-        + " ".join(
-            f"`{vertex}` goes from {_point(record['start'][vertex])} to {_point(record['after'][vertex])}."
-            for vertex in others
-        )
-        + f" The other {len(record['after']) - len(record['changed'])} stay where they are, in every bit."
+    moves = "".join(
+        f" `{vertex}` moves from {_point(record['start'][vertex])} to {_point(record['after'][vertex])}."
+        for vertex in others
+    )
+    return _wrap(
+        f"`{new}` is placed at {_point(record['preview'])} and ends at {_point(record['after'][new])}.{moves} The "
+        f"other {len(record['after']) - len(record['changed'])} vectors stay bitwise identical."
     )
 
 
 def influence() -> str:
-    """How often neighbors are influenced, beside their chance."""
-    record = content("concepts.json")
+    """Return how often each neighbor is influenced, with its probability."""
+    record = read_record("concepts.json")
     if record is None:
-        return NOTHING
-    said = [
-        f"`{vertex}` {record['influenced'][vertex]:,} times (chance {chance:.3f})"
+        return MISSING
+    counts = [
+        f"`{vertex}` {record['influenced'][vertex]:,} times (probability {chance:.3f})"
         for vertex, chance in record["chances"].items()
     ]
-    return _filled(f"Of {record['seeds']:,} models that differ in their seed alone, the arrival moved {_listed(said)}.")
+    return _wrap(f"In {record['seeds']:,} models that differ only in their seed, the arrival moved {_join(counts)}.")
 
 
 def anchor() -> str:
-    """How far an anchor turns the rows inside, and how still what is served stays."""
-    record = content("concepts.json")
+    """Return how far an anchor rotates the internal vectors, and how little the returned ones move."""
+    record = read_record("concepts.json")
     if record is None:
-        return NOTHING
+        return MISSING
     found = record["anchor"]
-    inside = f"{found['mean_cosine_inside']:.2f}".replace("-", "−")
-    return _filled(
-        f"Inside, the picture has turned by {abs(found['turn_degrees'])} degrees: the mean cosine of a row with its "
-        f"former self is {inside}. What is served has been turned back: there it is {found['mean_cosine_served']:.2f}."
+    internal = f"{found['mean_cosine_inside']:.2f}".replace("-", "−")
+    return _wrap(
+        f"Internally, the vectors have rotated by {abs(found['turn_degrees'])} degrees: the mean cosine between a "
+        f"vector before and after the anchor is {internal}. For the returned vectors, which are rotated back, it is "
+        f"{found['mean_cosine_served']:.2f}."
     )
 
 
 def batch() -> str:
-    """What is the same, and what is not, when edges come together or one by one."""
-    record = content("concepts.json")
+    """Return the changes when the same edges are applied together and one by one."""
+    record = read_record("concepts.json")
     if record is None:
-        return NOTHING
+        return MISSING
     found = record["batch"]
     each = "; ".join(map(_vertices, found["apart"]["changed"]))
-    return _filled(
-        f"Together: {found['together']['batches']} batch, changed {_vertices(found['together']['changed'])}. An edge "
-        f"at a time: {found['apart']['batches']} batches, changed {each}. The graph is the same in the end; the mean "
-        f"cosine between the vectors of both is {found['mean_cosine']:.2f}."
+    return _wrap(
+        f"Together: {found['together']['batches']} batch, which changed {_vertices(found['together']['changed'])}. One "
+        f"edge at a time: {found['apart']['batches']} batches, which changed {each}. The final graph is the same. The "
+        f"mean cosine between the vectors of the two models is {found['mean_cosine']:.2f}."
     )
 
 
@@ -69,12 +70,12 @@ def _point(row: Sequence[float]) -> str:
 
 
 def _vertices(ids: list[str]) -> str:
-    return _listed([f"`{vertex}`" for vertex in ids]) or "nobody"
+    return _join([f"`{vertex}`" for vertex in ids]) or "no vertex"
 
 
-def _listed(words: list[str]) -> str:
+def _join(words: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
-def _filled(text: str) -> str:
+def _wrap(text: str) -> str:
     return fill(text, 120, break_long_words=False, break_on_hyphens=False)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from blocks.records import NAMES, NOTHING, OURS, PAPER, Fill, by_dataset, item, known, results
+from blocks.records import (
+    MISSING,
+    NAMES,
+    OURS,
+    PAPER,
+    CellFormatter,
+    all_measured,
+    list_item,
+    load_results,
+    table_by_dataset,
+)
 
 NO_ANCHOR, PAPER_90 = "ripplevec, no anchor", f"{PAPER}, k = 90"
 SIZES = {32: PAPER, 90: PAPER_90}
@@ -15,11 +25,11 @@ ROUNDING = 1e-9
 
 def ritz() -> str:
     """The share of the leading eigenvalues that each view holds at the end."""
-    found = results("ritz")
+    found = load_results("ritz")
     views = {"first view": "view_1@100", "second view": "view_2@100"}
     settings = {"rule `ripple`": OURS, "rule `ripple`, no anchor": NO_ANCHOR}
-    return by_dataset({
-        f"{who}, {view}": found.spread(figure, setting)
+    return table_by_dataset({
+        f"{who}, {view}": found.mean_and_deviation(figure, setting)
         for who, setting in settings.items()
         for view, figure in views.items()
     })  # fmt: skip
@@ -28,10 +38,10 @@ def ritz() -> str:
 def ritz_aim() -> str:
     """The lowest of all views, data sets and seeds, beside what was aimed at."""
     end, before, without = _lowest(OURS, 100), _lowest(OURS, 60, 70, 80, 90), _lowest(NO_ANCHOR, 100)
-    if not known(end, before, without):
-        return NOTHING
+    if not all_measured(end, before, without):
+        return MISSING
     verdict = "Met" if end >= SHARE else "Missed"
-    return item(
+    return list_item(
         f"Of the spectrum it looks for, every view of rule `ripple` was to hold {SHARE} at the end of a stream. "
         f"{verdict}: the lowest of all views, data sets and seeds is {end:.3f} there and {before:.3f} on the way; "
         f"without anchors it is {without:.3f} at the end."
@@ -39,7 +49,7 @@ def ritz_aim() -> str:
 
 
 def _lowest(setting: str, *places: int) -> float:
-    found = results("ritz")
+    found = load_results("ritz")
     shares = [found.values(f"lowest@{place}", setting, name) for place in places for name in NAMES]
     return min(map(min, shares)) if all(shares) else math.nan
 
@@ -53,17 +63,17 @@ def losses() -> str:
         "smoothness, rule `paper`": "smoothness",
         "smoothness, optimum": "optimum_smoothness",
     }
-    return by_dataset({label: _along(figure) for label, figure in rows.items()})
+    return table_by_dataset({label: _along(figure) for label, figure in rows.items()})
 
 
-def _along(figure: str) -> Fill:
-    return results("lemma").means([f"{figure}@{place}" for place in PLACES], PAPER, short)
+def _along(figure: str) -> CellFormatter:
+    return load_results("lemma").means([f"{figure}@{place}" for place in PLACES], PAPER, short)
 
 
 def short(value: float) -> str:
     """Two digits that count, however small the number is, unless it is rounding."""
-    if not known(value):
-        return NOTHING
+    if not all_measured(value):
+        return MISSING
     if value >= 100 or value < ROUNDING:
         return f"{value:,.0f}"
     return f"{value:.2g}" if value >= 1e-4 else f"{value:.0e}".replace("e-0", "e-")
@@ -71,12 +81,12 @@ def short(value: float) -> str:
 
 def relative() -> str:
     """Relative deviations of the rules at the end, and of what stands in for them."""
-    found = results("lemma")
+    found = load_results("lemma")
 
-    def row(figure: str, setting: str) -> Fill:
+    def row(figure: str, setting: str) -> CellFormatter:
         return found.means([f"{figure}@100"], setting, short)
 
-    return by_dataset({
+    return table_by_dataset({
         "rule `paper`": row("relative", PAPER),
         "rule `paper`, nobody moves": row("still_relative", PAPER),
         "rule `ripple`": row("relative", OURS),
@@ -88,10 +98,10 @@ def relative() -> str:
 
 def degrees() -> str:
     """Where the squared length lies: mean degree by it over the mean degree."""
-    found = results("lemma")
+    found = load_results("lemma")
     settings = {"rule `paper`": PAPER, "rule `ripple`": OURS, "rule `ripple`, no anchor": NO_ANCHOR}
     rows = {label: found.means(["degree@100"], setting, short) for label, setting in settings.items()}
-    return by_dataset(rows | {"optimum from rule `paper`": found.means(["optimum_degree@100"], PAPER, short)})
+    return table_by_dataset(rows | {"optimum from rule `paper`": found.means(["optimum_degree@100"], PAPER, short)})
 
 
 def deviations() -> str:
@@ -108,21 +118,21 @@ def deviations() -> str:
         "a vertex below α: no vectors": ("zero_below@100", percent),
         "a vertex below α: random vectors": ("random_below@100", percent),
     }
-    return by_dataset({label: _both(*row) for label, row in rows.items()})
+    return table_by_dataset({label: _both(*row) for label, row in rows.items()})
 
 
 def lemma_2() -> str:
     """Whether it holds along the streams: how many arrivals have a vertex that is not below their α."""
-    found = results("lemma")
+    found = load_results("lemma")
     above = {k: [100 - found.mean("all_below@100", setting, name) for name in NAMES] for k, setting in SIZES.items()}
-    if not known(*(value for values in above.values() for value in values)):
-        return NOTHING
+    if not all_measured(*(value for values in above.values() for value in values)):
+        return MISSING
     told = "; ".join(
         f"k = {k}: on {sum(value > 0 for value in values)} of {len(values)} data sets, "
         f"{short(min(values))} to {short(max(values))} % of the arrivals"
         for k, values in above.items()
     )
-    return item(f"Arrivals at which some vertex is *not* below their α, in the last fifth of the stream: {told}.")
+    return list_item(f"Arrivals at which some vertex is *not* below their α, in the last fifth of the stream: {told}.")
 
 
 def premises() -> str:
@@ -135,17 +145,17 @@ def premises() -> str:
         "Pythagoras: left / right side, median": ("pythagoras_median@100", short),
         "Pythagoras: left side larger, of the edges": ("pythagoras_above_one@100", percent),
     }
-    return by_dataset({label: _both(*row) for label, row in rows.items()})
+    return table_by_dataset({label: _both(*row) for label, row in rows.items()})
 
 
-def _both(figure: str, show: Callable[[float], str]) -> Fill:
+def _both(figure: str, show: Callable[[float], str]) -> CellFormatter:
     """With three seeds at k = 32, with one at k = 90."""
-    found = results("lemma")
+    found = load_results("lemma")
     return lambda name: " / ".join(show(found.mean(figure, setting, name)) for setting in SIZES.values())
 
 
 def percent(value: float) -> str:
     """Per cent; what is not all does not look like all."""
-    if not known(value):
-        return NOTHING
+    if not all_measured(value):
+        return MISSING
     return "> 99.9 %" if 99.95 <= value < 100 else f"{value:.1f} %"

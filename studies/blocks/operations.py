@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from textwrap import fill
 from typing import Any
 
-from blocks.records import NOTHING, content, plain, table
+from blocks.records import MISSING, format_number, markdown_table, read_record
 
 VECTOR = 4 * 128  # bytes, of the columns that the benchmark has
 
 
 def sizes() -> str:
     """What a million vertices take in memory, for those who choose a machine."""
-    memory = content("memory.json")
+    memory = read_record("memory.json")
     if memory is None:
-        return NOTHING
+        return MISSING
     resident, peak = memory["resident_beyond_imports_mb"], memory["peak_with_anchor_mb"]
     per_edge = (resident * 2**20 - VECTOR * memory["vertices"]) / memory["edges"]
     return fill(
@@ -29,9 +29,9 @@ def sizes() -> str:
 
 def crashes() -> str:
     """How often a session was killed, and what came of it."""
-    crash = content("crash.json")
+    crash = read_record("crash.json")
     if crash is None:
-        return NOTHING
+        return MISSING
     sources = ", ".join(f"{count:,} {source}" for source, count in crash["by_source"].items())
     return fill(
         f"`make crash` has killed sessions {crash['kills']:,} times with SIGKILL ({sources}; at "
@@ -43,9 +43,9 @@ def crashes() -> str:
 
 def soak() -> str:
     """How a service was after hours of traffic and kills, over how it was before."""
-    found = content("soak.json")
+    found = read_record("soak.json")
     if found is None:
-        return NOTHING
+        return MISSING
     parts, whole = found["parts"], found["overall"]
     exact = "every acknowledged batch was there, once, and the digests in the end were those of a model left alone"
     rates = [part["arrivals_per_second"] for part in parts]
@@ -58,14 +58,17 @@ def soak() -> str:
         120,
     )
     rows: dict[str, Iterable[str]] = {
-        what: [f"{plain(whole['latency_ms'][name][share])} ms" for share in ("p50", "p99", "p99.9")]
+        what: [f"{format_number(whole['latency_ms'][name][share])} ms" for share in ("p50", "p99", "p99.9")]
         for what, name in (("a batch", "write"), ("a vector", "read"), ("the nearest", "nearest"))
     }
     memory: dict[str, Iterable[str]] = {
         f"part {number}": _flat(part["flatness"]["resident_mb"], "MB") for number, part in _first_and_last(parts)
     }
     picture = "![Memory and latency over the last part](../results/figures/soak.svg)"
-    tables = table(["p50", "p99", "p99.9"], rows), table(["first third", "last third", "last over first"], memory)
+    tables = (
+        markdown_table(["p50", "p99", "p99.9"], rows),
+        markdown_table(["first third", "last third", "last over first"], memory),
+    )
     return "\n\n".join([said, *tables, picture])
 
 
@@ -89,15 +92,15 @@ def _first_and_last(parts: list[dict[str, Any]]) -> list[tuple[int, dict[str, An
 def _flat(figure: dict[str, float | None], unit: str) -> list[str]:
     if figure["last_over_first"] is None:
         return ["–", "–", "–"]
-    thirds = [f"{plain(figure[third])} {unit}".strip() for third in ("first_third", "last_third")]
+    thirds = [f"{format_number(figure[third])} {unit}".strip() for third in ("first_third", "last_third")]
     return [*thirds, f"{figure['last_over_first']:.2f} ×"]
 
 
 def durable() -> str:
     """What it costs to have every batch on disk first."""
-    found = content("durable.json")
+    found = read_record("durable.json")
     if found is None:
-        return NOTHING
+        return MISSING
     rows = {
         "one batch per flush, no anchors": found["no_anchors_one_by_one_over_memory"],
         "sixteen batches per flush, no anchors": found["no_anchors_grouped_over_memory"],
@@ -109,9 +112,9 @@ def durable() -> str:
 
 def service() -> str:
     """What a service answers in, without anchors and with them."""
-    found = content("service.json")
+    found = read_record("service.json")
     if found is None:
-        return NOTHING
+        return MISSING
     rows = {
         "`POST /v1/edges`, 1,000 edges a request": "{edges_per_second_http:,.0f} edges/s",
         "the same, over the session without HTTP": "{http_over_durable:.2f} ×",

@@ -8,23 +8,23 @@ from collections.abc import Callable, Sequence
 
 from blocks.comparison import best, of_classification
 from blocks.records import (
+    MISSING,
     NAMES,
-    NOTHING,
-    OF_THE_PAPER,
     OURS,
     PAPER,
+    PAPER_BASELINES,
     SHARES,
-    Fill,
-    by_dataset,
-    content,
-    item,
-    known,
+    CellFormatter,
+    all_measured,
+    format_number,
+    format_points,
+    format_signed,
+    list_item,
+    load_results,
     mean,
-    paired,
-    plain,
-    points,
-    results,
-    signed,
+    mean_paired_difference,
+    read_record,
+    table_by_dataset,
 )
 from ripplevec.lab import datasets
 
@@ -45,10 +45,10 @@ def data_sets() -> str:
         "self-loops": lambda info: info.self_loops,
     }
 
-    def fill(count: Callable[[datasets.Info], int]) -> Fill:
+    def fill(count: Callable[[datasets.Info], int]) -> CellFormatter:
         return lambda name: f"{count(infos[name]):,}"
 
-    return by_dataset({label: fill(count) for label, count in rows.items()})
+    return table_by_dataset({label: fill(count) for label, count in rows.items()})
 
 
 def index_order() -> str:
@@ -79,87 +79,91 @@ def influence() -> str:
 
 
 def _facts(part: str, rows: dict[str, tuple[str, str]]) -> str:
-    facts = content("streams.json")
+    facts = read_record("streams.json")
     if facts is None:
-        return NOTHING
+        return MISSING
 
-    def fill(key: str, form: str) -> Fill:
+    def fill(key: str, form: str) -> CellFormatter:
         return lambda name: form.format(facts["datasets"][name][part][key]).replace("%", " %")
 
-    return by_dataset({label: fill(*row) for label, row in rows.items()})
+    return table_by_dataset({label: fill(*row) for label, row in rows.items()})
 
 
 def readings() -> str:
     """Micro-F1 of every reading: on arrival / at the end."""
-    found = results("readings")
+    found = load_results("readings")
     both = ["arrival_micro", "current_micro"]
-    rows = {setting: found.means(both, setting, points) for setting in found.study.settings}
+    rows = {setting: found.means(both, setting, format_points) for setting in found.study.settings}
     usual = next(iter(rows))
-    if (facts := content("streams.json")) is not None:
+    if (facts := read_record("streams.json")) is not None:
         late = {name: facts["datasets"][name]["never_late"] for name in found.study.datasets}
-        rows["no neighbor yet: not placed later"] = lambda name: " / ".join(points(late[name][one]) for one in both)
-    rows["final graph embedded anew, as in the first row"] = found.means(["exact_micro"], usual, points)
-    return by_dataset(rows, found.study.datasets)
+        rows["no neighbor yet: not placed later"] = lambda name: " / ".join(
+            format_points(late[name][one]) for one in both
+        )
+    rows["final graph embedded anew, as in the first row"] = found.means(["exact_micro"], usual, format_points)
+    return table_by_dataset(rows, found.study.datasets)
 
 
 def epochs() -> str:
     """Micro-F1 on the vertices held back, DeepWalk with one epoch and with three."""
-    found = results("grid")
+    found = load_results("grid")
     setting = "DeepWalk: length 10, window 10, epochs {}"
-    return by_dataset({
-        f"{word} of skip-gram": found.means(["validation_micro"], setting.format(number), points)
+    return table_by_dataset({
+        f"{word} of skip-gram": found.means(["validation_micro"], setting.format(number), format_points)
         for word, number in {"one epoch": 1, "three epochs": 3}.items()
     })  # fmt: skip
 
 
 def order() -> str:
     """Micro-F1 at 50 %: on arrival / at the end; at the end only where vectors are retrained."""
-    random, found = results("classification"), results("order")
+    random, found = load_results("classification"), load_results("order")
     rows = {}
     for method in (OURS, PAPER, "DeepWalk"):
         figures = ["current_micro@50"] if method == "DeepWalk" else ["arrival_micro@50", "current_micro@50"]
-        rows[f"{method}, random order"] = random.means(figures, method, points)
+        rows[f"{method}, random order"] = random.means(figures, method, format_points)
         rows |= {
-            setting: found.means(figures, setting, points)
+            setting: found.means(figures, setting, format_points)
             for setting in found.study.settings
             if setting.startswith(f"{method}, ")
         }
-    return by_dataset(rows)
+    return table_by_dataset(rows)
 
 
 def f1(score: str) -> str:
     """Micro- or macro-F1 at 50 %, beside the paper's four baselines."""
-    found = results("classification")
+    found = load_results("classification")
     rows = {
-        f"rule `{rule}`, {when}": found.spread(f"{protocol}_{score}@50", setting)
+        f"rule `{rule}`, {when}": found.mean_and_deviation(f"{protocol}_{score}@50", setting)
         for rule, setting in RULES.items()
         for when, protocol in PROTOCOLS.items()
     }
-    return by_dataset(rows | {name: found.spread(f"current_{score}@50", name) for name in OF_THE_PAPER})
+    return table_by_dataset(
+        rows | {name: found.mean_and_deviation(f"current_{score}@50", name) for name in PAPER_BASELINES}
+    )
 
 
 def as_good() -> str:
     """The paper's claim about F1 at every point of its two figures."""
     lines = [_claim(score, rule, when) for score in ("micro", "macro") for rule in RULES for when in PROTOCOLS]
-    return "\n".join(line for line in lines if line) or NOTHING
+    return "\n".join(line for line in lines if line) or MISSING
 
 
 def _claim(score: str, rule: str, when: str) -> str:
     gaps = _behind(score, RULES[rule], PROTOCOLS[when])
-    if not known(*gaps):
+    if not all_measured(*gaps):
         return ""
-    return item(
+    return list_item(
         f"{score}-F1, rule `{rule}` {when}: level with the best of the four or above it at {_at_least(gaps, 0)} of "
-        f"{len(gaps)} points, at most one point below at {_at_least(gaps, -1)}; on average {signed(mean(gaps))} points."
+        f"{len(gaps)} points, at most one point below at {_at_least(gaps, -1)}; on average {format_signed(mean(gaps))} points."
     )
 
 
 def _behind(score: str, setting: str, protocol: str) -> list[float]:
     """How far a setting is from the best of the paper's four baselines, at every share and data set."""
-    found = results("classification")
+    found = load_results("classification")
     return [
         best(
-            OF_THE_PAPER,
+            PAPER_BASELINES,
             name,
             of_classification(f"current_{score}@{share}"),
             found.by_seed(f"{protocol}_{score}@{share}", setting, name),
@@ -190,8 +194,8 @@ def verdicts() -> str:
 
 def _word(values: Sequence[float], least: float, told: str) -> str:
     """Yes, no or in part, by how many of the values are at least so much; and the words that tell of them."""
-    if not known(*values):
-        return f"{NOTHING} | {NOTHING}"
+    if not all_measured(*values):
+        return f"{MISSING} | {MISSING}"
     good = _at_least(values, least)
     word = "yes" if good == len(values) else "no" if good < len(values) / 10 else "in part"
     low, high = min(values), max(values)
@@ -211,23 +215,25 @@ def _outperforms() -> tuple[list[float], float, str]:
 
 
 def _beats_three(name: str, share: int) -> float:
-    found = results("classification")
+    found = load_results("classification")
     ours = found.by_seed(f"arrival_micro@{share}", PAPER, name)
-    leads = [paired(ours, found.by_seed(f"current_micro@{share}", other, name)) for other in OF_THE_PAPER]
-    return float(sum(lead > 0 for lead in leads) >= 3) if known(*leads) else math.nan
+    leads = [
+        mean_paired_difference(ours, found.by_seed(f"current_micro@{share}", other, name)) for other in PAPER_BASELINES
+    ]
+    return float(sum(lead > 0 for lead in leads) >= 3) if all_measured(*leads) else math.nan
 
 
 def _grows_with_share() -> tuple[list[float], float, str]:
-    found = results("classification")
+    found = load_results("classification")
     first, last = (f"arrival_micro@{share}" for share in (SHARES[0], SHARES[-1]))
     gains = [found.mean(last, PAPER, name) - found.mean(first, PAPER, name) for name in NAMES]
     return gains, 0.0, "on {good} of {of} data sets; {low:+.1f} to {high:+.1f} points of micro-F1 from 10 % to 90 %"
 
 
 def _clusters_best() -> tuple[list[float], float, str]:
-    found = results("classification")
+    found = load_results("classification")
     gaps = [
-        best(OF_THE_PAPER, name, of_classification(figure), found.by_seed(f"arrival_{figure}", PAPER, name)).ahead
+        best(PAPER_BASELINES, name, of_classification(figure), found.by_seed(f"arrival_{figure}", PAPER, name)).ahead
         for figure in ("nmi", "completeness")
         for name in ("cora", "flickr")
     ]
@@ -236,7 +242,7 @@ def _clusters_best() -> tuple[list[float], float, str]:
 
 
 def _much_faster() -> tuple[list[float], float, str]:
-    timed = results("time")
+    timed = load_results("time")
     times = [
         timed.mean("fastest_walker", "one thread", name) / timed.mean("paper", "one thread", name) for name in NAMES
     ]
@@ -250,22 +256,22 @@ def judged(setting: str, figure: str) -> str:
 
 def printed(figure: str, setting: str, name: str) -> float:
     """What its Table 3 says."""
-    return results("classification").study.known(judged(setting, figure), setting, name)["paper"]
+    return load_results("classification").study.reference_values(judged(setting, figure), setting, name)["paper"]
 
 
 def clustering(figure: str) -> str:
     """NMI or completeness, the paper's own in brackets."""
-    found = results("classification")
+    found = load_results("classification")
 
-    def beside(setting: str) -> Fill:
+    def beside(setting: str) -> CellFormatter:
         own = judged(setting, figure)
-        return lambda name: f"{points(found.mean(own, setting, name))} ({printed(figure, setting, name):.2f})"
+        return lambda name: f"{format_points(found.mean(own, setting, name))} ({printed(figure, setting, name):.2f})"
 
-    return by_dataset({
+    return table_by_dataset({
         "rule `paper`, vectors on arrival": beside(PAPER),
-        "rule `paper`, vectors at the end": found.means([figure], PAPER, points),
-        **{name: beside(name) for name in OF_THE_PAPER},
-        "rule `ripple`, vectors at the end": found.means([figure], OURS, points),
+        "rule `paper`, vectors at the end": found.means([figure], PAPER, format_points),
+        **{name: beside(name) for name in PAPER_BASELINES},
+        "rule `ripple`, vectors at the end": found.means([figure], OURS, format_points),
     })  # fmt: skip
 
 
@@ -275,11 +281,11 @@ def most_nmi() -> str:
     NMI is the harmonic mean of completeness I/H(K) and homogeneity I/H(C), and H(K) is at most log K; so with as many
     clusters as classes NMI is at most completeness · 2 / (1 + H(C) / log K), in a single clustering as in a mean.
     """
-    facts = content("streams.json")
+    facts = read_record("streams.json")
     if facts is None:
-        return NOTHING
+        return MISSING
 
-    def fill(setting: str) -> Fill:
+    def fill(setting: str) -> CellFormatter:
         def one(name: str) -> str:
             nmi, completeness = (printed(figure, setting, name) for figure in ("nmi", "completeness"))
             room = 2 / (1 + facts["datasets"][name]["index"]["entropy_of_classes_over_most"])
@@ -288,11 +294,13 @@ def most_nmi() -> str:
 
         return one
 
-    return by_dataset({name: fill(name) for name in (PAPER, *OF_THE_PAPER)})
+    return table_by_dataset({name: fill(name) for name in (PAPER, *PAPER_BASELINES)})
 
 
 def seconds() -> str:
     """Seconds with one thread."""
-    timed = results("time")
+    timed = load_results("time")
     labels = timed.study.plots["seconds"].figures | {"paper": PAPER}
-    return by_dataset({label: timed.means([figure], "one thread", plain) for figure, label in labels.items()})
+    return table_by_dataset(
+        {label: timed.means([figure], "one thread", format_number) for figure, label in labels.items()}
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blocks.records import by_dataset, points, results
+from blocks.records import format_points, load_results, table_by_dataset
 
 SWEEPS = {
     "dimension k": ("`dim` {}", (32, 64, 90, 128, 200)),
@@ -13,7 +13,10 @@ SWEEPS = {
 
 def sweep(parameter: str) -> str:
     """Micro-F1 at the end of the stream for each value of a parameter, the others as they are by default."""
-    found, (label, values) = results("sensitivity"), SWEEPS[parameter]
-    return by_dataset(
-        {label.format(value): found.means(["current_micro"], f"{parameter}: {value}", points) for value in values}
+    found, (label, values) = load_results("sensitivity"), SWEEPS[parameter]
+    return table_by_dataset(
+        {
+            label.format(value): found.means(["current_micro"], f"{parameter}: {value}", format_points)
+            for value in values
+        }
     )

@@ -6,7 +6,7 @@ from statistics import fmean, median
 from textwrap import fill
 from typing import Any
 
-from blocks.records import NOTHING, RESULTS, content, plain, points, table
+from blocks.records import MISSING, RESULTS, format_number, format_points, markdown_table, read_record
 
 RECORD, PICTURE, OURS = "peers.json", "figures/peers.svg", "ripplevec"
 BEGINS_WITH = {"gensim, warm start": "PecanPy, neighbor mean"}  # trained once for both, timed with the latter
@@ -15,23 +15,23 @@ AT_ONCE = 1e-4  # seconds: there was nothing to do
 
 def peers(graph: str) -> str:
     """A row per system: start, seconds for every step with the ratio over ours, micro-F1 after it, newcomers' last."""
-    record = content(RECORD)
+    record = read_record(RECORD)
     if record is None:
-        return NOTHING
+        return MISSING
     found = record["graphs"][graph]
     steps = [f"{count:,} arrivals" for count in found["arrivals"]]
     steps[0] = "1 arrival"
     systems = found["systems"]
     ours = _by_step(systems[OURS], "seconds")
     rows = {name: [_start(name, systems), *_row(system, ours)] for name, system in systems.items()}
-    return table(["start", *steps, "micro-F1", "newcomers"], rows)
+    return markdown_table(["start", *steps, "micro-F1", "newcomers"], rows)
 
 
 def setting(graph: str) -> str:
     """How large the graph is and how its systems were set."""
-    record = content(RECORD)
+    record = read_record(RECORD)
     if record is None:
-        return NOTHING
+        return MISSING
     found = record["graphs"][graph]
     used = found["settings"]
     return fill(
@@ -44,14 +44,14 @@ def setting(graph: str) -> str:
 
 def picture() -> str:
     """The picture, where it has been drawn."""
-    return f"![Seconds until up to date](../results/{PICTURE})" if (RESULTS / PICTURE).exists() else NOTHING
+    return f"![Seconds until up to date](../results/{PICTURE})" if (RESULTS / PICTURE).exists() else MISSING
 
 
 def versions() -> str:
     """What the peers were."""
-    record = content(RECORD)
+    record = read_record(RECORD)
     if record is None:
-        return NOTHING
+        return MISSING
     named = ", ".join(f"{name} {version}" for name, version in record["peers"].items())
     machine = record["environment"]["machine"]
     return fill(
@@ -63,17 +63,17 @@ def _start(name: str, systems: dict[str, Any]) -> str:
     """Seconds of the start, of what it begins with included; nothing where everything is computed anew."""
     parts = [systems[part].get("start") for part in (name, BEGINS_WITH.get(name)) if part]
     seconds = sum(median(part) for part in parts) if all(parts) else 0.0
-    return _time(seconds) if seconds > AT_ONCE else NOTHING
+    return _time(seconds) if seconds > AT_ONCE else MISSING
 
 
 def _row(system: dict[str, Any], ours: list[float]) -> list[str]:
     if "failed" in system:
-        return [NOTHING] * (len(ours) + 2)
+        return [MISSING] * (len(ours) + 2)
     seconds, micro = _by_step(system, "seconds"), _by_step(system, "micro")
     return [
-        *(f"{_time(own)} ({plain(own / base)} ×)" for own, base in zip(seconds, ours, strict=True)),
-        " / ".join(points(100 * value) for value in micro),
-        points(100 * _by_step(system, "newcomers")[-1]),
+        *(f"{_time(own)} ({format_number(own / base)} ×)" for own, base in zip(seconds, ours, strict=True)),
+        " / ".join(format_points(100 * value) for value in micro),
+        format_points(100 * _by_step(system, "newcomers")[-1]),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from blocks.records import NAMES, NOTHING, by_dataset, content, known, results
+from blocks.records import MISSING, NAMES, all_measured, load_results, read_record, table_by_dataset
 
 START = "start 50 %"
 ROWS = {"current": "current_micro", "exact": "exact_micro", "arrival": "arrival_micro"}
@@ -12,18 +12,18 @@ ROWS = {"current": "current_micro", "exact": "exact_micro", "arrival": "arrival_
 
 def quality() -> str:
     """The table of scores, and what is to be said of stability."""
-    found = results("quality")
-    scores = by_dataset({label: found.spread(figure, START) for label, figure in ROWS.items()})
+    found = load_results("quality")
+    scores = table_by_dataset({label: found.mean_and_deviation(figure, START) for label, figure in ROWS.items()})
     return f"{scores}\n\n{stability()}"
 
 
 def stability() -> str:
     """How far anchors move vectors, and what becomes of a classifier."""
-    found = results("quality")
+    found = load_results("quality")
     cosines = [found.mean("anchor_cosine_mean", START, name) for name in NAMES]
     gains = [found.mean("ageing_gain", START, name) for name in NAMES]
-    if not known(*cosines, *gains):
-        return NOTHING
+    if not all_measured(*cosines, *gains):
+        return MISSING
     return fill(
         f"An anchor leaves a vector's cosine with its former self at {min(cosines):.3f} or more on average. "
         f"A classifier trained once on half of the start gains {min(gains):.0f} to {max(gains):.0f} points on the "
@@ -34,9 +34,9 @@ def stability() -> str:
 
 def speed() -> str:
     """What an arrival and a million vertices cost."""
-    arrival, memory = content("arrival.json"), content("memory.json")
+    arrival, memory = read_record("arrival.json"), read_record("memory.json")
     if arrival is None or memory is None:
-        return NOTHING
+        return MISSING
     rows = {
         "an arrival, over a bare loop that averages the same rows": f"{arrival['kernel_over_bare']:.1f} ×",
         f"an arrival at {arrival['vertices']:,} vertices, over one at 10,000": f"{arrival['large_over_small']:.1f} ×",

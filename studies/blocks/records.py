@@ -1,4 +1,4 @@
-"""What the records say, number by number, and tables of it. What has not been measured is NaN, in a table a dash."""
+"""Access to the committed records, number formats and Markdown tables; missing values are NaN, and dashes in tables."""
 
 from __future__ import annotations
 
@@ -14,123 +14,126 @@ from typing import Any
 
 from ripplevec.lab.experiments import summary
 from ripplevec.lab.experiments.record import Record
-from ripplevec.lab.experiments.report import NOTHING as NOTHING
-from ripplevec.lab.experiments.report import Cells, measured, shown, values_of
-from ripplevec.lab.experiments.spec import Study, load
-from ripplevec.lab.experiments.summary import BySeed as BySeed
+from ripplevec.lab.experiments.report import MISSING as MISSING
+from ripplevec.lab.experiments.report import Results, collect_results, format_values, select_values
+from ripplevec.lab.experiments.study import Study, load_study
+from ripplevec.lab.experiments.summary import ValuesBySeed as ValuesBySeed
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 NAMES = {"cora": "Cora", "citeseer": "CiteSeer", "wiki": "Wiki", "blog": "Blog", "flickr": "Flickr"}
 OURS, PAPER = "ripplevec", "rule paper"
-OF_THE_PAPER = ("DeepWalk", "node2vec", "struc2vec", "NetMF")
-RETRAINED = (*OF_THE_PAPER, "LINE", "GraphWave")
+PAPER_BASELINES = ("DeepWalk", "node2vec", "struc2vec", "NetMF")
+RETRAINED = (*PAPER_BASELINES, "LINE", "GraphWave")
 TUNED = tuple(f"{name}, tuned" for name in RETRAINED)
 STREAMING = ("neighbor mean", "Nyström", "incremental SVD", "warm node2vec")
 SHARES = range(10, 100, 10)
-FROM_30 = SHARES[2:]
+SHARES_FROM_30 = SHARES[2:]
 
-Fill = Callable[[str], str]
-"""What a row of a table says in the column of a data set."""
+CellFormatter = Callable[[str], str]
+"""Returns the text of a table cell in the column of a data set."""
 
 
 @dataclass(frozen=True)
-class Results:
-    """A study with what has been measured of it; a figure counts once all seeds have it."""
+class StudyResults:
+    """A study with its measured values; a metric counts only if all seeds have it."""
 
     study: Study
-    cells: Cells
+    results: Results
     seeds: dict[tuple[str, str], list[int]]
 
-    def by_seed(self, figure: str, setting: str, dataset: str) -> BySeed:
-        """A figure for every seed, or nothing."""
-        found, seeds = values_of(self.cells, figure, setting, dataset), self.seeds.get((setting, dataset), [])
-        return dict(zip(seeds, found, strict=True)) if len(found) == len(seeds) else {}
+    def by_seed(self, metric: str, setting: str, dataset: str) -> ValuesBySeed:
+        """Return the value of a metric for every seed; empty if a seed is missing."""
+        values = select_values(self.results, metric, setting, dataset)
+        seeds = self.seeds.get((setting, dataset), [])
+        return dict(zip(seeds, values, strict=True)) if len(values) == len(seeds) else {}
 
-    def values(self, figure: str, setting: str, dataset: str) -> list[float]:
-        """The same without the seeds."""
-        return list(self.by_seed(figure, setting, dataset).values())
+    def values(self, metric: str, setting: str, dataset: str) -> list[float]:
+        """Return the values of a metric without the seeds."""
+        return list(self.by_seed(metric, setting, dataset).values())
 
-    def mean(self, figure: str, setting: str, dataset: str) -> float:
-        """The mean over the seeds."""
-        return mean(self.values(figure, setting, dataset))
+    def mean(self, metric: str, setting: str, dataset: str) -> float:
+        """Return the mean over the seeds."""
+        return mean(self.values(metric, setting, dataset))
 
-    def from_30(self, figure: str, setting: str, dataset: str) -> BySeed:
-        """The mean over the train shares of 30 % and more, for every seed."""
-        shares = [self.by_seed(f"{figure}@{share}", setting, dataset) for share in FROM_30]
+    def mean_from_30(self, metric: str, setting: str, dataset: str) -> ValuesBySeed:
+        """Return, for every seed, the mean over the train shares of 30 % and more."""
+        shares = [self.by_seed(f"{metric}@{share}", setting, dataset) for share in SHARES_FROM_30]
         return {seed: fmean(share[seed] for share in shares) for seed in shares[0]} if all(shares) else {}
 
-    def spread(self, figure: str, setting: str) -> Fill:
-        """A row of mean ± deviation."""
-        return lambda dataset: shown(self.values(figure, setting, dataset))
+    def mean_and_deviation(self, metric: str, setting: str) -> CellFormatter:
+        """Return a row of mean ± standard deviation."""
+        return lambda dataset: format_values(self.values(metric, setting, dataset))
 
-    def means(self, figures: Sequence[str], setting: str, show: Callable[[float], str]) -> Fill:
-        """A row of means, those of several figures between slashes."""
-        return lambda dataset: " / ".join(show(self.mean(figure, setting, dataset)) for figure in figures)
+    def means(self, metrics: Sequence[str], setting: str, show: Callable[[float], str]) -> CellFormatter:
+        """Return a row of means; those of several metrics are separated by slashes."""
+        return lambda dataset: " / ".join(show(self.mean(metric, setting, dataset)) for metric in metrics)
 
 
 @cache
-def results(name: str) -> Results:
-    """A study and its record."""
-    study = load(ROOT / f"studies/{name}.yaml", RESULTS)
+def load_results(name: str) -> StudyResults:
+    """Load a study and its record."""
+    study = load_study(ROOT / f"studies/{name}.yaml", RESULTS)
     seeds: dict[tuple[str, str], list[int]] = {}
-    for setting, dataset, configuration in study.cells():
+    for setting, dataset, configuration in study.trials():
         seeds.setdefault((setting, dataset), []).append(configuration["seed"])
-    return Results(study, measured(study, Record.read(RESULTS / f"{name}.json")), seeds)
+    return StudyResults(study, collect_results(study, Record.read(RESULTS / f"{name}.json")), seeds)
 
 
-def content(name: str) -> Any:
-    """A record that is not a study's, if it is there."""
+def read_record(name: str) -> Any:
+    """Read the JSON record of a benchmark; None if it does not exist."""
     path = RESULTS / name
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean, if there are any values."""
+    """Return the mean; NaN if there are no values."""
     return fmean(values) if values else math.nan
 
 
-def paired(ours: BySeed, theirs: BySeed) -> float:
-    """The mean difference over the seeds that both have."""
-    found = summary.paired(ours, theirs)
-    return math.nan if found is None else found
+def mean_paired_difference(ours: ValuesBySeed, theirs: ValuesBySeed) -> float:
+    """Return the mean difference over common seeds; NaN if there are none."""
+    difference = summary.mean_paired_difference(ours, theirs)
+    return math.nan if difference is None else difference
 
 
-def known(*values: float) -> bool:
-    """Whether all of these have been measured."""
+def all_measured(*values: float) -> bool:
+    """Tell whether none of the values is missing."""
     return not any(map(math.isnan, values))
 
 
-def points(value: float) -> str:
-    """One digit after the point."""
-    return f"{value:.1f}" if known(value) else NOTHING
+def format_points(value: float) -> str:
+    """Format a score with one decimal."""
+    return f"{value:.1f}" if all_measured(value) else MISSING
 
 
-def signed(value: float) -> str:
-    """The same for a difference."""
-    return f"{value:+.1f}".replace("-", "−") if known(value) else NOTHING
+def format_signed(value: float) -> str:
+    """Format a difference of scores with its sign and one decimal."""
+    return f"{value:+.1f}".replace("-", "−") if all_measured(value) else MISSING
 
 
-def plain(value: float) -> str:
-    """Three digits at least, thousands apart."""
-    if not known(value):
-        return NOTHING
-    return f"{value:,.0f}" if value >= 100 else shown([float(value)])
+def format_number(value: float) -> str:
+    """Format a number with at least three digits and thousands separators."""
+    if not all_measured(value):
+        return MISSING
+    return f"{value:,.0f}" if value >= 100 else format_values([float(value)])
 
 
-def item(text: str) -> str:
-    """A line of a list, as wide as the other lines of a page."""
+def list_item(text: str) -> str:
+    """Return a list item, wrapped like the other lines of a page."""
     return fill(f"- {text}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def table(head: Iterable[str], rows: dict[str, Iterable[str]]) -> str:
-    """A table in Markdown."""
+def markdown_table(head: Iterable[str], rows: dict[str, Iterable[str]]) -> str:
+    """Return a table in Markdown."""
     columns = list(head)
     lines = ["| | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
     return "\n".join([*lines, *(f"| {label} | {' | '.join(row)} |" for label, row in rows.items())])
 
 
-def by_dataset(rows: dict[str, Fill], datasets: Sequence[str] = tuple(NAMES)) -> str:
-    """A table with a column for every data set."""
+def table_by_dataset(rows: dict[str, CellFormatter], datasets: Sequence[str] = tuple(NAMES)) -> str:
+    """Return a table with a column for every data set."""
     head = [NAMES[name] for name in datasets]
-    return table(head, {label: [fill(name) for name in datasets] for label, fill in rows.items()})
+    return markdown_table(
+        head, {label: [format_cell(name) for name in datasets] for label, format_cell in rows.items()}
+    )

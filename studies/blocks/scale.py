@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from blocks.records import NOTHING, by_dataset, content, paired, results, signed, table
+from blocks.records import (
+    MISSING,
+    format_signed,
+    load_results,
+    markdown_table,
+    mean_paired_difference,
+    read_record,
+    table_by_dataset,
+)
 
 GRAPHS = ("preferential", "rmat")
 
 
 def roofline() -> str:
     """The stream over a bare loop that reads the same rows."""
-    found = content("roofline.json")
+    found = read_record("roofline.json")
     if found is None:
-        return NOTHING
+        return MISSING
     kinds = {
         f"{storage}, {number}": f"{storage}_{threads}_"
         for storage in ("float32", "float16")
@@ -42,10 +50,10 @@ def roofline() -> str:
 
 def large() -> str:
     """A hundred million edges, with rows of half precision and of single precision."""
-    found = [record for name in ("large.json", "large_float32.json") if (record := content(name)) is not None]
+    found = [record for name in ("large.json", "large_float32.json") if (record := read_record(name)) is not None]
     graphs = {f"{name}, {record['storage']}": record[name] for record in found for name in GRAPHS if name in record}
     if not graphs:
-        return NOTHING
+        return MISSING
     rows = {
         "vertices": "{vertices:,.0f}",
         "edges": "{edges:,.0f}",
@@ -60,10 +68,10 @@ def large() -> str:
 
 def anchor() -> str:
     """What an anchor of a million vertices takes, one of ten million, and one on a GPU."""
-    sizes = [record for name in ("anchor.json", "anchor_10m.json") if (record := content(name)) is not None]
-    gpu = content("anchor_gpu.json")
+    sizes = [record for name in ("anchor.json", "anchor_10m.json") if (record := read_record(name)) is not None]
+    gpu = read_record("anchor_gpu.json")
     if not sizes or gpu is None:
-        return NOTHING
+        return MISSING
     rows = {
         "edges": "{edges:,.0f}",
         "one core": "{one_thread_seconds:.1f} s",
@@ -85,9 +93,9 @@ def anchor() -> str:
 
 def mapped() -> str:
     """Vectors in a file."""
-    found = content("mapped.json")
+    found = read_record("mapped.json")
     if found is None:
-        return NOTHING
+        return MISSING
     said = (
         f"{found['vertices']:,.0f} vertices, {found['vectors_mb']:,.0f} MB of vectors, arrivals with edges to anybody: "
         f"{found['us_in_memory']:.1f} µs an arrival in memory, {found['us_in_a_file']:.1f} µs in a file that fits into "
@@ -103,25 +111,25 @@ def mapped() -> str:
 
 def half_precision() -> str:
     """Rows of 16 bits against rows of 32, on the five data sets."""
-    study = results("storage")
+    study = load_results("storage")
     rows = {
-        f"{what}, {bits} bits": study.spread(figure, f"{bits} bits")
+        f"{what}, {bits} bits": study.mean_and_deviation(figure, f"{bits} bits")
         for what, figure in (("current", "current_micro"), ("on arrival", "arrival_micro"))
         for bits in (32, 16)
     }
 
     def lost(dataset: str) -> str:
         bits = (study.by_seed("current_micro", f"{bits} bits", dataset) for bits in (16, 32))
-        return signed(paired(*bits))
+        return format_signed(mean_paired_difference(*bits))
 
-    return by_dataset(rows | {"current, difference": lost})
+    return table_by_dataset(rows | {"current, difference": lost})
 
 
 def ids() -> str:
     """Names to rows and back."""
-    found = content("ids.json")
+    found = read_record("ids.json")
     if found is None:
-        return NOTHING
+        return MISSING
     rows = {
         "names known, looked up": "{look_ups_per_second:,.0f} a second",
         "names unknown, looked up": "{unknown_look_ups_per_second:,.0f} a second",
@@ -136,9 +144,9 @@ def ids() -> str:
 
 def ann() -> str:
     """Search through the index during a stream, against exact search."""
-    found = content("ann.json")
+    found = read_record("ann.json")
     if found is None:
-        return NOTHING
+        return MISSING
     return (
         f"{found['vertices']:,.0f} vertices, a fifth of them streamed in with {found['anchors']:,.0f} anchors while "
         f"others leave: recall@10 against exact search {found['recall_mean']:.3f} on average, "
@@ -155,9 +163,9 @@ def ann() -> str:
 
 def worst() -> str:
     """A hub that everybody joins, and a burst of edges."""
-    found = content("worst.json")
+    found = read_record("worst.json")
     if found is None:
-        return NOTHING
+        return MISSING
     return (
         f"On a hub with {found['leaves']:,} leaves an arrival takes {found['star_p50_ms']:.2f} ms (p50), "
         f"{found['star_p99_ms']:.2f} ms (p99), {found['star_p999_ms']:.2f} ms (p99.9). While edges from "
@@ -169,8 +177,8 @@ def worst() -> str:
 
 def aims_at_scale() -> str:
     """What was aimed at, and what the records say."""
-    memory, large, single = content("roofline.json"), content("large.json"), content("large_float32.json")
-    anchor, bad, names = content("anchor.json"), content("worst.json"), content("ids.json")
+    memory, large, single = read_record("roofline.json"), read_record("large.json"), read_record("large_float32.json")
+    anchor, bad, names = read_record("anchor.json"), read_record("worst.json"), read_record("ids.json")
     aims: list[tuple[str, Any, Callable[[Any], str]]] = [
         ("rows at depth 1, of the bare loop: 55 %", memory, lambda r: f"{r['float32_1_ripple_share_of_bare']:.0%}"),
         ("edges/s on one core: 800,000", memory, lambda r: f"{r['float32_1_edges_per_second']:,.0f}, names included"),
@@ -189,7 +197,9 @@ def aims_at_scale() -> str:
         ("of text: 2,000,000/s", names, lambda r: f"{r['text_look_ups_per_second']:,.0f}"),
         ("an arrival on a hub, p99.9: 5 ms", bad, lambda r: f"{r['star_p999_ms']:.2f} ms"),
     ]
-    return table(["reached"], {what: [NOTHING if record is None else say(record)] for what, record, say in aims})
+    return markdown_table(
+        ["reached"], {what: [MISSING if record is None else say(record)] for what, record, say in aims}
+    )
 
 
 def _each(record: dict[str, Any], name: str, text: str) -> str:
@@ -198,7 +208,7 @@ def _each(record: dict[str, Any], name: str, text: str) -> str:
 
 def _laid_out(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
     """A table with a column for each set of figures, and in every row what its text says of them."""
-    return table(
+    return markdown_table(
         columns, {what: [text.format(**figures) for figures in columns.values()] for what, text in rows.items()}
     )
 

@@ -6,7 +6,7 @@ import sys
 from textwrap import fill
 from typing import Any
 
-from blocks.records import NOTHING, RESULTS, ROOT, content, table
+from blocks.records import MISSING, RESULTS, ROOT, markdown_table, read_record
 
 sys.path.append(str(ROOT / "benchmarks"))  # where the model is: it belongs to what it is fitted to
 
@@ -25,15 +25,15 @@ MODEL_OF = ("cluster.json", "driver.json", "memory.json", "ids.json")
 
 def cluster() -> str:
     """One machine without shards and with some: seconds, throughput, what a call costs, what is sent."""
-    found = content("cluster.json")
+    found = read_record("cluster.json")
     if found is None:
-        return NOTHING
+        return MISSING
     columns: list[dict[str, Any]] = [_under("single_", found), *(_under(f"shards_{count}_", found) for count in SHARDS)]
     alone = columns[0]
     rows = {f"a batch of {_edges(size)}": [_time(column[f"seconds_{size}"]) for column in columns] for size in SIZES}
     rows |= {
         f"throughput of {_edges(size)}, over no shards": [
-            NOTHING,
+            MISSING,
             *(_ratio(c[f"of_single_{size}"]) for c in columns[1:]),
         ]
         for size in SIZES
@@ -44,22 +44,22 @@ def cluster() -> str:
         "over the rows that had to be read": lambda column: f"{column['sent_over_needed']:.2f} ×",
         "the same vectors, to the bit": lambda column: "yes" if column["same"] else "**no**",
     }
-    rows |= {what: [NOTHING, *map(say, columns[1:])] for what, say in said.items()}
+    rows |= {what: [MISSING, *map(say, columns[1:])] for what, say in said.items()}
     head = ["no shards", "1 shard", *(f"{count} shards" for count in SHARDS[1:])]
     setting = (
         f"{found['vertices']:,.0f} vertices and arrivals with {model.EDGES_PER_ARRIVAL} edges, 128 columns, all "
         f"processes on one machine with {found['cores']} cores: more shards than cores cannot be faster, only dearer."
     )
-    return f"{table(head, rows)}\n\n{_wrapped(setting)}"
+    return f"{markdown_table(head, rows)}\n\n{_wrapped(setting)}"
 
 
 def cluster_model() -> str:
     """What many machines would do, on what assumptions, and how good the model is where it can be checked."""
-    records = [content(name) for name in MODEL_OF]
+    records = [read_record(name) for name in MODEL_OF]
     if None in records:
-        return NOTHING
+        return MISSING
     measured, driver, memory, ids = records
-    threads = (content("roofline.json") or {}).get("float32_two_over_one", 1.0)
+    threads = (read_record("roofline.json") or {}).get("float32_two_over_one", 1.0)
     found = model.calibrate(measured, driver, threads)
     said = [_limits(found), _checked(found), _assumed(found, threads), _left_out(memory, ids)]
     text = "\n\n".join([_predictions(found, memory, ids), *map(_wrapped, said)])
@@ -86,7 +86,7 @@ def _predictions(found: model.CostModel, memory: Any, ids: Any) -> str:
     rows["memory of a machine"] = [
         f"{model.machine_bytes(memory, ids, machines) / model.GIB:.1f} GiB" for machines in model.MACHINES
     ]
-    return table([f"{machines} machines" for machines in model.MACHINES], rows)
+    return markdown_table([f"{machines} machines" for machines in model.MACHINES], rows)
 
 
 def _limits(found: model.CostModel) -> str:

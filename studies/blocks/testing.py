@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blocks.records import content
+from blocks.records import read_record
 
 NONE = "–"
 
@@ -80,7 +80,7 @@ def tested() -> str:
 
 
 def _power_cuts() -> str:
-    found = content("power_cuts.json")
+    found = read_record("power_cuts.json")
     if found is None:
         return NONE
     operations = sum(count for kind, count in found["operations"].items() if kind not in ("acknowledged", "saved"))
@@ -88,12 +88,12 @@ def _power_cuts() -> str:
 
 
 def _io_errors() -> str:
-    found = content("io_errors.json")
+    found = read_record("io_errors.json")
     return NONE if found is None else f"{found['calls']:,} failures, {len(found['faults'])} faults"
 
 
 def _fuzzing() -> str:
-    files, models = content("file_fuzz.json"), content("load_fuzz.json")
+    files, models = read_record("file_fuzz.json"), read_record("load_fuzz.json")
     if files is None or models is None:
         return NONE
     faults = len(files["faults"]) + len(models["faults"])
@@ -101,12 +101,12 @@ def _fuzzing() -> str:
 
 
 def _kills() -> str:
-    found = content("crash.json")
+    found = read_record("crash.json")
     return NONE if found is None else f"{found['kills']:,} kills, {len(found['faults'])} faults"
 
 
 def _soak() -> str:
-    found = content("soak.json")
+    found = read_record("soak.json")
     return (
         NONE
         if found is None
@@ -115,10 +115,10 @@ def _soak() -> str:
 
 
 def _allocations() -> str:
-    found = content("allocations.json")
+    found = read_record("allocations.json")
     return NONE if found is None else f"{found['allocations']:,} failures, {len(found['faults'])} faults"
 
 
 def _schedules() -> str:
-    found = content("schedules.json")
+    found = read_record("schedules.json")
     return NONE if found is None else f"{found['schedules']:,} schedules, {len(found['faults'])} faults"

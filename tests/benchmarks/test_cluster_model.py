@@ -194,9 +194,9 @@ def test_a_check_that_is_far_off_is_said(scaling: ModuleType, written: Path) -> 
 
 def test_without_records_there_is_a_dash(scaling: ModuleType, written: Path) -> None:
     (written / "driver.json").unlink()
-    assert scaling.cluster() != scaling.cluster_model() == scaling.NOTHING
+    assert scaling.cluster() != scaling.cluster_model() == scaling.MISSING
     (written / "cluster.json").unlink()
-    assert scaling.cluster() == scaling.NOTHING
+    assert scaling.cluster() == scaling.MISSING
 
 
 def test_the_driver_is_timed_on_shards_that_are_not_there(

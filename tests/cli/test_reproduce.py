@@ -10,9 +10,9 @@ from ripplevec.cli.main import ExitCode, app, run
 from ripplevec.cli.reproduce import Bar
 from ripplevec.lab.experiments import reproduce
 from ripplevec.lab.experiments.forecast import Forecast
-from ripplevec.lab.experiments.kinds import KINDS
-from ripplevec.lab.experiments.kinds.base import Kind, Measured
-from ripplevec.lab.experiments.reproduce import Outcome
+from ripplevec.lab.experiments.measurements import MEASUREMENTS
+from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult
+from ripplevec.lab.experiments.reproduce import StudyOutcome
 
 GROWTH = """
 title: Growth
@@ -43,15 +43,15 @@ def fetched(tmp_path, monkeypatch):
     (tmp_path / "studies" / "growth.yaml").write_text(GROWTH)
     (tmp_path / "studies" / "classification.yaml").write_text(COUNTED)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reproduce, "SOURCE", tmp_path)
-    monkeypatch.setitem(KINDS, "counted", Kind(lambda own: None, counted))
+    monkeypatch.setattr(reproduce, "PACKAGE_FOLDER", tmp_path)
+    monkeypatch.setitem(MEASUREMENTS, "counted", Measurement(lambda own: None, counted))
     asked = []
     monkeypatch.setattr("ripplevec.lab.datasets.fetch", lambda name, progress: asked.append(name))
     return asked
 
 
 def counted(own):
-    return Measured({"current_micro@50": 80.0 + own["seed"]}, {})
+    return TrialResult({"current_micro@50": 80.0 + own["seed"]}, {})
 
 
 def invoke(*arguments):
@@ -162,7 +162,7 @@ def test_an_interruption_keeps_what_is_done_and_says_how_to_go_on(monkeypatch, c
             raise KeyboardInterrupt
         return counted(own)
 
-    monkeypatch.setitem(KINDS, "counted", Kind(lambda own: None, interrupted))
+    monkeypatch.setitem(MEASUREMENTS, "counted", Measurement(lambda own: None, interrupted))
     assert leave("classification", *again) == ExitCode.INTERRUPTED
     shown = capsys.readouterr().err
     assert line in shown
@@ -178,17 +178,17 @@ def test_one_bar_over_all_studies(monkeypatch):
     bars = Progress(disable=True, console=Console(stderr=True, quiet=True))
     bar, left = Bar(bars), Forecast([])
     cells = [("", {"kind": "counted", "dataset": "cora", "seed": seed}) for seed in range(5)]
-    left.plan(cells)
-    bar.begins("grid", left)
+    left.set_remaining(cells)
+    bar.study_started("grid", left)
     (task,) = bars.tasks
     assert (task.description, task.completed, task.total) == ("grid", 0, 5)
     assert task.fields["ends"] is None, "nothing is known yet"
-    left.done(cells[0][1], 1.25)
-    bar.did("cora, DeepWalk, seed 0", 1.25, left)
+    left.add_finished(cells[0][1], 1.25)
+    bar.trial_done("cora, DeepWalk, seed 0", 1.25, left)
     assert (task.completed, task.total) == (1, 5)
     assert task.fields["note"] == "cora, DeepWalk, seed 0: 1.2 s"
     assert task.fields["ends"] == 105
-    bar.ends(Outcome("grid", 1, 1, 1.25, Path("grid.md"), []))
-    left.plan(cells + cells[:2])
-    bar.begins("time", left)
+    bar.study_done(StudyOutcome("grid", 1, 1, 1.25, Path("grid.md"), []))
+    left.set_remaining(cells + cells[:2])
+    bar.study_started("time", left)
     assert (task.description, task.completed, task.total) == ("time", 1, 8)

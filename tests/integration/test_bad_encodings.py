@@ -15,7 +15,7 @@ from ripplevec.errors import FormatError
 from ripplevec.io.readers.edge_files import open_edges
 from ripplevec.io.registry import stream_from
 from ripplevec.lab.datasets.dataset import from_files
-from ripplevec.lab.experiments import spec
+from ripplevec.lab.experiments import study
 from ripplevec.service.security import Tokens
 
 
@@ -44,7 +44,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "edges.jsonl": (write_bytes(b'{"src": "a\xff", "dst": "b"}\n'), lambda path: list(open_edges(path))),
     "labels.txt": (write_bytes(b"a x\xff\n"), lambda path: from_files(path, path)),
     "tokens": (write_bytes(b"read abcdefghijklmnop\xff\n"), Tokens.from_file),
-    "study.yaml": (write_bytes(b"kind: \xff\n"), spec.load),
+    "study.yaml": (write_bytes(b"kind: \xff\n"), study.load_study),
     "bench.json": (write_bytes(b'{"small": "\xff"}'), lambda path: bench_record.write(path, "small", {})),
 }
 

@@ -14,7 +14,7 @@ import pytest
 import ripplevec
 from ripplevec.io.registry import stream_from
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.lab.experiments.measurements.methods import is_retrained, retrained
+from ripplevec.lab.experiments.measurements.methods import is_static, build_static_method
 
 MAX_LINES = 60  # of a section: about a page
 
@@ -60,8 +60,8 @@ def test_example_source_resumes_at_its_position(contributing: Any) -> None:
 def test_example_baseline_works(contributing: Any, capsys: pytest.CaptureFixture[str]) -> None:
     contributing.run("Add a baseline")
     assert float(capsys.readouterr().out) > 0.5
-    assert is_retrained("projection")
-    vectors = retrained("projection", {"dim": 6, "seed": 1}).embed(
+    assert is_static("projection")
+    vectors = build_static_method("projection", {"dim": 6, "seed": 1}).embed(
         planted_partition(communities=2, size=20).adjacency()
     )
     assert (vectors.shape, vectors.dtype) == ((40, 6), np.float32)

@@ -11,7 +11,7 @@ from ripplevec.cli.bench_run import Size
 from ripplevec.cli.console import print_table, say
 from ripplevec.errors import FormatError
 from ripplevec.io.atomic_file import atomic_write
-from ripplevec.lab.experiments.record import environment
+from ripplevec.lab.experiments.record import describe_environment
 
 RECORD = Path(__file__).with_name("bench.json")
 
@@ -55,7 +55,7 @@ def write(path: Path, size: str, figures: dict[str, float]) -> None:
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except ValueError as error:
         raise FormatError(f"{path}: expected a record that `ripplevec bench --save` wrote, got {error!r}") from error
-    content = kept | {size: {"figures": figures, "environment": environment()}}
+    content = kept | {size: {"figures": figures, "environment": describe_environment()}}
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as part:
         part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -74,7 +74,7 @@ def ratios(figures: dict[str, float], record: dict[str, Any]) -> dict[str, float
 
 def summary(size: Size, figures: dict[str, float], record: dict[str, Any]) -> dict[str, Any]:
     """Everything, for a program."""
-    here = {"size": asdict(size), "figures": figures, "environment": environment()}
+    here = {"size": asdict(size), "figures": figures, "environment": describe_environment()}
     return {**here, "ratios": ratios(figures, record), "record": record}
 
 
@@ -90,7 +90,7 @@ def compared(size: Size, figures: dict[str, float], record: dict[str, Any]) -> N
     headings = ["here", "record", "× as good"] if record else ["here"]
     print_table(f"{size.vertices:,} vertices, then {size.arrivals:,} arrivals", [""], headings, rows)
     if record:
-        say(f"the record: {_machine(record['environment'])}; here: {_machine(environment())}; above 1 is better here")
+        say(f"the record: {_machine(record['environment'])}; here: {_machine(describe_environment())}; above 1 is better here")
     else:
         say(f"the record has no run of size {size.name!r} to compare with")
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ripplevec.lab.experiments.forecast import Forecast
-    from ripplevec.lab.experiments.reproduce import Choice, Outcome, Plan
-    from ripplevec.lab.experiments.spec import Study
+    from ripplevec.lab.experiments.reproduce import RunOptions, StudyOutcome, Plan
+    from ripplevec.lab.experiments.study import Study
 
 RESULTS = Path("results")
 HEADINGS = {"paper_setting": "paper's setting", "tuned": "tuned", "streaming": "streaming", "spectral": "spectral"}
@@ -45,7 +45,7 @@ def reproduce(
     It takes hours, with --quick minutes. What is recorded is not run again: stop it at any time, it goes on from there.
     """
     from ripplevec.errors import check_choice
-    from ripplevec.lab.experiments.reproduce import GRIDS, Choice, Plan
+    from ripplevec.lab.experiments.reproduce import GRIDS, RunOptions, Plan
     from ripplevec.util.parallel import resolve_threads
 
     check_choice("--grid", grid, GRIDS)
@@ -58,30 +58,30 @@ def reproduce(
         _list(plan, chosen, json)
         return
     try:
-        done = _run(plan, chosen, Choice(again=again, jobs=resolve_threads(jobs)))
+        done = _run(plan, chosen, RunOptions(again=again, jobs=resolve_threads(jobs)))
     except KeyboardInterrupt:
         say(f"interrupted; what is done is recorded, the same command{' without --again' if again else ''} goes on")
         raise
     print_json(done) if json else _tell(done)
 
 
-def _run(plan: Plan, studies: list[Study], choice: Choice) -> dict[str, Any]:
+def _run(plan: Plan, studies: list[Study], choice: RunOptions) -> dict[str, Any]:
     """Carry out studies, and say what came of it. Data that cannot be had is missed before anything runs."""
     from ripplevec.cli.datasets import Bars
     from ripplevec.lab.datasets import fetch
-    from ripplevec.lab.experiments.reproduce import carry_out_all, data_needed, write_page
-    from ripplevec.lab.experiments.summary import summary
+    from ripplevec.lab.experiments.reproduce import run_studies, required_datasets, write_html_report
+    from ripplevec.lab.experiments.summary import summarize
 
     with progress() as bars:
-        for dataset in data_needed(plan.waiting(studies, choice.again)):
+        for dataset in required_datasets(plan.pending_trials(studies, choice.again)):
             fetch(dataset, Bars(bars))
-        outcomes = carry_out_all(plan, studies, choice, Bar(bars))
-    recorded = [study for study in plan.studies().values() if plan.record(study).cells]
+        outcomes = run_studies(plan, studies, choice, Bar(bars))
+    recorded = [study for study in plan.studies().values() if plan.record(study).trials]
     return {
         "results": str(plan.results),
-        "report": str(write_page(recorded, plan.results)),
+        "report": str(write_html_report(recorded, plan.results)),
         "studies": [_entry(outcome) for outcome in outcomes],
-        "micro_f1_at_50": summary(plan),
+        "micro_f1_at_50": summarize(plan),
     }
 
 
@@ -93,27 +93,27 @@ class Bar:
         self._task = bars.add_task("", total=None, note="")
         self._done = 0
 
-    def begins(self, study: str, left: Forecast) -> None:
+    def study_started(self, study: str, forecast: Forecast) -> None:
         """Show the study, and how many cells there are in all as far as is known now."""
-        total = self._done + left.cells()
-        self._bars.update(self._task, description=study, total=total, note="", ends=left.ends())
+        total = self._done + forecast.remaining_trials()
+        self._bars.update(self._task, description=study, total=total, note="", ends=forecast.expected_end())
 
-    def did(self, cell: str, seconds: float, left: Forecast) -> None:
+    def trial_done(self, trial: str, seconds: float, forecast: Forecast) -> None:
         """Show the cell, and when all will be done."""
         self._done += 1
-        self._bars.update(self._task, completed=self._done, note=f"{cell}: {seconds:.1f} s", ends=left.ends())
+        self._bars.update(self._task, completed=self._done, note=f"{trial}: {seconds:.1f} s", ends=forecast.expected_end())
 
-    def ends(self, outcome: Outcome) -> None:
+    def study_done(self, outcome: StudyOutcome) -> None:
         """Say what came of a study."""
         line = f"{outcome.name}: {outcome.ran} cells, {outcome.seconds:.0f} s, {outcome.table}"
         self._bars.console.print(line, highlight=False, soft_wrap=True)
 
 
-def _entry(outcome: Outcome) -> dict[str, Any]:
+def _entry(outcome: StudyOutcome) -> dict[str, Any]:
     """What came of a study, for a program."""
     return {
         "name": outcome.name,
-        "cells": outcome.cells,
+        "cells": outcome.trials,
         "ran": outcome.ran,
         "seconds": outcome.seconds,
         "table": str(outcome.table),
@@ -125,7 +125,7 @@ def _list(plan: Plan, studies: list[Study], json: bool) -> None:
     """The studies, how many cells they have, and how many of those are recorded."""
     rows: list[dict[str, Any]] = []
     for study in studies:
-        cells, left = len(plan.waiting([study], again=True)), len(plan.waiting([study]))
+        cells, left = len(plan.pending_trials([study], again=True)), len(plan.pending_trials([study]))
         rows.append({"name": study.name, "title": study.title, "cells": cells, "recorded": cells - left})
     if json:
         print_json({"results": str(plan.results), "studies": rows})

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_limits
 
-from ripplevec.lab.experiments.kinds import KINDS
-from ripplevec.lab.experiments.kinds.base import Kind, Measured, check_share
+from ripplevec.lab.experiments.measurements import MEASUREMENTS
+from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult, check_share
 
 STUDY = """
 title: A small study
@@ -52,10 +52,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         if "wrong" in configuration:
             raise TypeError("unexpected keyword argument 'wrong'")
 
-    def run(configuration: dict[str, Any]) -> Measured:
+    def run(configuration: dict[str, Any]) -> TrialResult:
         seen.append(configuration)
         base = 1.0 + configuration["seed"] + (configuration["dataset"] == "blog")
-        return Measured({"score": base * configuration.get("times", 1)}, {"spelt": "out"})
+        return TrialResult({"score": base * configuration.get("times", 1)}, {"spelt": "out"})
 
-    monkeypatch.setitem(KINDS, "fake", Kind(check, run))
+    monkeypatch.setitem(MEASUREMENTS, "fake", Measurement(check, run))
     return seen

@@ -7,9 +7,9 @@ import pytest
 
 from ripplevec.lab.datasets import available
 from ripplevec.lab.experiments.forecast import Forecast
-from ripplevec.lab.experiments.kinds import KINDS
-from ripplevec.lab.experiments.kinds.base import Kind, Measured
-from ripplevec.lab.experiments.record import Record, key_of
+from ripplevec.lab.experiments.measurements import MEASUREMENTS
+from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult
+from ripplevec.lab.experiments.record import Record, configuration_key
 
 EDGES = {name: info.edges for name, info in available().items()}
 
@@ -19,7 +19,7 @@ def cell(**own: Any) -> dict[str, Any]:
 
 
 def recorded(*cells: tuple[dict[str, Any], float]) -> Record:
-    entries = {key_of(own): {"configuration": own, "seconds": seconds} for own, seconds in cells}
+    entries = {configuration_key(own): {"configuration": own, "seconds": seconds} for own, seconds in cells}
     return Record(Path("record.json"), entries)
 
 
@@ -55,7 +55,7 @@ def test_generated_data_is_as_large_as_it_is_asked_for_or_like_the_published() -
 
 
 def test_cells_run_side_by_side_unless_they_measure_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "clock", Kind(lambda own: None, lambda own: Measured({}, {}), alone=True))
+    monkeypatch.setitem(MEASUREMENTS, "clock", Measurement(lambda own: None, lambda own: TrialResult({}, {}), exclusive=True))
     record = recorded((cell(), 8.0), (cell(kind="clock"), 30.0))
     assert expected(record, cell(seed=3), jobs=4) == 2
     assert expected(record, cell(seed=3, kind="clock"), jobs=4) == 30
@@ -64,11 +64,11 @@ def test_cells_run_side_by_side_unless_they_measure_time(monkeypatch: pytest.Mon
 def test_every_cell_that_is_done_is_learned_from() -> None:
     forecast = Forecast([])
     forecast.plan([("", cell(seed=seed)) for seed in range(4)])
-    assert (forecast.cells(), forecast.seconds(), forecast.ends()) == (4, None, None)
+    assert (forecast.trials(), forecast.seconds(), forecast.ends()) == (4, None, None)
     forecast.done(cell(seed=0), 10.0)
-    assert (forecast.cells(), forecast.seconds()) == (3, 30)
+    assert (forecast.trials(), forecast.seconds()) == (3, 30)
     forecast.done(cell(seed=1), 20.0)
-    assert (forecast.cells(), forecast.seconds()) == (2, 30)
+    assert (forecast.trials(), forecast.seconds()) == (2, 30)
 
 
 def test_the_end_is_on_the_monotonic_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +82,6 @@ def test_what_is_left_can_be_said_anew_and_two_studies_may_have_the_same_cell() 
     forecast = Forecast([recorded((cell(), 5.0))])
     forecast.plan([("", cell())])
     forecast.plan([("", cell()), ("", cell()), ("", cell(seed=1))])
-    assert (forecast.cells(), forecast.seconds()) == (3, 15)
+    assert (forecast.trials(), forecast.seconds()) == (3, 15)
     forecast.done(cell(), 5.0)
-    assert (forecast.cells(), forecast.seconds()) == (2, 10)
+    assert (forecast.trials(), forecast.seconds()) == (2, 10)

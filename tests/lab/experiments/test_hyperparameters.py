@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.experiments.hyperparameters import Choices, check_chosen
-from ripplevec.lab.experiments.kinds.base import Measured
+from ripplevec.lab.experiments.hyperparameters import TunedSettings, check_tuned
+from ripplevec.lab.experiments.measurements.base import TrialResult
 from ripplevec.lab.experiments.record import Record
 
 TRIED = {"kind": "validation", "dataset": "cora", "seed": 0, "start": 0.5, "method": "deepwalk", "dim": 90}
@@ -33,7 +33,7 @@ def results(tmp_path: Path) -> Path:
     record = Record.read(tmp_path / "grid.json")
 
     def tried(own: dict[str, Any], score: float) -> None:
-        record.add(TRIED | own, Measured({"validation_micro": score, "validation_macro": -score}, {}), 1.0, {})
+        record.add(TRIED | own, TrialResult({"validation_micro": score, "validation_macro": -score}, {}), 1.0, {})
 
     tried({"walks": 10}, 60.0)
     tried({"walks": 20, "window": 5}, 70.0)
@@ -46,16 +46,16 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_the_best_setting_of_a_method_on_a_data_set_is_taken_and_the_first_of_equals(results: Path) -> None:
-    choices = Choices.read(results, {"grid": GRID})
+    choices = TunedSettings.read(results, {"grid": GRID})
     rest = {"kind": "shares", "dataset": "cora", "seed": 3, "method": "deepwalk", "dim": 90}
-    assert choices.applied(WANTED) == {**rest, "walks": 20, "window": 5}
-    assert choices.applied(WANTED | {"dataset": "blog"}) == {**rest, "dataset": "blog", "walks": 40}
-    assert choices.applied(WANTED | {"method": "netmf"}) == {**rest, "method": "netmf", "negatives": 5}
+    assert choices.apply(WANTED) == {**rest, "walks": 20, "window": 5}
+    assert choices.apply(WANTED | {"dataset": "blog"}) == {**rest, "dataset": "blog", "walks": 40}
+    assert choices.apply(WANTED | {"method": "netmf"}) == {**rest, "method": "netmf", "negatives": 5}
 
 
 def test_the_choice_leaves_alone_what_the_cell_itself_says(results: Path) -> None:
     own = WANTED | {"shares": [0.5], "arrival_order": "index"}
-    chosen = Choices.read(results, {"grid": GRID}).applied(own)
+    chosen = TunedSettings.read(results, {"grid": GRID}).apply(own)
     assert {name: chosen[name] for name in ("kind", "seed", "shares", "arrival_order")} == {
         "kind": "shares",
         "seed": 3,
@@ -68,27 +68,27 @@ def test_the_choice_leaves_alone_what_the_cell_itself_says(results: Path) -> Non
 
 def test_without_a_choice_a_configuration_stays_as_it_is(results: Path) -> None:
     plain = {name: value for name, value in WANTED.items() if name != "tuned_by"}
-    assert Choices.read(results, {"grid": GRID}).applied(plain) == plain
-    for choices in (Choices(), Choices.read(results, {"grid": []}), Choices.read(results / "else", {"grid": GRID})):
-        assert choices.applied(WANTED) == WANTED
+    assert TunedSettings.read(results, {"grid": GRID}).apply(plain) == plain
+    for choices in (TunedSettings(), TunedSettings.read(results, {"grid": []}), TunedSettings.read(results / "else", {"grid": GRID})):
+        assert choices.apply(WANTED) == WANTED
     for unknown in ({"dataset": "wiki"}, {"method": "line"}, {"tuned_by": "another"}):
-        assert Choices.read(results, {"grid": GRID}).applied(WANTED | unknown) == WANTED | unknown
+        assert TunedSettings.read(results, {"grid": GRID}).apply(WANTED | unknown) == WANTED | unknown
 
 
 def test_no_choice_is_made_while_a_setting_is_yet_to_be_tried(results: Path) -> None:
-    more = Choices.read(results, {"grid": [*GRID, TRIED | {"walks": 70}]})
-    assert more.applied(WANTED) == WANTED
-    assert more.applied(WANTED | {"dataset": "blog"})["walks"] == 40, "where all have been tried there is one"
+    more = TunedSettings.read(results, {"grid": [*GRID, TRIED | {"walks": 70}]})
+    assert more.apply(WANTED) == WANTED
+    assert more.apply(WANTED | {"dataset": "blog"})["walks"] == 40, "where all have been tried there is one"
 
 
 def test_a_choice_not_made_is_refused_with_the_study_to_run(results: Path) -> None:
-    check_chosen(Choices.read(results, {"grid": GRID}).applied(WANTED))
+    check_tuned(TunedSettings.read(results, {"grid": GRID}).apply(WANTED))
     expected = "all settings of deepwalk on cora; run the study grid first, got 'an incomplete one'"
     with pytest.raises(InvalidValueError, match=expected):
-        check_chosen(WANTED)
+        check_tuned(WANTED)
 
 
 def test_a_study_that_judges_no_settings_is_refused(tmp_path: Path) -> None:
-    Record.read(tmp_path / "quality.json").add(TRIED, Measured({"current_micro": 80.0}, {}), 1.0, {})
+    Record.read(tmp_path / "quality.json").add(TRIED, TrialResult({"current_micro": 80.0}, {}), 1.0, {})
     with pytest.raises(InvalidValueError, match=r"tuned_by: expected a study .*validation_micro, got 'quality'"):
-        Choices.read(tmp_path, {"quality": [TRIED]})
+        TunedSettings.read(tmp_path, {"quality": [TRIED]})

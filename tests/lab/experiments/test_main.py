@@ -7,9 +7,9 @@ import pytest
 
 from ripplevec.lab.experiments import reproduce
 from ripplevec.lab.experiments.__main__ import main
-from ripplevec.lab.experiments.kinds.base import Measured
+from ripplevec.lab.experiments.measurements.base import TrialResult
 from ripplevec.lab.experiments.record import Record
-from ripplevec.lab.experiments.spec import load
+from ripplevec.lab.experiments.study import load_study
 
 
 def test_a_study_leaves_its_record_and_its_report_in_results(study_file: Path, tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_a_study_leaves_its_record_and_its_report_in_results(study_file: Path, t
 def test_options_choose_cells_and_place(study_file: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
     arguments = [str(study_file), "--only", "seed=0, dataset=cora", "--results", str(tmp_path / "else")]
     main(arguments)
-    assert len(Record.read(tmp_path / "else" / "small.json").cells) == len(calls) == 2
+    assert len(Record.read(tmp_path / "else" / "small.json").trials) == len(calls) == 2
     main([*arguments, "--again"])
     assert len(calls) == 4
 
@@ -51,10 +51,10 @@ def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None
     grid.write_text(
         study_file.read_text().replace("tuned_by: grid", "times: 4").replace("fake", "fake, method: deepwalk")
     )
-    for _, _, tried in load(grid).cells():
-        record.add(tried, Measured({"validation_micro": 1.0 + tried.get("times", 0)}, {}), 1.0, {})
+    for _, _, tried in load_study(grid).trials():
+        record.add(tried, TrialResult({"validation_micro": 1.0 + tried.get("times", 0)}, {}), 1.0, {})
     main([str(study_file)])
-    cells = Record.read(record.path.parent / "small.json").cells.values()
+    cells = Record.read(record.path.parent / "small.json").trials.values()
     assert sorted(cell["figures"]["score"] for cell in cells if "method" in cell["configuration"]) == [4, 8, 8, 12]
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from ripplevec.errors import FormatError
 from ripplevec.lab.experiments import record as records
-from ripplevec.lab.experiments.record import Record, environment, key_of
-from ripplevec.lab.experiments.trial import Measured
+from ripplevec.lab.experiments.measurements import TrialResult
+from ripplevec.lab.experiments.record import Record, configuration_key, describe_environment
 
 HERE = {"commit": "abc", "machine": {"cpu": "a", "cores": 2}, "versions": {}, "modified": False}
-RESULT = Measured({"score": 1.5}, {"dim": 4})
+RESULT = TrialResult({"score": 1.5}, {"dim": 4})
 
 
 def test_what_is_added_is_read_again(tmp_path: Path) -> None:
@@ -21,9 +21,9 @@ def test_what_is_added_is_read_again(tmp_path: Path) -> None:
     record.add({"seed": 0, "dim": 4}, RESULT, 2.5, HERE)
     again = Record.read(path)
     assert {"dim": 4, "seed": 0} in again
-    assert again.figures({"dim": 4, "seed": 0}) == {"score": 1.5}
-    assert again.figures({"dim": 4, "seed": 1}) is None
-    (cell,) = again.cells.values()
+    assert again.metrics({"dim": 4, "seed": 0}) == {"score": 1.5}
+    assert again.metrics({"dim": 4, "seed": 1}) is None
+    (cell,) = again.trials.values()
     assert cell["seconds"] == 2.5
     assert cell["parameters"] == {"dim": 4}
     assert again.environments[cell["environment"]] == HERE
@@ -34,9 +34,9 @@ def test_a_cell_run_again_replaces_the_earlier_one_and_its_environment(tmp_path:
     path = tmp_path / "small.json"
     record = Record.read(path)
     record.add({"seed": 0}, RESULT, 1.0, HERE)
-    record.add({"seed": 0}, Measured({"score": 9.0}, {}), 1.0, {**HERE, "commit": "def"})
+    record.add({"seed": 0}, TrialResult({"score": 9.0}, {}), 1.0, {**HERE, "commit": "def"})
     again = Record.read(path)
-    assert again.figures({"seed": 0}) == {"score": 9.0}
+    assert again.metrics({"seed": 0}) == {"score": 9.0}
     assert [where["commit"] for where in again.environments.values()] == ["def"]
 
 
@@ -44,21 +44,21 @@ def test_a_write_that_fails_leaves_the_earlier_record(tmp_path: Path) -> None:
     record = Record.read(tmp_path / "small.json")
     record.add({"seed": 0}, RESULT, 1.0, HERE)
     with pytest.raises(TypeError):
-        record.add({"seed": 1}, Measured({"score": object()}, {}), 1.0, HERE)  # type: ignore[dict-item]
-    assert list(Record.read(record.path).cells) == [key_of({"seed": 0})]
+        record.add({"seed": 1}, TrialResult({"score": object()}, {}), 1.0, HERE)  # type: ignore[dict-item]
+    assert list(Record.read(record.path).trials) == [configuration_key({"seed": 0})]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}', '{"format": 99, "cells": [], "environments": {}}'])
 def test_another_file_is_not_taken_for_a_record(tmp_path: Path, text: str) -> None:
     path = tmp_path / "small.json"
     path.write_text(text)
-    with pytest.raises(FormatError, match=r"small.json: expected .*move it away"):
+    with pytest.raises(FormatError, match=r"small.json: expected .*Move the file away"):
         Record.read(path)
     assert path.read_text() == text
 
 
 def test_the_environment_says_what_was_run_where() -> None:
-    where = environment()
+    where = describe_environment()
     assert {"ripplevec", "python", "numpy", "numba"} <= where["versions"].keys()
     assert where["machine"]["cores"] >= 1
     assert where["machine"]["cpu"]
@@ -67,7 +67,7 @@ def test_the_environment_says_what_was_run_where() -> None:
 
 
 def test_without_version_control_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "SOURCE", tmp_path)
-    where = environment()
+    monkeypatch.setattr(records, "PACKAGE_FOLDER", tmp_path)
+    where = describe_environment()
     assert where["commit"] is None
     assert where["modified"] is False

@@ -7,9 +7,16 @@ import pytest
 
 from ripplevec.lab.experiments import reproduce
 from ripplevec.lab.experiments.forecast import Forecast
-from ripplevec.lab.experiments.kinds import KINDS
-from ripplevec.lab.experiments.kinds.base import Kind, Measured
-from ripplevec.lab.experiments.reproduce import Choice, Outcome, Plan, carry_out, carry_out_all, data_needed
+from ripplevec.lab.experiments.measurements import MEASUREMENTS
+from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult
+from ripplevec.lab.experiments.reproduce import (
+    Plan,
+    RunOptions,
+    StudyOutcome,
+    required_datasets,
+    run_studies,
+    run_study,
+)
 
 GRID = """
 title: Settings
@@ -51,12 +58,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The configurations that were run, in order; a wide window and a high dimension score well."""
     seen: list[dict[str, Any]] = []
 
-    def run(own: dict[str, Any]) -> Measured:
+    def run(own: dict[str, Any]) -> TrialResult:
         seen.append(own)
         score = float(own.get("window", 20) + own.get("dim", 0) / 10 + own["seed"])
-        return Measured({"validation_micro": score, "current_micro@50": score, "ripplevec_times_faster": 4.0}, {})
+        return TrialResult({"validation_micro": score, "current_micro@50": score, "ripplevec_times_faster": 4.0}, {})
 
-    monkeypatch.setitem(KINDS, "counted", Kind(lambda own: None, run))
+    monkeypatch.setitem(MEASUREMENTS, "counted", Measurement(lambda own: None, run))
     return seen
 
 
@@ -77,21 +84,21 @@ class Noted:
     def __init__(self) -> None:
         self.left: list[tuple[str, int]] = []
         self.cells: list[tuple[str, int]] = []
-        self.ended: list[Outcome] = []
+        self.ended: list[StudyOutcome] = []
 
     def begins(self, study: str, left: Forecast) -> None:
-        self.left.append((study, left.cells()))
+        self.left.append((study, left.trials()))
 
     def did(self, cell: str, seconds: float, left: Forecast) -> None:
-        self.cells.append((cell, left.cells()))
+        self.cells.append((cell, left.trials()))
 
-    def ends(self, outcome: Outcome) -> None:
+    def ends(self, outcome: StudyOutcome) -> None:
         self.ended.append(outcome)
 
 
-def everything(plan: Plan, choice: Choice | None = None) -> Noted:
+def everything(plan: Plan, choice: RunOptions | None = None) -> Noted:
     noted = Noted()
-    assert carry_out_all(plan, list(plan.studies().values()), choice or Choice(), noted) == noted.ended
+    assert run_studies(plan, list(plan.studies().values()), choice or RunOptions(), noted) == noted.ended
     return noted
 
 
@@ -100,13 +107,13 @@ def with_grid(plan: Plan, grid: str) -> Plan:
 
 
 def tuned(plan: Plan) -> list[dict[str, Any]]:
-    return [own for setting, _, own in plan.studies()["classification"].cells() if setting == "DeepWalk, tuned"]
+    return [own for setting, _, own in plan.studies()["classification"].trials() if setting == "DeepWalk, tuned"]
 
 
 def test_the_studies_lie_in_the_package_or_beside_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "src" / "ripplevec"
     source.mkdir(parents=True)
-    monkeypatch.setattr(reproduce, "SOURCE", source)
+    monkeypatch.setattr(reproduce, "PACKAGE_FOLDER", source)
     assert reproduce.studies_folder() == tmp_path / "studies"
     (source / "studies").mkdir()
     assert reproduce.studies_folder() == source / "studies"
@@ -160,7 +167,7 @@ def test_what_is_recorded_is_run_again_only_if_asked(plan: Plan, ran: list[dict[
     again = everything(plan)
     assert [(outcome.cells, outcome.ran) for outcome in again.ended] == [(2, 0), (12, 0), (1, 0), (1, 0)]
     assert len(ran) == 16
-    everything(plan, Choice(again=True))
+    everything(plan, RunOptions(again=True))
     assert len(ran) == 32
 
 
@@ -171,7 +178,7 @@ def test_an_interruption_keeps_what_is_done(plan: Plan, ran: list[dict[str, Any]
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        carry_out_all(plan, list(plan.studies().values()), Choice(), Impatient())
+        run_studies(plan, list(plan.studies().values()), RunOptions(), Impatient())
     assert [outcome.ran for outcome in everything(plan).ended] == [0, 9, 1, 1]
     assert len(ran) == 16
 
@@ -183,22 +190,22 @@ def test_the_full_grid_chooses_the_dimension_too_and_both_choices_stay_recorded(
     assert [(outcome.name, outcome.ran) for outcome in noted.ended[:2]] == [("grid_full", 4), ("classification", 2)]
     assert [(own["dim"], own["window"]) for own in tuned(full)] == [(200, 10), (200, 10)]
     assert [own["dim"] for own in tuned(plan)] == [90, 90]
-    assert not plan.waiting(plan.studies().values())
+    assert not plan.pending_trials(plan.studies().values())
 
 
 def test_published_data_is_needed_and_generated_is_not() -> None:
     cells = [("", {"dataset": name}) for name in ("wiki", "preferential_attachment", "cora", "wiki")]
-    assert data_needed(cells) == ["cora", "wiki"]
+    assert required_datasets(cells) == ["cora", "wiki"]
 
 
 def test_a_line_for_every_cell_where_nobody_else_is_told(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
-    record = carry_out(plan.studies()["grid"], plan.results, Choice(only={"window": "5"}))
-    assert len(record.cells) == 1
+    record = run_study(plan.studies()["grid"], plan.results, RunOptions(only={"window": "5"}))
+    assert len(record.trials) == 1
     assert capsys.readouterr().err.splitlines() == ["grid: cora, DeepWalk: window 5, seed 0: 0.0 s"]
 
 
 def test_one_page_of_all_that_is_given(plan: Plan) -> None:
     everything(plan)
-    path = reproduce.write_page(list(plan.studies().values()), plan.results)
+    path = reproduce.write_html_report(list(plan.studies().values()), plan.results)
     text = path.read_text()
     assert all(f'<section id="{name}">' in text for name in plan.studies())

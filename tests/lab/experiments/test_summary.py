@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ripplevec.lab.experiments.kinds import KINDS
-from ripplevec.lab.experiments.kinds.base import Kind, Measured
-from ripplevec.lab.experiments.reproduce import Choice, Plan, carry_out
+from ripplevec.lab.experiments.measurements import MEASUREMENTS
+from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult
+from ripplevec.lab.experiments.reproduce import Plan, RunOptions, run_study
 from ripplevec.lab.experiments.summary import summary
 
 CLASSIFICATION = """
@@ -38,12 +38,12 @@ figures: {ripplevec_times_faster: Times faster}
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    def run(own: dict[str, Any]) -> Measured:
+    def run(own: dict[str, Any]) -> TrialResult:
         value = own["score"] + own["seed"]
-        return Measured({"current_micro@50": value, "ripplevec_times_faster": value}, {})
+        return TrialResult({"current_micro@50": value, "ripplevec_times_faster": value}, {})
 
-    monkeypatch.setitem(KINDS, "told", Kind(lambda own: None, run))
-    monkeypatch.setattr("ripplevec.lab.experiments.run.check_chosen", lambda own: None)
+    monkeypatch.setitem(MEASUREMENTS, "told", Measurement(lambda own: None, run))
+    monkeypatch.setattr("ripplevec.lab.experiments.runner.check_tuned", lambda own: None)
     for name, text in {"classification": CLASSIFICATION, "time": TIME}.items():
         (tmp_path / f"{name}.yaml").write_text(text)
     return Plan(tmp_path / "results", folder=tmp_path)
@@ -52,7 +52,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 def test_ours_stands_beside_the_best_of_each_group_over_the_seeds_that_both_have(plan: Plan) -> None:
     assert summary(plan) == {}
     for study in plan.studies().values():
-        carry_out(study, plan.results, Choice())
+        run_study(study, plan.results, RunOptions())
     assert summary(plan) == {
         "cora": {
             "ripplevec": {"setting": "ripplevec", "micro_f1": 80.5, "ours_above": 0.0},
@@ -68,7 +68,7 @@ def test_ours_stands_beside_the_best_of_each_group_over_the_seeds_that_both_have
 def test_without_ours_the_best_is_the_highest(plan: Plan) -> None:
     study = plan.studies()["classification"]
     for method in ("deepwalk", "netmf"):
-        carry_out(study, plan.results, Choice(only={"method": method}))
+        run_study(study, plan.results, RunOptions(only={"method": method}))
     line = summary(plan)["cora"]
     assert line["ripplevec"] is None
     assert line["paper_setting"] == {"setting": "NetMF", "micro_f1": 75.5, "ours_above": None}

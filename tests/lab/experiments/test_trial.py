@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.experiments.trial import check, measure
+from ripplevec.lab.experiments.measurements import run_trial
 
 FAKE = {"kind": "fake", "dataset": "cora", "seed": 3, "start": 0.5}
 
 
 def test_a_cell_is_measured_by_its_kind(calls: list[dict[str, Any]]) -> None:
-    assert measure(FAKE).figures == {"score": 4.0}
+    assert run_trial(FAKE).metrics == {"score": 4.0}
     assert calls == [FAKE]
 
 

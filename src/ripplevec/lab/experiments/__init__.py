@@ -1,3 +1,3 @@
-"""Studies: a YAML file says what to measure, a JSON record keeps what was measured, a Markdown report shows it."""
+"""Studies: a YAML file states what to measure, a JSON record stores the results, and reports show them."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How long the cells that are left will take.
+"""Estimate of the time that the remaining trials of the studies will take.
 
-Every cell is expected to cost as much, for each edge of its data, as the recorded cells that are most like it.
+A trial is expected to cost as much per edge of its data as the most similar recorded trials.
 """
 
 from __future__ import annotations
@@ -12,75 +12,77 @@ from time import monotonic
 from typing import NamedTuple
 
 from ripplevec.lab.datasets import available
-from ripplevec.lab.experiments.kinds import KINDS
-from ripplevec.lab.experiments.record import Record, key_of
-from ripplevec.lab.experiments.run import Cell
-from ripplevec.lab.experiments.trial import Configuration
+from ripplevec.lab.experiments.measurements import MEASUREMENTS, Configuration
+from ripplevec.lab.experiments.record import Record, configuration_key
+from ripplevec.lab.experiments.runner import Trial
 
 
 class Forecast:
-    """The cells that are left and their time, foretold from records and from every cell that is done."""
+    """The remaining trials and their expected time, estimated from records and from every finished trial."""
 
     def __init__(self, records: Iterable[Record], jobs: int = 1) -> None:
         self._jobs = jobs
         self._seconds: dict[Hashable, float] = defaultdict(float)
         self._edges: dict[Hashable, float] = defaultdict(float)
-        self._left: Counter[_Traits] = Counter()
+        self._remaining: Counter[_TrialClass] = Counter()
         for record in records:
-            for cell in record.cells.values():
-                self._learn(_Traits.of(cell["configuration"]), cell["seconds"])
+            for trial in record.trials.values():
+                self._learn(_TrialClass.of(trial["configuration"]), trial["seconds"])
 
-    def plan(self, cells: Iterable[Cell]) -> None:
-        """Say which cells are left, in place of what was said before."""
-        self._left = Counter(_Traits.of(configuration) for _, configuration in cells)
+    def set_remaining(self, trials: Iterable[Trial]) -> None:
+        """Replace the list of remaining trials."""
+        self._remaining = Counter(_TrialClass.of(configuration) for _, configuration in trials)
 
-    def done(self, configuration: Configuration, seconds: float) -> None:
-        """Say that a cell is done, and how long it took."""
-        cell = _Traits.of(configuration)
-        self._left -= Counter([cell])
-        self._learn(cell, seconds)
+    def add_finished(self, configuration: Configuration, seconds: float) -> None:
+        """Remove a finished trial from the remaining ones, and learn from its time."""
+        trial = _TrialClass.of(configuration)
+        self._remaining -= Counter([trial])
+        self._learn(trial, seconds)
 
-    def cells(self) -> int:
-        """How many cells are left."""
-        return self._left.total()
+    def remaining_trials(self) -> int:
+        """Return the number of remaining trials."""
+        return self._remaining.total()
 
-    def seconds(self) -> float | None:
-        """How long they will take, side by side but for those that run alone; unknown before any cell was ever run."""
+    def remaining_seconds(self) -> float | None:
+        """Return the expected time of the remaining trials, parallel unless exclusive; None before the first trial."""
         if not self._seconds:
             return None
-        return sum(self._expected(cell) * many / (1 if cell.alone else self._jobs) for cell, many in self._left.items())
+        return sum(
+            self._expected_seconds(trial) * count / (1 if trial.exclusive else self._jobs)
+            for trial, count in self._remaining.items()
+        )
 
-    def ends(self) -> float | None:
-        """When they will be done, on the monotonic clock."""
-        seconds = self.seconds()
+    def expected_end(self) -> float | None:
+        """Return the expected end on the monotonic clock; None before the first trial."""
+        seconds = self.remaining_seconds()
         return None if seconds is None else monotonic() + seconds
 
-    def _learn(self, cell: _Traits, seconds: float) -> None:
-        for group in cell.groups:
+    def _learn(self, trial: _TrialClass, seconds: float) -> None:
+        for group in trial.groups:
             self._seconds[group] += seconds
-            self._edges[group] += cell.edges
+            self._edges[group] += trial.edges
 
-    def _expected(self, cell: _Traits) -> float:
-        closest = next(group for group in cell.groups if group in self._seconds)
-        return cell.edges * self._seconds[closest] / self._edges[closest]
+    def _expected_seconds(self, trial: _TrialClass) -> float:
+        closest = next(group for group in trial.groups if group in self._seconds)
+        return trial.edges * self._seconds[closest] / self._edges[closest]
 
 
-class _Traits(NamedTuple):
-    """What the time of a cell depends on: the groups it belongs to, closest first and all cells last, and its size."""
+class _TrialClass(NamedTuple):
+    """Properties that determine the time of a trial: groups of similar trials, from narrow to all, and its size."""
 
     groups: tuple[Hashable, ...]
     edges: float
-    alone: bool
+    exclusive: bool
 
     @classmethod
-    def of(cls, configuration: Configuration) -> _Traits:
+    def of(cls, configuration: Configuration) -> _TrialClass:
         kind, method, dataset = (configuration.get(name) for name in ("kind", "method", "dataset"))
-        but_for_the_seed = key_of({name: value for name, value in configuration.items() if name != "seed"})
-        groups = (but_for_the_seed, (kind, method, dataset), (kind, method), (kind,), ())
-        return cls(groups, _edges(configuration), kind in KINDS and KINDS[kind].alone)
+        without_seed = configuration_key({name: value for name, value in configuration.items() if name != "seed"})
+        groups = (without_seed, (kind, method, dataset), (kind, method), (kind,), ())
+        return cls(groups, _estimate_edges(configuration), kind in MEASUREMENTS and MEASUREMENTS[kind].exclusive)
 
 
-def _edges(configuration: Configuration) -> float:
-    """How large the data is: generated data as it is asked for, or like the published where it is not."""
+def _estimate_edges(configuration: Configuration) -> float:
+    """Return the number of edges of the data; for generated data the number of vertices, or the published mean."""
     published = {name: float(info.edges) for name, info in available().items()}
     return published.get(configuration["dataset"]) or configuration.get("vertices") or fmean(published.values())

@@ -1,7 +1,7 @@
-"""Settings chosen by measurement: for each method and data set the one that did best where it was tried.
+"""Tuned settings: for each method and data set, the setting with the best validation score in another study.
 
-Nothing is chosen before all settings of a method have been tried on a data set: what an interrupted study has come to
-so far, or what is recorded of settings that it no longer has, decides nothing.
+A setting is selected only after all settings of a method have been tried on a data set. Partial results of an
+interrupted study, and records of settings that the study no longer contains, are ignored.
 """
 
 from __future__ import annotations
@@ -11,32 +11,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.experiments.kinds.base import Configuration
+from ripplevec.lab.experiments.measurements.base import Configuration
 from ripplevec.lab.experiments.record import Record
 
 TUNED_BY = "tuned_by"
-BEST = "validation_micro"
-OF_THE_CELL = ("kind", "dataset", "seed", "start", "method")
+SELECTION_METRIC = "validation_micro"
+TRIAL_PARAMETERS = ("kind", "dataset", "seed", "start", "method")
+"""Parameters that belong to the trial, not to the setting that is tuned."""
 
 Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class TunedSettings:
     """The best settings by study, method and data set."""
 
     best: dict[Key, Configuration] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, results: Path, studies: Mapping[str, Sequence[Configuration]]) -> Choices:
-        """The choices that the records of these studies lead to; of each the cells are given."""
+    def read(cls, results: Path, studies: Mapping[str, Sequence[Configuration]]) -> TunedSettings:
+        """Select the best settings from the records of tuning studies, given the configurations of their trials."""
         best: dict[Key, Configuration] = {}
-        for study, cells in studies.items():
-            best |= _best(study, cells, Record.read(results / f"{study}.json"))
+        for study, configurations in studies.items():
+            best |= _select_best(study, configurations, Record.read(results / f"{study}.json"))
         return cls(best)
 
-    def applied(self, configuration: Configuration) -> Configuration:
-        """A configuration with its choice in place; as it was where none is to be made, or none is known."""
+    def apply(self, configuration: Configuration) -> Configuration:
+        """Return a configuration with its tuned setting; unchanged if it needs none or none is known yet."""
         if TUNED_BY not in configuration:
             return configuration
         key = (configuration[TUNED_BY], configuration.get("method", ""), configuration["dataset"])
@@ -46,29 +47,30 @@ class Choices:
         return {**rest, **self.best[key]}
 
 
-def check_chosen(configuration: Configuration) -> None:
-    """Refuse a configuration whose choice has not been made."""
+def check_tuned(configuration: Configuration) -> None:
+    """Raise if a configuration needs a tuned setting that is not known yet."""
     if TUNED_BY in configuration:
         raise InvalidValueError.of(
             TUNED_BY,
-            f"a record with all settings of {configuration.get('method')} on {configuration['dataset']}; "
-            f"run the study {configuration[TUNED_BY]} first",
+            f"a record with all settings of {configuration.get('method')} on {configuration['dataset']} "
+            f"(run the study {configuration[TUNED_BY]} first)",
             "an incomplete one",
         )
 
 
-def _best(study: str, cells: Sequence[Configuration], record: Record) -> dict[Key, Configuration]:
-    """Of every method on every data set the setting with the best score, once all are known; of equals the first."""
+def _select_best(study: str, configurations: Sequence[Configuration], record: Record) -> dict[Key, Configuration]:
+    """Return the best setting of every method on every data set that is complete; the first one of equals."""
     best: dict[Key, Configuration] = {}
-    top: dict[Key, float] = {}
-    missing: set[Key] = set()
-    for own in cells:
-        key, figures = (study, own["method"], own["dataset"]), record.figures(own)
-        if figures is None:
-            missing.add(key)
-        elif BEST not in figures:
-            raise InvalidValueError.of(TUNED_BY, f"a study whose cells have the figure {BEST}", study)
-        elif figures[BEST] > top.get(key, -1.0):
-            top[key] = figures[BEST]
-            best[key] = {name: value for name, value in own.items() if name not in OF_THE_CELL}
-    return {key: own for key, own in best.items() if key not in missing}
+    best_score: dict[Key, float] = {}
+    incomplete: set[Key] = set()
+    for configuration in configurations:
+        key = (study, configuration["method"], configuration["dataset"])
+        metrics = record.metrics(configuration)
+        if metrics is None:
+            incomplete.add(key)
+        elif SELECTION_METRIC not in metrics:
+            raise InvalidValueError.of(TUNED_BY, f"a study whose trials have the metric {SELECTION_METRIC}", study)
+        elif metrics[SELECTION_METRIC] > best_score.get(key, -1.0):
+            best_score[key] = metrics[SELECTION_METRIC]
+            best[key] = {name: value for name, value in configuration.items() if name not in TRIAL_PARAMETERS}
+    return {key: setting for key, setting in best.items() if key not in incomplete}

@@ -1,4 +1,4 @@
-"""What was measured, by what, where: one JSON file per study, rewritten whole after every cell."""
+"""Records of results: one JSON file per study, rewritten after every trial, with the environment of each trial."""
 
 from __future__ import annotations
 
@@ -14,101 +14,106 @@ from typing import Any
 from ripplevec import __version__
 from ripplevec.errors import FormatError
 from ripplevec.io.atomic_file import atomic_write
-from ripplevec.lab.experiments.kinds.base import Configuration, Figures, Measured
+from ripplevec.lab.experiments.measurements.base import Configuration, Metrics, TrialResult
 from ripplevec.util.parallel import resolve_threads
 
-FORMAT = 1
+FORMAT_VERSION = 1
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "gensim")
-SOURCE = Path(__file__).parents[1]
+PACKAGE_FOLDER = Path(__file__).parents[2]  # src/ripplevec
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The cells of a study that have been run, by the text of their configuration."""
+    """The finished trials of a study by configuration key, and the environments they ran in."""
 
     path: Path
-    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
+    trials: dict[str, dict[str, Any]] = field(default_factory=dict)
     environments: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Record:
-        """What the file holds; nothing where there is no file yet."""
+        """Read a record file; return an empty record if the file does not exist."""
         if not path.exists():
             return cls(path)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content["format"] != FORMAT:
+            if content["format"] != FORMAT_VERSION:
                 raise FormatError(
-                    f"{path}: expected a record of format {FORMAT}, got {content['format']}; move it away"
+                    f"{path}: expected a record of format {FORMAT_VERSION}, got {content['format']}. "
+                    "Move the file away."
                 )
             return cls(
-                path, {key_of(cell["configuration"]): cell for cell in content["cells"]}, content["environments"]
+                path,
+                {configuration_key(trial["configuration"]): trial for trial in content["cells"]},
+                content["environments"],
             )
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, FormatError):
                 raise
-            raise FormatError(f"{path}: expected the record of a study, got {error!r}; move it away") from error
+            raise FormatError(f"{path}: expected the record of a study, got {error!r}. Move the file away.") from error
 
     def __contains__(self, configuration: Configuration) -> bool:
-        return key_of(configuration) in self.cells
+        return configuration_key(configuration) in self.trials
 
-    def figures(self, configuration: Configuration) -> Figures | None:
-        """What a cell came to, if it has been run."""
-        cell = self.cells.get(key_of(configuration))
-        return None if cell is None else cell["figures"]
+    def metrics(self, configuration: Configuration) -> Metrics | None:
+        """Return the metrics of a trial, or None if it has not been run."""
+        trial = self.trials.get(configuration_key(configuration))
+        return None if trial is None else trial["figures"]
 
-    def add(self, configuration: Configuration, measured: Measured, seconds: float, where: dict[str, Any]) -> None:
-        """Note a cell, in place of an earlier one of the same configuration, and write the file."""
-        name = hashlib.blake2b(json.dumps(where, sort_keys=True).encode(), digest_size=4).hexdigest()
-        self.environments[name] = where
-        self.cells[key_of(configuration)] = {
+    def add(
+        self, configuration: Configuration, result: TrialResult, seconds: float, environment: dict[str, Any]
+    ) -> None:
+        """Add a trial, replacing an earlier one of the same configuration, and write the file."""
+        name = hashlib.blake2b(json.dumps(environment, sort_keys=True).encode(), digest_size=4).hexdigest()
+        self.environments[name] = environment
+        self.trials[configuration_key(configuration)] = {
             "configuration": configuration,
-            "figures": measured.figures,
-            "parameters": measured.parameters,
+            "figures": result.metrics,
+            "parameters": result.parameters,
             "seconds": seconds,
             "environment": name,
         }
         self.write()
 
     def write(self) -> None:
-        """Write the file, whole or not at all; environments that no cell refers to any more are left out."""
-        used = {cell["environment"] for cell in self.cells.values()}
+        """Write the file atomically; environments that no trial refers to are dropped."""
+        used = {trial["environment"] for trial in self.trials.values()}
         content = {
-            "format": FORMAT,
-            "environments": {name: where for name, where in self.environments.items() if name in used},
-            "cells": list(self.cells.values()),
+            "format": FORMAT_VERSION,
+            "environments": {name: value for name, value in self.environments.items() if name in used},
+            "cells": list(self.trials.values()),
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(self.path) as part:
             part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def key_of(configuration: Configuration) -> str:
-    """The same text for the same configuration, whatever the order it was written in."""
+def configuration_key(configuration: Configuration) -> str:
+    """Return a text that identifies a configuration, independent of the order of its keys."""
     return json.dumps(configuration, sort_keys=True)
 
 
-def environment() -> dict[str, Any]:
-    """What figures may depend on besides the configuration: versions, machine, commit of the source."""
+def describe_environment() -> dict[str, Any]:
+    """Return what metrics may depend on besides the configuration: versions, machine, source commit."""
     return {
-        "versions": {"ripplevec": __version__, "python": platform.python_version(), **_versions()},
-        "machine": {"cpu": _cpu(), "cores": resolve_threads(None), "system": platform.system()},
-        "commit": _git("log", "-1", "--format=%H", "--", "."),
-        "modified": bool(_git("status", "--porcelain", "--", ".")),
+        "versions": {"ripplevec": __version__, "python": platform.python_version(), **_library_versions()},
+        "machine": {"cpu": _cpu_model(), "cores": resolve_threads(None), "system": platform.system()},
+        "commit": _run_git("log", "-1", "--format=%H", "--", "."),
+        "modified": bool(_run_git("status", "--porcelain", "--", ".")),
     }
 
 
-def _versions() -> dict[str, str]:
-    found = {}
+def _library_versions() -> dict[str, str]:
+    versions = {}
     for name in LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
-def _cpu() -> str:
+def _cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -117,10 +122,12 @@ def _cpu() -> str:
     return models[0] if models else platform.processor()
 
 
-def _git(*arguments: str) -> str | None:
-    """What git says of the source; nothing where it is not under version control or git is not there."""
+def _run_git(*arguments: str) -> str | None:
+    """Return the output of a git command in the package folder; None outside a repository or without git."""
     try:
-        done = subprocess.run(["git", *arguments], cwd=SOURCE, capture_output=True, text=True, check=True, timeout=30)
+        completed = subprocess.run(
+            ["git", *arguments], cwd=PACKAGE_FOLDER, capture_output=True, text=True, check=True, timeout=30
+        )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+    return completed.stdout.strip() or None

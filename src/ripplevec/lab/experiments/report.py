@@ -1,6 +1,7 @@
-"""A record as tables: one per figure, a row per setting, a column per data set, mean ± deviation over seeds.
+"""Tables of a study's results, and its report in Markdown.
 
-`report` writes them as Markdown; `page` writes the same tables as HTML.
+There is one table per metric, with a row per setting, a column per data set, and mean ± standard deviation over seeds.
+`html_report` writes the same tables as HTML.
 """
 
 from __future__ import annotations
@@ -10,107 +11,109 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from ripplevec.lab.experiments.measurements import Metrics
 from ripplevec.lab.experiments.record import Record
-from ripplevec.lab.experiments.spec import Study
-from ripplevec.lab.experiments.trial import Figures
+from ripplevec.lab.experiments.study import Study
 
-NOTHING = "–"
+MISSING = "–"
 
-Cells = dict[tuple[str, str], list[Figures]]
+Results = dict[tuple[str, str], list[Metrics]]
+"""The metrics of every finished trial, in order of the seeds, by setting and data set."""
 
 
-class Entry(NamedTuple):
-    """What a table says of a setting on a data set: our value for every seed, and the known ones, in words."""
+class TableEntry(NamedTuple):
+    """An entry of a table: the measured value for every seed, and the reference values as text."""
 
     values: list[float]
-    beside: str
+    references: str
 
     def __str__(self) -> str:
-        return f"{shown(self.values)} ({self.beside})" if self.beside else shown(self.values)
+        return f"{format_values(self.values)} ({self.references})" if self.references else format_values(self.values)
 
 
-def report(study: Study, record: Record) -> str:
-    """The whole report, as Markdown; its pictures are files beside it."""
-    cells = measured(study, record)
+def render_markdown(study: Study, record: Record) -> str:
+    """Return the report of a study in Markdown; its pictures are separate files."""
+    results = collect_results(study, record)
     about = [study.about.strip()] if study.about else []
-    pictures = [f"![{plot.title}]({picture(study, name)})" for name, plot in study.plots.items()]
-    tables = [f"## {heading}\n\n{_markdown(study, cells, figure)}" for figure, heading in study.figures.items()]
-    where = "\n".join(["## Where this comes from", "", *(f"- {line}" for line in origin(record))])
-    return "\n\n".join([f"# {study.title}", *about, extent(study, record), *pictures, *tables, where]) + "\n"
+    pictures = [f"![{plot.title}]({picture_path(study, name)})" for name, plot in study.plots.items()]
+    tables = [f"## {heading}\n\n{_markdown_table(study, results, metric)}" for metric, heading in study.figures.items()]
+    origin = "\n".join(["## Where this comes from", "", *(f"- {line}" for line in describe_origin(record))])
+    return "\n\n".join([f"# {study.title}", *about, describe_extent(study, record), *pictures, *tables, origin]) + "\n"
 
 
-def extent(study: Study, record: Record) -> str:
-    """What the figures are means of, and how much of the study has been run."""
-    cells = list(study.cells())
-    done = sum(configuration in record for _, _, configuration in cells)
-    state = f"{done} of {len(cells)} cells" if done < len(cells) else f"{done} cells"
+def describe_extent(study: Study, record: Record) -> str:
+    """State the seeds that means are over, and how many trials of the study have been run."""
+    trials = list(study.trials())
+    done = sum(configuration in record for _, _, configuration in trials)
+    state = f"{done} of {len(trials)} cells" if done < len(trials) else f"{done} cells"
     return f"Mean ± standard deviation over the seeds {', '.join(map(str, study.seeds))} ({state})."
 
 
-def picture(study: Study, plot: str) -> str:
-    """Where the picture of a plot lies, seen from the folder of the results."""
+def picture_path(study: Study, plot: str) -> str:
+    """Return the path of a picture relative to the results folder."""
     return f"figures/{study.name}-{plot}.svg"
 
 
-def measured(study: Study, record: Record) -> Cells:
-    """The figures of every cell that has been run, by setting and data set, in the order of the seeds."""
-    cells: Cells = {}
-    for setting, dataset, configuration in study.cells():
-        if (figures := record.figures(configuration)) is not None:
-            cells.setdefault((setting, dataset), []).append(figures)
-    return cells
+def collect_results(study: Study, record: Record) -> Results:
+    """Collect the metrics of all finished trials of a study."""
+    results: Results = {}
+    for setting, dataset, configuration in study.trials():
+        if (metrics := record.metrics(configuration)) is not None:
+            results.setdefault((setting, dataset), []).append(metrics)
+    return results
 
 
-def values_of(cells: Cells, figure: str, setting: str, dataset: str) -> list[float]:
-    """A figure for every seed that has it."""
-    return [figures[figure] for figures in cells.get((setting, dataset), ()) if figure in figures]
+def select_values(results: Results, metric: str, setting: str, dataset: str) -> list[float]:
+    """Return the values of a metric for every seed that has it."""
+    return [metrics[metric] for metrics in results.get((setting, dataset), ()) if metric in metrics]
 
 
-def table(study: Study, cells: Cells, figure: str) -> dict[str, list[Entry]]:
-    """The rows of a table by their setting, with an entry for every data set."""
+def build_table(study: Study, results: Results, metric: str) -> dict[str, list[TableEntry]]:
+    """Return the rows of a table by setting, with an entry for every data set."""
     return {
-        setting: [_entry(study, cells, figure, setting, dataset) for dataset in study.datasets]
+        setting: [_build_entry(study, results, metric, setting, dataset) for dataset in study.datasets]
         for setting in study.settings
     }
 
 
-def shown(values: Sequence[float]) -> str:
-    """Mean ± standard deviation, to three digits of the largest value; a whole number where all are that one."""
+def format_values(values: Sequence[float]) -> str:
+    """Format mean ± standard deviation with three digits of the largest value; equal integers as one integer."""
     if not values:
-        return NOTHING
+        return MISSING
     if len(set(values)) == 1 and isinstance(values[0], int):
         return f"{values[0]:,}"
     largest = max(map(abs, values))
-    digits = min(3, decimals(largest))
+    digits = min(3, count_decimals(largest))
     text = f"{fmean(values):.{digits}f}"
     return f"{text} ± {stdev(values):.{digits}f}" if len(values) > 1 else text
 
 
-def decimals(value: float) -> int:
-    """How many decimals show three digits of a value."""
+def count_decimals(value: float) -> int:
+    """Return the number of decimals that shows three digits of a value."""
     return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
 
 
-def origin(record: Record) -> list[str]:
-    """Where the figures come from: one line per commit and machine."""
-    used = {cell["environment"] for cell in record.cells.values()}
+def describe_origin(record: Record) -> list[str]:
+    """Return one line per environment that results come from: commit, machine and library versions."""
+    used = {trial["environment"] for trial in record.trials.values()}
     lines = []
-    for name, where in record.environments.items():
+    for name, environment in record.environments.items():
         if name in used:
-            machine, versions = where["machine"], where["versions"]
-            commit = f"{(where['commit'] or 'unknown')[:12]}{' (modified)' if where['modified'] else ''}"
+            machine, versions = environment["machine"], environment["versions"]
+            modified = " (modified)" if environment["modified"] else ""
+            commit = f"{(environment['commit'] or 'unknown')[:12]}{modified}"
             libraries = ", ".join(f"{library} {number}" for library, number in versions.items())
             lines.append(f"commit {commit} on {machine['cores']} × {machine['cpu']}; {libraries}")
     return lines
 
 
-def _entry(study: Study, cells: Cells, figure: str, setting: str, dataset: str) -> Entry:
-    known = study.known(figure, setting, dataset)
-    beside = ", ".join(f"{label} {value:g}" for label, value in known.items())
-    return Entry(values_of(cells, figure, setting, dataset), beside)
+def _build_entry(study: Study, results: Results, metric: str, setting: str, dataset: str) -> TableEntry:
+    references = study.reference_values(metric, setting, dataset)
+    text = ", ".join(f"{label} {value:g}" for label, value in references.items())
+    return TableEntry(select_values(results, metric, setting, dataset), text)
 
 
-def _markdown(study: Study, cells: Cells, figure: str) -> str:
+def _markdown_table(study: Study, results: Results, metric: str) -> str:
     rows = [["", *study.datasets], ["---", *("---:" for _ in study.datasets)]]
-    rows += [[setting, *map(str, entries)] for setting, entries in table(study, cells, figure).items()]
+    rows += [[setting, *map(str, entries)] for setting, entries in build_table(study, results, metric).items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

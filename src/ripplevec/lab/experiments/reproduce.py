@@ -1,4 +1,4 @@
-"""From studies to records, tables, pictures and one page: what can be resumed, with the time that is left."""
+"""Runs studies and writes their records, tables, pictures and one HTML page; interrupted runs can be resumed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.datasets import available
 from ripplevec.lab.experiments import plots
 from ripplevec.lab.experiments.forecast import Forecast
-from ripplevec.lab.experiments.hyperparameters import TUNED_BY, Choices
-from ripplevec.lab.experiments.page import page
-from ripplevec.lab.experiments.record import SOURCE, Record
-from ripplevec.lab.experiments.report import picture, report
-from ripplevec.lab.experiments.run import Cell, Told, run, waiting
-from ripplevec.lab.experiments.spec import Study, load, tried
+from ripplevec.lab.experiments.html_report import render_html
+from ripplevec.lab.experiments.hyperparameters import TUNED_BY, TunedSettings
+from ripplevec.lab.experiments.record import PACKAGE_FOLDER, Record
+from ripplevec.lab.experiments.report import picture_path, render_markdown
+from ripplevec.lab.experiments.runner import Trial, TrialCallback, find_pending, run_trials
+from ripplevec.lab.experiments.study import Study, load_configurations, load_study
 
 HEADING = "Ripplevec: the paper's experiments, and ours beside them"
 INTRO = """
@@ -29,16 +29,16 @@ prints, *floor* and *aim* are what was to be reached.
 """
 
 GRIDS = {"tuned": "grid", "full": "grid_full"}
-"""The study that chooses settings for the others: a few at the paper's dimension, or all that the paper tried."""
+"""The study that tunes settings for the others: a few at the paper's dimension, or all that the paper tried."""
 
-FIRST = ("classification", "order", "checkpoint", "links", "sensitivity", "quality", "nested")
-LAST = ("time", "growth")
-"""What measures time comes last, with nothing beside it; studies that stand nowhere here come before."""
+FIRST_STUDIES = ("classification", "order", "checkpoint", "links", "sensitivity", "quality", "nested")
+LAST_STUDIES = ("time", "growth")
+"""Studies that measure time run last, without parallel trials; studies in neither list run before them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Which cells to run: some (`only`), also those that are recorded (`again`), so many side by side (`jobs`)."""
+class RunOptions:
+    """Which trials to run: a filter (`only`), whether to repeat recorded ones (`again`), and parallel `jobs`."""
 
     only: dict[str, str] | None = None
     again: bool = False
@@ -46,24 +46,24 @@ class Choice:
 
 
 def studies_folder() -> Path:
-    """Where the studies lie: in the package once it is installed, else beside its source."""
-    inside = SOURCE / "studies"
-    return inside if inside.is_dir() else SOURCE.parents[1] / "studies"
+    """Return the folder of the studies: inside the installed package, or in the source repository."""
+    installed = PACKAGE_FOLDER / "studies"
+    return installed if installed.is_dir() else PACKAGE_FOLDER.parents[1] / "studies"
 
 
-def record_of(study: Study, results: Path) -> Record:
-    """What has been run of a study."""
+def read_record(study: Study, results: Path) -> Record:
+    """Read the record of a study."""
     return Record.read(results / f"{study.name}.json")
 
 
-def table_of(study: Study, results: Path) -> Path:
-    """Where the tables of a study lie."""
+def table_path(study: Study, results: Path) -> Path:
+    """Return the path of a study's tables."""
     return results / f"{study.name}.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the studies are read: all of them or what is `quick`, with the settings that a `grid` chose in `results`."""
+    """Which studies to read: whole or `quick` versions, with settings tuned by a `grid` according to `results`."""
 
     results: Path
     quick: bool = False
@@ -71,152 +71,157 @@ class Plan:
     folder: Path = field(default_factory=studies_folder)
 
     def studies(self) -> dict[str, Study]:
-        """All studies, in an order that works."""
-        others = {path.stem for path in self.folder.glob("*.yaml")}.difference(GRIDS.values(), FIRST, LAST)
-        names = [GRIDS[self.grid], *FIRST, *sorted(others), *LAST]
-        here = [self.study(name) for name in names if self._file(name).exists()]
-        return {study.name: study for study in here if study is not None}
+        """Return all studies in an order in which each follows the studies it depends on."""
+        others = {path.stem for path in self.folder.glob("*.yaml")}.difference(
+            GRIDS.values(), FIRST_STUDIES, LAST_STUDIES
+        )
+        names = [GRIDS[self.grid], *FIRST_STUDIES, *sorted(others), *LAST_STUDIES]
+        existing = [self.study(name) for name in names if self._file(name).exists()]
+        return {study.name: study for study in existing if study is not None}
 
     def study(self, name: str) -> Study | None:
-        """A study as it stands now, if there is anything to run of it."""
-        study = self._tuned(load(self._file(name), self.results))
-        return study.shortened() if self.quick else study
+        """Load a study; None if it has no quick version and one is requested."""
+        study = self._with_grid(load_study(self._file(name), self.results))
+        return study.quick_version() if self.quick else study
 
-    def chosen(self, study: Study) -> Study:
-        """A study with the settings that have been chosen by now."""
-        used = {own[TUNED_BY] for own in (study.parameters, *study.settings.values()) if TUNED_BY in own}
-        return replace(study, choices=Choices.read(self.results, tried(self.folder, used)))
+    def update_tuning(self, study: Study) -> Study:
+        """Return a study with the settings tuned by the records so far."""
+        configurations = (study.parameters, *study.settings.values())
+        tuning_studies = {parameters[TUNED_BY] for parameters in configurations if TUNED_BY in parameters}
+        tuned = TunedSettings.read(self.results, load_configurations(self.folder, tuning_studies))
+        return replace(study, tuned=tuned)
 
     def record(self, study: Study) -> Record:
-        """What has been run of a study."""
-        return record_of(study, self.results)
+        """Read the record of a study."""
+        return read_record(study, self.results)
 
-    def waiting(self, studies: Iterable[Study], again: bool = False) -> list[Cell]:
-        """The cells of some studies that are to be run."""
-        return [cell for study in studies for cell in waiting(study, self.record(study), again=again)]
+    def pending_trials(self, studies: Iterable[Study], again: bool = False) -> list[Trial]:
+        """Return the trials of some studies that are to be run."""
+        return [trial for study in studies for trial in find_pending(study, self.record(study), again=again)]
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name}.yaml"
 
-    def _tuned(self, study: Study) -> Study:
-        """The study with its tuned settings taken from the grid that was asked for."""
-        usual, wanted = GRIDS["tuned"], GRIDS[self.grid]
-        users = [name for name, own in study.settings.items() if own.get(TUNED_BY) == usual]
-        if wanted == usual or not users:
+    def _with_grid(self, study: Study) -> Study:
+        """Return the study with its tuned settings taken from the grid of this plan."""
+        default, grid = GRIDS["tuned"], GRIDS[self.grid]
+        tuned = [name for name, parameters in study.settings.items() if parameters.get(TUNED_BY) == default]
+        if grid == default or not tuned:
             return study
-        settings = study.settings | {name: study.settings[name] | {TUNED_BY: wanted} for name in users}
-        return self.chosen(replace(study, settings=settings))
+        settings = study.settings | {name: study.settings[name] | {TUNED_BY: grid} for name in tuned}
+        return self.update_tuning(replace(study, settings=settings))
 
 
-class Watcher(Protocol):
-    """Who is told how far it has come."""
+class RunObserver(Protocol):
+    """Receives the progress of a run over several studies."""
 
-    def begins(self, study: str, left: Forecast) -> None:
-        """A study begins; what is left are its own cells and those of the studies after it."""
+    def study_started(self, study: str, forecast: Forecast) -> None:
+        """Called when a study starts; the forecast covers it and the studies after it."""
         ...
 
-    def did(self, cell: str, seconds: float, left: Forecast) -> None:
-        """A cell is done; it took so many seconds."""
+    def trial_done(self, trial: str, seconds: float, forecast: Forecast) -> None:
+        """Called when a trial is done, with the seconds it took."""
         ...
 
-    def ends(self, outcome: Outcome) -> None:
-        """A study is done."""
+    def study_done(self, outcome: StudyOutcome) -> None:
+        """Called when a study is done."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """A study that is done: how many of its cells were run, in how many seconds, and what was written."""
+class StudyOutcome:
+    """A finished study: its number of trials, how many of them were run, in how many seconds, and the files."""
 
     name: str
-    cells: int
+    trials: int
     ran: int
     seconds: float
     table: Path
     pictures: list[Path]
 
 
-def carry_out_all(plan: Plan, studies: Sequence[Study], choice: Choice, watcher: Watcher) -> list[Outcome]:
-    """Carry out one study after another, each with the settings that those before it have chosen."""
+def run_studies(plan: Plan, studies: Sequence[Study], options: RunOptions, observer: RunObserver) -> list[StudyOutcome]:
+    """Run studies one after another, each with the settings that earlier ones have tuned."""
     outcomes = []
-    left = Forecast([plan.record(study) for study in plan.studies().values()], choice.jobs)
+    forecast = Forecast([plan.record(study) for study in plan.studies().values()], options.jobs)
 
-    def told(cell: Cell, seconds: float) -> None:
-        left.done(cell[1], seconds)
-        watcher.did(cell[0], seconds, left)
+    def on_trial_done(trial: Trial, seconds: float) -> None:
+        forecast.add_finished(trial.configuration, seconds)
+        observer.trial_done(trial.name, seconds, forecast)
 
-    for place, planned in enumerate(studies):
+    for position, planned in enumerate(studies):
         began = perf_counter()
-        study = plan.chosen(planned)
-        ran, later = plan.waiting([study], choice.again), plan.waiting(studies[place + 1 :], choice.again)
-        left.plan([*ran, *later])
-        watcher.begins(study.name, left)
-        carry_out(study, plan.results, choice, told)
-        outcomes.append(Outcome(
+        study = plan.update_tuning(planned)
+        pending = plan.pending_trials([study], options.again)
+        later = plan.pending_trials(studies[position + 1 :], options.again)
+        forecast.set_remaining([*pending, *later])
+        observer.study_started(study.name, forecast)
+        run_study(study, plan.results, options, on_trial_done)
+        outcomes.append(StudyOutcome(
             study.name,
-            cells=len(plan.waiting([study], again=True)),
-            ran=len(ran),
+            trials=len(plan.pending_trials([study], again=True)),
+            ran=len(pending),
             seconds=perf_counter() - began,
-            table=table_of(study, plan.results),
-            pictures=[plan.results / picture(study, plot) for plot in study.plots],
+            table=table_path(study, plan.results),
+            pictures=[plan.results / picture_path(study, plot) for plot in study.plots],
         ))  # fmt: skip
-        watcher.ends(outcomes[-1])
+        observer.study_done(outcomes[-1])
     return outcomes
 
 
-def carry_out(study: Study, results: Path, choice: Choice, told: Told | None = None) -> Record:
-    """Run what is not recorded of a study; write its record, its tables and its pictures.
+def run_study(study: Study, results: Path, options: RunOptions, on_trial_done: TrialCallback | None = None) -> Record:
+    """Run the pending trials of a study; write its record, its tables and its pictures.
 
-    Somebody is `told` of every cell that is done, else there is a line for each.
+    Without a callback, a progress bar and a line per trial are printed.
     """
-    record = record_of(study, results)
-    cells = waiting(study, record, choice.only, choice.again)
-    if told:
-        run(cells, record, choice.jobs, told)
+    record = read_record(study, results)
+    trials = find_pending(study, record, options.only, options.again)
+    if on_trial_done:
+        run_trials(trials, record, options.jobs, on_trial_done)
     else:
-        left = Forecast([record], choice.jobs)
-        left.plan(cells)
-        with _lines(study.name, left) as line:
-            run(cells, record, choice.jobs, line)
-    write(study, record, results)
+        forecast = Forecast([record], options.jobs)
+        forecast.set_remaining(trials)
+        with _print_progress(study.name, forecast) as print_trial:
+            run_trials(trials, record, options.jobs, print_trial)
+    write_report(study, record, results)
     return record
 
 
-def write(study: Study, record: Record, results: Path) -> None:
-    """The tables and the pictures of a study, from what is recorded."""
+def write_report(study: Study, record: Record, results: Path) -> None:
+    """Write the tables and the pictures of a study from its record."""
     results.mkdir(parents=True, exist_ok=True)
     for name in study.plots:
-        plots.save(study, name, record, results)
-    with atomic_write(table_of(study, results)) as part:
-        part.write_text(report(study, record), encoding="utf-8")
+        plots.save_plot(study, name, record, results)
+    with atomic_write(table_path(study, results)) as part:
+        part.write_text(render_markdown(study, record), encoding="utf-8")
 
 
-def write_page(studies: Sequence[Study], results: Path) -> Path:
-    """One page of all studies, from what is recorded."""
+def write_html_report(studies: Sequence[Study], results: Path) -> Path:
+    """Write one HTML page of all studies from their records; return its path."""
     path = results / "report.html"
-    parts = [(study, record_of(study, results)) for study in studies]
+    parts = [(study, read_record(study, results)) for study in studies]
     with atomic_write(path) as part:
-        part.write_text(page(parts, HEADING, INTRO), encoding="utf-8")
+        part.write_text(render_html(parts, HEADING, INTRO), encoding="utf-8")
     return path
 
 
-def data_needed(cells: Sequence[Cell]) -> list[str]:
-    """The published data sets that cells read."""
-    used = {configuration["dataset"] for _, configuration in cells}
+def required_datasets(trials: Sequence[Trial]) -> list[str]:
+    """Return the published data sets that trials read."""
+    used = {configuration["dataset"] for _, configuration in trials}
     return [name for name in available() if name in used]
 
 
 @contextmanager
-def _lines(study: str, left: Forecast) -> Iterator[Told]:
-    """A line for every cell, above a bar."""
+def _print_progress(study: str, forecast: Forecast) -> Iterator[TrialCallback]:
+    """Show a progress bar, and print a line per finished trial above it."""
     from ripplevec.util.progress import create_progress
 
     with create_progress() as bars:
-        task = bars.add_task(study, total=left.cells(), note="", ends=left.ends())
+        task = bars.add_task(study, total=forecast.remaining_trials(), note="", ends=forecast.expected_end())
 
-        def told(cell: Cell, seconds: float) -> None:
-            left.done(cell[1], seconds)
-            bars.console.print(f"{study}: {cell[0]}: {seconds:.1f} s", highlight=False)
-            bars.update(task, advance=1, ends=left.ends())
+        def print_trial(trial: Trial, seconds: float) -> None:
+            forecast.add_finished(trial.configuration, seconds)
+            bars.console.print(f"{study}: {trial.name}: {seconds:.1f} s", highlight=False)
+            bars.update(task, advance=1, ends=forecast.expected_end())
 
-        yield told
+        yield print_trial

@@ -1,4 +1,4 @@
-"""The short of all studies: what ours scores beside the best of each group of others, and how much faster it is."""
+"""Summary of all studies: Ripplevec's scores next to the best of each group of methods, and its speedup."""
 
 from __future__ import annotations
 
@@ -11,82 +11,82 @@ from ripplevec.lab.baselines import BASELINES
 from ripplevec.lab.baselines.streaming import STREAMING_BASELINES
 from ripplevec.lab.experiments.hyperparameters import TUNED_BY
 from ripplevec.lab.experiments.reproduce import Plan
-from ripplevec.lab.experiments.spec import Study
+from ripplevec.lab.experiments.study import Study
 
-SHARE, FASTER = "current_micro@50", "ripplevec_times_faster"
+SCORE_METRIC, SPEEDUP_METRIC = "current_micro@50", "ripplevec_times_faster"
 SPECTRAL = "spectral"
-RETRAINED = BASELINES.keys() - {SPECTRAL}
+STATIC_METHODS = BASELINES.keys() - {SPECTRAL}
 
 GROUPS: dict[str, Callable[[str, bool], bool]] = {
     "ripplevec": lambda method, tuned: method == "ripplevec",
-    "paper_setting": lambda method, tuned: method in RETRAINED and not tuned,
-    "tuned": lambda method, tuned: method in RETRAINED and tuned,
+    "paper_setting": lambda method, tuned: method in STATIC_METHODS and not tuned,
+    "tuned": lambda method, tuned: method in STATIC_METHODS and tuned,
     "streaming": lambda method, tuned: method in STREAMING_BASELINES,
     "spectral": lambda method, tuned: method == SPECTRAL,
 }
-"""Who is compared in the summary, by method and by whether its settings were chosen."""
+"""Groups of the summary: predicates of the method and of whether its settings are tuned."""
 
-BySeed = dict[int, float]
+ValuesBySeed = dict[int, float]
 
 
-def summary(plan: Plan) -> dict[str, dict[str, Any]]:
-    """By data set: micro-F1 with 50 % for training, ours and the best of each group, and how much faster ours is."""
+def summarize(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Return, by data set, micro-F1 with 50 % for training of Ripplevec and the best of each group, and the speedup."""
     studies = plan.studies()
     lines: dict[str, dict[str, Any]] = {}
     if "classification" in studies:
         study = studies["classification"]
-        found = _measured(plan, study, SHARE)
+        values = _values_by_seed(plan, study, SCORE_METRIC)
         for dataset in study.datasets:
-            lines[dataset] = _line(study, found, dataset) | {"times_faster": None}
+            lines[dataset] = _summarize_dataset(study, values, dataset) | {"times_faster": None}
     if "time" in studies:
         study = studies["time"]
-        for (setting, dataset), faster in _measured(plan, study, FASTER).items():
+        for (setting, dataset), speedups in _values_by_seed(plan, study, SPEEDUP_METRIC).items():
             if setting == next(iter(study.settings)) and dataset in lines:
-                lines[dataset]["times_faster"] = fmean(faster.values())
+                lines[dataset]["times_faster"] = fmean(speedups.values())
     return {dataset: line for dataset, line in lines.items() if any(line.values())}
 
 
-def _measured(plan: Plan, study: Study, figure: str) -> dict[tuple[str, str], BySeed]:
-    """A figure by setting and data set, for every seed that has it."""
+def _values_by_seed(plan: Plan, study: Study, metric: str) -> dict[tuple[str, str], ValuesBySeed]:
+    """Return the values of a metric by setting and data set, for every seed that has it."""
     record = plan.record(study)
-    found: dict[tuple[str, str], BySeed] = {}
-    for setting, dataset, configuration in study.cells():
-        figures = record.figures(configuration) or {}
-        if figure in figures:
-            found.setdefault((setting, dataset), {})[configuration["seed"]] = figures[figure]
-    return found
+    values: dict[tuple[str, str], ValuesBySeed] = {}
+    for setting, dataset, configuration in study.trials():
+        metrics = record.metrics(configuration) or {}
+        if metric in metrics:
+            values.setdefault((setting, dataset), {})[configuration["seed"]] = metrics[metric]
+    return values
 
 
-def _line(study: Study, found: dict[tuple[str, str], BySeed], dataset: str) -> dict[str, Any]:
-    """The best of every group on a data set."""
-    groups: dict[str, dict[str, BySeed]] = {
+def _summarize_dataset(study: Study, values: dict[tuple[str, str], ValuesBySeed], dataset: str) -> dict[str, Any]:
+    """Return the best setting of every group on a data set."""
+    groups: dict[str, dict[str, ValuesBySeed]] = {
         group: {
-            setting: found[setting, dataset]
-            for setting, own in study.settings.items()
-            if (setting, dataset) in found and belongs(own.get("method", ""), TUNED_BY in own)
+            setting: values[setting, dataset]
+            for setting, parameters in study.settings.items()
+            if (setting, dataset) in values and belongs(parameters.get("method", ""), TUNED_BY in parameters)
         }
         for group, belongs in GROUPS.items()
     }
     ours = next(iter(groups["ripplevec"].values()), {})
-    return {group: _best(settings, ours) for group, settings in groups.items()}
+    return {group: _find_best(settings, ours) for group, settings in groups.items()}
 
 
-def _best(settings: dict[str, BySeed], ours: BySeed) -> dict[str, Any] | None:
-    """The setting that ours is least above, seed by seed, and by how much; without ours, the highest mean."""
+def _find_best(settings: dict[str, ValuesBySeed], ours: ValuesBySeed) -> dict[str, Any] | None:
+    """Return the setting over which Ripplevec leads least; without Ripplevec, the one with the highest mean."""
     if not settings:
         return None
-    ahead = {setting: paired(ours, theirs) for setting, theirs in settings.items()}
+    leads = {setting: mean_paired_difference(ours, theirs) for setting, theirs in settings.items()}
     means = {setting: fmean(theirs.values()) for setting, theirs in settings.items()}
 
     def rank(setting: str) -> tuple[float, float]:
-        lead = ahead[setting]
+        lead = leads[setting]
         return (math.inf if lead is None else lead, -means[setting])
 
     best = min(settings, key=rank)
-    return {"setting": best, "micro_f1": means[best], "ours_above": ahead[best]}
+    return {"setting": best, "micro_f1": means[best], "ours_above": leads[best]}
 
 
-def paired(ours: BySeed, theirs: BySeed) -> float | None:
-    """The mean difference over the seeds that both have: with each seed comes another split, some of them easier."""
+def mean_paired_difference(ours: ValuesBySeed, theirs: ValuesBySeed) -> float | None:
+    """Return the mean difference over common seeds, because each seed is another split and some are easier."""
     shared = ours.keys() & theirs.keys()
     return fmean(ours[seed] - theirs[seed] for seed in shared) if shared else None

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ripplevec.lab.experiments.plots import draw
-from ripplevec.lab.experiments.record import Record, key_of
-from ripplevec.lab.experiments.spec import Plot, Study
+from ripplevec.lab.experiments.record import Record, configuration_key
+from ripplevec.lab.experiments.study import Plot, Study
 
 Figures = Callable[[str, str, int], dict[str, float]]
 
@@ -25,9 +25,9 @@ def made(tmp_path: Path, calls: object) -> Callable[..., tuple[Study, Record]]:
         parameters = {"kind": "fake", "start": 0.5}
         study = Study(name="s", title="T", parameters=parameters, settings=own, figures={"micro": "M"}, **given)
         record = Record(tmp_path / "s.json")
-        for setting, dataset, configuration in study.cells():
+        for setting, dataset, configuration in study.trials():
             if found := figures(setting, dataset, configuration["seed"]):
-                record.cells[key_of(configuration)] = {"configuration": configuration, "figures": found}
+                record.trials[configuration_key(configuration)] = {"configuration": configuration, "figures": found}
         return study, record
 
     return made

@@ -4,8 +4,9 @@ import math
 
 import pytest
 from matplotlib.figure import Figure
+from ripplevec.lab.experiments.plots.common import Point, draw_line, points_of
 
-from ripplevec.lab.experiments.plots.common import Point, draw_line, make_log, points_of
+from ripplevec.lab.experiments.plots.panels import make_log
 
 
 def test_a_point_is_a_mean_over_the_seeds_that_have_a_value() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ripplevec.lab.experiments.plots import draw_apart, save, svg
-from ripplevec.lab.experiments.plots.drawing import KINDS
+from ripplevec.lab.experiments.plots import draw_panels, save, svg
+from ripplevec.lab.experiments.plots.drawing import MEASUREMENTS
 from ripplevec.lab.experiments.record import Record
-from ripplevec.lab.experiments.spec import PLOTS, Plot, Study
+from ripplevec.lab.experiments.study import PLOTS, Plot, Study
 
 Made = Callable[..., tuple[Study, Record]]
 
@@ -22,7 +22,7 @@ def shares(made: Made) -> tuple[Study, Record]:
 
 
 def test_every_kind_of_plot_that_a_study_may_ask_for_can_be_drawn() -> None:
-    assert set(KINDS) == set(PLOTS)
+    assert set(MEASUREMENTS) == set(PLOTS)
 
 
 @pytest.mark.parametrize("kind", PLOTS)
@@ -43,7 +43,7 @@ def test_the_same_record_gives_the_same_file(shares: tuple[Study, Record], tmp_p
 
 def test_pictures_in_one_page_have_no_id_in_common(shares: tuple[Study, Record]) -> None:
     study, record = shares
-    figures = draw_apart(study, "shares", record)
+    figures = draw_panels(study, "shares", record)
     ids = [re.findall(r' id="([^"]+)"', svg(figure, str(place))) for place, figure in enumerate(figures)]
     assert len(ids) == 3
     assert all(ids)

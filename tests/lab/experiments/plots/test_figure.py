@@ -7,7 +7,7 @@ import matplotlib
 import pytest
 
 from ripplevec.errors import MissingExtraError
-from ripplevec.lab.experiments.plots.figure import style, svg
+from ripplevec.lab.experiments.plots.style import style, svg
 
 
 def lines() -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ripplevec.lab.experiments.spec import Plot
+from ripplevec.lab.experiments.study import Plot
 
 PLOT = Plot(kind="growth", title="Growth", figures={"us": "arrival", "start": "start"})
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ripplevec.lab.experiments.spec import Plot
+from ripplevec.lab.experiments.study import Plot
 
 QUANTILES = {"spread@0": 0.0, "spread@50": 0.25, "spread@100": 1.0}
 

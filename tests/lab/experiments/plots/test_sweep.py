@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ripplevec.lab.experiments.spec import Plot
+from ripplevec.lab.experiments.study import Plot
 
 PLOT = Plot(kind="sweep", title="Depth", figure="micro", x="depth D")
 

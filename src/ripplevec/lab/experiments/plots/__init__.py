@@ -1,13 +1,12 @@
-"""The pictures of a study: what its plots ask for, drawn from its record, as SVG; one file per kind of plot.
+"""Pictures of a study: its plots, drawn from its record as SVG.
 
-A picture is made of panels, mostly the legend and one per data set: side by side in the file of the picture, each by
-itself in the report, where a phone shows one below the other. What has not been measured is left out.
+A picture consists of panels, usually a legend and one panel per data set: side by side in the picture file, and
+separately in the HTML report, where a phone shows them below each other.
 """
 
 from __future__ import annotations
 
-from ripplevec.lab.experiments.plots.drawing import draw, draw_apart, save
-from ripplevec.lab.experiments.plots.figure import svg
-from ripplevec.lab.experiments.plots.style import OURS
+from ripplevec.lab.experiments.plots.drawing import draw_panels, draw_plot, save_plot
+from ripplevec.lab.experiments.plots.style import RIPPLEVEC_PREFIX, render_svg
 
-__all__ = ["OURS", "draw", "draw_apart", "save", "svg"]
+__all__ = ["RIPPLEVEC_PREFIX", "draw_panels", "draw_plot", "render_svg", "save_plot"]

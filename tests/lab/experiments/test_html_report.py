@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from ripplevec.lab.experiments.html_report import page
+from ripplevec.lab.experiments.record import Record, configuration_key, describe_environment
+from ripplevec.lab.experiments.report import measured, table
+from ripplevec.lab.experiments.study import Plot, Study
+
+pytestmark = pytest.mark.usefixtures("calls")  # the kind of cell that only counts
+
+LEVELS = {"ripplevec": 80.04, "A & B": 80.0, "<last>": 70.0}
+
+
+def made(tmp_path: Path, name: str = "quality") -> tuple[Study, Record]:
+    study = Study(
+        name=name,
+        title="Worth <1>",
+        about="Read *this* and `x < y`.\n\nThen that.",
+        datasets=["cora", "blog"],
+        seeds=[0, 1],
+        parameters={"kind": "fake", "start": 0.5},
+        settings={setting: {"number": number} for number, setting in enumerate(LEVELS)},
+        figures={"micro": "Micro-F1 (%)", "nmi": "NMI (%)", "seconds": "Seconds"},
+        beside={"paper": {"A & B": {"nmi": {"cora": 16.48}}}},
+        plots={"micro": Plot(kind="shares", title="Micro & shares", figure="micro")},
+    )
+    record = Record(tmp_path / "quality.json", environments={"here": describe_environment()})
+    for setting, dataset, configuration in study.trials():
+        if (setting, dataset) != ("<last>", "blog"):
+            level = LEVELS[setting]
+            figures = {"micro": level, "micro@10": level - 9, "micro@50": level, "nmi": level / 2, "seconds": level}
+            record.trials[configuration_key(configuration)] = {"figures": figures, "environment": "here"}
+    return study, record
+
+
+class Seen(HTMLParser):
+    """What a reader sees: the rows of the tables, which are unfolded, headings, links, ids; and whether tags close."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self.unfolded: list[bool] = []
+        self.texts: list[tuple[str, str]] = []
+        self.links: list[str | None] = []
+        self.ids: list[str | None] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        self.ids += [given["id"]] if "id" in given else []
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        if tag == "a":
+            self.links.append(given["href"])
+        elif tag == "details":
+            self.unfolded.append("open" in given)
+        elif tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.ids += [value for name, value in attributes if name == "id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self.open[-1] if self.open else "", data))
+        if "td" in self.open or "th" in self.open:
+            self.tables[-1][-1][-1] += data
+
+
+def test_a_section_for_every_study_and_a_way_to_it(tmp_path: Path) -> None:
+    seen = Seen(page([made(tmp_path), made(tmp_path, "again")], "All <of> it", "Begin."))
+    assert seen.links == ["#quality", "#again"]
+    assert [name for name in seen.ids if name in ("quality", "again")] == ["quality", "again"]
+    assert len(set(seen.ids)) == len(seen.ids)
+    assert seen.open == []
+
+
+def test_what_is_written_is_shown_as_it_is(tmp_path: Path) -> None:
+    texts = Seen(page([made(tmp_path)], "All <of> it", "Begin & end.")).texts
+    for expected in [
+        ("h1", "All <of> it"),
+        ("p", "Begin & end."),
+        ("h2", "Worth <1>"),
+        ("em", "this"),
+        ("code", "x < y"),
+        ("p", "Then that."),
+        ("figcaption", "Micro & shares"),
+        ("text", "<last>"),
+    ]:
+        assert expected in texts
+
+
+def test_the_tables_are_those_of_the_report(tmp_path: Path) -> None:
+    study, record = made(tmp_path)
+    shown = Seen(page([(study, record)], "All", "")).tables
+    assert len(shown) == len(study.figures)  # none for a figure at a train share
+    for figure, (head, *rows) in zip(study.figures, shown, strict=True):
+        assert head == ["", "cora", "blog"]
+        expected = table(study, measured(study, record), figure)
+        texts = {row: [str(entry).replace("(", "").replace(")", "") for entry in of] for row, of in expected.items()}
+        assert {row: list(of) for row, *of in rows} == texts
+    assert shown[1][2] == ["A & B", "40.0 ± 0.0 paper 16.48", "40.0 ± 0.0"]
+    assert shown[1][3] == ["<last>", "35.0 ± 0.0", "–"]
+
+
+def test_a_table_that_a_picture_shows_is_folded(tmp_path: Path) -> None:
+    assert Seen(page([made(tmp_path)], "All", "")).unfolded == [False, True, True]
+
+
+def test_so_is_one_at_a_train_share_or_of_a_picture_of_several_figures(tmp_path: Path) -> None:
+    study, record = made(tmp_path)
+    both = Plot(kind="bars", title="Both", figures={"nmi": "NMI", "seconds": "time"})
+    figures = {"micro@10": "At 10 %", "nmi": "NMI", "nmi@10": "NMI at 10 %", "macro@10": "Macro-F1 at 10 %"}
+    study = replace(study, figures=figures, beside={}, plots=study.plots | {"both": both})
+    assert Seen(page([(study, record)], "All", "")).unfolded == [False, False, False, True]
+
+
+def test_the_highest_score_is_bold_and_so_is_what_looks_the_same(tmp_path: Path) -> None:
+    bold = [text for tag, text in Seen(page([made(tmp_path)], "All", "")).texts if tag == "b"]
+    assert bold == ["80.0 ± 0.0"] * 4 + ["40.0 ± 0.0"] * 4  # micro and NMI; of seconds nothing is known
+
+
+def test_the_page_asks_nobody_for_anything(tmp_path: Path) -> None:
+    text = page([made(tmp_path)], "All", "")
+    assert text.count("<svg") == 3  # the legend and two data sets
+    assert set(re.findall(r"https?://[^\"'\s<]+", text)) == {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+    assert not re.search(r"<(script|link|img|iframe)|@import|url\((?!#)", text)
+
+
+def test_it_says_where_the_figures_come_from(tmp_path: Path) -> None:
+    texts = [text for tag, text in Seen(page([made(tmp_path)], "All", "")).texts if tag == "li"]
+    assert len(texts) == 1
+    assert re.match(r"commit \w+.* on \d+ × .*numpy", texts[0])
