@@ -1,11 +1,11 @@
-"""A service under clients that misbehave: what honest clients notice, and what memory it costs.
+"""Benchmark of a service under misbehaving clients: latency of other clients, and memory.
 
-Three things, each against `ripplevec serve` in a process of its own, on this machine:
+Three cases, each against `ripplevec serve` in a separate process on this machine:
 
-- seventeen requests that announce a body of 16 MiB and send nothing: seconds until a write is answered with success;
-- 2,000 requests for the nearest vertices whose clients hang up at once: seconds until the next such request is
-  answered, and how many times as long as before;
-- 23 followers of the changes that read nothing while the feed moves on: megabytes that the process holds more than
+- seventeen requests that announce a body of 16 MiB and send nothing: seconds until a write succeeds;
+- 2,000 requests for nearest vertices whose clients disconnect at once: seconds until the next such request is answered,
+  and the ratio to an idle service;
+- 23 followers of the changes that read nothing while the feed moves on: additional megabytes of memory, compared with
   the same service without followers.
 
     python benchmarks/overload.py [--vertices 100000] [--json FILE]
@@ -27,16 +27,16 @@ import numpy as np
 from _report import run
 from _service_process import ServiceProcess, run_service
 
-DIM, DEGREE, REQUEST = 128, 5, 1_000
-ANNOUNCED, BODY = 17, 16 << 20
-ABANDONED = 2_000
-FOLLOWERS, BATCHES_EACH, MOVED_ON, NEW = 23, 8, 120, 2_000
-PATIENCE = 120.0  # seconds
+DIM, DEGREE, EDGES_PER_REQUEST = 128, 5, 20_000
+ANNOUNCED_BODIES, BODY_BYTES = 17, 16 << 20
+ABANDONED_REQUESTS = 2_000
+FOLLOWERS, BATCHES_PER_FOLLOWER, LATER_BATCHES, ARRIVALS_PER_BATCH = 23, 8, 120, 2_000
+TIMEOUT_SECONDS = 120.0
 
 
-def ask(service: ServiceProcess, method: str, path: str, body: Any = None) -> int:
-    """The status of an answer, read to its end."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE)
+def send(service: ServiceProcess, method: str, path: str, body: Any = None) -> int:
+    """Send a request, read the whole response and return its status."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=TIMEOUT_SECONDS)
     try:
         text = None if body is None else json.dumps(body)
         connection.request(method, path, text, {"Content-Type": "application/json"} if text else {})
@@ -47,104 +47,107 @@ def ask(service: ServiceProcess, method: str, path: str, body: Any = None) -> in
         connection.close()
 
 
-def until_served(service: ServiceProcess, method: str, path: str, body: Any = None) -> float:
-    """Seconds until a request is answered with success, sent again where it is refused for the moment."""
-    began = time.perf_counter()
-    while (status := ask(service, method, path, body)) != 200:
-        if status not in (429, 503) or time.perf_counter() - began > PATIENCE:
+def time_until_success(service: ServiceProcess, method: str, path: str, body: Any = None) -> float:
+    """Return the seconds until a request succeeds; it is repeated while the service is overloaded."""
+    start = time.perf_counter()
+    while (status := send(service, method, path, body)) != 200:
+        if status not in (429, 503) or time.perf_counter() - start > TIMEOUT_SECONDS:
             raise SystemExit(f"{method} {path}: {status}")
         time.sleep(0.05)
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
-def grow(service: ServiceProcess, vertices: int) -> None:
-    """A random graph of integer ids, each vertex with edges to earlier ones."""
+def build_graph(service: ServiceProcess, vertices: int) -> None:
+    """Send a random graph with integer ids, in which each vertex has edges to earlier ones."""
     src = np.repeat(np.arange(1, vertices), DEGREE)
     dst = (np.random.default_rng(0).random(src.size) * src).astype(np.int64)
     edges = np.stack([src, dst], axis=1).tolist()
-    for first in range(0, len(edges), 20 * REQUEST):
-        until_served(service, "POST", "/v1/edges", {"edges": edges[first : first + 20 * REQUEST]})
+    for start in range(0, len(edges), EDGES_PER_REQUEST):
+        time_until_success(service, "POST", "/v1/edges", {"edges": edges[start : start + EDGES_PER_REQUEST]})
 
 
-def announced(service: ServiceProcess) -> dict[str, float]:
-    """How long a write takes before and beside bodies that are announced and do not come."""
-    quiet = until_served(service, "POST", "/v1/edges", {"edges": [[0, "quiet"]]})
+def measure_announced_bodies(service: ServiceProcess) -> dict[str, float]:
+    """Time a write on an idle service, and during requests that announce a body and do not send it."""
+    idle = time_until_success(service, "POST", "/v1/edges", {"edges": [[0, "quiet"]]})
     head = (
         b"POST /v1/vectors HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     )
     with ExitStack() as stack:
-        for _ in range(ANNOUNCED):
-            stack.enter_context(connected(service)).sendall(head + b"Content-Length: %d\r\n\r\n" % BODY)
+        for _ in range(ANNOUNCED_BODIES):
+            stack.enter_context(connect(service)).sendall(head + b"Content-Length: %d\r\n\r\n" % BODY_BYTES)
         time.sleep(0.5)
-        beside = until_served(service, "POST", "/v1/edges", {"edges": [[0, "beside"]]})
-    return {"announced_quiet_seconds": quiet, "announced_write_seconds": beside}
+        loaded = time_until_success(service, "POST", "/v1/edges", {"edges": [[0, "beside"]]})
+    return {"announced_quiet_seconds": idle, "announced_write_seconds": loaded}
 
 
-def abandoned(service: ServiceProcess) -> dict[str, float]:
-    """How long the nearest take before and after many who asked for them have hung up."""
+def measure_abandoned_requests(service: ServiceProcess) -> dict[str, float]:
+    """Time a nearest request on an idle service, and after many clients have disconnected from the same request."""
     path = "/v1/vertices/5/nearest"
-    quiet = float(np.median([until_served(service, "GET", path) for _ in range(9)]))
-    for _ in range(ABANDONED):
-        with connected(service) as connection:
+    idle = float(np.median([time_until_success(service, "GET", path) for _ in range(9)]))
+    for _ in range(ABANDONED_REQUESTS):
+        with connect(service) as connection:
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-    after = until_served(service, "GET", path)
-    return {"abandoned_quiet_seconds": quiet, "abandoned_next_seconds": after, "abandoned_times": after / quiet}
+    loaded = time_until_success(service, "GET", path)
+    return {"abandoned_quiet_seconds": idle, "abandoned_next_seconds": loaded, "abandoned_times": loaded / idle}
 
 
-def followed(service: ServiceProcess, vertices: int, followers: int) -> float:
-    """Megabytes of a service once its feed has moved on from followers that came along and do not read."""
+def measure_followers(service: ServiceProcess, vertices: int, followers: int) -> float:
+    """Return the memory of a service in MB after its feed has moved on from followers that do not read."""
     random = np.random.default_rng(1)
-    follow = b"GET /v1/changes?since=%d HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
+    request = b"GET /v1/changes?since=%d HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
 
-    def write(batches: int) -> None:
+    def write_batches(batches: int) -> None:
         nonlocal vertices
         for _ in range(batches):
-            ends = zip(range(vertices, vertices + NEW), random.integers(0, vertices, NEW).tolist(), strict=True)
-            until_served(service, "POST", "/v1/edges", {"edges": list(ends)})
-            vertices += NEW
+            arrivals = range(vertices, vertices + ARRIVALS_PER_BATCH)
+            neighbors = random.integers(0, vertices, ARRIVALS_PER_BATCH).tolist()
+            edges = list(zip(arrivals, neighbors, strict=True))
+            time_until_success(service, "POST", "/v1/edges", {"edges": edges})
+            vertices += ARRIVALS_PER_BATCH
 
     with ExitStack() as stack:
         for number in range(FOLLOWERS):
             sequence = int(service.get("/v1/stats")[1]["sequence"])
-            write(BATCHES_EACH)
+            write_batches(BATCHES_PER_FOLLOWER)
             if number < followers:
-                stack.enter_context(connected(service, 4096)).sendall(follow % sequence)
-        write(MOVED_ON)
+                stack.enter_context(connect(service, 4096)).sendall(request % sequence)
+        write_batches(LATER_BATCHES)
         time.sleep(1)
-        return resident(service)
+        return resident_megabytes(service)
 
 
-def resident(service: ServiceProcess) -> float:
-    """Megabytes of the process."""
+def resident_megabytes(service: ServiceProcess) -> float:
+    """Return the resident memory of the process."""
     lines = Path(f"/proc/{service.process.pid}/status").read_text().splitlines()
     return int(dict(line.split(":", 1) for line in lines)["VmRSS"].split()[0]) / 1024
 
 
 @contextmanager
-def connected(service: ServiceProcess, receive: int | None = None) -> Iterator[socket.socket]:
-    """A connection, with a small buffer where its owner is not going to read."""
+def connect(service: ServiceProcess, receive_buffer: int | None = None) -> Iterator[socket.socket]:
+    """Open a connection; a small receive buffer suits a client that does not read."""
     with socket.socket() as connection:
-        connection.settimeout(PATIENCE)
-        if receive is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        connection.settimeout(TIMEOUT_SECONDS)
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         connection.connect(("127.0.0.1", service.port))
         yield connection
 
 
 def measure(vertices: int) -> dict[str, Any]:
-    """All figures, in one run."""
+    """Run all three cases."""
     figures: dict[str, Any] = {"vertices": vertices}
     options = ("--dim", str(DIM), "--anchor-growth", "0")
     with tempfile.TemporaryDirectory() as folder:
-        with run_service(Path(folder) / "asked", *options) as service:
-            grow(service, vertices)
-            figures |= announced(service) | abandoned(service)
-        held = []
+        with run_service(Path(folder) / "requests", *options) as service:
+            build_graph(service, vertices)
+            figures |= measure_announced_bodies(service) | measure_abandoned_requests(service)
+        megabytes = []
         for followers in (0, FOLLOWERS):
-            with run_service(Path(folder) / f"followed{followers}", *options) as service:
-                grow(service, vertices // 5)
-                held.append(followed(service, vertices // 5, followers))
-    figures |= {"unfollowed_mb": held[0], "followed_mb": held[1], "followers_hold_mb": held[1] - held[0]}
+            with run_service(Path(folder) / f"followers{followers}", *options) as service:
+                build_graph(service, vertices // 5)
+                megabytes.append(measure_followers(service, vertices // 5, followers))
+    without, with_followers = megabytes
+    figures |= {"unfollowed_mb": without, "followed_mb": with_followers, "followers_hold_mb": with_followers - without}
     return figures
 
 
