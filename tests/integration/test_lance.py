@@ -36,7 +36,7 @@ with Session(directory + "/state", dim=4, change_threshold=0.0) as session:
 """
 
 
-@pytest.mark.parametrize("method", ["write", "_opened", "flush"])
+@pytest.mark.parametrize("method", ["write", "_open_table", "flush"])
 def test_lance_sink_killed_process_is_completed_by_next_run(tmp_path, method):
     edges = planted_partition(communities=3, size=40, seed=1).edges.tolist()
     removals = [f"{vertex},,remove_vertex\n" for vertex in range(5)]
