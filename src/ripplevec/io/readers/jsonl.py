@@ -113,7 +113,7 @@ class EdgeFieldExtractor:
         return [names[positions[column]] if column in positions else None for column in COLUMN_NAMES]
 
     def _is_ignored(self, name: str) -> bool:
-        """Whether a key stands for a column that the options ignore."""
+        """Return whether a key names a column that the options ignore."""
         return any(
             getattr(self._options, column) == "none" and name.lower() in default_names
             for column, default_names in COLUMN_NAMES.items()

@@ -1,6 +1,6 @@
 """Redis Streams as a live source: a consumer group whose position is part of the saved state.
 
-The position is the last entry that was applied. On every connection Redis is told where the group stands, so entries
+The position is the last entry that was applied. Every connection sets the position of the group in Redis, so entries
 that were delivered into a lost connection, or to a consumer that died, are delivered again in order. Entries that
 another consumer of the group received before that and never acknowledged are claimed and applied late; they are listed
 in the position until they are acknowledged.
@@ -76,7 +76,7 @@ class RedisSource:
         self._late = dict.fromkeys(late)  # claimed entries returned out of order and not known to be acknowledged
         self._pending: list[StreamEntry] = []  # received, not yet returned
         self._unacknowledged: deque[str] = deque()  # returned in order, not yet acknowledged
-        self._synced = False  # whether Redis knows where the group stands
+        self._synced = False  # whether Redis has the position of the group
         self._next_claim = 0.0
 
     def open(self, position: Position | None) -> None:
