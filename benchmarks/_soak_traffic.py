@@ -14,7 +14,7 @@ from httpx import TransportError
 
 from ripplevec import Batch, Client
 from ripplevec.batch import Op
-from ripplevec.client.protocol import ServiceError, TooOldError, checked
+from ripplevec.client.protocol import ServiceError, TooOldError, parse_response
 from ripplevec.durability.batch_codec import encode_batch
 
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
@@ -59,7 +59,7 @@ class BatchClient(Client):
     def send(self, batch: Batch, key: str) -> dict[str, Any]:
         """Send a batch once; return the response of the service."""
         headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Idempotency-Key": key}
-        return checked(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers))
+        return parse_response(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers))
 
 
 class BatchSender:

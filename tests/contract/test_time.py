@@ -269,9 +269,9 @@ def test_models_saved_before_temporal_parameters_are_read(tmp_path: Path) -> Non
 def test_session_with_other_temporal_parameters_raises(tmp_path: Path) -> None:
     with Session(tmp_path / "state", dim=3, half_life=5.0) as session:
         session.apply(Batch.of([0], [1], time=[1.0]))
-    with pytest.raises(ValueError, match=r"half_life: expected 5.0, with which this directory was made, got 6.0"):
+    with pytest.raises(ValueError, match=r"half_life: expected 5.0, as saved in this directory, got 6.0"):
         Session(tmp_path / "state", half_life=6.0)
-    with pytest.raises(ValueError, match="expire_after: expected None, with which this directory was made"):
+    with pytest.raises(ValueError, match="expire_after: expected None, as saved in this directory"):
         Session(tmp_path / "state", expire_after=6.0)
 
 

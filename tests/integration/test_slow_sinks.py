@@ -152,7 +152,7 @@ class RemoteSink:
     def flush(self) -> None:
         self.flushes, self._now = self.flushes + 1, self._now + 60
         if self._is_reachable(self.flushes):
-            self.delivered, self._buffer = self.delivered + self._read_before_block, []
+            self.delivered, self._buffer = self.delivered + self._buffer, []
         else:
             self._absence.record_failure(OSError("no answer"))
 

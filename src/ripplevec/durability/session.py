@@ -16,18 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ripplevec.batch import EdgeListLike
 from ripplevec.changes import Changes
 from ripplevec.durability.change_publisher import ChangePublisher, Listener
 from ripplevec.durability.directory_lock import DirectoryLock
 from ripplevec.durability.group_commit import CommitGroup
 from ripplevec.durability.journal import JournalEntry
 from ripplevec.durability.recovery import open_journal, recover
-from ripplevec.durability.session_model import (
-    RUNTIME_PARAMETERS,
-    ModelFactory,
-    SessionModel,
-    create_model,
-)
+from ripplevec.durability.session_model import RUNTIME_PARAMETERS, ModelFactory, SessionModel, create_model
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SNAPSHOTS_KEPT, SnapshotStore, SnapshotWriter
 from ripplevec.errors import InvalidValueError, RipplevecError, StateError
 from ripplevec.io.protocols import ChangeSink, DeadLetterSink, EventSource, Position, ReadResult
@@ -133,7 +129,7 @@ class Session:
     # ------------------------------------------------------------------ single batches
 
     def apply(
-        self, batch: Any, *, key: str | None = None, source: str | None = None, position: Position = None
+        self, batch: EdgeListLike, *, key: str | None = None, source: str | None = None, position: Position = None
     ) -> Changes:
         """Write a batch to disk, then apply it.
 
@@ -142,8 +138,8 @@ class Session:
         batch
             Edges in any form that `Embedder.fit` accepts, or a `Batch`.
         key
-            Idempotency key, at most 255 characters. A batch whose key is among those of the last 100,000 batches is
-            not applied again.
+            Idempotency key of 1 to 256 characters. A batch whose key was used before is not applied again; keys are
+            remembered for at least 100,000 batches.
         source
             Name of the stream that the batch comes from.
         position
@@ -157,7 +153,7 @@ class Session:
         Raises
         ------
         RipplevecError
-            If the batch is invalid, or cannot be written. Nothing of it is saved then.
+            If the batch is invalid or cannot be written. Nothing of it is saved, unless the message says otherwise.
 
         Examples
         --------
@@ -168,12 +164,13 @@ class Session:
         >>> changes.sequence, changes.ids, again.sequence, again.ids
         (1, ['a', 'b'], 1, [])
         """
-        (result,) = self.apply_many([JournalEntry(batch, key, source, position)])
+        entry = JournalEntry(batch, key, source, position)  # type: ignore[arg-type]  # converted when it is added
+        (result,) = self.apply_many([entry])
         if isinstance(result, RipplevecError):
             raise result
         return result
 
-    def apply_many(self, entries: Iterable[Any]) -> list[Changes | RipplevecError]:
+    def apply_many(self, entries: Iterable[JournalEntry | EdgeListLike]) -> list[Changes | RipplevecError]:
         """Apply batches in order, each on its own, with a single flush to disk for all of them.
 
         Parameters
@@ -190,7 +187,7 @@ class Session:
         Raises
         ------
         StateError
-            If the group cannot be written; nothing of it is saved then.
+            If the group cannot be written. Nothing of it is saved, unless the message says otherwise.
 
         Examples
         --------
@@ -204,7 +201,7 @@ class Session:
             self._check_usable()
             group = CommitGroup(self.model, self._journal)
             for entry in entries:
-                group.add(entry if isinstance(entry, JournalEntry) else JournalEntry(entry))
+                group.add(entry if isinstance(entry, JournalEntry) else JournalEntry(entry))  # type: ignore[arg-type]
             results = self._commit(group)
             self.model.warn_self_loops()  # last, because a warning filter may raise
             return results
