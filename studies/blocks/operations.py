@@ -111,21 +111,21 @@ def durable() -> str:
 
 
 def service() -> str:
-    """What a service answers in, without anchors and with them."""
+    """Return throughput and latency of the service, without and with anchors."""
     found = read_record("service.json")
     if found is None:
         return MISSING
     rows = {
-        "`POST /v1/edges`, 1,000 edges a request": "{edges_per_second_http:,.0f} edges/s",
-        "the same, over the session without HTTP": "{http_over_durable:.2f} ×",
+        "`POST /v1/edges`, 1,000 edges per request": "{edges_per_second_http:,.0f} edges/s",
+        "the same, relative to a session without HTTP": "{http_over_durable:.2f} ×",
         "an arrival, p50 and p99": "{arrival_p50_ms:.1f} and {arrival_p99_ms:.1f} ms",
-        "a vector during full ingestion, 1,000 a second, p50 and p99": "{read_p50_ms:.1f} and {read_p99_ms:.0f} ms",
+        "a read during full ingestion (1,000 reads/s), p50 and p99": "{read_p50_ms:.1f} and {read_p99_ms:.0f} ms",
     }
     cells = [
         (what, *(text.format(**_of(found, kind)) for kind in ("plain", "anchored"))) for what, text in rows.items()
     ]
     lines = ["| | no anchors | anchors |", "|---|---:|---:|", *(f"| {' | '.join(row)} |" for row in cells)]
-    recovered = f"{found['recovered_vertices']:,.0f} vertices are recovered in {found['recovery_seconds']:.1f} s."
+    recovered = f"Recovery of {found['recovered_vertices']:,.0f} vertices takes {found['recovery_seconds']:.1f} s."
     return "\n".join([*lines, "", recovered])
 
 

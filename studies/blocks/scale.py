@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import fill
 from typing import Any
 
 from blocks.records import (
@@ -143,22 +144,29 @@ def ids() -> str:
 
 
 def ann() -> str:
-    """Search through the index during a stream, against exact search."""
+    """Return recall, latency and memory of the search index during a stream."""
     found = read_record("ann.json")
     if found is None:
         return MISSING
-    return (
-        f"{found['vertices']:,.0f} vertices, a fifth of them streamed in with {found['anchors']:,.0f} anchors while "
-        f"others leave: recall@10 against exact search {found['recall_mean']:.3f} on average, "
-        f"{found['recall_least']:.3f} at the least, {found['recall_right_after_batches']:.3f} right after a batch. A "
-        f"query takes {found['milliseconds_through_index']:.1f} ms through the index, "
-        f"{found['milliseconds_exactly']:.1f} ms exactly ({found['exact_over_index']:.1f} ×); "
-        f"{found['indexed_again_per_vertex']:.2f} entries per vertex were made again because it had moved. The index "
-        f"takes {found['bytes_per_vertex']:,.0f} bytes a vertex; while {found['churn_share']:.0%} of the vertices are "
-        f"replaced by others {found['churn_bytes_per_vertex_first_half']:,.0f} at the most in the first half of that "
-        f"time, {found['churn_bytes_per_vertex_second_half']:,.0f} in the second, "
-        f"and recall is {found['churn_recall']:.3f}."
+    setting = (
+        f"Measured on {found['vertices']:,.0f} vertices. A fifth of them arrive during the measurement, with "
+        f"{found['anchors']:,.0f} anchors, while others are removed. In the churn test, {found['churn_share']:.0%} of "
+        "the vertices are then replaced by others."
     )
+    rows = {
+        "recall@10 against exact search, mean": "{recall_mean:.3f}",
+        "recall@10, lowest": "{recall_least:.3f}",
+        "recall@10 directly after a batch": "{recall_right_after_batches:.3f}",
+        "recall@10 after the churn test": "{churn_recall:.3f}",
+        "a query with the index": "{milliseconds_through_index:.1f} ms",
+        "an exact query": "{milliseconds_exactly:.1f} ms ({exact_over_index:.1f} ×)",
+        "entries per vertex that were replaced because it moved": "{indexed_again_per_vertex:.2f}",
+        "memory of the index per vertex": "{bytes_per_vertex:,.0f} bytes",
+        "the same, highest in the first half of the churn test": "{churn_bytes_per_vertex_first_half:,.0f} bytes",
+        "the same, highest in the second half": "{churn_bytes_per_vertex_second_half:,.0f} bytes",
+    }
+    values = markdown_table(["value"], {label: [text.format(**found)] for label, text in rows.items()})
+    return f"{fill(setting, 120)}\n\n{values}"
 
 
 def worst() -> str:

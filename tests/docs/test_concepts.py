@@ -1,4 +1,4 @@
-"""The pictures of the concepts are what the engine does, and are drawn from the record of it."""
+"""The concept pictures: the record matches the engine, and the pictures match the record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def record(concepts: ModuleType) -> Any:
 
 
 def numbers(found: Any) -> tuple[Any, list[float]]:
-    """What is said in words, and all the numbers, in order."""
+    """Separate a record into everything but its numbers, and its numbers in order."""
     if isinstance(found, dict):
         found = [part for item in found.items() for part in item]
     if isinstance(found, list):
@@ -35,23 +35,23 @@ def numbers(found: Any) -> tuple[Any, list[float]]:
     return (None, [found]) if isinstance(found, float) else (found, [])
 
 
-def test_the_engine_does_what_the_record_says(concepts: ModuleType, record: Any) -> None:
-    words, values = numbers(json.loads(json.dumps(concepts.steps())))
+def test_concepts_record_matches_the_engine(concepts: ModuleType, record: Any) -> None:
+    words, values = numbers(json.loads(json.dumps(concepts.record_steps())))
     expected_words, expected = numbers(record)
     assert words == expected_words
     assert values == pytest.approx(expected, abs=0.02)
 
 
-def test_influence_is_as_likely_as_its_chance(record: Any) -> None:
+def test_concepts_record_influence_matches_its_probability(record: Any) -> None:
     for vertex, chance in record["chances"].items():
         deviation = (chance * (1 - chance) / record["seeds"]) ** 0.5
         assert abs(record["influenced"][vertex] / record["seeds"] - chance) < 3 * deviation
 
 
-def test_pictures_are_drawn_from_the_record(concepts: ModuleType, record: Any) -> None:
+def test_concept_pictures_match_the_record(concepts: ModuleType, record: Any) -> None:
     if f"matplotlib=={matplotlib.__version__}" not in (ROOT / "constraints.txt").read_text():
-        pytest.skip("another matplotlib than that of constraints.txt draws a little differently")
-    drawn = {f"{name}.svg": picture for name, picture in concepts.draw(record).items()}
+        pytest.skip("another version of matplotlib than in constraints.txt draws slightly differently")
+    drawn = {f"{name}.svg": picture for name, picture in concepts.draw_pictures(record).items()}
     kept = {path.name: path.read_text() for path in concepts.PICTURES.iterdir()}
     assert drawn.keys() == kept.keys()
     assert [name for name in drawn if drawn[name] != kept[name]] == [], "run python studies/concepts.py"
