@@ -20,9 +20,9 @@ from ripplevec.views import solvers
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 
 
-def max_difference(one: Embedder, cluster: ClusterEngine) -> float:
+def max_difference(single: Embedder, cluster: ClusterEngine) -> float:
     """Return the largest difference between the served vectors of a cluster and of one machine."""
-    return float(np.abs(one.to_numpy() - cluster.get_vectors(cluster.rows_by_arrival())).max())
+    return float(np.abs(single.to_numpy() - cluster.get_vectors(cluster.rows_by_arrival())).max())
 
 
 def inner_products(vectors: NDArray[Any]) -> NDArray[np.float64]:
@@ -33,16 +33,16 @@ def inner_products(vectors: NDArray[Any]) -> NDArray[np.float64]:
 def start_both(new_cluster: Any, shards: int, edges: Any, **parameters: Any) -> tuple[Embedder, ClusterEngine]:
     """Return a model on one machine and one on shards, started with these edges."""
     arguments = {"dim": 3, "threads": 1, "anchor_growth": 0, **parameters}
-    one, cluster = Embedder(**arguments).fit(edges), new_cluster(shards, **arguments)
+    single, cluster = Embedder(**arguments).fit(edges), new_cluster(shards, **arguments)
     cluster.start(Batch.from_any(edges))
-    assert one.digest() == cluster.digest()
-    return one, cluster
+    assert single.digest() == cluster.digest()
+    return single, cluster
 
 
-def serialize(what: Any) -> Any:
+def serialize(value: Any) -> Any:
     """Return a copy as another process would receive it: its arrays are read-only."""
     buffers: list[pickle.PickleBuffer] = []
-    plain = pickle.dumps(what, 5, buffer_callback=buffers.append)
+    plain = pickle.dumps(value, 5, buffer_callback=buffers.append)
     return pickle.loads(plain, buffers=[bytes(buffer) for buffer in buffers])
 
 
@@ -73,33 +73,33 @@ def force_start_on_shards(patch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_anchor_matches_single_machine(new_cluster: Any, shards: int, parameters: Any, tolerance: float) -> None:
-    one, cluster = start_both(new_cluster, shards, DATA.edges[:700], **parameters)
-    one.partial_fit(DATA.edges[700:])
+    single, cluster = start_both(new_cluster, shards, DATA.edges[:700], **parameters)
+    single.partial_fit(DATA.edges[700:])
     cluster.apply(Batch.from_any(DATA.edges[700:]))
-    before = one.to_numpy()
+    before = single.to_numpy()
     for _ in range(2):
-        changes, moved = one.anchor(), cluster.anchor()
+        changes, moved = single.anchor(), cluster.anchor()
         assert set(cluster.ids_of(moved)) == set(changes.ids)
-        assert max_difference(one, cluster) < tolerance
-    assert np.abs(one.to_numpy() - before).max() > 10 * tolerance
-    assert cluster.counters() == one._engine.counters()
-    np.testing.assert_allclose(cluster.rule.coordinates.mu, one._engine.rule.coordinates.mu, atol=tolerance)
+        assert max_difference(single, cluster) < tolerance
+    assert np.abs(single.to_numpy() - before).max() > 10 * tolerance
+    assert cluster.counters() == single._engine.counters()
+    np.testing.assert_allclose(cluster.rule.coordinates.mu, single._engine.rule.coordinates.mu, atol=tolerance)
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16"])
 def test_anchors_with_removals_occur_in_the_same_batches(new_cluster: Any, storage: str) -> None:
     rng, edges = np.random.default_rng(0), DATA.edges[np.random.default_rng(1).permutation(len(DATA.edges))]
-    one, cluster = start_both(new_cluster, 3, edges[:500], anchor_growth=0.1, storage=storage)
+    single, cluster = start_both(new_cluster, 3, edges[:500], anchor_growth=0.1, storage=storage)
     for first in range(500, 900, 80):
-        gone = rng.choice(np.array(one.ids), 2, replace=False)
+        removed = rng.choice(np.array(single.ids), 2, replace=False)
         new = edges[first : first + 80]
-        new = new[~np.isin(new, gone).any(axis=1)]
+        new = new[~np.isin(new, removed).any(axis=1)]
         op = np.repeat(np.array([Op.ADD, Op.REMOVE_VERTEX], np.int8), [len(new), 2])
-        batch = Batch.of(np.append(new[:, 0], gone), np.append(new[:, 1], gone), op=op)
-        assert one._engine.apply(batch).anchored == cluster.apply(batch).anchored
-        assert one.ids == cluster.ids_of(cluster.rows_by_arrival())
-        assert max_difference(one, cluster) < (1e-4 if storage == "float32" else 1e-2)
-    assert one._engine.anchors == cluster.anchors >= 2
+        batch = Batch.of(np.append(new[:, 0], removed), np.append(new[:, 1], removed), op=op)
+        assert single._engine.apply(batch).anchored == cluster.apply(batch).anchored
+        assert single.ids == cluster.ids_of(cluster.rows_by_arrival())
+        assert max_difference(single, cluster) < (1e-4 if storage == "float32" else 1e-2)
+    assert single._engine.anchors == cluster.anchors >= 2
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3])
@@ -124,27 +124,26 @@ def test_anchor_of_graph_that_became_dense_changes_views(new_cluster: Any, shard
         inside = (groups[pairs[:, 0]] == groups[pairs[:, 1]]) | (rng.random(8 * count) < 0.1)
         return pairs[inside & (pairs[:, 0] < pairs[:, 1])][:count]
 
-    one, cluster = start_both(new_cluster, shards, edges(300), dim=8)
+    single, cluster = start_both(new_cluster, shards, edges(300), dim=8)
     assert len(cluster.rule.coordinates.views) == 1
     for _ in range(4):
         batch = Batch.from_any(edges(200))
-        one._engine.apply(batch)
+        single._engine.apply(batch)
         cluster.apply(batch)
     for _ in range(2):
-        one.anchor()
+        single.anchor()
         cluster.anchor()
         assert len(cluster.rule.coordinates.views) == 2
         # Eigenvalues beyond the communities are close together, so their eigenvectors may rotate among themselves.
         products = [
-            inner_products(vectors) for vectors in (one.to_numpy(), cluster.get_vectors(cluster.rows_by_arrival()))
+            inner_products(vectors) for vectors in (single.to_numpy(), cluster.get_vectors(cluster.rows_by_arrival()))
         ]
         np.testing.assert_allclose(*products, atol=1e-3)
-    batch = Batch.from_any(
-        [("late", 0), ("late", 3)]
-    )  # is placed in the new coordinates, which all shards have received
-    one._engine.apply(batch)
+    # A late arrival is placed in the new coordinates, which all shards have received.
+    batch = Batch.from_any([("late", 0), ("late", 3)])
+    single._engine.apply(batch)
     cluster.apply(batch)
-    vector, expected = cluster.get_vector(cluster.find_row("late")), one.vectors(["late"])[0]
+    vector, expected = cluster.get_vector(cluster.find_row("late")), single.vectors(["late"])[0]
     assert (vector * expected).sum() > 0.999
 
 
@@ -154,14 +153,14 @@ def test_start_on_shards_reaches_single_machine_objective(
     new_cluster: Any, monkeypatch: pytest.MonkeyPatch, shards: int, inside: int
 ) -> None:
     data = planted_partition(communities=8, size=60, inside=inside, elsewhere=1, seed=0)
-    one, _ = start_both(new_cluster, shards, data.edges, dim=12)
+    single, _ = start_both(new_cluster, shards, data.edges, dim=12)
     force_start_on_shards(monkeypatch)
     cluster = new_cluster(shards, dim=12)
     cluster.start(Batch.from_any(data.edges))
     assert cluster.ready
-    space, rows = cluster.rule.coordinates, cluster.rows_by_arrival()
-    vectors, graph = cluster.read_rows(rows, "vectors"), one._engine.graph
-    for view, part in zip(space.views, space.parts, strict=True):
+    coordinates, rows = cluster.rule.coordinates, cluster.rows_by_arrival()
+    vectors, graph = cluster.read_rows(rows, "vectors"), single._engine.graph
+    for view, part in zip(coordinates.views, coordinates.parts, strict=True):
         reached = view.captured_spectrum(graph.adjacency, vectors[:, part], threads=1)
         assert reached >= 0.98 * view.attainable_spectrum(
             graph.adjacency, graph.row_count, part.stop - part.start, threads=1
@@ -174,38 +173,40 @@ def test_start_on_shards_matches_single_machine_up_to_rounding(
 ) -> None:
     """Both iterate from the same noise, so the number of shards does not change the result."""
     monkeypatch.setattr(solvers, "MAX_DENSE_SIZE", 50)
-    one, _ = start_both(new_cluster, 1, DATA.edges)
+    single, _ = start_both(new_cluster, 1, DATA.edges)
     force_start_on_shards(monkeypatch)
     cluster = new_cluster(3, dim=3)
     cluster.start(Batch.from_any(DATA.edges))
-    assert max_difference(one, cluster) < 1e-4
+    assert max_difference(single, cluster) < 1e-4
 
 
 def test_anchor_with_serialized_messages_gives_same_vectors(new_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, far = new_cluster(3), new_cluster(3)
-    far.transport = SerializingTransport(3, far.transport.shards.__getitem__)
+    cluster, serialized = new_cluster(3), new_cluster(3)
+    serialized.transport = SerializingTransport(3, serialized.transport.shards.__getitem__)
     force_start_on_shards(monkeypatch)
-    for each in (cluster, far):
+    for each in (cluster, serialized):
         each.start(Batch.from_any(DATA.edges[:700]))
         each.apply(Batch.from_any(DATA.edges[700:]))
         each.anchor()
-    assert np.array_equal(cluster.get_vectors(cluster.rows_by_arrival()), far.get_vectors(far.rows_by_arrival()))
+    assert np.array_equal(
+        cluster.get_vectors(cluster.rows_by_arrival()), serialized.get_vectors(serialized.rows_by_arrival())
+    )
 
 
 def test_start_after_removals_matches_single_machine_digest(new_cluster: Any) -> None:
-    one, cluster = Embedder(dim=4, threads=1, start_size=150).fit([]), new_cluster(3, start_size=150)
-    gone = Batch.vertices([3, 40, 17], Op.REMOVE_VERTEX)
-    for batch in (Batch.from_any(DATA.edges[:60]), gone, Batch.from_any(DATA.edges[60:])):
-        one._engine.apply(batch)
+    single, cluster = Embedder(dim=4, threads=1, start_size=150).fit([]), new_cluster(3, start_size=150)
+    removed = Batch.vertices([3, 40, 17], Op.REMOVE_VERTEX)
+    for batch in (Batch.from_any(DATA.edges[:60]), removed, Batch.from_any(DATA.edges[60:])):
+        single._engine.apply(batch)
         cluster.apply(batch)
-    order = one._engine.graph.rows_by_arrival()
+    order = single._engine.graph.rows_by_arrival()
     assert not np.array_equal(order, np.sort(order))
     assert cluster.ready
-    assert cluster.digest() == one.digest()
+    assert cluster.digest() == single.digest()
 
 
 def test_failed_anchor_leaves_state_unchanged(new_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, cluster = start_both(new_cluster, 3, DATA.edges)
+    single, cluster = start_both(new_cluster, 3, DATA.edges)
     shards = cluster.transport.shards
     before, digest = [shard.graph.adjacency.links.neighbor.copy() for shard in shards], cluster.digest()
 
@@ -220,7 +221,7 @@ def test_failed_anchor_leaves_state_unchanged(new_cluster: Any, monkeypatch: pyt
     for shard, then in zip(shards, before, strict=True):
         assert np.array_equal(shard.graph.adjacency.links.neighbor, then)
     assert cluster.digest() == digest
-    one.anchor()
+    single.anchor()
     cluster.anchor()
     assert cluster.anchors == 1
-    assert max_difference(one, cluster) < 1e-5
+    assert max_difference(single, cluster) < 1e-5

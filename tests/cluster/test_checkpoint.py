@@ -22,12 +22,12 @@ def test_lazy_state_equals_state_and_fetches_each_shard_once(
     state, fetched = gather_state(engine), 0
     get = engine.transport.get
 
-    def counted(answers: Sequence[Any]) -> list[Any]:
+    def count_fetched(results: Sequence[Any]) -> list[Any]:
         nonlocal fetched
-        fetched += len(answers)
-        return get(answers)
+        fetched += len(results)
+        return get(results)
 
-    monkeypatch.setattr(engine.transport, "get", counted)
+    monkeypatch.setattr(engine.transport, "get", count_fetched)
     copied = {name: array.copy() for name, array in lazy_state(engine).items()}
     assert fetched == 3
     assert list(copied) == list(state)
@@ -53,14 +53,14 @@ def test_lazy_state_is_unaffected_by_later_batches(grown_models: Any) -> None:
 
 
 def test_lazy_state_written_to_disk_restores_model(grown_models: Any, tmp_path: Path) -> None:
-    single, other = grown_models(3)
-    write_arrays(tmp_path / "state", lazy_state(other._engine), {})
+    single, sharded = grown_models(3)
+    write_arrays(tmp_path / "state", lazy_state(sharded._engine), {})
     arrays, _ = read_arrays(tmp_path / "state", mapped=True)
     assert isinstance(arrays["shard0_vectors"], np.memmap)
-    digest = other.digest()
-    other.partial_fit([("new", name) for name in other.ids[:20]])
-    other._engine.restore(arrays)
-    assert other.digest() == digest == single.digest()
+    digest = sharded.digest()
+    sharded.partial_fit([("new", name) for name in sharded.ids[:20]])
+    sharded._engine.restore(arrays)
+    assert sharded.digest() == digest == single.digest()
 
 
 def test_split_state_with_wrong_shard_count_raises(grown_models: Any) -> None:
@@ -78,9 +78,9 @@ def test_restore_of_tampered_state_is_refused(new_cluster: Any, directed: bool) 
     engine = new_cluster(3, directed=directed)
     engine.apply(Batch.from_any(random.integers(0, 40, (120, 2))))
     state = gather_state(engine)
-    other = new_cluster(3, directed=directed)
-    other.restore(state)
-    assert other.digest() == engine.digest()
+    sharded = new_cluster(3, directed=directed)
+    sharded.restore(state)
+    assert sharded.digest() == engine.digest()
     changes: dict[str, tuple[int, Any]] = {
         "shard1_graph_edges_neighbor": (2, 10**6),  # a row that does not exist
         "shard2_graph_edges_neighbor": (1, -(10**6)),  # a row code that does not exist

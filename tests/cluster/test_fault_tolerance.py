@@ -160,8 +160,8 @@ def test_failed_recovery_raises_and_is_retried_later() -> None:
         model.to_numpy()
     model.transport.reset_error = None
     assert model.digest() == single.digest()
-    for one in (single, model):
-        one.partial_fit(edges(1))
+    for embedder in (single, model):
+        embedder.partial_fit(edges(1))
     assert model.digest() == single.digest()
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ripplevec.cluster.checkpoint import saved_shard_count
 from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.embedder import Embedder
+from ripplevec.engine.engine import Engine
 from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, InvalidValueError, MissingExtraError
 from ripplevec.parameters import Parameters
@@ -138,8 +139,8 @@ class ShardedEmbedder(Embedder):
         not_shared = {"shards", "address"}
         return Parameters(**{name: value for name, value in self.get_params().items() if name not in not_shared})
 
-    def _create_engine(self, parameters: Parameters) -> Any:
-        return FaultTolerantEngine(RayTransport(self._actors, parameters), parameters)
+    def _create_engine(self, parameters: Parameters) -> Engine:
+        return cast(Engine, FaultTolerantEngine(RayTransport(self._actors, parameters), parameters))
 
 
 class SessionShardedEmbedder(SessionModel, ShardedEmbedder):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="these tests need Ray: pip install 'ripplevec[cluster]'")
+ray = pytest.importorskip("ray", reason="these tests need Ray: pip install '.[cluster]'")
 
 STORE = 200_000_000  # bytes of the object store
 

@@ -91,7 +91,9 @@ def test_session_directory_with_other_shard_count_is_refused(tmp_path: Path) -> 
         session.snapshot()
         assert session.model.digest() == digest
     before = files(tmp_path)
-    with pytest.raises(InvalidValueError, match=r"^shards: expected 2, .* got 3; open it as it was made"):
+    with pytest.raises(
+        InvalidValueError, match=r"^shards: expected 2, .* got 3\. Open it with the same number of shards"
+    ):
         Session(sharded, model=Sharded(3))
     with pytest.raises(InvalidValueError, match=r"^shards: expected 2, .* got none \(a model on one machine\)"):
         Session(sharded)

@@ -68,11 +68,11 @@ def test_actor_killed_during_batch_is_recovered(
     call = transport.call
 
     def kill_after_call(called: str, *columns: Any, **constants: Any) -> Any:
-        answers = call(called, *columns, **constants)
+        results = call(called, *columns, **constants)
         if called == method and not killed:
             killed.append(method)
             kill(model, 1)
-        return answers
+        return results
 
     monkeypatch.setattr(transport, "call", kill_after_call)
     for seed in range(1, 4):
