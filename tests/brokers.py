@@ -60,7 +60,7 @@ class RedisServer:
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory):
     if Redis is None:
-        pytest.skip("the Python package is not installed: pip install 'ripplevec[redis]'")
+        pytest.skip("the Python package is not installed: pip install '.[redis]'")
     if shutil.which("redis-server") is None:
         pytest.skip("redis-server is not installed: apt-get install redis-server")
     server = RedisServer(tmp_path_factory.mktemp("redis"))
@@ -78,7 +78,7 @@ def redis_client(redis_server):
 @pytest.fixture(scope="session")
 def kafka_servers():
     """Address of a mock cluster with one broker; a topic is created at first use and has four partitions."""
-    kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
+    kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
     quiet = logging.getLogger("tests.kafka")
     cluster = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "logger": quiet})
     (broker,) = cluster.list_topics(timeout=120).brokers.values()

@@ -52,13 +52,6 @@ def test_add_edges_with_removals_is_refused() -> None:
         protocol.add_edges(Batch.of(["a"], ["b"], op=[1]), None)
 
 
-def test_either_spelling_of_neighbors_is_accepted_but_not_both() -> None:
-    assert protocol.either_spelling(["a"], None) == ["a"]
-    assert protocol.either_spelling((), ["a"]) == ["a"]
-    with pytest.raises(InvalidValueError, match="neighbours: expected one of neighbors and neighbours, got 'both'"):
-        protocol.either_spelling(["a"], ["b"])
-
-
 @pytest.mark.parametrize("name", ["a/b", "?", "#", "ü", "a b", "%"])
 def test_vertex_path_of_any_text_round_trips(name: str) -> None:
     path = protocol.vertex_path(name)
@@ -102,5 +95,5 @@ def test_client_without_httpx_names_the_missing_extra(monkeypatch: pytest.Monkey
     for name in [name for name in sys.modules if name.startswith("ripplevec.client")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"pip install 'ripplevec\[client\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[client\]"):
         importlib.import_module("ripplevec.client")

@@ -56,6 +56,14 @@ def test_client_methods_give_the_results_of_an_embedder(start: Any) -> None:
         assert client.vertex("v")["degree"] == 2
 
 
+def test_british_spelling_of_neighbors_is_accepted_but_not_both(client: ripplevec.Client) -> None:
+    assert np.array_equal(client.preview(neighbours=["r0", "r1"]), client.preview(["r0", "r1"]))
+    client.add_vertex("v", neighbours=["r0", "r1"])
+    assert client.vertex("v")["degree"] == 2
+    with pytest.raises(ripplevec.InvalidValueError, match="neighbours"):
+        client.add_vertex("w", ["r0"], neighbours=["r1"])
+
+
 def test_add_edges_accepts_arrays_and_batches(start: Any) -> None:
     service = start()
     with ripplevec.Client(service.url) as client:

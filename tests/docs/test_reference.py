@@ -51,7 +51,8 @@ def test_every_public_name_is_in_the_reference_and_says_what_it_is_for(site: Pat
 
 
 def test_the_methods_in_the_reference_are_all_there_are(hooks: dict[str, Any]) -> None:
-    public = {name for name in dir(ripplevec.Embedder) if not name.startswith("_")}
+    parameters = ripplevec.Embedder().get_params()  # attributes too, explained by the docstring of the class
+    public = {name for name in dir(ripplevec.Embedder) if not name.startswith("_") and name not in parameters}
     assert {"fit", "nearest", "ids"} <= public == set(hooks["python_reference"].members(ripplevec.Embedder))
 
 

@@ -22,7 +22,7 @@ from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
 from ripplevec.io.sources.kafka import KafkaSource
 
-kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
+kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
 
 PARTITIONS = 4
 TOPIC_NUMBERS = itertools.count()

@@ -52,7 +52,7 @@ class KafkaBroker:
     outage_message = "REQTMOUT"
 
     def __init__(self):
-        self.kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
+        self.kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
         command = [sys.executable, "-c", KAFKA_CLUSTER]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.servers = self._process.stdout.readline().strip()

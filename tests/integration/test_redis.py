@@ -22,7 +22,7 @@ from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.redis import RedisDeadLetters, RedisSink
 from ripplevec.io.sources.redis import RedisSource
 
-redis = pytest.importorskip("redis", reason="the Python package is not installed: pip install 'ripplevec[redis]'")
+redis = pytest.importorskip("redis", reason="the Python package is not installed: pip install '.[redis]'")
 
 
 @pytest.fixture

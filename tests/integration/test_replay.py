@@ -50,7 +50,7 @@ def test_replay_into_redis_keeps_order(redis_server: object, redis_client: objec
 
 
 def test_replay_into_kafka_keeps_order_per_vertex(kafka_servers: str) -> None:
-    pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
+    pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
     address = f"kafka://{kafka_servers}/replayed"
     replay(address)
     received, sent = read_all(stream_from(address)), expected_edges()
@@ -61,7 +61,7 @@ def test_replay_into_kafka_keeps_order_per_vertex(kafka_servers: str) -> None:
 
 
 def test_replay_unreachable_redis_exits_with_message(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    pytest.importorskip("redis", reason="not installed: pip install 'ripplevec[redis]'")
+    pytest.importorskip("redis", reason="not installed: pip install '.[redis]'")
     file = tmp_path / "edges.csv"
     file.write_text("a,b\n")
     with pytest.raises(SystemExit) as exit_info:

@@ -26,7 +26,7 @@ LIBRARIES = {
 
 def test_every_integration_module_is_listed():
     modules = {path.stem for path in Path(ripplevec.integrations.__file__).parent.glob("*.py")}
-    assert modules - {"__init__", "whole"} == LIBRARIES.keys()
+    assert modules - {"__init__", "export"} == LIBRARIES.keys()
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -36,6 +36,6 @@ def test_integration_without_its_library_names_the_extra(monkeypatch, name):
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, f"ripplevec.integrations.{name}", raising=False)
-    with pytest.raises(MissingExtraError, match=rf"pip install 'ripplevec\[{library}\]'"):
+    with pytest.raises(MissingExtraError, match=rf"pip install .*\[{library}\]"):
         importlib.import_module(f"ripplevec.integrations.{name}")
     assert library in EXTRAS

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="not installed: pip install 'ripplevec[torch]'")
-geometric = pytest.importorskip("torch_geometric", reason="not installed: pip install 'ripplevec[torch]'")
+torch = pytest.importorskip("torch", reason="not installed: pip install '.[torch]'")
+geometric = pytest.importorskip("torch_geometric", reason="not installed: pip install '.[torch]'")
 
 from ripplevec import Embedder  # noqa: E402  (behind what may be missing)
 from ripplevec.integrations.pyg import to_data  # noqa: E402

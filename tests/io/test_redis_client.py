@@ -40,7 +40,7 @@ def test_server_address_has_no_credentials(url, address):
 
 
 def test_access_denied_error_names_server_without_credentials():
-    redis = pytest.importorskip("redis", reason="not installed: pip install 'ripplevec[redis]'")
+    redis = pytest.importorskip("redis", reason="not installed: pip install '.[redis]'")
     denied = redis.AuthenticationError("wrong password")
     assert is_access_denied(denied)
     assert not is_access_denied(redis.ConnectionError("connection lost"))

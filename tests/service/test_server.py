@@ -107,7 +107,7 @@ def test_server_killed_and_restarted_has_the_same_digest(tmp_path: Path) -> None
 
 
 def test_server_on_shards_matches_one_process_and_resumes(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="not installed: pip install 'ripplevec[cluster]'")
+    pytest.importorskip("ray", reason="not installed: pip install '.[cluster]'")
     options, alone = ("--shards", "2"), Embedder(dim=8, threads=1, anchor_growth=0)
     with process(tmp_path / "state", *options, "--dim", "8", "--anchor-growth", "0") as (running, http):
         for first in range(0, 40, 5):

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from ripplevec.batch import Id
+from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
 from ripplevec.client.protocol import BatchChanges, Call, EventParser, RetryBudget, Vector, Weights
 
@@ -51,19 +51,19 @@ class AsyncClient:
     async def add_vertex(
         self,
         vertex: Id,
-        neighbors: Sequence[Id] = (),
+        neighbors: IdsLike = NO_NEIGHBORS,
         weights: Weights = None,
         time: float | None = None,
         *,
         key: str | None = None,
-        neighbours: Sequence[Id] | None = None,
+        neighbours: IdsLike | None = None,
     ) -> Vector:
         """Add a vertex with its edges and return its vector; see `Client.add_vertex`."""
-        neighbors = protocol.either_spelling(neighbors, neighbours)
+        neighbors = resolve_neighbors(neighbors, neighbours)
         await self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
         return (await self.vectors([vertex]))[0]
 
-    async def add_edges(self, edges: Any, *, key: str | None = None) -> dict[str, Any]:
+    async def add_edges(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
         """Add edges as one batch; see `Client.add_edges`."""
         return await self._send(protocol.add_edges(edges, key))
 
@@ -92,10 +92,10 @@ class AsyncClient:
         return protocol.parse_nearest(await self._send(protocol.nearest(vertex, k)))
 
     async def preview(
-        self, neighbors: Sequence[Id] = (), weights: Weights = None, *, neighbours: Sequence[Id] | None = None
+        self, neighbors: IdsLike = NO_NEIGHBORS, weights: Weights = None, *, neighbours: IdsLike | None = None
     ) -> Vector:
         """Return the vector that a new vertex with these neighbors would receive; see `Client.preview`."""
-        neighbors = protocol.either_spelling(neighbors, neighbours)
+        neighbors = resolve_neighbors(neighbors, neighbours)
         return protocol.parse_vector(await self._send(protocol.preview(neighbors, weights)))
 
     async def put_labels(self, labels: Mapping[Id, str | None]) -> int:

@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, ids_to_list, id_column, times_to_json, time_column
+from ripplevec.batch import Batch, EdgeListLike, Id, IdsLike, id_column, ids_to_list, time_column, times_to_json
 from ripplevec.errors import InvalidValueError, RipplevecError, UnknownVertexError
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -104,9 +104,7 @@ class BatchChanges:
     last: bool = True
 
 
-def add_vertex(
-    vertex: Id, neighbors: Sequence[Id], weights: Weights, key: str | None, time: float | None = None
-) -> Call:
+def add_vertex(vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None, time: float | None = None) -> Call:
     """Add a vertex with its edges."""
     arrival: dict[str, Any] = {"id": vertex, "neighbors": _ids(neighbors, "neighbors")}
     if weights is not None:
@@ -116,21 +114,12 @@ def add_vertex(
     return Call("POST", "/v1/arrivals", {"key": key or new_key(), "arrivals": [arrival]})
 
 
-def either_spelling(neighbors: Sequence[Id], neighbours: Sequence[Id] | None) -> Sequence[Id]:
-    """Return the neighbors from whichever spelling of the argument was used; both together are an error."""
-    if neighbours is None:
-        return neighbors
-    if len(neighbors):
-        raise InvalidValueError.of("neighbours", "one of neighbors and neighbours", "both")
-    return neighbours
-
-
-def _ids(values: Iterable[Id], name: str = "ids") -> list[Id]:
+def _ids(values: IdsLike, name: str = "ids") -> list[Id]:
     """Convert ids to a list for JSON. A string is refused: it is one id, not a list of letters."""
     return ids_to_list(id_column(values, name))
 
 
-def add_edges(edges: Any, key: str | None) -> Call:
+def add_edges(edges: EdgeListLike, key: str | None) -> Call:
     """Add edges, in any form that `Embedder.fit` accepts."""
     batch = Batch.from_any(edges)
     if batch.op is not None:
@@ -173,7 +162,7 @@ def vertex(name: Id) -> Call:
     return Call("GET", vertex_path(name), query={"kind": "text" if isinstance(name, str) else "integer"})
 
 
-def preview(neighbors: Sequence[Id], weights: Weights) -> Call:
+def preview(neighbors: IdsLike, weights: Weights) -> Call:
     """Get the vector that a new vertex with these neighbors would receive."""
     body = {"neighbors": _ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
     return Call("POST", "/v1/preview", body)

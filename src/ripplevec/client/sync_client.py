@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from ripplevec.batch import Id
+from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
 from ripplevec.client.protocol import BatchChanges, Call, EventParser, RetryBudget, Vector, Weights
 
@@ -53,12 +53,12 @@ class Client:
     def add_vertex(
         self,
         vertex: Id,
-        neighbors: Sequence[Id] = (),
+        neighbors: IdsLike = NO_NEIGHBORS,
         weights: Weights = None,
         time: float | None = None,
         *,
         key: str | None = None,
-        neighbours: Sequence[Id] | None = None,
+        neighbours: IdsLike | None = None,
     ) -> Vector:
         """Add a vertex with its edges and return its vector.
 
@@ -87,11 +87,11 @@ class Client:
         ServiceError
             If the service refuses the request.
         """
-        neighbors = protocol.either_spelling(neighbors, neighbours)
+        neighbors = resolve_neighbors(neighbors, neighbours)
         self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
         return self.vectors([vertex])[0]
 
-    def add_edges(self, edges: Any, *, key: str | None = None) -> dict[str, Any]:
+    def add_edges(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
         """Add edges as one batch.
 
         Parameters
@@ -235,7 +235,7 @@ class Client:
         return protocol.parse_nearest(self._send(protocol.nearest(vertex, k)))
 
     def preview(
-        self, neighbors: Sequence[Id] = (), weights: Weights = None, *, neighbours: Sequence[Id] | None = None
+        self, neighbors: IdsLike = NO_NEIGHBORS, weights: Weights = None, *, neighbours: IdsLike | None = None
     ) -> Vector:
         """Return the vector that a new vertex with these neighbors would receive. Nothing changes.
 
@@ -253,7 +253,7 @@ class Client:
         ndarray of shape (dim,)
             The vector.
         """
-        neighbors = protocol.either_spelling(neighbors, neighbours)
+        neighbors = resolve_neighbors(neighbors, neighbours)
         return protocol.parse_vector(self._send(protocol.preview(neighbors, weights)))
 
     def put_labels(self, labels: Mapping[Id, str | None]) -> int:

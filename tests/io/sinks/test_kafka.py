@@ -13,7 +13,7 @@ from ripplevec.io.protocols import BadMessage
 from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
 
-kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
+kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
 
 PARTITIONS = 4  # of every topic of the mock cluster
 TOPIC_NUMBERS = itertools.count()

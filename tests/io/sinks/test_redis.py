@@ -13,7 +13,7 @@ from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks import redis as redis_sinks
 from ripplevec.io.sinks.redis import RedisDeadLetters, RedisSink
 
-redis = pytest.importorskip("redis", reason="not installed: pip install 'ripplevec[redis]'")
+redis = pytest.importorskip("redis", reason="not installed: pip install '.[redis]'")
 UNREACHABLE_URL = "redis://127.0.0.1:1/0"
 
 

@@ -15,7 +15,7 @@ from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sources import kafka as kafka_source
 from ripplevec.io.sources.kafka import KafkaSource
 
-kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install 'ripplevec[kafka]'")
+kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
 
 PARTITIONS = 4  # of every topic of the mock cluster
 TOPIC_NUMBERS = itertools.count()

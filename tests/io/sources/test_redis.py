@@ -12,7 +12,7 @@ from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sources.redis import RedisSource, entry_sort_key
 
-redis = pytest.importorskip("redis", reason="not installed: pip install 'ripplevec[redis]'")
+redis = pytest.importorskip("redis", reason="not installed: pip install '.[redis]'")
 
 
 @pytest.fixture

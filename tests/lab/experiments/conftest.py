@@ -1,4 +1,4 @@
-"""A study of eight cells that takes no time, and a kind of cell that only counts."""
+"""A study of eight trials with a fake measurement that takes no time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ beside:
 
 @pytest.fixture(autouse=True)
 def one_thread_of_linear_algebra() -> Iterator[None]:
-    """Tests run side by side, on graphs so small that more threads would only wait for each other."""
+    """Use one thread: tests run in parallel, on graphs too small for more threads."""
     with threadpool_limits(1):
         yield
 
@@ -44,7 +44,7 @@ def study_file(tmp_path: Path, calls: list[dict[str, Any]]) -> Path:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The configurations that were run, in order."""
+    """Return the configurations that are measured, in order."""
     seen: list[dict[str, Any]] = []
 
     def check(configuration: dict[str, Any]) -> None:

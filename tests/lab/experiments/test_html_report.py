@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from ripplevec.lab.experiments.html_report import page
+from ripplevec.lab.experiments.html_report import render_html
 from ripplevec.lab.experiments.record import Record, configuration_key, describe_environment
-from ripplevec.lab.experiments.report import measured, table
+from ripplevec.lab.experiments.report import build_table, collect_results
 from ripplevec.lab.experiments.study import Plot, Study
 
-pytestmark = pytest.mark.usefixtures("calls")  # the kind of cell that only counts
+pytestmark = pytest.mark.usefixtures("calls")  # the fake measurement
 
 LEVELS = {"ripplevec": 80.04, "A & B": 80.0, "<last>": 70.0}
 
 
-def made(tmp_path: Path, name: str = "quality") -> tuple[Study, Record]:
+def make_study(tmp_path: Path, name: str = "quality") -> tuple[Study, Record]:
     study = Study(
         name=name,
         title="Worth <1>",
@@ -39,13 +39,13 @@ def made(tmp_path: Path, name: str = "quality") -> tuple[Study, Record]:
     return study, record
 
 
-class Seen(HTMLParser):
-    """What a reader sees: the rows of the tables, which are unfolded, headings, links, ids; and whether tags close."""
+class ParsedPage(HTMLParser):
+    """The visible content of a page: tables, which of them are open, texts, links and ids; checks that tags close."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tables: list[list[list[str]]] = []
-        self.unfolded: list[bool] = []
+        self.is_open: list[bool] = []
         self.texts: list[tuple[str, str]] = []
         self.links: list[str | None] = []
         self.ids: list[str | None] = []
@@ -53,14 +53,14 @@ class Seen(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        given = dict(attributes)
-        self.ids += [given["id"]] if "id" in given else []
+        values = dict(attributes)
+        self.ids += [values["id"]] if "id" in values else []
         if tag not in ("meta", "br"):
             self.open.append(tag)
         if tag == "a":
-            self.links.append(given["href"])
+            self.links.append(values["href"])
         elif tag == "details":
-            self.unfolded.append("open" in given)
+            self.is_open.append("open" in values)
         elif tag == "table":
             self.tables.append([])
         elif tag == "tr":
@@ -81,15 +81,15 @@ class Seen(HTMLParser):
 
 
 def test_a_section_for_every_study_and_a_way_to_it(tmp_path: Path) -> None:
-    seen = Seen(page([made(tmp_path), made(tmp_path, "again")], "All <of> it", "Begin."))
-    assert seen.links == ["#quality", "#again"]
-    assert [name for name in seen.ids if name in ("quality", "again")] == ["quality", "again"]
-    assert len(set(seen.ids)) == len(seen.ids)
-    assert seen.open == []
+    parsed = ParsedPage(render_html([make_study(tmp_path), make_study(tmp_path, "again")], "All <of> it", "Begin."))
+    assert parsed.links == ["#quality", "#again"]
+    assert [name for name in parsed.ids if name in ("quality", "again")] == ["quality", "again"]
+    assert len(set(parsed.ids)) == len(parsed.ids)
+    assert parsed.open == []
 
 
 def test_what_is_written_is_shown_as_it_is(tmp_path: Path) -> None:
-    texts = Seen(page([made(tmp_path)], "All <of> it", "Begin & end.")).texts
+    texts = ParsedPage(render_html([make_study(tmp_path)], "All <of> it", "Begin & end.")).texts
     for expected in [
         ("h1", "All <of> it"),
         ("p", "Begin & end."),
@@ -104,37 +104,40 @@ def test_what_is_written_is_shown_as_it_is(tmp_path: Path) -> None:
 
 
 def test_the_tables_are_those_of_the_report(tmp_path: Path) -> None:
-    study, record = made(tmp_path)
-    shown = Seen(page([(study, record)], "All", "")).tables
-    assert len(shown) == len(study.figures)  # none for a figure at a train share
-    for figure, (head, *rows) in zip(study.figures, shown, strict=True):
+    study, record = make_study(tmp_path)
+    tables = ParsedPage(render_html([(study, record)], "All", "")).tables
+    assert len(tables) == len(study.figures)  # none for a figure at a train share
+    for figure, (head, *rows) in zip(study.figures, tables, strict=True):
         assert head == ["", "cora", "blog"]
-        expected = table(study, measured(study, record), figure)
-        texts = {row: [str(entry).replace("(", "").replace(")", "") for entry in of] for row, of in expected.items()}
-        assert {row: list(of) for row, *of in rows} == texts
-    assert shown[1][2] == ["A & B", "40.0 ± 0.0 paper 16.48", "40.0 ± 0.0"]
-    assert shown[1][3] == ["<last>", "35.0 ± 0.0", "–"]
+        expected = build_table(study, collect_results(study, record), figure)
+        texts = {
+            row: [str(entry).replace("(", "").replace(")", "") for entry in entries]
+            for row, entries in expected.items()
+        }
+        assert {row: list(entries) for row, *entries in rows} == texts
+    assert tables[1][2] == ["A & B", "40.0 ± 0.0 paper 16.48", "40.0 ± 0.0"]
+    assert tables[1][3] == ["<last>", "35.0 ± 0.0", "–"]
 
 
 def test_a_table_that_a_picture_shows_is_folded(tmp_path: Path) -> None:
-    assert Seen(page([made(tmp_path)], "All", "")).unfolded == [False, True, True]
+    assert ParsedPage(render_html([make_study(tmp_path)], "All", "")).is_open == [False, True, True]
 
 
 def test_so_is_one_at_a_train_share_or_of_a_picture_of_several_figures(tmp_path: Path) -> None:
-    study, record = made(tmp_path)
+    study, record = make_study(tmp_path)
     both = Plot(kind="bars", title="Both", figures={"nmi": "NMI", "seconds": "time"})
     figures = {"micro@10": "At 10 %", "nmi": "NMI", "nmi@10": "NMI at 10 %", "macro@10": "Macro-F1 at 10 %"}
     study = replace(study, figures=figures, beside={}, plots=study.plots | {"both": both})
-    assert Seen(page([(study, record)], "All", "")).unfolded == [False, False, False, True]
+    assert ParsedPage(render_html([(study, record)], "All", "")).is_open == [False, False, False, True]
 
 
 def test_the_highest_score_is_bold_and_so_is_what_looks_the_same(tmp_path: Path) -> None:
-    bold = [text for tag, text in Seen(page([made(tmp_path)], "All", "")).texts if tag == "b"]
+    bold = [text for tag, text in ParsedPage(render_html([make_study(tmp_path)], "All", "")).texts if tag == "b"]
     assert bold == ["80.0 ± 0.0"] * 4 + ["40.0 ± 0.0"] * 4  # micro and NMI; of seconds nothing is known
 
 
 def test_the_page_asks_nobody_for_anything(tmp_path: Path) -> None:
-    text = page([made(tmp_path)], "All", "")
+    text = render_html([make_study(tmp_path)], "All", "")
     assert text.count("<svg") == 3  # the legend and two data sets
     assert set(re.findall(r"https?://[^\"'\s<]+", text)) == {
         "http://www.w3.org/2000/svg",
@@ -144,6 +147,6 @@ def test_the_page_asks_nobody_for_anything(tmp_path: Path) -> None:
 
 
 def test_it_says_where_the_figures_come_from(tmp_path: Path) -> None:
-    texts = [text for tag, text in Seen(page([made(tmp_path)], "All", "")).texts if tag == "li"]
+    texts = [text for tag, text in ParsedPage(render_html([make_study(tmp_path)], "All", "")).texts if tag == "li"]
     assert len(texts) == 1
     assert re.match(r"commit \w+.* on \d+ × .*numpy", texts[0])

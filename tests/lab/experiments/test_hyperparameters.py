@@ -69,7 +69,11 @@ def test_the_choice_leaves_alone_what_the_cell_itself_says(results: Path) -> Non
 def test_without_a_choice_a_configuration_stays_as_it_is(results: Path) -> None:
     plain = {name: value for name, value in WANTED.items() if name != "tuned_by"}
     assert TunedSettings.read(results, {"grid": GRID}).apply(plain) == plain
-    for choices in (TunedSettings(), TunedSettings.read(results, {"grid": []}), TunedSettings.read(results / "else", {"grid": GRID})):
+    for choices in (
+        TunedSettings(),
+        TunedSettings.read(results, {"grid": []}),
+        TunedSettings.read(results / "else", {"grid": GRID}),
+    ):
         assert choices.apply(WANTED) == WANTED
     for unknown in ({"dataset": "wiki"}, {"method": "line"}, {"tuned_by": "another"}):
         assert TunedSettings.read(results, {"grid": GRID}).apply(WANTED | unknown) == WANTED | unknown
@@ -83,7 +87,7 @@ def test_no_choice_is_made_while_a_setting_is_yet_to_be_tried(results: Path) -> 
 
 def test_a_choice_not_made_is_refused_with_the_study_to_run(results: Path) -> None:
     check_tuned(TunedSettings.read(results, {"grid": GRID}).apply(WANTED))
-    expected = "all settings of deepwalk on cora; run the study grid first, got 'an incomplete one'"
+    expected = r"all settings of deepwalk on cora \(run the study grid first\), got 'an incomplete one'"
     with pytest.raises(InvalidValueError, match=expected):
         check_tuned(WANTED)
 

@@ -36,10 +36,10 @@ def test_pictures_lie_beside_the_record(study_file: Path, tmp_path: Path) -> Non
 def test_cells_are_run_side_by_side_if_asked(
     study_file: Path, jobs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(reproduce, "run", lambda cells, record, jobs, told: asked.append(jobs))
+    requested: list[int] = []
+    monkeypatch.setattr(reproduce, "run_trials", lambda trials, record, jobs, on_trial_done: requested.append(jobs))
     main([str(study_file), *jobs])
-    assert asked == [2 if jobs else 1]
+    assert requested == [2 if jobs else 1]
 
 
 def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None:
@@ -54,8 +54,8 @@ def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None
     for _, _, tried in load_study(grid).trials():
         record.add(tried, TrialResult({"validation_micro": 1.0 + tried.get("times", 0)}, {}), 1.0, {})
     main([str(study_file)])
-    cells = Record.read(record.path.parent / "small.json").trials.values()
-    assert sorted(cell["figures"]["score"] for cell in cells if "method" in cell["configuration"]) == [4, 8, 8, 12]
+    trials = Record.read(record.path.parent / "small.json").trials.values()
+    assert sorted(trial["figures"]["score"] for trial in trials if "method" in trial["configuration"]) == [4, 8, 8, 12]
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from ripplevec.lab.experiments.record import Record
-from ripplevec.lab.experiments.report import report, shown
-from ripplevec.lab.experiments.runner import find_pending, run
+from ripplevec.lab.experiments.report import format_values, render_markdown
+from ripplevec.lab.experiments.runner import find_pending, run_trials
 from ripplevec.lab.experiments.study import Plot, load_study
 
 
 def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path, tmp_path: Path) -> None:
     study, record = load_study(study_file), Record.read(tmp_path / "small.json")
-    run(find_pending(study, record), record)
-    text = report(study, record)
+    run_trials(find_pending(study, record), record)
+    text = render_markdown(study, record)
     assert text.startswith(
         "# A small study\n\nSays little.\n\nMean ± standard deviation over the seeds 0, 1 (8 cells)."
     )
@@ -27,23 +27,23 @@ def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path
 
 def test_what_was_not_run_is_not_filled_in(study_file: Path, tmp_path: Path) -> None:
     study, record = load_study(study_file), Record.read(tmp_path / "small.json")
-    run(find_pending(study, record, {"seed": "0", "dataset": "cora"}), record)
-    text = report(study, record)
+    run_trials(find_pending(study, record, {"seed": "0", "dataset": "cora"}), record)
+    text = render_markdown(study, record)
     assert "(2 of 8 cells)" in text
     assert "| plain | 1.00 | – |" in text
 
 
 def test_cells_the_study_no_longer_has_do_not_count(study_file: Path, tmp_path: Path) -> None:
     record = Record.read(tmp_path / "small.json")
-    run(find_pending(load_study(study_file), record), record)
+    run_trials(find_pending(load_study(study_file), record), record)
     study_file.write_text(study_file.read_text().replace("[0, 1]", "[0]"))
-    assert "| plain | 1.00 | 2.00 |" in report(load_study(study_file), record)
+    assert "| plain | 1.00 | 2.00 |" in render_markdown(load_study(study_file), record)
 
 
 def test_pictures_stand_before_the_tables(study_file: Path, tmp_path: Path) -> None:
     plot = Plot(kind="bars", title="Scores", figure="score")
     study = replace(load_study(study_file), plots={"score": plot})
-    assert "cells).\n\n![Scores](figures/small-score.svg)\n\n## A score" in report(
+    assert "cells).\n\n![Scores](figures/small-score.svg)\n\n## A score" in render_markdown(
         study, Record(tmp_path / "small.json")
     )
 
@@ -64,4 +64,4 @@ def test_pictures_stand_before_the_tables(study_file: Path, tmp_path: Path) -> N
     ],
 )
 def test_three_digits_are_shown(values: list[Any], expected: str) -> None:
-    assert shown(values) == expected
+    assert format_values(values) == expected

@@ -17,6 +17,7 @@ from ripplevec.lab.experiments.reproduce import (
     run_studies,
     run_study,
 )
+from ripplevec.lab.experiments.runner import Trial
 
 GRID = """
 title: Settings
@@ -55,7 +56,7 @@ figures: {ripplevec_times_faster: Times faster}
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The configurations that were run, in order; a wide window and a high dimension score well."""
+    """Return the configurations that are run, in order; a wide window and a high dimension score well."""
     seen: list[dict[str, Any]] = []
 
     def run(own: dict[str, Any]) -> TrialResult:
@@ -78,28 +79,28 @@ def plan(tmp_path: Path, ran: list[dict[str, Any]]) -> Plan:
     return Plan(tmp_path / "results", folder=folder)
 
 
-class Noted:
-    """A watcher that keeps what it is told."""
+class RecordingObserver:
+    """A run observer that records its calls."""
 
     def __init__(self) -> None:
-        self.left: list[tuple[str, int]] = []
-        self.cells: list[tuple[str, int]] = []
+        self.started: list[tuple[str, int]] = []
+        self.trials: list[tuple[str, int]] = []
         self.ended: list[StudyOutcome] = []
 
-    def begins(self, study: str, left: Forecast) -> None:
-        self.left.append((study, left.trials()))
+    def study_started(self, study: str, forecast: Forecast) -> None:
+        self.started.append((study, forecast.remaining_trials()))
 
-    def did(self, cell: str, seconds: float, left: Forecast) -> None:
-        self.cells.append((cell, left.trials()))
+    def trial_done(self, trial: str, seconds: float, forecast: Forecast) -> None:
+        self.trials.append((trial, forecast.remaining_trials()))
 
-    def ends(self, outcome: StudyOutcome) -> None:
+    def study_done(self, outcome: StudyOutcome) -> None:
         self.ended.append(outcome)
 
 
-def everything(plan: Plan, choice: RunOptions | None = None) -> Noted:
-    noted = Noted()
-    assert run_studies(plan, list(plan.studies().values()), choice or RunOptions(), noted) == noted.ended
-    return noted
+def run_all(plan: Plan, options: RunOptions | None = None) -> RecordingObserver:
+    observer = RecordingObserver()
+    assert run_studies(plan, list(plan.studies().values()), options or RunOptions(), observer) == observer.ended
+    return observer
 
 
 def with_grid(plan: Plan, grid: str) -> Plan:
@@ -127,7 +128,7 @@ def test_the_real_studies_can_all_be_read_and_come_in_an_order_that_works(
     names = list(studies)
     assert names[0] == first
     assert names[-2:] == ["time", "growth"]
-    assert {*reproduce.FIRST, *reproduce.LAST} < set(names)
+    assert {*reproduce.FIRST_STUDIES, *reproduce.LAST_STUDIES} < set(names)
     used = {own.get("tuned_by") for own in studies["classification"].settings.values()} - {None}
     assert used == {first}
 
@@ -149,53 +150,53 @@ def test_what_is_quick_is_a_part_of_some_studies_without_tuned_settings(tmp_path
 
 
 def test_studies_run_in_order_with_the_settings_chosen_before(plan: Plan, ran: list[dict[str, Any]]) -> None:
-    noted = everything(plan)
-    assert noted.left == [("grid", 16), ("classification", 14), ("extra", 2), ("time", 1)]
-    assert [outcome.ran for outcome in noted.ended] == [2, 12, 1, 1]
+    observer = run_all(plan)
+    assert observer.started == [("grid", 16), ("classification", 14), ("extra", 2), ("time", 1)]
+    assert [outcome.ran for outcome in observer.ended] == [2, 12, 1, 1]
     assert len(ran) == 16
-    assert noted.cells[:2] == [("cora, DeepWalk: window 5, seed 0", 15), ("cora, DeepWalk: window 10, seed 0", 14)]
-    assert [left for _, left in noted.cells] == list(range(15, -1, -1))
+    assert observer.trials[:2] == [("cora, DeepWalk: window 5, seed 0", 15), ("cora, DeepWalk: window 10, seed 0", 14)]
+    assert [left for _, left in observer.trials] == list(range(15, -1, -1))
     assert [own["window"] for own in tuned(plan)] == [10, 10]
-    outcome = noted.ended[1]
+    outcome = observer.ended[1]
     assert outcome.table.read_text().startswith("# Scores")
     assert [path.name for path in outcome.pictures] == ["classification-micro.svg"]
     assert all(path.exists() for path in outcome.pictures)
 
 
 def test_what_is_recorded_is_run_again_only_if_asked(plan: Plan, ran: list[dict[str, Any]]) -> None:
-    everything(plan)
-    again = everything(plan)
-    assert [(outcome.cells, outcome.ran) for outcome in again.ended] == [(2, 0), (12, 0), (1, 0), (1, 0)]
+    run_all(plan)
+    again = run_all(plan)
+    assert [(outcome.trials, outcome.ran) for outcome in again.ended] == [(2, 0), (12, 0), (1, 0), (1, 0)]
     assert len(ran) == 16
-    everything(plan, RunOptions(again=True))
+    run_all(plan, RunOptions(again=True))
     assert len(ran) == 32
 
 
 def test_an_interruption_keeps_what_is_done(plan: Plan, ran: list[dict[str, Any]]) -> None:
-    class Impatient(Noted):
-        def did(self, cell: str, seconds: float, left: Forecast) -> None:
+    class InterruptingObserver(RecordingObserver):
+        def trial_done(self, trial: str, seconds: float, forecast: Forecast) -> None:
             if len(ran) == 5:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_studies(plan, list(plan.studies().values()), RunOptions(), Impatient())
-    assert [outcome.ran for outcome in everything(plan).ended] == [0, 9, 1, 1]
+        run_studies(plan, list(plan.studies().values()), RunOptions(), InterruptingObserver())
+    assert [outcome.ran for outcome in run_all(plan).ended] == [0, 9, 1, 1]
     assert len(ran) == 16
 
 
 def test_the_full_grid_chooses_the_dimension_too_and_both_choices_stay_recorded(plan: Plan) -> None:
     full = with_grid(plan, "full")
-    everything(plan)
-    noted = everything(full)
-    assert [(outcome.name, outcome.ran) for outcome in noted.ended[:2]] == [("grid_full", 4), ("classification", 2)]
+    run_all(plan)
+    observer = run_all(full)
+    assert [(outcome.name, outcome.ran) for outcome in observer.ended[:2]] == [("grid_full", 4), ("classification", 2)]
     assert [(own["dim"], own["window"]) for own in tuned(full)] == [(200, 10), (200, 10)]
     assert [own["dim"] for own in tuned(plan)] == [90, 90]
     assert not plan.pending_trials(plan.studies().values())
 
 
 def test_published_data_is_needed_and_generated_is_not() -> None:
-    cells = [("", {"dataset": name}) for name in ("wiki", "preferential_attachment", "cora", "wiki")]
-    assert required_datasets(cells) == ["cora", "wiki"]
+    trials = [Trial("", {"dataset": name}) for name in ("wiki", "preferential_attachment", "cora", "wiki")]
+    assert required_datasets(trials) == ["cora", "wiki"]
 
 
 def test_a_line_for_every_cell_where_nobody_else_is_told(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +206,7 @@ def test_a_line_for_every_cell_where_nobody_else_is_told(plan: Plan, capsys: pyt
 
 
 def test_one_page_of_all_that_is_given(plan: Plan) -> None:
-    everything(plan)
+    run_all(plan)
     path = reproduce.write_html_report(list(plan.studies().values()), plan.results)
     text = path.read_text()
     assert all(f'<section id="{name}">' in text for name in plan.studies())

@@ -10,13 +10,20 @@ from ripplevec.errors import InvalidValueError, RipplevecError
 from ripplevec.lab.experiments.measurements import MEASUREMENTS
 from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult
 from ripplevec.lab.experiments.record import Record
-from ripplevec.lab.experiments.runner import _iterate_results, _one_blas_thread, _process_pool, find_pending, run
+from ripplevec.lab.experiments.runner import (
+    Trial,
+    _iterate_results,
+    _one_blas_thread,
+    _process_pool,
+    find_pending,
+    run_trials,
+)
 from ripplevec.lab.experiments.study import Study, load_study
 
 Calls = list[dict[str, Any]]
 
 REAL = {"kind": "validation", "dataset": "nested_communities", "method": "spectral", "dim": 2, "start": 0.1}
-"""A cell that another process knows too, which has none of what a test puts in place."""
+"""A trial that a worker process can run too, which does not see what a test patches."""
 
 
 @pytest.fixture
@@ -30,7 +37,7 @@ def record(tmp_path: Path) -> Record:
 
 
 def test_all_cells_are_run_once_and_never_again(study: Study, record: Record, calls: Calls) -> None:
-    run(find_pending(study, record), record)
+    run_trials(find_pending(study, record), record)
     assert calls == [configuration for _, _, configuration in study.trials()]
     again = Record.read(record.path)
     assert again.trials == record.trials
@@ -40,55 +47,59 @@ def test_all_cells_are_run_once_and_never_again(study: Study, record: Record, ca
 def test_only_some_cells_wait_if_asked_and_the_rest_later(study: Study, record: Record, calls: Calls) -> None:
     some = find_pending(study, record, {"seed": "1", "setting": "double"})
     assert [name for name, _ in some] == ["cora, double, seed 1", "blog, double, seed 1"]
-    run(some, record)
+    run_trials(some, record)
     assert {(call["seed"], call["times"]) for call in calls} == {(1, 2)}
     assert len(find_pending(study, record)) == 6
 
 
 def test_recorded_cells_are_run_again_if_asked(study: Study, record: Record, calls: Calls) -> None:
-    run(find_pending(study, record), record)
-    run(find_pending(study, record, {"dataset": "cora"}, again=True), record)
+    run_trials(find_pending(study, record), record)
+    run_trials(find_pending(study, record, {"dataset": "cora"}, again=True), record)
     assert (len(calls), len(record.trials)) == (12, 8)
 
 
 def test_where_it_runs_is_found_out_once_before_the_first_cell(
     study: Study, record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr("ripplevec.lab.experiments.runner.environment", lambda: asked.append(len(calls)) or {})
-    run(find_pending(study, record), record)
-    run(find_pending(study, record), record)
-    assert asked == [0], "and not at all where nothing is to be run"
+    requested: list[int] = []
+    monkeypatch.setattr(
+        "ripplevec.lab.experiments.runner.describe_environment", lambda: requested.append(len(calls)) or {}
+    )
+    run_trials(find_pending(study, record), record)
+    run_trials(find_pending(study, record), record)
+    assert requested == [0], "and never if there is nothing to run"
 
 
 def test_every_cell_that_is_done_is_told_after_it_is_recorded(study: Study, record: Record, calls: Calls) -> None:
-    told: list[tuple[str, int]] = []
-    run(
-        find_pending(study, record), record, on_trial_done=lambda cell, _: told.append((cell[0], len(Record.read(record.path).trials)))
+    reported: list[tuple[str, int]] = []
+    run_trials(
+        find_pending(study, record),
+        record,
+        on_trial_done=lambda trial, _: reported.append((trial.name, len(Record.read(record.path).trials))),
     )
-    assert told[:2] == [("cora, plain, seed 0", 1), ("blog, plain, seed 0", 2)]
-    assert len(told) == 8
+    assert reported[:2] == [("cora, plain, seed 0", 1), ("blog, plain, seed 0", 2)]
+    assert len(reported) == 8
 
 
 def test_the_seconds_told_are_the_seconds_recorded(study: Study, record: Record) -> None:
-    told: list[float] = []
-    run(find_pending(study, record), record, on_trial_done=lambda _, seconds: told.append(seconds))
-    assert told == [cell["seconds"] for cell in record.trials.values()]
+    reported: list[float] = []
+    run_trials(find_pending(study, record), record, on_trial_done=lambda _, seconds: reported.append(seconds))
+    assert reported == [trial["seconds"] for trial in record.trials.values()]
 
 
 def test_what_was_done_before_an_error_is_kept(
     study: Study, record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = MEASUREMENTS["fake"]
+    fake = MEASUREMENTS["fake"]
 
     def fails_on_blog(configuration: dict[str, Any]) -> TrialResult:
         if configuration["dataset"] == "blog":
             raise RuntimeError("power cut")
-        return whole.run(configuration)
+        return fake.run(configuration)
 
-    monkeypatch.setitem(MEASUREMENTS, "fake", Measurement(whole.check, fails_on_blog))
+    monkeypatch.setitem(MEASUREMENTS, "fake", Measurement(fake.check, fails_on_blog))
     with pytest.raises(RuntimeError, match="power cut"):
-        run(find_pending(study, record), record)
+        run_trials(find_pending(study, record), record)
     assert len(find_pending(study, Record.read(record.path))) == 7
 
 
@@ -103,7 +114,7 @@ def test_two_settings_that_are_the_same_are_run_once(study_file: Path, record: R
         ({"seed": "7"}, "only seed: expected one of 0, 1, got '7'"),
         ({"seed": "0", "setting": "treble"}, "only setting: expected one of plain, double, got 'treble'"),
         ({"sed": "0"}, "only: expected names among kind, start, dataset, seed, setting, times, got 'sed'"),
-        ({"setting": "plain", "times": "2"}, "only: expected values that some cell has all at once, got"),
+        ({"setting": "plain", "times": "2"}, "only: expected a combination of values that some trial has, got"),
     ],
 )
 def test_a_choice_of_no_cell_is_refused_with_what_there_is(
@@ -116,8 +127,8 @@ def test_a_choice_of_no_cell_is_refused_with_what_there_is(
 def test_nothing_is_run_where_a_setting_has_not_been_chosen(record: Record, calls: Calls) -> None:
     plain = {"kind": "fake", "dataset": "cora", "seed": 0}
     tuned = plain | {"method": "deepwalk", "tuned_by": "grid"}
-    with pytest.raises(InvalidValueError, match="settings of deepwalk on cora; run the study grid first"):
-        run([("one", plain), ("two", tuned)], record)
+    with pytest.raises(InvalidValueError, match=r"settings of deepwalk on cora \(run the study grid first"):
+        run_trials([Trial("one", plain), Trial("two", tuned)], record)
     assert not calls
 
 
@@ -131,21 +142,21 @@ def test_what_measures_time_comes_last_one_by_one_in_this_process(
         return TrialResult({}, {})
 
     monkeypatch.setitem(MEASUREMENTS, "clock", Measurement(lambda configuration: None, timed, exclusive=True))
-    cells = [
+    configurations = [
         {"kind": kind, "dataset": "cora", "seed": seed} for kind, seed in (("clock", 0), ("clock", 1), ("fake", 0))
     ]
-    run([(str(own), own) for own in cells], record, jobs=2)
+    run_trials([Trial(str(configuration), configuration) for configuration in configurations], record, jobs=2)
     assert [call["kind"] for call in calls] == ["fake"]
     assert clock == [(os.getpid(), 1), (os.getpid(), 2)]
 
 
 def test_side_by_side_the_figures_are_the_same(record: Record, tmp_path: Path) -> None:
-    cells = [(f"seed {seed}", {**REAL, "seed": seed}) for seed in (0, 1)]
-    told: list[str] = []
-    run(cells, record, jobs=2, on_trial_done=lambda cell, _: told.append(cell[0]))
+    trials = [Trial(f"seed {seed}", {**REAL, "seed": seed}) for seed in (0, 1)]
+    reported: list[str] = []
+    run_trials(trials, record, jobs=2, on_trial_done=lambda trial, _: reported.append(trial.name))
     alone = Record.read(tmp_path / "alone.json")
-    run(cells, alone)
-    assert sorted(told) == ["seed 0", "seed 1"]
+    run_trials(trials, alone)
+    assert sorted(reported) == ["seed 0", "seed 1"]
     assert record.trials.keys() == alone.trials.keys()
     for key, cell in alone.trials.items():
         assert record.trials[key]["parameters"] == cell["parameters"]
@@ -154,9 +165,12 @@ def test_side_by_side_the_figures_are_the_same(record: Record, tmp_path: Path) -
 
 
 def test_what_ran_beside_a_cell_that_fails_is_kept(record: Record) -> None:
-    cells = [("fails at once", {**REAL, "dataset": "nowhere", "seed": 0}), ("takes longer", {**REAL, "seed": 0})]
+    trials = [
+        Trial("fails at once", {**REAL, "dataset": "nowhere", "seed": 0}),
+        Trial("takes longer", {**REAL, "seed": 0}),
+    ]
     with pytest.raises(InvalidValueError, match=r"expected one of .*got 'nowhere'"):
-        run(cells, record, jobs=2)
+        run_trials(trials, record, jobs=2)
     assert [cell["configuration"]["dataset"] for cell in Record.read(record.path).trials.values()] == [
         "nested_communities"
     ]
@@ -164,8 +178,8 @@ def test_what_ran_beside_a_cell_that_fails_is_kept(record: Record) -> None:
 
 def test_a_process_that_is_ended_from_outside_is_one_line_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ripplevec.lab.experiments.runner._time_trial", os._exit)  # what it is given is its exit status
-    with pytest.raises(RipplevecError, match=r"run the same again with less than --jobs 2"):
-        list(_iterate_results([("one", 1), ("two", 1)], jobs=2))  # type: ignore[list-item]
+    with pytest.raises(RipplevecError, match=r"again with fewer than --jobs 2"):
+        list(_iterate_results([Trial("one", 1), Trial("two", 1)], jobs=2))  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("here", [None, "2"])
@@ -175,6 +189,6 @@ def test_processes_keep_to_one_thread_of_linear_algebra(here: str | None, monkey
         monkeypatch.setenv("OMP_NUM_THREADS", here)
     with _process_pool(1) as pool:
         with _one_blas_thread():
-            asked = pool.submit(os.getenv, "OMP_NUM_THREADS")
-        assert asked.result() == "1"
+            requested = pool.submit(os.getenv, "OMP_NUM_THREADS")
+        assert requested.result() == "1"
     assert os.environ.get("OMP_NUM_THREADS") == here

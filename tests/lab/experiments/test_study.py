@@ -9,7 +9,7 @@ from ripplevec.lab.experiments.measurements.base import TrialResult
 from ripplevec.lab.experiments.record import Record
 from ripplevec.lab.experiments.study import Plot, load_study, matches
 
-STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))
+STUDIES = sorted((Path(__file__).parents[3] / "studies").glob("*.yaml"))
 
 GRIDS = """
 grids:
@@ -126,7 +126,9 @@ def test_a_tuned_setting_takes_what_did_best_on_each_data_set(study_file: Path, 
     record.add(orphan, TrialResult({"validation_micro": 99.0}, {}), 1.0, {})
     scores = {("cora", 5): 60.0, ("cora", 6): 70.0, ("blog", 5): 50.0, ("blog", 6): 40.0}
     for _, dataset, own in load_study(study_file.parent / "grid.yaml").trials():
-        assert any("tuned_by" in cell for _, _, cell in load_study(study_file, tmp_path).trials()), "not before all are tried"
+        assert any("tuned_by" in cell for _, _, cell in load_study(study_file, tmp_path).trials()), (
+            "not before all are tried"
+        )
         record.add(own, TrialResult({"validation_micro": scores[dataset, own["times"]]}, {}), 1.0, {})
     cells = list(load_study(study_file, tmp_path).trials())
     assert [own["times"] for setting, _, own in cells if setting == "double"] == [6, 5, 6, 5]
@@ -144,10 +146,10 @@ def test_a_tuned_setting_can_be_read_before_its_choice_is_made(study_file: Path,
     ("old", "new", "expected"),
     [
         ("title: A", "tittle: A", "study: expected only title.*got 'tittle'"),
-        ("figures: {score: A score}", "", "figures: expected to be given"),
+        ("figures: {score: A score}", "", "figures: expected a value"),
         ("[0, 1]", "5", "seeds: expected a list, got 5"),
         ("[0, 1]", "[]", "seeds: expected at least one"),
-        ("[0, 1]", "[0, true]", "seeds: expected whole numbers, got True"),
+        ("[0, 1]", "[0, true]", "seeds: expected integers, got True"),
         ("kind: fake", "kind: faked", "kind: expected one of .*got 'faked'"),
         ("[cora, blog]", "[cora, blob]", "dataset: expected one of .*got 'blob'"),
         ("start: 0.5", "start: 1.5", "start: expected a share between 0 and 1, got 1.5"),
@@ -162,9 +164,9 @@ def test_a_tuned_setting_can_be_read_before_its_choice_is_made(study_file: Path,
             "kind: pie",
             "plots.kind: expected one of 'shares', 'bars', 'sweep', 'growth', 'along', 'spread', got 'pie'",
         ),
-        ("title: Depth", "tittle: Depth", "plots: expected kind, title and what is to be drawn, got .*tittle"),
+        ("title: Depth", "tittle: Depth", "plots: expected kind, title and the metrics to draw, got .*tittle"),
         ("settings: [double]", "settings: [treble]", "plots: expected one of plain, double, got 'treble'"),
-        ("all: {", "none:\n  all: {", "plots: expected kind, title and what is to be drawn"),
+        ("all: {", "none:\n  all: {", "plots: expected kind, title and the metrics to draw"),
         ("quick: {datasets", "quick: {dataset", "quick: expected one of datasets, .*got 'dataset'"),
         ("settings: [plain]", "settings: [plane]", "quick: expected one of plain, double, got 'plane'"),
         ("datasets: [blog]", "datasets: [blob]", "dataset: expected one of .*got 'blob'"),

@@ -8,13 +8,13 @@ import pytest
 from ripplevec.lab.experiments.measurements import MEASUREMENTS
 from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult
 from ripplevec.lab.experiments.reproduce import Plan, RunOptions, run_study
-from ripplevec.lab.experiments.summary import summary
+from ripplevec.lab.experiments.summary import summarize
 
 CLASSIFICATION = """
 title: Scores
 datasets: [cora]
 seeds: [0, 1]
-parameters: {kind: told}
+parameters: {kind: invented}
 settings:
   ripplevec: {method: ripplevec, score: 80}
   rule paper: {method: paper, score: 99}
@@ -30,7 +30,7 @@ TIME = """
 title: Seconds
 datasets: [cora, wiki]
 seeds: [0]
-parameters: {kind: told, score: 4}
+parameters: {kind: invented, score: 4}
 settings: {one thread: {}, all threads: {score: 5}}
 figures: {ripplevec_times_faster: Times faster}
 """
@@ -42,7 +42,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
         value = own["score"] + own["seed"]
         return TrialResult({"current_micro@50": value, "ripplevec_times_faster": value}, {})
 
-    monkeypatch.setitem(MEASUREMENTS, "told", Measurement(lambda own: None, run))
+    monkeypatch.setitem(MEASUREMENTS, "invented", Measurement(lambda own: None, run))
     monkeypatch.setattr("ripplevec.lab.experiments.runner.check_tuned", lambda own: None)
     for name, text in {"classification": CLASSIFICATION, "time": TIME}.items():
         (tmp_path / f"{name}.yaml").write_text(text)
@@ -50,10 +50,10 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 
 def test_ours_stands_beside_the_best_of_each_group_over_the_seeds_that_both_have(plan: Plan) -> None:
-    assert summary(plan) == {}
+    assert summarize(plan) == {}
     for study in plan.studies().values():
         run_study(study, plan.results, RunOptions())
-    assert summary(plan) == {
+    assert summarize(plan) == {
         "cora": {
             "ripplevec": {"setting": "ripplevec", "micro_f1": 80.5, "ours_above": 0.0},
             "paper_setting": {"setting": "NetMF", "micro_f1": 75.5, "ours_above": 5.0},
@@ -69,6 +69,6 @@ def test_without_ours_the_best_is_the_highest(plan: Plan) -> None:
     study = plan.studies()["classification"]
     for method in ("deepwalk", "netmf"):
         run_study(study, plan.results, RunOptions(only={"method": method}))
-    line = summary(plan)["cora"]
+    line = summarize(plan)["cora"]
     assert line["ripplevec"] is None
     assert line["paper_setting"] == {"setting": "NetMF", "micro_f1": 75.5, "ours_above": None}

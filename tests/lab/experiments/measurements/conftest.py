@@ -1,4 +1,4 @@
-"""A small labeled graph under the name `planted`, and a count of what is embedded."""
+"""A small labeled graph under the name `planted`, and the sizes of embedded graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ripplevec.lab.experiments.measurements import base
 
 @pytest.fixture(autouse=True)
 def graph(monkeypatch: pytest.MonkeyPatch) -> Dataset:
-    """Four communities."""
+    """Return a graph of four communities."""
     planted = planted_partition(communities=4, size=60, inside=6, elsewhere=1)
     monkeypatch.setitem(base.GENERATORS, "planted", lambda seed: planted)
     return planted
@@ -21,7 +21,7 @@ def graph(monkeypatch: pytest.MonkeyPatch) -> Dataset:
 
 @pytest.fixture
 def by_class(monkeypatch: pytest.MonkeyPatch, graph: Dataset) -> Dataset:
-    """The same graph with the vertices of a class next to each other, under the name `by_class`."""
+    """Return the same graph sorted by class, under the name `by_class`."""
     place = np.argsort(np.argsort(graph.labels, kind="stable"))
     ordered = Dataset.from_pairs("by class", place[graph.edges], np.sort(graph.labels))
     monkeypatch.setitem(base.GENERATORS, "by_class", lambda seed: ordered)
@@ -30,18 +30,18 @@ def by_class(monkeypatch: pytest.MonkeyPatch, graph: Dataset) -> Dataset:
 
 @pytest.fixture
 def embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many vertices the graphs had that Spectral and DeepWalk were run on, in order."""
+    """Return the sizes of the graphs that Spectral and DeepWalk embed, in order."""
     sizes: list[int] = []
 
-    def counted(kind: type) -> None:
-        embed = kind.embed
+    def record_sizes(method: type) -> None:
+        embed = method.embed
 
-        def noted(self, adjacency):
+        def recording_embed(self, adjacency):
             sizes.append(adjacency.shape[0])
             return embed(self, adjacency)
 
-        monkeypatch.setattr(kind, "embed", noted)
+        monkeypatch.setattr(method, "embed", recording_embed)
 
-    counted(Spectral)
-    counted(DeepWalk)
+    record_sizes(Spectral)
+    record_sizes(DeepWalk)
     return sizes

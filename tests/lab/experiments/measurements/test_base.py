@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,16 +16,18 @@ from ripplevec.lab.evaluation import Scores
 from ripplevec.lab.evaluation.protocols import start_size
 from ripplevec.lab.experiments.measurements import base
 from ripplevec.lab.experiments.measurements.base import (
-    at,
-    check_only,
-    check_order,
+    arrival_seed,
+    check_arrival_order,
+    check_known_parameters,
+    check_marks,
     check_share,
     check_shares,
-    data,
-    order_seed,
-    percent,
-    small,
-    without,
+    load_data,
+    mark_sizes,
+    remaining_parameters,
+    score_metrics,
+    share_suffix,
+    warm_up_graph,
 )
 from ripplevec.views.solvers import MAX_DENSE_SIZE
 
@@ -34,66 +37,66 @@ import sys
 
 from numba.core.dispatcher import Dispatcher
 
-from ripplevec.lab.experiments.measurements import run_trial
-from ripplevec.lab.experiments.measurements import growth, seconds
+from ripplevec.lab.experiments.measurements import run_trial, timing
 
 kind = sys.argv[1]
-module = {"seconds": seconds, "growth": growth}[kind]
 warm_ups = {"seconds": 6, "growth": 1}[kind]
-own = {"seconds": {"shares": [0.1, 0.5]}, "growth": {"vertices": 1200, "arrivals": 300}}[kind]
-begun, whole = [], module.stream
+parameters = {"seconds": {"shares": [0.1, 0.5]}, "growth": {"vertices": 1200, "arrivals": 300}}[kind]
+counts, stream, load_data = [], timing.stream, timing.load_data
 
 
 def compiled():
     return {str(one): len(one.signatures) for one in gc.get_objects() if isinstance(one, Dispatcher)}
 
 
-def noted(*arguments, **options):
-    begun.append(compiled())
-    return whole(*arguments, **options)
+def counting_stream(*arguments, **options):
+    counts.append(compiled())
+    return stream(*arguments, **options)
 
 
-module.stream = noted
-seconds.data = lambda configuration: growth.data({"dataset": "preferential_attachment", "seed": 1}, vertices=1200)
-run_trial({"kind": kind, "dataset": "preferential_attachment", "seed": 0, "dim": 16, "threads": 1, **own})
-before, after = begun[warm_ups], compiled()
+timing.stream = counting_stream
+timing.load_data = lambda configuration, **size: load_data(
+    {"dataset": "preferential_attachment", "seed": 1}, vertices=1200
+)
+run_trial({"kind": kind, "dataset": "preferential_attachment", "seed": 0, "dim": 16, "threads": 1, **parameters})
+before, after = counts[warm_ups], compiled()
 late = {name for name, count in after.items() if count != before.get(name)}
 assert sum(before.values()) > 10, "kernels are counted"
 assert not late, late
 """
-"""A cell in a process of its own, where no earlier test has compiled anything."""
+"""A trial in a new process, where no earlier test has compiled anything."""
 
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch, graph: Dataset) -> Iterator[list[str]]:
-    """The published data sets that were read; all are the small graph here."""
+    """Return the names of the published data sets that are read; all of them are the small graph here."""
     names: list[str] = []
     monkeypatch.setattr(datasets, "load", lambda name: names.append(name) or graph)
-    base._published.cache_clear()
+    base._load_published.cache_clear()
     yield names
-    base._published.cache_clear()
+    base._load_published.cache_clear()
 
 
 def test_generated_graphs_follow_the_seed_and_the_size() -> None:
-    nested = data({"dataset": "nested_communities", "seed": 1})
+    nested = load_data({"dataset": "nested_communities", "seed": 1})
     np.testing.assert_array_equal(nested.edges, nested_communities(seed=1).edges)
-    hubs = data({"dataset": "preferential_attachment", "seed": 1}, vertices=50)
+    hubs = load_data({"dataset": "preferential_attachment", "seed": 1}, vertices=50)
     np.testing.assert_array_equal(hubs.edges, preferential_attachment(50, seed=1).edges)
 
 
 def test_a_published_data_set_is_read_once_whatever_the_seed(loaded: list[str]) -> None:
-    assert data({"dataset": "cora", "seed": 0}) is data({"dataset": "cora", "seed": 1})
+    assert load_data({"dataset": "cora", "seed": 0}) is load_data({"dataset": "cora", "seed": 1})
     assert loaded == ["cora"]
 
 
 def test_by_index_there_is_no_seed_of_the_order() -> None:
-    assert order_seed({"seed": 3}) == order_seed({"seed": 3, "arrival_order": "random"}) == 3
-    assert order_seed({"seed": 3, "arrival_order": "index"}) is None
+    assert arrival_seed({"seed": 3}) == arrival_seed({"seed": 3, "arrival_order": "random"}) == 3
+    assert arrival_seed({"seed": 3, "arrival_order": "index"}) is None
 
 
 def test_the_graph_to_warm_up_with_can_be_streamed_and_told_apart() -> None:
-    assert small().classes == 2
-    assert start_size(small(), 0.5) > MAX_DENSE_SIZE, "not even its half is solved as small graphs are"
+    assert warm_up_graph().classes == 2
+    assert start_size(warm_up_graph(), 0.5) > MAX_DENSE_SIZE, "not even its half is solved as small graphs are"
 
 
 @pytest.mark.parametrize("kind", ["seconds", "growth"])
@@ -103,12 +106,12 @@ def test_after_the_warm_up_nothing_is_left_to_compile(kind: str) -> None:
 
 def test_the_rest_of_a_configuration_is_the_methods() -> None:
     whole = {"kind": "shares", "dataset": "cora", "seed": 0, "shares": [0.5], "dim": 4}
-    assert without(whole, "shares") == {"seed": 0, "dim": 4}
+    assert remaining_parameters(whole, "shares") == {"seed": 0, "dim": 4}
 
 
 def test_figures_are_in_per_cent_and_named_by_their_share() -> None:
-    assert percent("current", Scores(0.5, 0.25)) == {"current_micro": 50.0, "current_macro": 25.0}
-    assert (at(0.1), at(0.29), at(0.9)) == ("@10", "@29", "@90")
+    assert score_metrics("current", Scores(0.5, 0.25)) == {"current_micro": 50.0, "current_macro": 25.0}
+    assert (share_suffix(0.1), share_suffix(0.29), share_suffix(0.9)) == ("@10", "@29", "@90")
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.5, 1, None, "0.5", True])
@@ -127,12 +130,30 @@ def test_what_is_no_list_of_shares_is_refused(values: object) -> None:
 
 def test_an_order_nobody_knows_is_refused() -> None:
     for known in ({}, {"arrival_order": "random"}, {"arrival_order": "index"}):
-        check_order(known)
+        check_arrival_order(known)
     with pytest.raises(InvalidValueError, match="arrival_order: expected one of 'random', 'index', got 'reverse'"):
-        check_order({"arrival_order": "reverse"})
+        check_arrival_order({"arrival_order": "reverse"})
 
 
 def test_a_parameter_without_effect_is_refused() -> None:
-    check_only({"kind": "growth", "dataset": "cora", "seed": 0, "dim": 4}, "dim")
+    check_known_parameters({"kind": "growth", "dataset": "cora", "seed": 0, "dim": 4}, "dim")
     with pytest.raises(InvalidValueError, match="parameters: expected only seed, dim, got 'depth'"):
-        check_only({"kind": "growth", "dim": 4, "depth": 1}, "dim")
+        check_known_parameters({"kind": "growth", "dim": 4, "depth": 1}, "dim")
+
+
+def test_a_mark_is_as_many_vertices_and_one_of_the_stream_at_least(graph: Dataset) -> None:
+    assert graph.vertices == 240
+    found = mark_sizes({"start": 0.5, "marks": [0.501, 0.75, 1.0]}, graph)
+    assert found == {0.501: 121, 0.75: 180, 1.0: 240}
+
+
+@pytest.mark.parametrize("marks", [None, [], 0.7, [0.5], [0.8, 0.7], [0.7, 0.7], [0.9, 1.1]])
+def test_marks_rise_from_the_start_to_the_end(marks: Any) -> None:
+    with pytest.raises(InvalidValueError, match="marks: expected a list of increasing shares"):
+        check_marks({"start": 0.5, "marks": marks})
+
+
+def test_a_start_is_needed() -> None:
+    check_marks({"start": 0.5, "marks": [1.0]})
+    with pytest.raises(InvalidValueError, match="start: expected a share"):
+        check_marks({"marks": [1.0]})

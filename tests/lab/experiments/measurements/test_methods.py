@@ -12,35 +12,38 @@ from ripplevec.lab.baselines import DeepWalk, Spectral
 from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.experiments.measurements.methods import (
+    build_embedder,
+    build_static_method,
     check_method,
-    embedder,
-    embedding,
     full_parameters,
-    is_retrained,
-    retrained,
-    streamed,
+    is_static,
+    streaming_model_factory,
+    time_embedding,
 )
 from ripplevec.views.spectral import SpectralView
 
 
 def test_views_may_be_mappings() -> None:
-    views = embedder({"dim": 4, "views": [{"tau": 2.0}, SpectralView(tau=3.0)]}).get_params()["views"]
+    views = build_embedder({"dim": 4, "views": [{"tau": 2.0}, SpectralView(tau=3.0)]}).get_params()["views"]
     assert views == [SpectralView(tau=2.0), SpectralView(tau=3.0)]
 
 
 def test_methods_that_see_the_final_graph_only_are_told_from_those_that_stream() -> None:
-    assert [is_retrained(name) for name in ("deepwalk", "ripplevec", "paper", "nystrom")] == [True, False, False, False]
+    assert [is_static(name) for name in ("deepwalk", "ripplevec", "paper", "nystrom")] == [True, False, False, False]
     with pytest.raises(InvalidValueError, match=r"method: expected one of 'ripplevec', 'paper', 'deepwalk'.*'nystrom'"):
-        is_retrained("shallowwalk")
+        is_static("shallowwalk")
 
 
 def test_a_retrained_method_has_the_parameters_given() -> None:
-    assert retrained("deepwalk", {"dim": 8, "seed": 5}) == DeepWalk(dim=8, seed=5)
-    assert retrained("spectral", {"dim": 8, "seed": 5}) == Spectral(dim=8, seed=5)
+    assert build_static_method("deepwalk", {"dim": 8, "seed": 5}) == DeepWalk(dim=8, seed=5)
+    assert build_static_method("spectral", {"dim": 8, "seed": 5}) == Spectral(dim=8, seed=5)
 
 
 def test_every_stream_has_a_model_of_its_own() -> None:
-    ours, theirs = streamed("ripplevec", {"dim": 4}), streamed("neighbor_mean", {"dim": 4})
+    ours, theirs = (
+        streaming_model_factory("ripplevec", {"dim": 4}),
+        streaming_model_factory("neighbor_mean", {"dim": 4}),
+    )
     first, second = ours(), ours()
     assert isinstance(first, Embedder)
     assert first is not second
@@ -51,7 +54,7 @@ def test_every_stream_has_a_model_of_its_own() -> None:
 
 
 def test_paper_is_ours_with_its_rule() -> None:
-    model = streamed("paper", {"dim": 4})()
+    model = streaming_model_factory("paper", {"dim": 4})()
     assert isinstance(model, Embedder)
     assert model.get_params()["rule"] == "paper"
 
@@ -76,8 +79,8 @@ def test_settings_are_spelt_out_with_their_defaults() -> None:
 
 
 def test_an_embedding_is_made_anew_each_time_it_is_asked_for(graph: Dataset, embedded: list[int]) -> None:
-    seconds, vectors = embedding(Spectral(dim=4), graph)
-    again = embedding(Spectral(dim=4), graph)
+    seconds, vectors = time_embedding(Spectral(dim=4), graph)
+    again = time_embedding(Spectral(dim=4), graph)
     assert embedded == [240, 240]
     assert seconds != again[0]
     np.testing.assert_array_equal(vectors, Spectral(dim=4).embed(graph.adjacency()))

@@ -9,8 +9,8 @@ from ripplevec import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation.protocols import Arrivals
-from ripplevec.lab.experiments.measurements import run_trial
-from ripplevec.lab.experiments.measurements.trace import Followed
+from ripplevec.lab.experiments.measurements import check_trial, run_trial
+from ripplevec.lab.experiments.measurements.trace import TracedModel
 from ripplevec.lab.objective import Objective, minimize, random_start
 
 OPTIMUM: dict[str, Any] = {
@@ -20,36 +20,38 @@ RULES = [{"rule": "paper"}, {}, {"anchor_growth": 0}]
 
 
 @pytest.fixture(scope="module")
-def cells() -> dict[str, dict[str, float]]:
+def cache() -> dict[str, dict[str, float]]:
     return {}
 
 
-def figures(cells: dict[str, dict[str, float]], own: dict[str, Any]) -> dict[str, float]:
-    """The figures of a cell, measured once."""
-    if str(own) not in cells:
-        cells[str(own)] = run_trial(OPTIMUM | own).metrics
-    return cells[str(own)]
+def metrics(cache: dict[str, dict[str, float]], parameters: dict[str, Any]) -> dict[str, float]:
+    """Return the metrics of a trial, which is run once."""
+    if str(parameters) not in cache:
+        cache[str(parameters)] = run_trial(OPTIMUM | parameters).metrics
+    return cache[str(parameters)]
 
 
-def followed(graph: Dataset, own: dict[str, Any]) -> list[Followed]:
+def traced_models(graph: Dataset, parameters: dict[str, Any]) -> list[TracedModel]:
     arrivals = Arrivals.from_dataset(graph, 3)
-    return [Followed(Embedder(dim=4, seed=9 + draw, **own), arrivals, 120) for draw in range(3)]
+    return [TracedModel(Embedder(dim=4, seed=9 + draw, **parameters), arrivals, 120) for draw in range(3)]
 
 
-@pytest.mark.parametrize("own", RULES)
-def test_deviations_and_losses_are_those_of_their_definitions(graph: Dataset, cells: Any, own: dict[str, Any]) -> None:
-    found, streams = figures(cells, own), followed(graph, own)
-    for one in streams:
-        one.until(167)
-        one.actions.clear()
-    states = [one.until(239) for one in streams]
+@pytest.mark.parametrize("parameters", RULES)
+def test_deviations_and_losses_are_those_of_their_definitions(
+    graph: Dataset, cache: Any, parameters: dict[str, Any]
+) -> None:
+    found, streams = metrics(cache, parameters), traced_models(graph, parameters)
+    for model in streams:
+        model.advance_to(167)
+        model.actions.clear()
+    states = [model.advance_to(239) for model in streams]
     objectives = [Objective(state.adjacency, state.before, state.rows) for state in states]
     optima = [minimize(objective) for objective in objectives]
     apart = [state.vectors - optimum.vectors for state, optimum in zip(states, optima, strict=True)]
-    everywhere = [np.linalg.norm(sum(one[u] for one in apart) / 3) ** 2 for u in range(240)]
+    everywhere = [np.linalg.norm(sum(difference[u] for difference in apart) / 3) ** 2 for u in range(240)]
     touched = {239, *(int(u) for state in states for u in state.influenced)}
     deviation = [value for u, value in enumerate(everywhere) if u not in touched]
-    alphas = [1 - (1 - 1 / len(action.influenced)) ** 0.5 for one in streams for action in one.actions]
+    alphas = [1 - (1 - 1 / len(action.influenced)) ** 0.5 for model in streams for action in model.actions]
     assert found["deviation_max@100"] == pytest.approx(max(deviation))
     assert found["newcomer_deviation@100"] == pytest.approx(everywhere[-1])
     assert found["relative@100"] == pytest.approx(sum(everywhere) / 4)
@@ -71,22 +73,28 @@ def test_deviations_and_losses_are_those_of_their_definitions(graph: Dataset, ce
     assert found["alpha_spread@100"] == pytest.approx(max(alphas))
 
 
-@pytest.mark.parametrize("own", RULES)
-def test_controls_know_nothing_and_are_judged_the_same_way(graph: Dataset, cells: Any, own: dict[str, Any]) -> None:
-    found, states = figures(cells, own), [one.until(239) for one in followed(graph, own)]
+@pytest.mark.parametrize("parameters", RULES)
+def test_controls_know_nothing_and_are_judged_the_same_way(
+    graph: Dataset, cache: Any, parameters: dict[str, Any]
+) -> None:
+    found, states = metrics(cache, parameters), [model.advance_to(239) for model in traced_models(graph, parameters)]
     best = np.mean([minimize(Objective(s.adjacency, s.before, s.rows)).vectors for s in states], axis=0)
-    still = np.zeros((240, 4))
-    still[:239] = np.mean([state.before for state in states], axis=0)
-    for who, vectors in {"random_": random_start(240, 4, 3), "zero_": np.zeros((240, 4)), "still_": still}.items():
+    unchanged = np.zeros((240, 4))
+    unchanged[:239] = np.mean([state.before for state in states], axis=0)
+    for prefix, vectors in {
+        "random_": random_start(240, 4, 3),
+        "zero_": np.zeros((240, 4)),
+        "still_": unchanged,
+    }.items():
         expected = np.square(vectors - best).sum()
-        assert found[f"{who}relative@100"] == pytest.approx(expected / 4)
+        assert found[f"{prefix}relative@100"] == pytest.approx(expected / 4)
     assert 0.5 < found["zero_relative@100"] <= 1 < found["random_relative@100"] < 3
     assert found["single_relative@100"] >= found["relative@100"]  # by Jensen
 
 
-def test_what_the_proof_takes_for_granted_is_measured(graph: Dataset, cells: Any) -> None:
-    found, streams = figures(cells, RULES[0]), followed(graph, RULES[0])
-    states = [one.until(239) for one in streams]
+def test_what_the_proof_takes_for_granted_is_measured(graph: Dataset, cache: Any) -> None:
+    found, streams = metrics(cache, RULES[0]), traced_models(graph, RULES[0])
+    states = [model.advance_to(239) for model in streams]
     lengths = [vector @ vector for state in states for vector in state.vectors]
     assert found["length_median@100"] == pytest.approx(np.median(lengths))
     assert found["length_max@100"] == pytest.approx(max(lengths))
@@ -104,15 +112,15 @@ def test_what_the_proof_takes_for_granted_is_measured(graph: Dataset, cells: Any
     assert found["pythagoras_above_one@100"] == pytest.approx(100 * np.mean(np.array(ratios) > 1))
 
 
-def test_there_is_nothing_of_the_kind_to_measure_of_rule_ripple(cells: Any) -> None:
-    assert "pythagoras_median@100" not in figures(cells, {})
+def test_there_is_nothing_of_the_kind_to_measure_of_rule_ripple(cache: Any) -> None:
+    assert "pythagoras_median@100" not in metrics(cache, {})
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"draws": 0}, "draws: expected a whole number"),
-        ({"draws": None}, "draws: expected a whole number"),
+        ({"draws": 0}, "draws: expected an integer"),
+        ({"draws": None}, "draws: expected an integer"),
         ({"marks": [0.4]}, "marks: expected"),
         ({"depth": 2}, "parameters: expected only seed, dim"),
         ({"dim": 0}, "dim: expected"),
@@ -120,4 +128,4 @@ def test_there_is_nothing_of_the_kind_to_measure_of_rule_ripple(cells: Any) -> N
 )
 def test_what_cannot_be_run_is_refused(change: dict[str, Any], expected: str) -> None:
     with pytest.raises(InvalidValueError, match=expected):
-        check(OPTIMUM | change)
+        check_trial(OPTIMUM | change)

@@ -17,38 +17,41 @@ from ripplevec.lab.evaluation import (
     score_on_arrival,
     stream,
 )
-from ripplevec.lab.experiments.measurements import base, run_trial
+from ripplevec.lab.experiments.measurements import base, check_trial, run_trial
+from ripplevec.views.spectral import SpectralView
 
 STREAM = {"kind": "stream", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 8}
 
 
 def test_one_stream_tells_what_the_measures_tell_one_by_one(graph: Dataset) -> None:
-    figures = run_trial(STREAM).metrics
+    metrics = run_trial(STREAM).metrics
     result = stream(Embedder(dim=8, seed=3), graph, seed=3)
     cosines = measure_anchor_cosines(Embedder(dim=8, seed=3), graph, seed=3)
-    assert figures["current_micro"] == pytest.approx(100 * score_at_end(result).micro)
-    assert figures["current_macro"] == pytest.approx(100 * score_at_end(result).macro)
-    assert figures["arrival_micro"] == pytest.approx(100 * score_on_arrival(result).micro)
-    assert figures["nmi"] == pytest.approx(100 * cluster(result.final_vectors, result.labels).nmi)
-    assert figures["anchors"] == len(cosines) > 3
-    assert figures["anchor_cosine_min"] == pytest.approx(min(cosines))
-    assert figures["anchor_cosine_mean"] == pytest.approx(np.mean(cosines))
+    assert metrics["current_micro"] == pytest.approx(100 * score_at_end(result).micro)
+    assert metrics["current_macro"] == pytest.approx(100 * score_at_end(result).macro)
+    assert metrics["arrival_micro"] == pytest.approx(100 * score_on_arrival(result).micro)
+    assert metrics["nmi"] == pytest.approx(100 * cluster(result.final_vectors, result.labels).nmi)
+    assert metrics["anchors"] == len(cosines) > 3
+    assert metrics["anchor_cosine_min"] == pytest.approx(min(cosines))
+    assert metrics["anchor_cosine_mean"] == pytest.approx(np.mean(cosines))
     age = measure_aging(result)
-    assert figures["ageing_end"] == pytest.approx(100 * age.end.micro)
-    assert figures["ageing_gain"] == pytest.approx(100 * (age.end.micro - age.beginning.micro))
+    assert metrics["ageing_end"] == pytest.approx(100 * age.end.micro)
+    assert metrics["ageing_gain"] == pytest.approx(100 * (age.end.micro - age.beginning.micro))
 
 
 def test_vertices_may_come_several_at_a_time(graph: Dataset) -> None:
     result = stream(Embedder(dim=8, seed=3), graph, seed=3, batch=30)
-    assert run_trial(STREAM | {"batch": 30}).metrics["arrival_micro"] == pytest.approx(100 * score_on_arrival(result).micro)
+    assert run_trial(STREAM | {"batch": 30}).metrics["arrival_micro"] == pytest.approx(
+        100 * score_on_arrival(result).micro
+    )
 
 
 def test_exact_is_the_final_graph_embedded_with_the_views_of_the_stream() -> None:
     views = [{"tau": 2.0, "diffusion": 1.0}]
-    measured = run_trial(STREAM | {"views": views, "depth": 2})
-    figures, parameters = measured.metrics, measured.parameters
-    assert figures["exact_micro"] > 70
-    assert figures["short_of_exact"] == pytest.approx(figures["exact_micro"] - figures["current_micro"])
+    trial = run_trial(STREAM | {"views": views, "depth": 2})
+    metrics, parameters = trial.metrics, trial.parameters
+    assert metrics["exact_micro"] > 70
+    assert metrics["short_of_exact"] == pytest.approx(metrics["exact_micro"] - metrics["current_micro"])
     assert (parameters["views"][0]["tau"], parameters["depth"]) == (2.0, 2)
 
 
@@ -76,9 +79,9 @@ def test_the_first_view_can_be_changed_alone_and_says_a_thing_in_one_way_only(
 
 
 def test_without_anchors_there_are_no_cosines() -> None:
-    figures = run_trial(STREAM | {"anchor_growth": 0}).metrics
-    assert figures["anchors"] == 0
-    assert "anchor_cosine_min" not in figures
+    metrics = run_trial(STREAM | {"anchor_growth": 0}).metrics
+    assert metrics["anchors"] == 0
+    assert "anchor_cosine_min" not in metrics
 
 
 def test_rule_paper_can_be_streamed() -> None:
@@ -97,4 +100,57 @@ def test_rule_paper_can_be_streamed() -> None:
 )
 def test_a_stream_that_cannot_be_run_is_refused(change: dict[str, Any], expected: str) -> None:
     with pytest.raises(InvalidValueError, match=expected):
-        check(STREAM | change)
+        check_trial(STREAM | change)
+
+
+RITZ = {"kind": "ritz", "dataset": "planted", "seed": 3, "start": 0.5, "marks": [0.7, 1.0], "dim": 8}
+RITZ_VIEWS: list[dict[str, float]] = [{"tau": 0.5}, {"tau": 9.0, "share": 3}]
+
+
+def dense_spectrum_share(model: Embedder, tau: float, columns: slice) -> float:
+    """Ritz values over eigenvalues of S = (D+τ)^-½ (A + (τ/n) 11ᵀ) (D+τ)^-½ without its trivial one, in dense NumPy."""
+    engine = model._engine
+    rows = engine.graph.row_count
+    adjacency = engine.graph.adjacency.to_csr().toarray()[:rows, :rows]
+    measure = adjacency.sum(axis=1) + tau * adjacency.sum() / (adjacency > 0).sum()
+    root, size = np.sqrt(measure), len(measure)
+    tau = measure[0] - adjacency[0].sum()
+    trivial = root / np.linalg.norm(root)
+    symmetric = (adjacency + tau / size) / np.outer(root, root) - np.outer(trivial, trivial)
+    block = root[:, None] * engine.store.vectors[:rows, columns]
+    basis = np.linalg.qr(block - np.outer(trivial, trivial @ block))[0]
+    count = basis.shape[1]
+    return float(np.trace(basis.T @ symmetric @ basis) / np.linalg.eigvalsh(symmetric)[-count:].sum())
+
+
+@pytest.mark.parametrize("anchor_growth", [0, 0.05])
+def test_the_share_of_every_view_is_that_of_dense_matrices(graph: Dataset, anchor_growth: float) -> None:
+    metrics = run_trial(RITZ | {"views": RITZ_VIEWS, "anchor_growth": anchor_growth}).metrics
+    model = Embedder(dim=8, seed=3, anchor_growth=anchor_growth, views=[SpectralView(**view) for view in RITZ_VIEWS])
+    stream(model, graph, 0.5, 3)
+    assert np.all(model._engine.graph.adjacency.links.degree[:240] > 0)
+    first, second = dense_spectrum_share(model, 0.5, slice(0, 2)), dense_spectrum_share(model, 9.0, slice(2, 8))
+    assert metrics["view_1@100"] == pytest.approx(first, rel=1e-4)
+    assert metrics["view_2@100"] == pytest.approx(second, rel=1e-4)
+    assert metrics["lowest@100"] == min(metrics["view_1@100"], metrics["view_2@100"])
+    assert {"view_1@70", "view_2@70", "lowest@70"} < metrics.keys()
+    assert (metrics["anchors"] > 0) == (anchor_growth > 0)
+
+
+def test_anchors_keep_more_of_it() -> None:
+    kept, lost = (run_trial(RITZ | {"anchor_growth": growth}).metrics["lowest@100"] for growth in (0.05, 0))
+    assert lost < kept <= 1 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"marks": None}, "marks: expected"),
+        ({"dim": 0}, "dim: expected"),
+        ({"deep": 1}, "parameters: expected.*'deep'"),
+        ({"rule": "paper"}, "rule: expected.*ripple"),
+    ],
+)
+def test_check_trial_with_invalid_ritz_raises(change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InvalidValueError, match=expected):
+        check_trial(RITZ | change)

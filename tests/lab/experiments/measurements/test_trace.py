@@ -10,20 +10,20 @@ from ripplevec.errors import InvalidValueError
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import stream
 from ripplevec.lab.evaluation.protocols import Arrivals
-from ripplevec.lab.experiments.measurements.trace import Action, Followed, last_action
+from ripplevec.lab.experiments.measurements.trace import LocalAction, TracedModel, find_last_action
 from ripplevec.lab.objective import Objective, polar_factor
 
 
-def followed(graph: Dataset, **parameters: Any) -> Followed:
-    return Followed(Embedder(dim=4, seed=7, **parameters), Arrivals.from_dataset(graph, 3), 120)
+def traced_model(graph: Dataset, **parameters: Any) -> TracedModel:
+    return TracedModel(Embedder(dim=4, seed=7, **parameters), Arrivals.from_dataset(graph, 3), 120)
 
 
-def inside(model: Embedder) -> Any:
+def stored_vectors(model: Embedder) -> Any:
     return model._engine.store.vectors[: model._engine.graph.row_count].astype(np.float64)
 
 
-def acted(before: Any, influenced: Any) -> Any:
-    """Algorithm 2 in plain NumPy."""
+def apply_action(before: Any, influenced: Any) -> Any:
+    """Apply Algorithm 2 of the paper in NumPy."""
     count = len(influenced)
     mean = before[influenced].mean(axis=0)
     after = np.vstack([before, mean])
@@ -33,25 +33,25 @@ def acted(before: Any, influenced: Any) -> Any:
 
 @pytest.mark.parametrize("last", [120, 150, 239])
 def test_the_influenced_are_those_that_the_rule_itself_drew(graph: Dataset, last: int) -> None:
-    one = followed(graph, rule="paper")
-    state = one.until(last)
+    one = traced_model(graph, rule="paper")
+    state = one.advance_to(last)
     assert len(state.vectors) == len(state.before) + 1
-    np.testing.assert_allclose(state.vectors, acted(state.before, state.influenced), atol=1e-14)
-    assert np.array_equal(state.vectors, inside(one.model)[one.model._engine.store.placed[: last + 1] == 1])
+    np.testing.assert_allclose(state.vectors, apply_action(state.before, state.influenced), atol=1e-14)
+    assert np.array_equal(state.vectors, stored_vectors(one.model)[one.model._engine.store.placed[: last + 1] == 1])
 
 
 def test_following_a_model_does_not_change_it(graph: Dataset) -> None:
-    one = followed(graph)
-    one.until(239)
+    one = traced_model(graph)
+    one.advance_to(239)
     alone = Embedder(dim=4, seed=7)
     stream(alone, graph, 0.5, 3)
     assert one.model.digest() == alone.digest()
 
 
 def test_smoothness_is_what_the_objective_says_and_the_printed_one_is_more(graph: Dataset) -> None:
-    one = followed(graph, rule="paper")
+    one = traced_model(graph, rule="paper")
     for last in range(120, 150):
-        state = one.until(last)
+        state = one.advance_to(last)
         smoothness = Objective(state.adjacency, state.before, state.rows).loss(state.vectors).smoothness
         action = one.actions[-1]
         assert action.smoothness == pytest.approx(smoothness, abs=1e-14)
@@ -60,39 +60,39 @@ def test_smoothness_is_what_the_objective_says_and_the_printed_one_is_more(graph
 
 
 def test_one_alone_gives_up_everything() -> None:
-    action = Action(np.array([5]), np.array([[3.0, 4.0]]))
+    action = LocalAction(np.array([5]), np.array([[3.0, 4.0]]))
     assert (action.alpha, action.smoothness, action.printed_smoothness) == (1.0, 25.0, 25.0)
 
 
 @pytest.mark.parametrize("anchor_growth", [0, 0.05])
 def test_rows_of_rule_ripple_are_brought_onto_the_manifold(graph: Dataset, anchor_growth: float) -> None:
-    one = followed(graph, anchor_growth=anchor_growth)
-    state = one.until(239)
+    one = traced_model(graph, anchor_growth=anchor_growth)
+    state = one.advance_to(239)
     np.testing.assert_allclose(state.vectors.T @ state.vectors, np.eye(4), atol=1e-12)
-    turn = one.model._engine.rule.coordinates.rotation  # type: ignore[attr-defined]
-    assert (turn is None) == (anchor_growth == 0)
-    expected = polar_factor(inside(one.model)) @ (np.eye(4) if turn is None else turn)
+    rotation = one.model._engine.rule.coordinates.rotation  # type: ignore[attr-defined]
+    assert (rotation is None) == (anchor_growth == 0)
+    expected = polar_factor(stored_vectors(one.model)) @ (np.eye(4) if rotation is None else rotation)
     np.testing.assert_allclose(state.vectors, expected, atol=1e-12)
 
 
 def test_only_vertices_with_a_vector_take_part() -> None:
-    """Vertices 8 and 9 come without a way to the start; 7 is placed late, by 10."""
+    """Vertices 8 and 9 arrive without a path to the start; 7 is placed late, by the arrival of 10."""
     square = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (4, 0), (4, 1), (5, 2), (5, 4), (6, 5), (6, 0)]
     graph = Dataset.from_pairs("parts", np.array([*square, (8, 9), (10, 7), (10, 1)]), np.zeros(11, np.int64))
     arrivals = Arrivals.from_dataset(graph, None)
-    one = Followed(Embedder(dim=2, rule="paper"), arrivals, 6)
-    assert last_action(arrivals, 6, 11) == 10
-    assert last_action(arrivals, 6, 10) == 6  # 7 comes alone, 8 and 9 have only each other
-    state = one.until(10)
+    one = TracedModel(Embedder(dim=2, rule="paper"), arrivals, 6)
+    assert find_last_action(arrivals, 6, 11) == 10
+    assert find_last_action(arrivals, 6, 10) == 6  # 7 has no edge, 8 and 9 only one to each other
+    state = one.advance_to(10)
     assert len(state.vectors) == 9
     assert state.rows.tolist() == list(range(7))
     assert state.influenced.tolist() == [1]
     dense = arrivals.graph(11).toarray()
-    kept = [0, 1, 2, 3, 4, 5, 6, 7, 10]
-    assert np.array_equal(state.adjacency.toarray(), dense[np.ix_(kept, kept)])
+    present = [0, 1, 2, 3, 4, 5, 6, 7, 10]
+    assert np.array_equal(state.adjacency.toarray(), dense[np.ix_(present, present)])
 
 
 def test_a_stream_that_never_meets_the_start_is_refused() -> None:
     graph = Dataset.from_pairs("apart", np.array([(0, 1), (2, 3)]), np.zeros(4, np.int64))
     with pytest.raises(InvalidValueError, match="start: expected"):
-        last_action(Arrivals.from_dataset(graph, None), 2, 4)
+        find_last_action(Arrivals.from_dataset(graph, None), 2, 4)

@@ -7,44 +7,44 @@ from typing import Any
 
 import pytest
 
-from ripplevec.lab.experiments.plots import draw_panels, save, svg
-from ripplevec.lab.experiments.plots.drawing import MEASUREMENTS
+from ripplevec.lab.experiments.plots import draw_panels, render_svg, save_plot
+from ripplevec.lab.experiments.plots.drawing import CHARTS
 from ripplevec.lab.experiments.record import Record
-from ripplevec.lab.experiments.study import PLOTS, Plot, Study
+from ripplevec.lab.experiments.study import PLOT_KINDS, Plot, Study
 
-Made = Callable[..., tuple[Study, Record]]
+MakeStudy = Callable[..., tuple[Study, Record]]
 
 
 @pytest.fixture
-def shares(made: Made) -> tuple[Study, Record]:
+def shares(make_study: MakeStudy) -> tuple[Study, Record]:
     plots = {"shares": Plot(kind="shares", title="Micro-F1", figure="micro")}
-    return made(("ripplevec", "NetMF, tuned"), lambda *_: {"micro@10": 1.0, "micro@50": 2.0}, plots=plots)
+    return make_study(("ripplevec", "NetMF, tuned"), lambda *_: {"micro@10": 1.0, "micro@50": 2.0}, plots=plots)
 
 
 def test_every_kind_of_plot_that_a_study_may_ask_for_can_be_drawn() -> None:
-    assert set(MEASUREMENTS) == set(PLOTS)
+    assert set(CHARTS) == set(PLOT_KINDS)
 
 
-@pytest.mark.parametrize("kind", PLOTS)
-def test_a_plot_of_nothing_says_so(drawn: Callable[..., list[Any]], kind: str) -> None:
+@pytest.mark.parametrize("kind", PLOT_KINDS)
+def test_a_plot_of_nothing_says_so(draw_axes: Callable[..., list[Any]], kind: str) -> None:
     plot = Plot(kind=kind, title="T", figure="micro", figures={"micro": "M"} if kind == "growth" else {}, x="depth D")
-    (axes,) = drawn(plot, ("ripplevec", "LINE"), lambda *_: {})
+    (axes,) = draw_axes(plot, ("ripplevec", "LINE"), lambda *_: {})
     assert axes.texts[0].get_text() == "nothing measured yet"
 
 
 def test_the_same_record_gives_the_same_file(shares: tuple[Study, Record], tmp_path: Path) -> None:
     study, record = shares
-    path = save(study, "shares", record, tmp_path)
+    path = save_plot(study, "shares", record, tmp_path)
     first = path.read_bytes()
     assert path == tmp_path / "figures" / "s-shares.svg"
-    assert save(study, "shares", record, tmp_path).read_bytes() == first
+    assert save_plot(study, "shares", record, tmp_path).read_bytes() == first
     assert ">NetMF, tuned</text>" in first.decode()  # words are words, not shapes
 
 
 def test_pictures_in_one_page_have_no_id_in_common(shares: tuple[Study, Record]) -> None:
     study, record = shares
     figures = draw_panels(study, "shares", record)
-    ids = [re.findall(r' id="([^"]+)"', svg(figure, str(place))) for place, figure in enumerate(figures)]
+    ids = [re.findall(r' id="([^"]+)"', render_svg(figure, str(place))) for place, figure in enumerate(figures)]
     assert len(ids) == 3
     assert all(ids)
     everything = [name for of in ids for name in of]

@@ -1,17 +1,65 @@
 from __future__ import annotations
 
-from ripplevec.lab.experiments.plots.style import BLACK, COLORS, MARKERS, looks_of, plain_look
+import re
+import sys
+
+import matplotlib
+import pytest
+
+from ripplevec.errors import MissingExtraError
+from ripplevec.lab.experiments.plots.style import (
+    BLACK,
+    COLORS,
+    MARKERS,
+    assign_styles,
+    figure_style,
+    numbered_style,
+    render_svg,
+)
 
 
 def test_a_family_has_one_color_and_ours_is_black() -> None:
-    looks = looks_of(["NetMF", "ripplevec", "NetMF, tuned", "ripplevec, one view", "LINE"])
-    assert looks["NetMF"].color == looks["NetMF, tuned"].color != looks["LINE"].color
-    assert (looks["NetMF"].dashes, looks["NetMF, tuned"].dashes) == ("-", "--")
-    assert [name for name, look in looks.items() if look.ours] == ["ripplevec", "ripplevec, one view"]
-    assert {look.color for look in looks.values() if look.ours} == {BLACK}
-    assert (looks["ripplevec"].dashes, looks["ripplevec, one view"].dashes) == ("-", ":")
+    styles = assign_styles(["NetMF", "ripplevec", "NetMF, tuned", "ripplevec, one view", "LINE"])
+    assert styles["NetMF"].color == styles["NetMF, tuned"].color != styles["LINE"].color
+    assert (styles["NetMF"].dashes, styles["NetMF, tuned"].dashes) == ("-", "--")
+    assert [name for name, style in styles.items() if style.is_ripplevec] == ["ripplevec", "ripplevec, one view"]
+    assert {style.color for style in styles.values() if style.is_ripplevec} == {BLACK}
+    assert (styles["ripplevec"].dashes, styles["ripplevec, one view"].dashes) == ("-", ":")
 
 
 def test_no_two_of_many_lines_look_the_same() -> None:
     many = len(COLORS) * len(MARKERS)
-    assert len({(look["color"], look["marker"]) for look in map(plain_look, range(many))}) == many
+    assert len({(style["color"], style["marker"]) for style in map(numbered_style, range(many))}) == many
+
+
+def lines() -> str:
+    with figure_style() as create_figure:
+        figure = create_figure(3, 2)
+        figure.add_subplot().plot([0, 1], [0, 1 / 3], marker="o", label="<us>")
+        figure.axes[0].legend()
+    return render_svg(figure, "salt")
+
+
+def test_the_style_is_ours_whatever_the_users_and_theirs_again_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = lines()
+    monkeypatch.setitem(matplotlib.rcParams, "lines.linewidth", 17.0)
+    monkeypatch.setitem(matplotlib.rcParams, "font.size", 30.0)
+    assert lines() == ours
+    assert matplotlib.rcParams["lines.linewidth"] == 17.0
+
+
+def test_a_picture_is_one_slim_element_with_words_for_words() -> None:
+    text = lines()
+    assert text.startswith("<svg")
+    assert text.endswith("</svg>\n")
+    assert ">&lt;us&gt;</text>" in text
+    assert not re.search(r' (?:d|x|y|transform)="[^"]*\.\d{3}', text)
+    ids, referred = re.findall(r' id="([^"]+)"', text), re.findall(r'(?:href="|url\()#([^")]+)', text)
+    assert set(ids) == set(referred)
+    assert ids
+
+
+def test_drawing_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[eval\]"), figure_style():
+        pass
