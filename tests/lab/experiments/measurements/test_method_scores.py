@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from ripplevec import Embedder
+from ripplevec.errors import InvalidValueError
+from ripplevec.lab.baselines import Spectral
+from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
+from ripplevec.lab.datasets import Dataset
+from ripplevec.lab.evaluation import (
+    classify,
+    cluster,
+    score_at_checkpoints,
+    score_at_end,
+    score_link_prediction,
+    score_on_arrival,
+    stream,
+)
+from ripplevec.lab.experiments.measurements import base, check_trial, run_trial
+
+SHARES = {"kind": "shares", "dataset": "planted", "seed": 3, "dim": 8, "shares": [0.3, 0.5]}
+STATIC_SHARES = SHARES | {"method": "spectral"}
+STREAMED_SHARES = SHARES | {"method": "ripplevec"}
+
+
+def test_a_retrained_method_is_judged_by_its_one_embedding(graph: Dataset) -> None:
+    metrics = run_trial(STATIC_SHARES).metrics
+    vectors, order = Spectral(dim=8).embed(graph.adjacency()), np.random.default_rng(3).permutation(240)
+    for share, begin in ((30, 72), (50, 120)):
+        scores = classify(vectors, graph.labels, order[:begin], order[begin:])
+        assert metrics[f"current_micro@{share}"] == pytest.approx(100 * scores.micro)
+        assert metrics[f"current_macro@{share}"] == pytest.approx(100 * scores.macro)
+    assert metrics["nmi"] == pytest.approx(100 * cluster(vectors, graph.labels).nmi)
+    assert metrics["completeness"] == pytest.approx(100 * cluster(vectors, graph.labels).completeness)
+    assert metrics["retrain_seconds"] > 0
+
+
+def test_a_stream_begins_anew_with_each_share(graph: Dataset) -> None:
+    metrics = run_trial(STREAMED_SHARES).metrics
+    for share in (0.3, 0.5):
+        result, end = stream(Embedder(dim=8, seed=3), graph, share, 3), f"@{100 * share:.0f}"
+        assert metrics[f"current_micro{end}"] == pytest.approx(100 * score_at_end(result).micro)
+        assert metrics[f"current_macro{end}"] == pytest.approx(100 * score_at_end(result).macro)
+        assert metrics[f"arrival_micro{end}"] == pytest.approx(100 * score_on_arrival(result).micro)
+        assert metrics[f"nmi{end}"] == pytest.approx(100 * cluster(result.final_vectors, result.labels).nmi)
+        given = cluster(np.vstack([result.start_vectors, result.arrival_vectors]), result.labels)
+        assert metrics[f"arrival_nmi{end}"] == pytest.approx(100 * given.nmi)
+        assert metrics[f"arrival_completeness{end}"] == pytest.approx(100 * given.completeness)
+
+
+def test_what_has_no_share_is_the_mean_over_the_shares() -> None:
+    metrics = run_trial(STREAMED_SHARES).metrics
+    means = {name for name in metrics if "@" not in name}
+    assert means >= {"current_micro", "arrival_macro", "nmi", "completeness", "arrival_nmi", "stream_seconds"}
+    for name in means:
+        assert metrics[name] == pytest.approx((metrics[f"{name}@30"] + metrics[f"{name}@50"]) / 2)
+
+
+def test_shares_of_streaming_baseline_equal_protocol_scores(graph: Dataset) -> None:
+    trial = run_trial(SHARES | {"method": "neighbor_mean"})
+    result = stream(StreamingBaselineAdapter(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
+    assert trial.metrics["current_micro@50"] == pytest.approx(100 * score_at_end(result).micro)
+    assert trial.parameters["dim"] == 8
+
+
+def test_by_index_the_seed_is_the_methods_alone(graph: Dataset) -> None:
+    result = stream(Embedder(dim=8, seed=3), graph, 0.5, seed=None)
+    metrics = run_trial(STREAMED_SHARES | {"arrival_order": "index"}).metrics
+    assert metrics["current_micro@50"] == pytest.approx(100 * score_at_end(result).micro)
+    vectors, index = Spectral(dim=8).embed(graph.adjacency()), np.arange(240)
+    scores = classify(vectors, graph.labels, index[:120], index[120:])
+    metrics = run_trial(STATIC_SHARES | {"arrival_order": "index"}).metrics
+    assert metrics["current_micro@50"] == pytest.approx(100 * scores.micro)
+
+
+def test_edges_may_be_spread_over_the_stream(graph: Dataset) -> None:
+    result = stream(Embedder(dim=8, seed=3), graph, 0.5, 3, edges="spread")
+    metrics = run_trial(STREAMED_SHARES | {"edges": "spread"}).metrics
+    assert metrics["arrival_micro@50"] == pytest.approx(100 * score_on_arrival(result).micro)
+    assert metrics["arrival_micro@50"] != pytest.approx(run_trial(STREAMED_SHARES).metrics["arrival_micro@50"])
+
+
+@pytest.mark.parametrize("method", ["spectral", "ripplevec"])
+def test_a_share_with_a_single_class_to_train_on_has_no_scores(method: str, by_class: Dataset) -> None:
+    own = {"method": method, "dataset": "by_class", "arrival_order": "index", "shares": [0.2, 0.5, 0.7]}
+    metrics = run_trial(SHARES | own).metrics
+    assert by_class.labels[:48].max() == 0
+    assert not {"current_micro@20", "current_macro@20", "arrival_micro@20"} & metrics.keys()
+    assert {"current_micro@50", "current_micro@70"} <= metrics.keys()
+    if method == "ripplevec":
+        assert metrics["current_micro"] == pytest.approx(
+            (metrics["current_micro@50"] + metrics["current_micro@70"]) / 2
+        )
+        assert "nmi@20" in metrics
+
+
+def test_one_embedding_is_enough_for_all_shares(embedded: list[int]) -> None:
+    run_trial(STATIC_SHARES)
+    assert embedded == [1000, 240], "a warm-up graph first"
+
+
+def test_every_cell_has_an_embedding_and_seconds_of_its_own(embedded: list[int]) -> None:
+    first, again = run_trial(STATIC_SHARES), run_trial(STATIC_SHARES)
+    assert embedded == [1000, 240] * 2
+    assert first.metrics["retrain_seconds"] != again.metrics["retrain_seconds"]
+
+
+def test_the_order_follows_the_seed_where_nothing_is_drawn() -> None:
+    first, other = run_trial(STATIC_SHARES).metrics, run_trial(STATIC_SHARES | {"seed": 4}).metrics
+    assert first["nmi"] == other["nmi"]
+    assert first["current_micro@30"] != other["current_micro@30"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"shares": 0.5}, "shares: expected a list of shares"),
+        ({"shares": [0.5, 1.5]}, "shares: expected a share between 0 and 1, got 1.5"),
+        ({"arrival_order": "age"}, "arrival_order: expected one of"),
+        ({"edges": "never"}, "edges: expected one of"),
+        ({"method": "shallowwalk"}, "method: expected one of"),
+        ({"method": None}, "method: expected one of"),
+        ({"deep": 1}, "parameters: expected those of the kind of measurement.*'deep'"),
+    ],
+)
+@pytest.mark.parametrize("method", ["spectral", "ripplevec", "neighbor_mean"])
+def test_check_trial_with_invalid_shares_raises(method: str, change: dict[str, Any], expected: str) -> None:
+    check_trial(SHARES | {"method": method})
+    with pytest.raises(InvalidValueError, match=expected):
+        check_trial(SHARES | {"method": method} | change)
+
+
+CHECKPOINT = {"kind": "checkpoint", "dataset": "planted", "seed": 3, "start": 0.5, "every": 0.25, "dim": 8}
+
+
+def test_a_retrained_method_is_judged_at_every_checkpoint(graph: Dataset, embedded: list[int]) -> None:
+    trial = run_trial(CHECKPOINT | {"method": "spectral"})
+    assert embedded == [1000, 150, 180, 210, 240], "a warm-up graph first"
+    expected = score_at_checkpoints(Spectral(dim=8).embed, graph, 0.5, 3, 0.25)
+    assert trial.metrics["checkpoint_micro"] == pytest.approx(100 * expected.scores.micro)
+    assert trial.metrics["checkpoint_macro"] == pytest.approx(100 * expected.scores.macro)
+    assert trial.metrics["retrainings"] == 4
+    assert trial.parameters["dim"] == 8
+
+
+@pytest.mark.parametrize(("method", "rule"), [("ripplevec", "ripple"), ("paper", "paper")])
+def test_ours_is_embedded_from_nothing_each_time(method: str, rule: str, graph: Dataset) -> None:
+    def embed(so_far: csr_array) -> Any:
+        return Embedder(dim=8, seed=3, rule=rule).fit(so_far).vectors(np.arange(so_far.shape[0]))
+
+    trial = run_trial(CHECKPOINT | {"method": method})
+    expected = score_at_checkpoints(embed, graph, 0.5, 3, 0.25)
+    assert trial.metrics["checkpoint_micro"] == pytest.approx(100 * expected.scores.micro)
+    assert trial.parameters["rule"] == rule
+
+
+def test_vertices_may_come_by_index_and_every_twentieth_of_the_stream_is_the_default(graph: Dataset) -> None:
+    own = {name: value for name, value in CHECKPOINT.items() if name != "every"}
+    metrics = run_trial(own | {"method": "spectral", "arrival_order": "index"}).metrics
+    expected = score_at_checkpoints(Spectral(dim=8).embed, graph, 0.5, None, 0.05)
+    assert metrics["retrainings"] == 20
+    assert metrics["checkpoint_micro"] == pytest.approx(100 * expected.scores.micro)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"method": "neighbor_mean"}, "method: expected one of .*got 'neighbor_mean'"),
+        ({"start": None}, "start: expected a share"),
+        ({"every": 5}, "every: expected a share"),
+        ({"arrival_order": "age"}, "arrival_order: expected one of"),
+        ({"edges": "spread"}, "parameters: expected those of the kind of measurement.*'edges'"),
+    ],
+)
+def test_check_trial_with_invalid_checkpoint_raises(change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InvalidValueError, match=expected):
+        check_trial(CHECKPOINT | {"method": "spectral"} | change)
+
+
+VALIDATION = {"kind": "validation", "dataset": "planted", "seed": 3, "start": 0.5, "method": "spectral", "dim": 8}
+VALIDATION_ORDER = np.random.default_rng(3).permutation(240)
+
+
+def validation_scores() -> dict[str, float]:
+    """All metrics but the time."""
+    return {name: value for name, value in run_trial(VALIDATION).metrics.items() if name != "retrain_seconds"}
+
+
+def test_the_last_fifth_of_the_training_set_is_judged_by_the_rest(graph: Dataset) -> None:
+    expected = classify(
+        Spectral(dim=8).embed(graph.adjacency()), graph.labels, VALIDATION_ORDER[:96], VALIDATION_ORDER[96:120]
+    )
+    assert validation_scores() == pytest.approx(
+        {"validation_micro": 100 * expected.micro, "validation_macro": 100 * expected.macro}
+    )
+
+
+@pytest.mark.parametrize(("part", "seen"), [(slice(120, None), False), (slice(96, 120), True), (slice(96), True)])
+def test_no_label_of_the_test_set_is_seen(
+    graph: Dataset, monkeypatch: pytest.MonkeyPatch, part: slice, seen: bool
+) -> None:
+    before, labels = validation_scores(), graph.labels.copy()
+    labels[VALIDATION_ORDER[part]] = np.random.default_rng(0).permutation(labels[VALIDATION_ORDER[part]])
+    monkeypatch.setitem(base.GENERATORS, "planted", lambda seed: replace(graph, labels=labels))
+    assert (validation_scores() != before) == seen
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"method": "ripplevec"}, "method: expected a static method, got 'ripplevec'"),
+        ({"method": "shallowwalk"}, "method: expected one of"),
+        ({"start": 2.0}, "start: expected a share"),
+        ({"shares": [0.5]}, "parameters: expected those of the kind of measurement.*'shares'"),
+    ],
+)
+def test_check_trial_with_invalid_validation_raises(change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InvalidValueError, match=expected):
+        check_trial(VALIDATION | change)
+
+
+LINKS = {"kind": "links", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 8, "method": "ripplevec"}
+
+
+@pytest.mark.parametrize("edges", ["together", "spread"])
+def test_ours_foretells_what_link_prediction_says(edges: str, graph: Dataset) -> None:
+    trial = run_trial(LINKS | {"edges": edges})
+    expected = score_link_prediction(Embedder(dim=8, seed=3), graph, 0.5, 3, edges=edges)
+    assert trial.metrics["auc"] == pytest.approx(100 * expected.auc)
+    assert trial.metrics["mrr"] == pytest.approx(100 * expected.mrr)
+    assert trial.metrics["scored_edges"] == expected.edges
+    assert (trial.parameters["dim"], trial.parameters["rule"]) == (8, "ripple")
+
+
+def test_links_of_streaming_baseline_equal_link_prediction(graph: Dataset) -> None:
+    trial = run_trial(LINKS | {"method": "neighbor_mean"})
+    expected = score_link_prediction(StreamingBaselineAdapter(NeighborMean(dim=8, seed=3)), graph, 0.5, 3)
+    assert trial.metrics["auc"] == pytest.approx(100 * expected.auc)
+    assert trial.parameters["dim"] == 8
+
+
+def test_there_are_no_times_as_other_work_runs_beside_it() -> None:
+    assert run_trial(LINKS).metrics.keys() == {"auc", "mrr", "scored_edges"}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"method": "deepwalk"}, "method: expected a streaming method, got 'deepwalk'"),
+        ({"method": "shallowwalk"}, "method: expected one of"),
+        ({"start": 1.0}, "start: expected a share"),
+        ({"edges": "never"}, "edges: expected one of"),
+        ({"arrival_order": "index"}, "parameters: expected those of the kind of measurement.*'arrival_order'"),
+    ],
+)
+def test_check_trial_with_invalid_links_raises(change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InvalidValueError, match=expected):
+        check_trial(LINKS | change)
