@@ -91,9 +91,9 @@ RANKINGS: dict[str, Callable[[int], Scores]] = {
     "by popularity": lambda n: np.tile(shop(n).popularity, (len(shop(n).users), 1)),
     "cosine": lambda n: cosines(n),
     "cosine × purchases": lambda n: times_popularity(cosines(n), n),
-    "cosine, with a view of hubs": lambda n: cosines(n, with_hub_view=True),
-    "SVD of the matrix, 8 columns": lambda n: shop(n).factors(8),
-    "SVD of the matrix, 32 columns": lambda n: shop(n).factors(32),
+    "cosine, with a hub view": lambda n: cosines(n, with_hub_view=True),
+    "truncated SVD, 8 dimensions": lambda n: shop(n).factors(8),
+    "truncated SVD, 32 dimensions": lambda n: shop(n).factors(32),
     "by popularity within the true group": lambda n: shop(n).true_groups(),
 }
 

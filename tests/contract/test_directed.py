@@ -55,7 +55,7 @@ def rows(model: Embedder, name: str) -> NDArray[np.float32]:
 
 
 def vectors(setting: str, edges: Edges) -> NDArray[np.float32]:
-    if setting == "two vertices for each":
+    if setting == "two vertices per paper":
         model = stream(Embedder(dim=16), edges, split_ids)
         return np.hstack([rows(model, "{} cites"), rows(model, "{} is cited")])
     directed = setting == "`directed=True`"
@@ -73,7 +73,7 @@ def micro(setting: str, offset: int) -> float:
     return float(100 * np.mean(scores))
 
 
-SETTINGS = ("`directed=False` (the default)", "`directed=True`", "two vertices for each")
+SETTINGS = ("`directed=False` (the default)", "`directed=True`", "two vertices per paper")
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

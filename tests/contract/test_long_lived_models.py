@@ -119,7 +119,9 @@ def test_saved_model_keeps_its_original_parameters(tmp_path: Path) -> None:
 
 def test_save_to_the_working_directory_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FormatError, match="the one we are in"):
+    with pytest.raises(
+        FormatError, match="expected a directory that can be replaced, got the current working directory"
+    ):
         Embedder(dim=2).fit(RING).save(".")
     assert list(tmp_path.iterdir()) == []
 

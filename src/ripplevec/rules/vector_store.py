@@ -25,14 +25,14 @@ class VectorStore:
     Half-precision rows are float16 in `vectors`; kernels see the same memory as uint16 in `kernel_array`.
     """
 
-    def __init__(self, graph: Graph, dim: int, kind: Any, directory: str | PathLike[str] | None = None) -> None:
-        self.graph, self._dim, self._kind, self._directory = graph, dim, kind, directory
+    def __init__(self, graph: Graph, dim: int, dtype: Any, directory: str | PathLike[str] | None = None) -> None:
+        self.graph, self._dim, self._dtype, self._directory = graph, dim, dtype, directory
         self.lineage = Lineage()
         self.replace_rows(self.new_rows())
 
     def new_rows(self) -> GrowableArray:
         """Return an empty array for rows of the same type, in memory or in a file like this store's."""
-        return GrowableArray(self._kind, (self._dim,), directory=self._directory)
+        return GrowableArray(self._dtype, (self._dim,), directory=self._directory)
 
     def make_rows(self, rows: NDArray[Any]) -> GrowableArray:
         """Return a new array of the same type with a copy of these rows."""
@@ -63,7 +63,7 @@ class VectorStore:
 
     def empty_for(self, graph: Graph) -> VectorStore:
         """Return a store of the same type for another graph, all zero."""
-        return VectorStore(graph, self._dim, self._kind, self._directory)
+        return VectorStore(graph, self._dim, self._dtype, self._directory)
 
     def copy(self, graph: Graph) -> VectorStore:
         """Return a copy of the vectors for a copy of the graph."""

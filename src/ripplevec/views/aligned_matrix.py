@@ -19,18 +19,18 @@ COPY_BLOCK_ROWS = 8_192  # rows that one task copies
 Matrix = NDArray[Any]
 
 
-def aligned_zeros(rows: int, columns: int, kind: Any, directory: str | PathLike[str] | None = None) -> Matrix:
+def aligned_zeros(rows: int, columns: int, dtype: Any, directory: str | PathLike[str] | None = None) -> Matrix:
     """Return a zero matrix aligned to a cache line, so that rows of 16·k float32 occupy as few lines as possible.
 
     With `directory`, the matrix is memory-mapped from an unnamed file there.
     """
     if directory is not None:
-        return GrowableArray(kind, (columns,), directory=directory).grow(rows)
-    kind = np.dtype(kind)
-    size = rows * columns * kind.itemsize
+        return GrowableArray(dtype, (columns,), directory=directory).grow(rows)
+    dtype = np.dtype(dtype)
+    size = rows * columns * dtype.itemsize
     memory = np.zeros(size + CACHE_LINE_BYTES, np.uint8)
     first = -memory.ctypes.data % CACHE_LINE_BYTES
-    return memory[first : first + size].view(kind).reshape(rows, columns)
+    return memory[first : first + size].view(dtype).reshape(rows, columns)
 
 
 def copy_aligned(rows: Matrix, threads: int, directory: str | PathLike[str] | None = None) -> Matrix:

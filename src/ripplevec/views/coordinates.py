@@ -66,7 +66,7 @@ class Coordinates:
             _serve, self.scaling, self.normalize, None if rotation is None else rotation.astype(np.float32)
         )
 
-    def refresh_coefficients(self, kind: Any, unit: float = 1.0) -> RefreshCoefficients:
+    def refresh_coefficients(self, dtype: Any, unit: float = 1.0) -> RefreshCoefficients:
         """Return the coefficients of the local step, in the given precision.
 
         `unit` is the stored weight of a new edge of weight one, which grows while older weights decay.
@@ -78,7 +78,7 @@ class Coordinates:
         mu = np.maximum(self.mu / np.repeat(top, np.diff(bounds)), MIN_MU_RATIO)
         limits = self.length_bounds, self.length_bounds / np.sqrt(np.diff(bounds))
         per_view = np.stack([self.tau, top, np.array(ridge, np.float64), *limits], axis=1)
-        coefficients = RefreshCoefficients(bounds, per_view, np.stack([mu, self.center]).astype(kind))
+        coefficients = RefreshCoefficients(bounds, per_view, np.stack([mu, self.center]).astype(dtype))
         self.set_weight_unit(coefficients, unit)
         return coefficients
 

@@ -108,9 +108,9 @@ class GpuOperator(Operator):
         for first, last in block_ranges(self.rows, CHUNK_ROWS):
             target[first:last] = target[first:last] @ converted
 
-    def make_noise(self, seed: int, columns: int, kind: Any) -> Matrix:
+    def make_noise(self, seed: int, columns: int, dtype: Any) -> Matrix:
         """Return random columns: equal for equal seeds, on every device."""
-        return self.to_device(super().make_noise(seed, columns, kind))
+        return self.to_device(super().make_noise(seed, columns, dtype))
 
     def _apply_symmetric(self, vector: Matrix, inverse: Matrix) -> Matrix:
         """Return (D+τ)^½ W (D+τ)^-½ vector, given inverse = (D+τ)^-½."""

@@ -165,9 +165,9 @@ class Operator:
 
         self._for_each_block(work)
 
-    def make_noise(self, seed: int, columns: int, kind: Any) -> Matrix:
+    def make_noise(self, seed: int, columns: int, dtype: Any) -> Matrix:
         """Return random columns: equal for equal seeds, independent of the number of threads."""
-        target = aligned_zeros(self.rows, columns, kind)
+        target = aligned_zeros(self.rows, columns, dtype)
         self.fill_noise(target, np.random.Generator(np.random.Philox(seed)).integers(0, 2**64, self.rows, np.uint64))
         return target
 
