@@ -1,9 +1,9 @@
-"""Writes the figures of the README and the documents from the committed records, so that no number is typed by hand.
+"""Fill the generated blocks of the README and the documentation with numbers from the records in results/.
 
-python studies/figures.py
+    python studies/figures.py
 
-A page says <!-- name --> … <!-- /name --> where the block of that name goes. What has not been measured is a dash
-there, and a sentence about it is left out.
+The text between <!-- name --> and <!-- /name --> in a page is replaced by the output of the function `BLOCKS[name]`.
+Values that have not been measured become dashes, and sentences about them are left out.
 """
 
 from __future__ import annotations
@@ -99,11 +99,13 @@ BLOCKS: dict[str, Callable[[], str]] = {
 }
 
 
-def rewritten(page: str) -> str:
-    """A page with the figures of the records."""
+def fill_blocks(page: str) -> str:
+    """Return the text of a page with all its blocks generated anew."""
     return BLOCK.sub(lambda found: f"<!-- {found[1]} -->\n\n{BLOCKS[found[1]]()}\n\n<!-- /{found[1]} -->", page)
 
 
 if __name__ == "__main__":
     for path in PAGES:
-        path.write_text(rewritten(path.read_text()))
+        before = path.read_text()
+        if (after := fill_blocks(before)) != before:
+            path.write_text(after)

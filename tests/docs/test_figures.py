@@ -44,7 +44,7 @@ def test_figures_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch) -> No
     figures = importlib.import_module("figures")
     pages = {path.name: path.read_text() for path in figures.PAGES}
     for name, page in pages.items():
-        assert figures.rewritten(page) == page, f"{name}: run python studies/figures.py"
+        assert figures.fill_blocks(page) == page, f"{name}: run python studies/figures.py"
     markers = re.findall(r"<!-- (/?)(\w+) -->", "".join(pages.values()))
     begun, ended = ([name for slash, name in markers if slash == which] for which in ("", "/"))
     assert begun == ended
