@@ -91,15 +91,15 @@ def in_a_churn(model: Embedder) -> dict[str, Any]:
 
 def ask(model: Embedder, random: np.random.Generator) -> tuple[float, float, float]:
     """Recall and seconds per query, through the index and exactly."""
-    through, hits = model._search, 0
+    through, hits = model._searcher, 0
     exactly, seconds = Searcher("exact", None), np.zeros((QUERIES, 2))
     for number, vertex in enumerate(random.choice(np.array(model.ids), QUERIES, replace=False).tolist()):
         answers = []
-        for way, model._search in enumerate((through, exactly)):
+        for way, model._searcher in enumerate((through, exactly)):
             begin = time.perf_counter()
             answers.append([cosine for _, cosine in model.nearest(vertex, NEAREST)])
             seconds[number, way] = time.perf_counter() - begin
-        model._search = through
+        model._searcher = through
         hits += sum(cosine >= answers[1][-1] - 1e-6 for cosine in answers[0])
     return hits / (QUERIES * NEAREST), *np.median(seconds, axis=0).tolist()
 
@@ -123,8 +123,8 @@ def leave(model: Embedder, random: np.random.Generator, count: int) -> None:
 
 def index_of(model: Embedder) -> AnnIndex:
     """The index, which there is after the first search."""
-    assert model._search.index is not None
-    return model._search.index
+    assert model._searcher.index is not None
+    return model._searcher.index
 
 
 if __name__ == "__main__":
