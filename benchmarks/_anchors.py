@@ -31,7 +31,7 @@ class Grown(NamedTuple):
 
     def after(self, bases: list[Basis]) -> Grown:
         """The same graph with these bases in place of what was there."""
-        space = self.space.successor()
+        space = self.space.new_like()
         space.adopt_bases(bases)
         for part, basis in zip(space.parts, bases, strict=True):
             for first in range(0, len(self.rows), AT_ONCE):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, store
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Stream:
     structured: bool
     batches: int
     rng: np.random.Generator
-    edges: dict[tuple[int, int], float] = store(default_factory=dict)
+    edges: dict[tuple[int, int], float] = field(default_factory=dict)
     vertices: int = 0
     clock: float = 0.0
     favorite: str = "community"  # the shape of most batches
