@@ -19,7 +19,8 @@ from ripplevec import Batch, Embedder
 from ripplevec.graph._block_kernels import ARENA_TOP
 from ripplevec.graph._edge_kernels import apply_edges
 from ripplevec.influence._kernels import derive_key, spread_round
-from ripplevec.rules._kernels import UNLIMITED, BatchContext, KernelState, apply_batch
+from ripplevec.rules._gather_kernels import KernelState
+from ripplevec.rules._kernels import UNLIMITED, BatchContext, apply_batch
 
 DIM, EDGES, SMALL, ARRIVALS = 128, 5, 10_000, 20_000
 START = 5_000  # vertices of the start; the rest is streamed in bulk, without anchors
@@ -95,7 +96,7 @@ def kernel_and_bare(model: Embedder, vertices: int, seed: int = 1) -> tuple[floa
     ids = np.arange(vertices, vertices + ARRIVALS)
     rows, _, _ = graph.ids.intern(ids, ids)
     first_new = graph.next_arrival
-    graph._number(rows)
+    graph._assign_arrival_numbers(rows)
     store.grow()
     graph.adjacency._grow_arena(int(graph.adjacency.links.allocator[ARENA_TOP]) + ARRIVALS * EDGES * 16)
     ends = np.random.default_rng(seed).integers(0, vertices, (ARRIVALS, EDGES))
