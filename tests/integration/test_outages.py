@@ -329,6 +329,6 @@ def test_run_kafka_with_lost_messages_raises_format_error(tmp_path):
                 if ends:
                     session.run(source, until=ends)
                     continue
-                with pytest.raises(FormatError, match=r"partition \d from 8 on, but they are not there any more"):
+                with pytest.raises(FormatError, match=r"partition \d from offset 8 on, but they no longer exist"):
                     session.run(source)
         assert session.model.sequence == 8
