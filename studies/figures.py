@@ -76,6 +76,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "relative": objective.relative,
     "degrees": objective.degrees,
     "premises": objective.premises,
+    "embedder_parameters": parameters.describe,
     "by_dim": partial(parameters.sweep, "dimension k"),
     "by_growth": partial(parameters.sweep, "growth g"),
     "by_depth": partial(parameters.sweep, "depth D"),
@@ -101,7 +102,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
 
 def fill_blocks(page: str) -> str:
     """Return the text of a page with all its blocks generated anew."""
-    return BLOCK.sub(lambda found: f"<!-- {found[1]} -->\n\n{BLOCKS[found[1]]()}\n\n<!-- /{found[1]} -->", page)
+    return BLOCK.sub(lambda match: f"<!-- {match[1]} -->\n\n{BLOCKS[match[1]]()}\n\n<!-- /{match[1]} -->", page)
 
 
 if __name__ == "__main__":

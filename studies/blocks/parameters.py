@@ -1,8 +1,11 @@
-"""What single parameters of a model bring, for who has to choose them."""
+"""Blocks about the parameters of `Embedder`: their descriptions, and sweeps over single ones."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from blocks.records import format_points, load_results, table_by_dataset
+from ripplevec.parameter_docs import describe_parameters
 
 SWEEPS = {
     "dimension k": ("`dim` {}", (32, 64, 90, 128, 200)),
@@ -12,7 +15,7 @@ SWEEPS = {
 
 
 def sweep(parameter: str) -> str:
-    """Micro-F1 at the end of the stream for each value of a parameter, the others as they are by default."""
+    """Return the micro-F1 at the end of the stream for each value of a parameter, with the others at their defaults."""
     found, (label, values) = load_results("sensitivity"), SWEEPS[parameter]
     return table_by_dataset(
         {
@@ -20,3 +23,20 @@ def sweep(parameter: str) -> str:
             for value in values
         }
     )
+
+
+def describe() -> str:
+    """Return a table of all parameters, from the docstring of `Embedder`."""
+    rows = (
+        f"| `{doc.name}` | `{_escape(doc.type)}` | `{_literal(doc.default)}` | {_escape(doc.description)} |"
+        for doc in describe_parameters().values()
+    )
+    return "\n".join(["| name | values | default | description |", "|---|---|---|---|", *rows])
+
+
+def _literal(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", r"\|")

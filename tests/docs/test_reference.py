@@ -1,7 +1,8 @@
-"""Nothing is undocumented: public names, methods, parameters, commands, options, endpoints; in the site, or by hand."""
+"""Completeness of the documentation: public names, methods, parameters, commands, options and endpoints."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from html import unescape
@@ -16,16 +17,17 @@ from typer.testing import CliRunner
 
 import ripplevec
 from ripplevec.cli.main import app
+from ripplevec.parameter_docs import describe_parameters
 from ripplevec.service.app import create_app
 from ripplevec.service.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
-BY_HAND = "\n".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+MANUAL = "\n".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.fixture(scope="module")
 def hooks() -> dict[str, ModuleType]:
-    """The hooks that write the reference, as modules."""
+    """Return the hooks that generate the reference, as modules."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "docs/_hooks")
         return {name: import_module(name) for name in ("python_reference", "command_reference")}
@@ -35,7 +37,7 @@ def text(page: Path) -> str:
     return unescape(re.sub(r"<[^>]*>", "", page.read_text()))
 
 
-def test_every_public_name_is_in_the_reference_and_says_what_it_is_for(site: Path, hooks: dict[str, Any]) -> None:
+def test_reference_lists_every_public_name_with_a_docstring(site: Path, hooks: dict[str, Any]) -> None:
     reference = hooks["python_reference"]
     missing = []
     for module in map(import_module, reference.MODULES):
@@ -45,54 +47,51 @@ def test_every_public_name_is_in_the_reference_and_says_what_it_is_for(site: Pat
             if inspect.isclass(owner):
                 found |= {f"{name}.{inner}": member for inner, member in reference.members(owner).items()}
         missing += [f"{module.__name__}: {name} in the site" for name in found if f'id="{name}"' not in page]
-        spoken = {name: thing for name, thing in found.items() if callable(thing) or isinstance(thing, property)}
-        missing += [f"{module.__name__}: a docstring of {name}" for name, thing in spoken.items() if not thing.__doc__]
+        documented = {name: thing for name, thing in found.items() if callable(thing) or isinstance(thing, property)}
+        missing += [
+            f"{module.__name__}: a docstring of {name}" for name, thing in documented.items() if not thing.__doc__
+        ]
     assert not missing
 
 
-def test_the_methods_in_the_reference_are_all_there_are(hooks: dict[str, Any]) -> None:
+def test_reference_lists_every_method_of_embedder(hooks: dict[str, Any]) -> None:
     parameters = ripplevec.Embedder().get_params()  # attributes too, explained by the docstring of the class
     public = {name for name in dir(ripplevec.Embedder) if not name.startswith("_") and name not in parameters}
     assert {"fit", "nearest", "ids"} <= public == set(hooks["python_reference"].members(ripplevec.Embedder))
 
 
-def test_every_package_with_public_names_has_a_page(hooks: dict[str, Any]) -> None:
+def test_reference_has_a_page_for_every_package_with_public_names(hooks: dict[str, Any]) -> None:
     packages = [path.parent for path in (ROOT / "src/ripplevec").glob("*/__init__.py") if "__all__" in path.read_text()]
     names = {".".join(path.relative_to(ROOT / "src").parts) for path in packages}
     others = {name for name in names if not set(import_module(name).__all__) <= set(ripplevec.__all__)}
     assert others == set(hooks["python_reference"].MODULES) - {"ripplevec"}
 
 
-def test_every_public_name_is_spoken_of_by_hand() -> None:
+def test_manual_mentions_every_public_name() -> None:
     names = [name for name in ripplevec.__all__ if not name.startswith("__")]
-    assert [name for name in names if not re.search(rf"\b{name}\b", BY_HAND)] == []
+    assert [name for name in names if not re.search(rf"\b{name}\b", MANUAL)] == []
 
 
-def test_every_integration_is_spoken_of_by_hand() -> None:
-    """Read as text: what they integrate may not be installed."""
+def test_integrations_page_mentions_every_integration() -> None:
+    """Parse the modules as text, because the integrated libraries may not be installed."""
     page, offered = (ROOT / "docs/integrations.md").read_text(), dict[str, list[str]]()
     for path in (ROOT / "src/ripplevec/integrations").glob("[a-z]*.py"):
-        if path.stem != "whole":  # which the others share
+        if path.stem != "export":  # shared by the others
             offered[path.stem] = re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", path.read_text(), re.MULTILINE)
     assert all(offered.values())
     assert [name for names in offered.values() for name in names if name not in page] == []
 
 
-def test_every_parameter_is_described() -> None:
+def test_parameter_table_of_the_method_page_equals_the_embedder_docstring() -> None:
     method = (ROOT / "docs/method.md").read_text()
-    missing = [name for name in inspect.signature(ripplevec.Embedder).parameters if f"| `{name}` |" not in method]
-    assert not missing
+    section = method.partition("## Parameters of `Embedder`\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| `(.+?)` \| (.+) \|$", section, flags=re.MULTILINE)
+    assert [(name, kind, ast.literal_eval(default), text) for name, kind, default, text in rows] == [
+        (doc.name, doc.type, doc.default, doc.description) for doc in describe_parameters().values()
+    ], "run python studies/figures.py"
 
 
-def test_defaults_are_described_as_they_are() -> None:
-    method = (ROOT / "docs/method.md").read_text()
-    for name, parameter in inspect.signature(ripplevec.Embedder).parameters.items():
-        (shown,) = re.findall(rf"^\| `{name}` \| ([^|]*) \|", method, flags=re.MULTILINE)
-        default = "all cores" if name == "threads" else str(parameter.default)
-        assert default in shown.replace('"', "").replace("`", ""), name
-
-
-def test_what_help_says_of_every_command_is_in_the_reference_and_by_hand(site: Path, hooks: dict[str, Any]) -> None:
+def test_reference_and_cli_page_list_every_command_and_option(site: Path, hooks: dict[str, Any]) -> None:
     page, cli = text(site / "reference/commands.html"), (ROOT / "docs/cli.md").read_text()
     commands = dict(hooks["command_reference"].commands(typer.main.get_command(app)))
     assert {"ripplevec embed", "ripplevec state verify"} <= commands.keys()
@@ -106,7 +105,7 @@ def test_what_help_says_of_every_command_is_in_the_reference_and_by_hand(site: P
         assert f"`{name.split()[-1]}`" in cli or f"`{name} " in cli or f"`{name}`" in cli
 
 
-def test_every_endpoint_is_in_the_reference_and_by_hand(site: Path) -> None:
+def test_reference_and_service_page_list_every_endpoint(site: Path) -> None:
     page, service = text(site / "reference/http.html"), (ROOT / "docs/service.md").read_text()
     paths = create_app(Settings(Path("nowhere"))).openapi()["paths"]
     endpoints = [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
@@ -121,7 +120,7 @@ def test_every_endpoint_is_in_the_reference_and_by_hand(site: Path) -> None:
     assert [name for name in given if name not in page] == []
 
 
-def test_public_names_are_there() -> None:
+def test_public_names_exist() -> None:
     assert [name for name in ripplevec.__all__ if getattr(ripplevec, name, None) is None] == []
     assert set(ripplevec.__all__) == set(dir(ripplevec))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
