@@ -1,4 +1,4 @@
-"""What a machine has to have, what durability costs, and what a service answers in."""
+"""Memory requirements, the cost and tests of durability, and the speed of the service."""
 
 from __future__ import annotations
 
@@ -8,58 +8,58 @@ from typing import Any
 
 from blocks.records import MISSING, format_number, markdown_table, read_record
 
-VECTOR = 4 * 128  # bytes, of the columns that the benchmark has
+VECTOR_BYTES = 4 * 128  # a vector in the benchmark has 128 dimensions in float32
 
 
 def sizes() -> str:
-    """What a million vertices take in memory, for those who choose a machine."""
+    """Return the memory that a million vertices need."""
     memory = read_record("memory.json")
     if memory is None:
         return MISSING
     resident, peak = memory["resident_beyond_imports_mb"], memory["peak_with_anchor_mb"]
-    per_edge = (resident * 2**20 - VECTOR * memory["vertices"]) / memory["edges"]
+    per_edge = (resident * 2**20 - VECTOR_BYTES * memory["vertices"]) / memory["edges"]
     return fill(
-        f"{memory['vertices']:,} vertices of 128 columns with {memory['edges']:,} edges take {resident:,.0f} MB beside "
-        f"the {memory['resident_mb'] - resident:,.0f} MB of the libraries, and {peak:,.0f} MB in all at the peak of an "
-        f"anchor (`python benchmarks/memory.py`): {VECTOR} bytes per vertex for its vector (4 × columns) and about "
-        f"{per_edge:.0f} per edge for everything else.",
+        f"{memory['vertices']:,} vertices with 128 dimensions and {memory['edges']:,} edges take {resident:,.0f} MB, "
+        f"in addition to the {memory['resident_mb'] - resident:,.0f} MB of the libraries. That is {VECTOR_BYTES} bytes "
+        f"per vertex for its vector (4 × dimensions) and about {per_edge:.0f} bytes per edge for everything else. The "
+        f"total peak during an anchor is {peak:,.0f} MB (`python benchmarks/memory.py`).",
         120,
     )
 
 
 def crashes() -> str:
-    """How often a session was killed, and what came of it."""
+    """Return how often sessions were killed, and whether they recovered the same state."""
     crash = read_record("crash.json")
     if crash is None:
         return MISSING
-    sources = ", ".join(f"{count:,} {source}" for source, count in crash["by_source"].items())
+    sources = ", ".join(f"{source} {count:,}" for source, count in crash["by_source"].items())
     return fill(
-        f"`make crash` has killed sessions {crash['kills']:,} times with SIGKILL ({sources}; at "
-        f"{len(crash['by_moment'])} kinds of moments) over {crash['batches']:,} batches. The state found afterwards "
-        f"was compared with one left alone {crash['openings_compared']:,} times: {len(crash['faults'])} differed.",
+        f"`make crash` has killed sessions with SIGKILL {crash['kills']:,} times over {crash['batches']:,} batches, at "
+        f"{len(crash['by_moment'])} kinds of points in the code (by input: {sources}). The recovered state was compared "
+        f"with that of an undisturbed session {crash['openings_compared']:,} times: {len(crash['faults'])} differed.",
         120,
     )
 
 
 def soak() -> str:
-    """How a service was after hours of traffic and kills, over how it was before."""
+    """Return latency and memory of a service over hours of traffic and kills."""
     found = read_record("soak.json")
     if found is None:
         return MISSING
     parts, whole = found["parts"], found["overall"]
-    exact = "every acknowledged batch was there, once, and the digests in the end were those of a model left alone"
+    exact = "every acknowledged batch was applied exactly once, and the final digests equal those of an undisturbed run"
     rates = [part["arrivals_per_second"] for part in parts]
     said = fill(
-        f"{found['hours']:.2f} hours in {len(parts)} parts ({whole['continued_parts']} of them with the state of the "
-        f"one before) at {min(rates):,.0f} to {max(rates):,.0f} arrivals a second, half of what the machine took, into "
-        f"{found['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} anchors, "
-        f"{whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
-        f"{'; '.join(whole['faults']) or exact}.{_after_kills(whole)}{_memory(whole)}",
+        f"{found['hours']:.2f} hours in {len(parts)} parts ({whole['continued_parts']} of them continued the state of "
+        f"the previous part) at {min(rates):,.0f} to {max(rates):,.0f} arrivals per second, half of the maximum rate "
+        f"of the machine, with {found['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} "
+        f"anchors, {whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} "
+        f"kills; {'; '.join(whole['faults']) or exact}.{_after_kills(whole)}{_memory(whole)}",
         120,
     )
     rows: dict[str, Iterable[str]] = {
         what: [f"{format_number(whole['latency_ms'][name][share])} ms" for share in ("p50", "p99", "p99.9")]
-        for what, name in (("a batch", "write"), ("a vector", "read"), ("the nearest", "nearest"))
+        for what, name in (("write of a batch", "write"), ("read of a vector", "read"), ("`nearest`", "nearest"))
     }
     memory: dict[str, Iterable[str]] = {
         f"part {number}": _flat(part["flatness"]["resident_mb"], "MB") for number, part in _first_and_last(parts)
@@ -67,7 +67,7 @@ def soak() -> str:
     picture = "![Memory and latency over the last part](../results/figures/soak.svg)"
     tables = (
         markdown_table(["p50", "p99", "p99.9"], rows),
-        markdown_table(["first third", "last third", "last over first"], memory),
+        markdown_table(["first third", "last third", "ratio"], memory),
     )
     return "\n\n".join([said, *tables, picture])
 
@@ -76,12 +76,12 @@ def _after_kills(whole: dict[str, Any]) -> str:
     if whole["away_seconds_median"] is None:
         return ""
     longest = whole["away_seconds_longest"]
-    return f" Back after a kill in {whole['away_seconds_median']:.1f} s, {longest:.1f} s at most."
+    return f" Recovery after a kill took {whole['away_seconds_median']:.1f} s (median) and at most {longest:.1f} s."
 
 
 def _memory(whole: dict[str, Any]) -> str:
     slope = whole["memory_mb_per_hour"]
-    return "" if slope is None else f" Memory: {slope:+.1f} MB an hour, by a line through all parts."
+    return "" if slope is None else f" Memory changed by {slope:+.1f} MB per hour (linear fit over all parts)."
 
 
 def _first_and_last(parts: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
@@ -97,17 +97,18 @@ def _flat(figure: dict[str, float | None], unit: str) -> list[str]:
 
 
 def durable() -> str:
-    """What it costs to have every batch on disk first."""
+    """Return the throughput of a session relative to a model in memory."""
     found = read_record("durable.json")
     if found is None:
         return MISSING
     rows = {
         "one batch per flush, no anchors": found["no_anchors_one_by_one_over_memory"],
         "sixteen batches per flush, no anchors": found["no_anchors_grouped_over_memory"],
-        "one batch per flush, anchors at once": found["anchors_one_by_one_over_memory"],
+        "one batch per flush, immediate anchors": found["anchors_one_by_one_over_memory"],
         "one batch per flush, anchors in the background": found["anchors_behind_over_memory"],
     }
-    return _table("edges/s in batches of 1,000, over a model in memory", {n: f"{v:.2f} ×" for n, v in rows.items()})
+    title = "edges/s in batches of 1,000, relative to a model in memory"
+    return _table(title, {name: f"{value:.2f} ×" for name, value in rows.items()})
 
 
 def service() -> str:

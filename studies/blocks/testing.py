@@ -1,4 +1,4 @@
-"""What others test of a store, what is tested here, and the figures."""
+"""Table that compares the durability tests with those of other stores."""
 
 from __future__ import annotations
 
@@ -8,73 +8,73 @@ NONE = "–"
 
 
 def tested() -> str:
-    """A table: per kind of test, what four projects are known for, what is done here, and what came of it."""
+    """Return a table with a row per kind of test: four other projects, this project and its results."""
     rows = [
         (
-            "power cuts, simulated",
-            "a file system of its own loses, reorders or damages what was not flushed",
-            "machines of a simulated cluster lose power and what was not flushed",
+            "simulated power failures",
+            "a simulated file system loses, reorders or damages unflushed data",
+            "simulated machines lose power and unflushed data",
             NONE,
             NONE,
-            "file operations traced, then replayed up to a point under five policies of loss",
+            "logged file operations are replayed up to a point, with five kinds of loss",
             _power_cuts(),
         ),
         (
             "I/O errors",
-            "every operation fails in its turn",
+            "every operation fails once",
             "simulated disks fail",
-            "files made unreadable under a broker",
+            "files of a running broker become unreadable",
             NONE,
-            "a call fails (EIO, ENOSPC, a short write), once or from then on",
+            "a call fails (EIO, ENOSPC, short write), once or permanently",
             _io_errors(),
         ),
         (
             "out of memory",
-            "every allocation fails in its turn",
+            "every allocation fails once",
             NONE,
             NONE,
             NONE,
-            "every allocation of a batch",
+            "every allocation of a batch fails once",
             _allocations(),
         ),
         (
             "deterministic simulation",
             NONE,
-            "the whole cluster, from a seed",
+            "the whole cluster, determined by a seed",
             "the consensus protocol",
             NONE,
-            "writer, correction, readers, followers and sink, interleaved from a seed",
+            "writer, anchors, readers, followers and sink, in an order determined by a seed",
             _schedules(),
         ),
         (
             "fuzzing",
-            "statements and database files",
+            "SQL statements and database files",
             NONE,
             NONE,
             NONE,
-            "whole files damaged; saved models tampered with, checksums included",
+            "damaged files; manipulated saved models with valid checksums",
             _fuzzing(),
         ),
         (
             "kills",
             "a process dies in the middle of a write",
-            "machines and data centers reboot in simulation",
+            "simulated machines and data centers reboot",
             "brokers are killed in system tests",
-            "instances are killed again and again",
-            "SIGKILL at random times and at chosen moments",
+            "instances are killed repeatedly",
+            "SIGKILL at random and at chosen times",
             _kills(),
         ),
         (
             "soak",
-            "hundreds of millions of tests before a release",
+            "hundreds of millions of tests before every release",
             "simulations every night",
-            "clusters under load for long",
+            "clusters under long load",
             "a cluster under load and failures",
-            "a service under traffic, reads and kills",
+            "a service under writes, reads and kills",
             _soak(),
         ),
     ]
-    head = ["", "SQLite", "FoundationDB", "Kafka", "Qdrant", "here", "figures"]
+    head = ["test", "SQLite", "FoundationDB", "Kafka", "Qdrant", "Ripplevec", "result"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
@@ -84,7 +84,7 @@ def _power_cuts() -> str:
     if found is None:
         return NONE
     operations = sum(count for kind, count in found["operations"].items() if kind not in ("acknowledged", "saved"))
-    return f"{found['points']:,} cuts over {operations:,} operations, {len(found['faults'])} faults"
+    return f"{found['points']:,} power failures over {operations:,} operations, {len(found['faults'])} faults"
 
 
 def _io_errors() -> str:
