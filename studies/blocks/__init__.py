@@ -1,1 +1,1 @@
-"""The blocks of figures in the README and the documents, each made from the records in results/."""
+"""Generated blocks of numbers in the README and the documents, made from the records in results/."""

@@ -1,11 +1,11 @@
-"""What was aimed at before anything was measured, and what came of it."""
+"""Block `aims`: the goals set before the measurements, and whether they were met."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blocks.comparison import SCORES, ahead, of_classification
+from blocks.comparison import SCORES, classification_score, leads_over
 from blocks.records import (
     MISSING,
     NAMES,
@@ -20,55 +20,57 @@ from blocks.records import (
     mean_paired_difference,
 )
 
-AT_THE_PAPERS, BEST_TUNED = "each of the six retrained methods at the paper's setting", "the best of the six, tuned"
-ALL = len(NAMES)
+PAPER_SETTING, BEST_TUNED = "each of the six retrained methods at the paper's setting", "the best of the six, tuned"
+DATASET_COUNT = len(NAMES)
 
 
 @dataclass(frozen=True)
 class Aim:
-    """A number that is to be at least so much, or `above` it, on `wanted` data sets; and what else is to be said."""
+    """A goal: values that should reach `least` (or exceed it, if `above`) on `wanted` data sets, and a remark."""
 
     text: str
     least: float
     values: dict[str, float]
-    wanted: int = ALL
+    wanted: int = DATASET_COUNT
     above: bool = False
     show: Callable[[float], str] = format_signed
-    beside: str = ""
+    remark: str = ""
 
     def row(self) -> str:
-        """The aim, whether it was met, on how many data sets, and where it was not or only just."""
+        """Return the table row: the goal, whether it was met, and the data sets below it or nearest to it."""
         if not all_measured(*self.values.values()):
             return f"| {self.text} | {MISSING} | {MISSING} |"
-        short = [name for name, value in self.values.items() if not self._enough(value)]
+        short = [name for name, value in self.values.items() if not self._is_reached(value)]
         reached = len(self.values) - len(short)
         named = short or [min(self.values, key=self.values.__getitem__)]
         where = ", ".join(f"{NAMES[name]} {self.show(self.values[name])}" for name in named)
         verdict = "met" if reached >= self.wanted else "**missed**"
-        told = f"{'short' if short else 'lowest'}: {where}{self.beside}"
-        return f"| {self.text} | {verdict}, {reached} of {len(self.values)} | {told} |"
+        details = f"{'short' if short else 'lowest'}: {where}{self.remark}"
+        return f"| {self.text} | {verdict}, {reached} of {len(self.values)} | {details} |"
 
-    def _enough(self, value: float) -> bool:
+    def _is_reached(self, value: float) -> bool:
         return value > self.least if self.above else value >= self.least
 
 
 def aims() -> str:
-    """The table of all aims."""
+    """Return the table of all goals."""
     head = ["| aim (on all five data sets, unless it says otherwise) | | where |", "|---|---|---|"]
-    return "\n".join([*head, *(aim.row() for aim in [*_of_scores(), *_of_clusters(), *_on_arrival(), *_of_time()])])
+    return "\n".join(
+        [*head, *(aim.row() for aim in [*_score_aims(), *_cluster_aims(), *_arrival_aims(), *_time_aims()])]
+    )
 
 
-def _of_scores() -> list[Aim]:
-    return [aim for score in ("micro", "macro") for aim in _of_score(score)]
+def _score_aims() -> list[Aim]:
+    return [aim for score in ("micro", "macro") for aim in _aims_of_score(score)]
 
 
-def _of_score(score: str) -> list[Aim]:
-    def aim(text: str, least: float, group: tuple[str, ...], wanted: int = ALL, above: bool = False) -> Aim:
-        values, beside = ahead(group, SCORES[score]), _lowest_at_one_share(group, score)
-        return Aim(f"{score}-F1 {text}", least, values, wanted, above, beside=beside)
+def _aims_of_score(score: str) -> list[Aim]:
+    def aim(text: str, least: float, group: tuple[str, ...], wanted: int = DATASET_COUNT, above: bool = False) -> Aim:
+        values, remark = leads_over(group, SCORES[score]), _lowest_at_one_share(group, score)
+        return Aim(f"{score}-F1 {text}", least, values, wanted, above, remark=remark)
 
     return [
-        aim(f"at least that of {AT_THE_PAPERS}", 0, RETRAINED),
+        aim(f"at least that of {PAPER_SETTING}", 0, RETRAINED),
         aim(f"at most 1 point below {BEST_TUNED}", -1, TUNED),
         aim(f"above {BEST_TUNED}, on three data sets", 0, TUNED, 3, above=True),
         aim("above every streaming baseline", 0, STREAMING, above=True),
@@ -76,11 +78,11 @@ def _of_score(score: str) -> list[Aim]:
 
 
 def _lowest_at_one_share(group: tuple[str, ...], score: str) -> str:
-    """Where the mean over the train shares hides most."""
+    """Return the lowest lead at a single train share, which the mean over the shares hides."""
     leads = {
         (name, share): lead
         for share in SHARES_FROM_30
-        for name, lead in ahead(group, of_classification(f"current_{score}@{share}")).items()
+        for name, lead in leads_over(group, classification_score(f"current_{score}@{share}")).items()
     }
     if not all_measured(*leads.values()):
         return ""
@@ -88,12 +90,12 @@ def _lowest_at_one_share(group: tuple[str, ...], score: str) -> str:
     return f"; lowest at one share: {NAMES[name]} {format_signed(leads[name, share])} at {share} %"
 
 
-def _of_clusters() -> list[Aim]:
-    everyone = (*RETRAINED, *TUNED, *STREAMING)
-    return [Aim("NMI at most 1.5 points below the best of all of them", -1.5, ahead(everyone, SCORES["nmi"]))]
+def _cluster_aims() -> list[Aim]:
+    all_methods = (*RETRAINED, *TUNED, *STREAMING)
+    return [Aim("NMI at most 1.5 points below the best of all of them", -1.5, leads_over(all_methods, SCORES["nmi"]))]
 
 
-def _on_arrival() -> list[Aim]:
+def _arrival_aims() -> list[Aim]:
     found = load_results("checkpoint")
 
     def difference(score: str, name: str) -> float:
@@ -110,15 +112,15 @@ def _on_arrival() -> list[Aim]:
     ]
 
 
-def _of_time() -> list[Aim]:
+def _time_aims() -> list[Aim]:
     wanted = {
         "start and stream without anchors, 10 times faster than the fastest retraining by walks": ("no_anchor_", 10),
         "start and stream with anchors, 3 times faster": ("", 3),
         "an arrival without anchors, 10,000 times faster than that retraining": ("no_anchor_arrival_", 10_000),
         "an arrival with its share of the anchors, 500 times faster": ("arrival_", 500),
     }
-    return [Aim(text, least, _faster(which), show=format_number) for text, (which, least) in wanted.items()]
+    return [Aim(text, least, _speedups(which), show=format_number) for text, (which, least) in wanted.items()]
 
 
-def _faster(which: str) -> dict[str, float]:
+def _speedups(which: str) -> dict[str, float]:
     return {name: load_results("time").mean(f"ripplevec_{which}times_faster", "one thread", name) for name in NAMES}

@@ -1,4 +1,4 @@
-"""Ours beside everything else that was measured."""
+"""Blocks of docs/comparison.md: Ripplevec compared with all other measured methods."""
 
 from __future__ import annotations
 
@@ -31,28 +31,32 @@ from blocks.records import (
 )
 
 Score = Callable[[str, str], ValuesBySeed]
-"""What a setting scores on a data set with every seed."""
+"""Returns the score of a setting on a data set for every seed."""
 
 
 class Rival(NamedTuple):
-    """Who of a group is hardest to beat on a data set, its own mean, and how far ours is above it, seed by seed."""
+    """The strongest method of a group on a data set, its mean, and Ripplevec's mean lead over it, seed by seed."""
 
     setting: str
     mean: float
-    ahead: float
+    lead: float
 
 
-def of_classification(figure: str) -> Score:
-    """A figure of the study of classification."""
-    return lambda setting, name: load_results("classification").by_seed(figure, setting, name)
+def classification_score(metric: str) -> Score:
+    """Return a metric of the classification study as a score."""
+    return lambda setting, name: load_results("classification").by_seed(metric, setting, name)
 
 
-def from_30(figure: str) -> Score:
-    """A figure of it, mean over the train shares of 30 % and more."""
-    return lambda setting, name: load_results("classification").mean_from_30(figure, setting, name)
+def score_from_30(metric: str) -> Score:
+    """Return the mean of a classification metric over the train shares of 30 % and more as a score."""
+    return lambda setting, name: load_results("classification").mean_from_30(metric, setting, name)
 
 
-SCORES = {"micro": from_30("current_micro"), "macro": from_30("current_macro"), "nmi": of_classification("nmi")}
+SCORES = {
+    "micro": score_from_30("current_micro"),
+    "macro": score_from_30("current_macro"),
+    "nmi": classification_score("nmi"),
+}
 GROUPS = {
     "best retrained, paper's setting": RETRAINED,
     "best retrained, tuned": TUNED,
@@ -62,52 +66,54 @@ GROUPS = {
 }
 
 
-def best(group: Iterable[str], name: str, score: Score, ours: ValuesBySeed) -> Rival:
-    """The best of a group on a data set, once all of it are measured: the one that ours is least above."""
+def find_strongest(group: Iterable[str], name: str, score: Score, ours: ValuesBySeed) -> Rival:
+    """Return the method of a group over which Ripplevec leads least; missing unless all are measured."""
     theirs = {setting: score(setting, name) for setting in group}
     leads = {setting: mean_paired_difference(ours, found) for setting, found in theirs.items()}
     if not all_measured(*leads.values()):
         return Rival(MISSING, math.nan, math.nan)
-    winner = min(leads, key=leads.__getitem__)
-    return Rival(winner, mean(list(theirs[winner].values())), leads[winner])
+    strongest = min(leads, key=leads.__getitem__)
+    return Rival(strongest, mean(list(theirs[strongest].values())), leads[strongest])
 
 
-def ahead(group: Iterable[str], score: Score) -> dict[str, float]:
-    """How far ours is above the best of a group, on every data set."""
-    return {name: best(group, name, score, score(OURS, name)).ahead for name in NAMES}
+def leads_over(group: Iterable[str], score: Score) -> dict[str, float]:
+    """Return Ripplevec's lead over the strongest method of a group, on every data set."""
+    return {name: find_strongest(group, name, score, score(OURS, name)).lead for name in NAMES}
 
 
 def compared(score: str) -> str:
-    """Ours, and the best of every group with its name and how far ours is above it."""
-    of = SCORES[score]
+    """Return the table of Ripplevec's scores, and of the strongest method of every group with Ripplevec's lead."""
+    score_of = SCORES[score]
 
-    def fill(group: tuple[str, ...]) -> CellFormatter:
-        def one(name: str) -> str:
-            rival = best(group, name, of, of(OURS, name))
+    def row(group: tuple[str, ...]) -> CellFormatter:
+        def format_cell(name: str) -> str:
+            rival = find_strongest(group, name, score_of, score_of(OURS, name))
             named = f" {rival.setting.removesuffix(', tuned')}" if len(group) > 1 and all_measured(rival.mean) else ""
-            return f"{format_points(rival.mean)}{named} ({format_signed(rival.ahead)})"
+            return f"{format_points(rival.mean)}{named} ({format_signed(rival.lead)})"
 
-        return one
+        return format_cell
 
-    ours = {"**rule `ripple`**": lambda name: f"**{format_points(mean(list(of(OURS, name).values())))}**"}
-    return table_by_dataset(ours | {label: fill(group) for label, group in GROUPS.items()})
+    ours = {"**rule `ripple`**": lambda name: f"**{format_points(mean(list(score_of(OURS, name).values())))}**"}
+    return table_by_dataset(ours | {label: row(group) for label, group in GROUPS.items()})
 
 
 def in_short() -> str:
-    """What it comes to, in a few lines."""
+    """Return a summary of the comparison as a list."""
     lines = [
-        _scores(f"the best of six retrained methods ({', '.join(RETRAINED)}) at the paper's setting", RETRAINED),
-        _scores("the best of the six, tuned", TUNED),
-        _scores("plain spectral, retrained", ("spectral",)),
-        _scores("the best of four streaming methods", STREAMING),
-        _times("Start and whole stream", "ripplevec_times_faster"),
-        _times("One arrival with its share of the anchors", "ripplevec_arrival_times_faster"),
+        _summarize_leads(
+            f"the best of six retrained methods ({', '.join(RETRAINED)}) at the paper's setting", RETRAINED
+        ),
+        _summarize_leads("the best of the six, tuned", TUNED),
+        _summarize_leads("plain spectral, retrained", ("spectral",)),
+        _summarize_leads("the best of four streaming methods", STREAMING),
+        _summarize_speedups("Start and whole stream", "ripplevec_times_faster"),
+        _summarize_speedups("One arrival with its share of the anchors", "ripplevec_arrival_times_faster"),
     ]
     return "\n".join(line for line in lines if line) or MISSING
 
 
-def _scores(words: str, group: tuple[str, ...]) -> str:
-    margins = [margin for score in ("micro", "macro") for margin in ahead(group, SCORES[score]).values()]
+def _summarize_leads(words: str, group: tuple[str, ...]) -> str:
+    margins = [margin for score in ("micro", "macro") for margin in leads_over(group, SCORES[score]).values()]
     if not all_measured(*margins):
         return ""
     return list_item(
@@ -116,17 +122,16 @@ def _scores(words: str, group: tuple[str, ...]) -> str:
     )
 
 
-def _times(words: str, figure: str) -> str:
+def _summarize_speedups(words: str, figure: str) -> str:
     times = [load_results("time").mean(figure, "one thread", name) for name in NAMES]
     if not all_measured(*times):
         return ""
-    return list_item(
-        f"{words}: {format_number(min(times))} to {format_number(max(times))} times faster than one retraining by walks."
-    )
+    low, high = format_number(min(times)), format_number(max(times))
+    return list_item(f"{words}: {low} to {high} times faster than one retraining by walks.")
 
 
 def checkpoint(score: str) -> str:
-    """Ours on arrival, the others at the next retraining."""
+    """Return scores of Ripplevec on arrival, and of the others at the next retraining."""
     found = load_results("checkpoint")
     rows = {
         setting: found.mean_and_deviation(
@@ -138,7 +143,7 @@ def checkpoint(score: str) -> str:
 
 
 def ratios() -> str:
-    """Times faster than the fastest retraining by walks."""
+    """Return the speedups over the fastest baseline by random walks."""
     found = load_results("time")
     rows = {
         "start and stream": "ripplevec_times_faster",
@@ -152,7 +157,7 @@ def ratios() -> str:
 
 
 def growth() -> str:
-    """Cost on the smallest and the largest graph, and the slope of the straight line through all, log-log."""
+    """Return the cost on the smallest and the largest graph, and the fitted exponent of growth."""
     found = load_results("growth")
     rows: dict[str, Iterable[str]] = {}
     for figure, label in found.study.figures.items():
@@ -172,7 +177,7 @@ def _growth_row(costs: dict[int, float]) -> list[str]:
 
 
 def links() -> str:
-    """AUC / mean reciprocal rank of the next edges."""
+    """Return AUC / mean reciprocal rank of link prediction."""
     found = load_results("links")
     return table_by_dataset(
         {setting: found.means(["auc", "mrr"], setting, format_points) for setting in found.study.settings}
@@ -180,11 +185,11 @@ def links() -> str:
 
 
 def latency() -> str:
-    """Microseconds of an arrival: median / 99th percentile / slowest."""
+    """Return the microseconds of an arrival: median / 99th percentile / maximum."""
     found = load_results("time")
 
-    def fill(who: str) -> CellFormatter:
-        return found.means([f"{who}_{part}_us" for part in ("p50", "p99", "maximum")], "one thread", format_number)
+    def row(method: str) -> CellFormatter:
+        return found.means([f"{method}_{part}_us" for part in ("p50", "p99", "maximum")], "one thread", format_number)
 
-    who = {"ripplevec": "ripplevec", "ripplevec, no anchor": "ripplevec_no_anchor", "rule paper": "paper"}
-    return table_by_dataset({label: fill(figure) for label, figure in who.items()})
+    methods = {"ripplevec": "ripplevec", "ripplevec, no anchor": "ripplevec_no_anchor", "rule paper": "paper"}
+    return table_by_dataset({label: row(method) for label, method in methods.items()})

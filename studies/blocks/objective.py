@@ -38,7 +38,7 @@ def ritz() -> str:
 
 def ritz_aim() -> str:
     """Return a sentence about the lowest share over all views, data sets and seeds, compared with the target."""
-    end, before, without = _lowest(OURS, 100), _lowest(OURS, 60, 70, 80, 90), _lowest(NO_ANCHOR, 100)
+    end, before, without = _lowest_share(OURS, 100), _lowest_share(OURS, 60, 70, 80, 90), _lowest_share(NO_ANCHOR, 100)
     if not all_measured(end, before, without):
         return MISSING
     verdict = "met" if end >= TARGET_SHARE else "missed"
@@ -49,7 +49,7 @@ def ritz_aim() -> str:
     )
 
 
-def _lowest(setting: str, *positions: int) -> float:
+def _lowest_share(setting: str, *positions: int) -> float:
     found = load_results("ritz")
     shares = [found.values(f"lowest@{position}", setting, name) for position in positions for name in NAMES]
     return min(map(min, shares)) if all(shares) else math.nan
@@ -114,14 +114,14 @@ def deviations() -> str:
         "deviation of the newcomer": ("newcomer_deviation@100", two_digits),
         "α, median of the arrivals": ("alpha_median@100", two_digits),
         "α, smallest": ("alpha_least@100", two_digits),
-        "every vertex below α: rule `paper`": ("all_below@100", percent),
-        "every vertex below α: no vectors": ("zero_all_below@100", percent),
-        "every vertex below α: random vectors": ("random_all_below@100", percent),
-        "a vertex below α: rule `paper`": ("below@100", percent),
-        "a vertex below α: no vectors": ("zero_below@100", percent),
-        "a vertex below α: random vectors": ("random_below@100", percent),
+        "every vertex below α: rule `paper`": ("all_below@100", format_percent),
+        "every vertex below α: no vectors": ("zero_all_below@100", format_percent),
+        "every vertex below α: random vectors": ("random_all_below@100", format_percent),
+        "a vertex below α: rule `paper`": ("below@100", format_percent),
+        "a vertex below α: no vectors": ("zero_below@100", format_percent),
+        "a vertex below α: random vectors": ("random_below@100", format_percent),
     }
-    return table_by_dataset({label: _both(*row) for label, row in rows.items()})
+    return table_by_dataset({label: _both_dimensions(*row) for label, row in rows.items()})
 
 
 def lemma_2() -> str:
@@ -145,21 +145,21 @@ def premises() -> str:
     rows: dict[str, tuple[str, Callable[[float], str]]] = {
         "squared length of a row (1 in the proof), median": ("length_median@100", two_digits),
         "squared length of a row, largest": ("length_max@100", two_digits),
-        "sets of one vertex (the printed smoothness is correct)": ("sets_of_one@100", percent),
+        "sets of one vertex (the printed smoothness is correct)": ("sets_of_one@100", format_percent),
         "larger sets: printed over true smoothness, median": ("printed_over_true@100", two_digits),
         "Pythagoras: left over right side, median": ("pythagoras_median@100", two_digits),
-        "Pythagoras: edges with a larger left side": ("pythagoras_above_one@100", percent),
+        "Pythagoras: edges with a larger left side": ("pythagoras_above_one@100", format_percent),
     }
-    return table_by_dataset({label: _both(*row) for label, row in rows.items()})
+    return table_by_dataset({label: _both_dimensions(*row) for label, row in rows.items()})
 
 
-def _both(figure: str, show: Callable[[float], str]) -> CellFormatter:
+def _both_dimensions(figure: str, show: Callable[[float], str]) -> CellFormatter:
     """Return a row of values for k = 32 (three seeds) / k = 90 (one seed)."""
     found = load_results("lemma")
     return lambda name: " / ".join(show(found.mean(figure, setting, name)) for setting in SIZES.values())
 
 
-def percent(value: float) -> str:
+def format_percent(value: float) -> str:
     """Format a percentage; values just below 100 are not rounded to 100."""
     if not all_measured(value):
         return MISSING

@@ -1,12 +1,13 @@
-"""The paper's experiments beside its own words and numbers."""
+"""Tables of docs/paper.md: the experiments of the paper, compared with its claims and printed numbers."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
 
-from blocks.comparison import best, of_classification
+from blocks.comparison import classification_score, find_strongest
 from blocks.records import (
     MISSING,
     NAMES,
@@ -19,8 +20,8 @@ from blocks.records import (
     format_number,
     format_points,
     format_signed,
-    list_item,
     load_results,
+    markdown_table,
     mean,
     mean_paired_difference,
     read_record,
@@ -30,14 +31,14 @@ from ripplevec.lab import datasets
 
 ARRIVAL, END = "on arrival", "at the end"
 PROTOCOLS = {ARRIVAL: "arrival", END: "current"}
-ROUNDING = 0.005  # of a number printed to two digits
+ROUNDING = 0.005  # rounding error of numbers printed with two decimals
 RULES = {"paper": PAPER, "ripple": OURS}
 
 
 def data_sets() -> str:
-    """The paper's Table 2 beside what is in the files."""
+    """Return Table 2 of the paper and the counts in the files."""
     infos = datasets.available()
-    rows: dict[str, Callable[[datasets.Info], int]] = {
+    rows: dict[str, Callable[[datasets.DatasetInfo], int]] = {
         "vertices": lambda info: info.vertices,
         "classes": lambda info: info.classes,
         "edges in Table 2": lambda info: info.paper_edges,
@@ -45,67 +46,70 @@ def data_sets() -> str:
         "self-loops": lambda info: info.self_loops,
     }
 
-    def fill(count: Callable[[datasets.Info], int]) -> CellFormatter:
+    def row(count: Callable[[datasets.DatasetInfo], int]) -> CellFormatter:
         return lambda name: f"{count(infos[name]):,}"
 
-    return table_by_dataset({label: fill(count) for label, count in rows.items()})
+    return table_by_dataset({label: row(count) for label, count in rows.items()})
 
 
 def index_order() -> str:
-    """How far the order by index follows the classes."""
-    return _facts(
+    """Return how strongly the order by index depends on the classes."""
+    return _stream_facts(
         "index",
         {
             "classes": ("classes", "{:.0f}"),
-            "classes among the first half by index": ("classes_in_first_half", "{:.0f}"),
-            "of the second half, in a class that the first has not": ("second_half_of_unseen_class", "{:.0%}"),
-            "NMI of class and tenth of the index": ("nmi_of_tenth_and_class", "{:.1%}"),
-            "the same with the classes shuffled": ("nmi_if_shuffled", "{:.1%}"),
+            "classes in the first half by index": ("classes_in_first_half", "{:.0f}"),
+            "vertices of the second half whose class is not in the first": ("second_half_of_unseen_class", "{:.0%}"),
+            "NMI of class and decile of the index": ("nmi_of_tenth_and_class", "{:.1%}"),
+            "the same with shuffled classes": ("nmi_if_shuffled", "{:.1%}"),
         },
     )
 
 
 def influence() -> str:
-    """How many an arrival influences, and what is left of the vectors."""
-    return _facts(
+    """Return the sizes of influenced sets and the number of zero vectors at the end."""
+    return _stream_facts(
         "influence",
         {
-            "influenced sets that are empty": ("nobody_influenced", "{:.0%}"),
+            "empty influenced sets": ("nobody_influenced", "{:.0%}"),
             "influenced sets of one vertex": ("one_influenced", "{:.0%}"),
             "vertices with the zero vector at the end": ("zero_at_the_end", "{:.0%}"),
-            "of these, never placed (in % of all vertices)": ("never_placed", "{:.0%}"),
+            "vertices that were never placed (included above)": ("never_placed", "{:.0%}"),
         },
     )
 
 
-def _facts(part: str, rows: dict[str, tuple[str, str]]) -> str:
+def _stream_facts(part: str, rows: dict[str, tuple[str, str]]) -> str:
+    """Return a table of one part of the record streams.json, with a key and a number format per row."""
     facts = read_record("streams.json")
     if facts is None:
         return MISSING
 
-    def fill(key: str, form: str) -> CellFormatter:
+    def row(key: str, form: str) -> CellFormatter:
         return lambda name: form.format(facts["datasets"][name][part][key]).replace("%", " %")
 
-    return table_by_dataset({label: fill(*row) for label, row in rows.items()})
+    return table_by_dataset({label: row(*entry) for label, entry in rows.items()})
 
 
 def readings() -> str:
-    """Micro-F1 of every reading: on arrival / at the end."""
+    """Return micro-F1 of every reading of the paper: on arrival / at the end."""
     found = load_results("readings")
     both = ["arrival_micro", "current_micro"]
     rows = {setting: found.means(both, setting, format_points) for setting in found.study.settings}
-    usual = next(iter(rows))
+    default = next(iter(rows))
     if (facts := read_record("streams.json")) is not None:
         late = {name: facts["datasets"][name]["never_late"] for name in found.study.datasets}
         rows["no neighbor yet: not placed later"] = lambda name: " / ".join(
             format_points(late[name][one]) for one in both
         )
-    rows["final graph embedded anew, as in the first row"] = found.means(["exact_micro"], usual, format_points)
+    rows["final graph embedded from scratch, settings of the first row"] = found.means(
+        ["exact_micro"], default, format_points
+    )
     return table_by_dataset(rows, found.study.datasets)
 
 
 def epochs() -> str:
-    """Micro-F1 on the vertices held back, DeepWalk with one epoch and with three."""
+    """Return micro-F1 of DeepWalk with one epoch and with three, on the vertices held back."""
     found = load_results("grid")
     setting = "DeepWalk: length 10, window 10, epochs {}"
     return table_by_dataset({
@@ -115,7 +119,7 @@ def epochs() -> str:
 
 
 def order() -> str:
-    """Micro-F1 at 50 %: on arrival / at the end; at the end only where vectors are retrained."""
+    """Return micro-F1 at 50 %: on arrival / at the end, or only at the end for retrained vectors."""
     random, found = load_results("classification"), load_results("order")
     rows = {}
     for method in (OURS, PAPER, "DeepWalk"):
@@ -130,7 +134,7 @@ def order() -> str:
 
 
 def f1(score: str) -> str:
-    """Micro- or macro-F1 at 50 %, beside the paper's four baselines."""
+    """Return micro- or macro-F1 at 50 % of both rules and of the four baselines of the paper."""
     found = load_results("classification")
     rows = {
         f"rule `{rule}`, {when}": found.mean_and_deviation(f"{protocol}_{score}@50", setting)
@@ -143,42 +147,42 @@ def f1(score: str) -> str:
 
 
 def as_good() -> str:
-    """The paper's claim about F1 at every point of its two figures."""
-    lines = [_claim(score, rule, when) for score in ("micro", "macro") for rule in RULES for when in PROTOCOLS]
-    return "\n".join(line for line in lines if line) or MISSING
+    """Return how F1 compares with the best of the four baselines over all points of the two figures of the paper."""
+    head = ["equal or above", "no more than one point below", "mean difference"]
+    cases = itertools.product(("micro", "macro"), RULES, PROTOCOLS)
+    rows = {f"{score}-F1, rule `{rule}` {when}": _compare_points(score, rule, when) for score, rule, when in cases}
+    return markdown_table(head, rows)
 
 
-def _claim(score: str, rule: str, when: str) -> str:
-    gaps = _behind(score, RULES[rule], PROTOCOLS[when])
+def _compare_points(score: str, rule: str, when: str) -> list[str]:
+    gaps = _leads(score, RULES[rule], PROTOCOLS[when])
     if not all_measured(*gaps):
-        return ""
-    return list_item(
-        f"{score}-F1, rule `{rule}` {when}: level with the best of the four or above it at {_at_least(gaps, 0)} of "
-        f"{len(gaps)} points, at most one point below at {_at_least(gaps, -1)}; on average {format_signed(mean(gaps))} points."
-    )
+        return [MISSING] * 3
+    counts = [f"{_count_at_least(gaps, least)} of {len(gaps)}" for least in (0, -1)]
+    return [*counts, format_signed(mean(gaps))]
 
 
-def _behind(score: str, setting: str, protocol: str) -> list[float]:
-    """How far a setting is from the best of the paper's four baselines, at every share and data set."""
+def _leads(score: str, setting: str, protocol: str) -> list[float]:
+    """Return the lead of a setting over the best of the paper's four baselines, for every share and data set."""
     found = load_results("classification")
     return [
-        best(
+        find_strongest(
             PAPER_BASELINES,
             name,
-            of_classification(f"current_{score}@{share}"),
+            classification_score(f"current_{score}@{share}"),
             found.by_seed(f"{protocol}_{score}@{share}", setting, name),
-        ).ahead
+        ).lead
         for share in SHARES
         for name in NAMES
     ]
 
 
-def _at_least(values: Sequence[float], least: float) -> int:
+def _count_at_least(values: Sequence[float], least: float) -> int:
     return sum(value >= least for value in values)
 
 
 def verdicts() -> str:
-    """The paper's claims about its rule, each with what was found: on how much of it, and in numbers."""
+    """Return the claims of the paper about its rule, each with a verdict and the measurements."""
     rows = {
         "F1 “almost the same or even slightly better” than the best of the four": _same_f1(),
         "micro-F1 on CiteSeer, Cora and Wiki “outperforms almost all baseline methods … for most percentages”": (
@@ -188,30 +192,34 @@ def verdicts() -> str:
         "clustering: “the best performance on Cora and Flickr”": _clusters_best(),
         "running time “much smaller” than a retraining by walks": _much_faster(),
     }
-    lines = [f"| {claim} | {_word(*found)} |" for claim, found in rows.items()]
-    return "\n".join(["| claim | reproduces? | here |", "|---|---|---|", *lines])
+    lines = [f"| {claim} | {_verdict(*found)} |" for claim, found in rows.items()]
+    return "\n".join(["| claim | reproduces? | measured |", "|---|---|---|", *lines])
 
 
-def _word(values: Sequence[float], least: float, told: str) -> str:
-    """Yes, no or in part, by how many of the values are at least so much; and the words that tell of them."""
+def _verdict(values: Sequence[float], least: float, template: str) -> str:
+    """Return yes, no or in part, by how many values are at least `least`, and the template filled with them."""
     if not all_measured(*values):
         return f"{MISSING} | {MISSING}"
-    good = _at_least(values, least)
+    good = _count_at_least(values, least)
     word = "yes" if good == len(values) else "no" if good < len(values) / 10 else "in part"
     low, high = min(values), max(values)
-    words = told.format(good=good, of=len(values), low=low, high=high, mean=mean(values))
-    return f"{word} | {re.sub(r'-(?=[0-9])', '−', words)}"
+    text = template.format(good=good, of=len(values), low=low, high=high, mean=mean(values))
+    return f"{word} | {re.sub(r'-(?=[0-9])', '−', text)}"
 
 
 def _same_f1() -> tuple[list[float], float, str]:
-    gaps = [gap for score in ("micro", "macro") for gap in _behind(score, PAPER, "arrival")]
-    return gaps, -1.0, "within one point at {good} of {of} points of the two figures; {mean:+.1f} points on average"
+    gaps = [gap for score in ("micro", "macro") for gap in _leads(score, PAPER, "arrival")]
+    return (
+        gaps,
+        -1.0,
+        "at most one point lower at {good} of {of} points of the two figures; {mean:+.1f} points on average",
+    )
 
 
 def _outperforms() -> tuple[list[float], float, str]:
-    """Almost all of the four is three of them; most percentages are more than half of the nine."""
-    often = [sum(_beats_three(name, share) for share in SHARES) for name in ("citeseer", "cora", "wiki")]
-    return often, 5.0, "on {good} of {of} data sets; above three of the four at {low:.0f} to {high:.0f} of nine shares"
+    """Count the shares at which the rule beats “almost all” (three of the four); “most” of the nine is five."""
+    counts = [sum(_beats_three(name, share) for share in SHARES) for name in ("citeseer", "cora", "wiki")]
+    return counts, 5.0, "on {good} of {of} data sets; above three of the four at {low:.0f} to {high:.0f} of nine shares"
 
 
 def _beats_three(name: str, share: int) -> float:
@@ -233,12 +241,16 @@ def _grows_with_share() -> tuple[list[float], float, str]:
 def _clusters_best() -> tuple[list[float], float, str]:
     found = load_results("classification")
     gaps = [
-        best(PAPER_BASELINES, name, of_classification(figure), found.by_seed(f"arrival_{figure}", PAPER, name)).ahead
+        find_strongest(
+            PAPER_BASELINES, name, classification_score(figure), found.by_seed(f"arrival_{figure}", PAPER, name)
+        ).lead
         for figure in ("nmi", "completeness")
         for name in ("cora", "flickr")
     ]
-    told = "NMI and completeness: {good} of {of}; {low:+.1f} to {high:+.1f} points from the best of the four"
-    return gaps, 0.0, told
+    template = (
+        "NMI and completeness: best in {good} of {of} cases; {low:+.1f} to {high:+.1f} points from the best of the four"
+    )
+    return gaps, 0.0, template
 
 
 def _much_faster() -> tuple[list[float], float, str]:
@@ -249,56 +261,60 @@ def _much_faster() -> tuple[list[float], float, str]:
     return times, 2.0, "{low:.1f} to {high:.1f} times faster than the fastest of DeepWalk, node2vec, struc2vec"
 
 
-def judged(setting: str, figure: str) -> str:
-    """A figure of clustering as the paper means it: its own rule is judged by the vectors given on arrival."""
+def clustering_metric(setting: str, figure: str) -> str:
+    """Return the metric that the paper reports: for its own rule, that of the vectors on arrival."""
     return f"arrival_{figure}" if setting == PAPER else figure
 
 
-def printed(figure: str, setting: str, name: str) -> float:
-    """What its Table 3 says."""
-    return load_results("classification").study.reference_values(judged(setting, figure), setting, name)["paper"]
+def printed_value(figure: str, setting: str, name: str) -> float:
+    """Return a number printed in Table 3 of the paper."""
+    return load_results("classification").study.reference_values(clustering_metric(setting, figure), setting, name)[
+        "paper"
+    ]
 
 
 def clustering(figure: str) -> str:
-    """NMI or completeness, the paper's own in brackets."""
+    """Return NMI or completeness, with the numbers printed in the paper in brackets."""
     found = load_results("classification")
 
-    def beside(setting: str) -> CellFormatter:
-        own = judged(setting, figure)
-        return lambda name: f"{format_points(found.mean(own, setting, name))} ({printed(figure, setting, name):.2f})"
+    def with_printed_value(setting: str) -> CellFormatter:
+        metric = clustering_metric(setting, figure)
+        return lambda name: (
+            f"{format_points(found.mean(metric, setting, name))} ({printed_value(figure, setting, name):.2f})"
+        )
 
     return table_by_dataset({
-        "rule `paper`, vectors on arrival": beside(PAPER),
+        "rule `paper`, vectors on arrival": with_printed_value(PAPER),
         "rule `paper`, vectors at the end": found.means([figure], PAPER, format_points),
-        **{name: beside(name) for name in PAPER_BASELINES},
+        **{name: with_printed_value(name) for name in PAPER_BASELINES},
         "rule `ripple`, vectors at the end": found.means([figure], OURS, format_points),
     })  # fmt: skip
 
 
 def most_nmi() -> str:
-    """The highest NMI that the completeness printed in the paper leaves room for, and the NMI it prints.
+    """Return the NMI printed in the paper and the maximum that the printed completeness allows.
 
-    NMI is the harmonic mean of completeness I/H(K) and homogeneity I/H(C), and H(K) is at most log K; so with as many
-    clusters as classes NMI is at most completeness · 2 / (1 + H(C) / log K), in a single clustering as in a mean.
+    NMI is the harmonic mean of completeness I/H(K) and homogeneity I/H(C), and H(K) is at most log K. With as many
+    clusters as classes, NMI is at most completeness · 2 / (1 + H(C) / log K), for one clustering and for a mean.
     """
     facts = read_record("streams.json")
     if facts is None:
         return MISSING
 
-    def fill(setting: str) -> CellFormatter:
-        def one(name: str) -> str:
-            nmi, completeness = (printed(figure, setting, name) for figure in ("nmi", "completeness"))
+    def row(setting: str) -> CellFormatter:
+        def format_cell(name: str) -> str:
+            nmi, completeness = (printed_value(figure, setting, name) for figure in ("nmi", "completeness"))
             room = 2 / (1 + facts["datasets"][name]["index"]["entropy_of_classes_over_most"])
             most = (completeness + ROUNDING) * room
             return f"**{nmi:.2f} > {most:.2f}**" if nmi - ROUNDING > most else f"{nmi:.2f} ≤ {most:.2f}"
 
-        return one
+        return format_cell
 
-    return table_by_dataset({name: fill(name) for name in (PAPER, *PAPER_BASELINES)})
+    return table_by_dataset({name: row(name) for name in (PAPER, *PAPER_BASELINES)})
 
 
 def seconds() -> str:
-    """Seconds with one thread."""
+    """Return seconds with one thread."""
     timed = load_results("time")
     labels = timed.study.plots["seconds"].figures | {"paper": PAPER}
     return table_by_dataset(

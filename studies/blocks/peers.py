@@ -1,4 +1,4 @@
-"""Against what a user would pick instead: until the embedding is up to date again, and how good it is then."""
+"""Blocks of docs/peers.md: Ripplevec compared with other libraries, in time until up to date and in quality."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from blocks.records import MISSING, RESULTS, format_number, format_points, markdown_table, read_record
 
 RECORD, PICTURE, OURS = "peers.json", "figures/peers.svg", "ripplevec"
-BEGINS_WITH = {"gensim, warm start": "PecanPy, neighbor mean"}  # trained once for both, timed with the latter
-AT_ONCE = 1e-4  # seconds: there was nothing to do
+SHARED_START = {"gensim, warm start": "PecanPy, neighbor mean"}  # trained once for both, timed with the latter
+NEGLIGIBLE_SECONDS = 1e-4  # shorter starts did no work
 
 
 def peers(graph: str) -> str:
-    """A row per system: start, seconds for every step with the ratio over ours, micro-F1 after it, newcomers' last."""
+    """Return a row per system: start, seconds per step with the ratio to Ripplevec, and micro-F1."""
     record = read_record(RECORD)
     if record is None:
         return MISSING
@@ -28,7 +28,7 @@ def peers(graph: str) -> str:
 
 
 def setting(graph: str) -> str:
-    """How large the graph is and how its systems were set."""
+    """Return the size of the graph and the settings of the systems."""
     record = read_record(RECORD)
     if record is None:
         return MISSING
@@ -43,12 +43,12 @@ def setting(graph: str) -> str:
 
 
 def picture() -> str:
-    """The picture, where it has been drawn."""
+    """Return the picture, if it exists."""
     return f"![Seconds until up to date](../results/{PICTURE})" if (RESULTS / PICTURE).exists() else MISSING
 
 
 def versions() -> str:
-    """What the peers were."""
+    """Return the versions of the other libraries, and the machine."""
     record = read_record(RECORD)
     if record is None:
         return MISSING
@@ -60,10 +60,10 @@ def versions() -> str:
 
 
 def _start(name: str, systems: dict[str, Any]) -> str:
-    """Seconds of the start, of what it begins with included; nothing where everything is computed anew."""
-    parts = [systems[part].get("start") for part in (name, BEGINS_WITH.get(name)) if part]
+    """Return the seconds of the start, including a shared start; missing if the system recomputes everything."""
+    parts = [systems[part].get("start") for part in (name, SHARED_START.get(name)) if part]
     seconds = sum(median(part) for part in parts) if all(parts) else 0.0
-    return _time(seconds) if seconds > AT_ONCE else MISSING
+    return _time(seconds) if seconds > NEGLIGIBLE_SECONDS else MISSING
 
 
 def _row(system: dict[str, Any], ours: list[float]) -> list[str]:
@@ -78,9 +78,9 @@ def _row(system: dict[str, Any], ours: list[float]) -> list[str]:
 
 
 def _by_step(system: dict[str, Any], figure: str) -> list[float]:
-    """Over the seeds, step by step: the median of times, of which one may have been disturbed, the mean of scores."""
-    middle = median if figure == "seconds" else fmean
-    return [middle(seeds) for seeds in zip(*system[figure], strict=True)]
+    """Aggregate over seeds per step: the median of times, which is robust to disturbances, and the mean of scores."""
+    aggregate = median if figure == "seconds" else fmean
+    return [aggregate(seeds) for seeds in zip(*system[figure], strict=True)]
 
 
 def _time(seconds: float) -> str:

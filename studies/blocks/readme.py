@@ -1,4 +1,4 @@
-"""Quality, stability and cost in the default configuration."""
+"""Blocks of the README: quality, stability and cost of the default configuration."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ ROWS = {"current": "current_micro", "exact": "exact_micro", "arrival": "arrival_
 
 
 def quality() -> str:
-    """The table of scores, and what is to be said of stability."""
+    """Return the table of scores, and the stability of the coordinates."""
     found = load_results("quality")
     scores = table_by_dataset({label: found.mean_and_deviation(figure, START) for label, figure in ROWS.items()})
     return f"{scores}\n\n{stability()}"
 
 
 def stability() -> str:
-    """How far anchors move vectors, and what becomes of a classifier."""
+    """Return how far anchors move vectors, and how a classifier ages."""
     found = load_results("quality")
     cosines = [found.mean("anchor_cosine_mean", START, name) for name in NAMES]
     gains = [found.mean("ageing_gain", START, name) for name in NAMES]
@@ -33,7 +33,7 @@ def stability() -> str:
 
 
 def speed() -> str:
-    """What an arrival and a million vertices cost."""
+    """Return the cost of an arrival, and of a million vertices."""
     arrival, memory = read_record("arrival.json"), read_record("memory.json")
     if arrival is None or memory is None:
         return MISSING

@@ -1,4 +1,4 @@
-"""How large and how fast on one machine: memory bandwidth, ten million vertices, anchors, names, the worst case."""
+"""Blocks of docs/scale.md: size and speed on one machine, from memory bandwidth to the worst case."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRAPHS = ("preferential", "rmat")
 
 
 def roofline() -> str:
-    """The stream over a bare loop that reads the same rows."""
+    """Return the speed of the stream relative to a bare loop that reads the same rows."""
     found = read_record("roofline.json")
     if found is None:
         return MISSING
@@ -39,18 +39,18 @@ def roofline() -> str:
         "share of the bare loop: rows alone": "{ripple_share_of_bare:.0%}",
         "share of the bare loop: names and edges too": "{share_of_bare:.0%}",
     }
-    figures = {kind: _under(prefix, found) for kind, prefix in kinds.items()}
+    figures = {kind: _strip_prefix(prefix, found) for kind, prefix in kinds.items()}
     said = (
         f"{found['vertices']:,} vertices, five edges an arrival. Two threads over one: "
         f"{found['float32_two_over_one']:.2f} × (float32), {found['float16_two_over_one']:.2f} × (float16); a step of "
         f"an anchor {found['anchor_step_two_over_one']:.2f} ×, at {found['float32_1_anchor_step_share_of_bare']:.0%} "
         "of the bare loop."
     )
-    return f"{_laid_out(figures, rows)}\n\n{said}"
+    return f"{_format_table(figures, rows)}\n\n{said}"
 
 
 def large() -> str:
-    """A hundred million edges, with rows of half precision and of single precision."""
+    """Return the measurements with a hundred million edges, in half and in single precision."""
     found = [record for name in ("large.json", "large_float32.json") if (record := read_record(name)) is not None]
     graphs = {f"{name}, {record['storage']}": record[name] for record in found for name in GRAPHS if name in record}
     if not graphs:
@@ -64,11 +64,11 @@ def large() -> str:
         "start, on a tenth": "{start_seconds:,.0f} s, {start_peak_gib:.1f} GiB at the most",
         "an anchor of all": "{anchor_seconds:,.0f} s, {anchor_peak_gib:.1f} GiB at the most",
     }
-    return _laid_out(graphs, rows)
+    return _format_table(graphs, rows)
 
 
 def anchor() -> str:
-    """What an anchor of a million vertices takes, one of ten million, and one on a GPU."""
+    """Return the cost of an anchor on one and on ten million vertices, and on a GPU."""
     sizes = [record for name in ("anchor.json", "anchor_10m.json") if (record := read_record(name)) is not None]
     gpu = read_record("anchor_gpu.json")
     if not sizes or gpu is None:
@@ -89,11 +89,11 @@ def anchor() -> str:
         f"{gpu['values_apart']:.0e}, inner products of vectors by {gpu['inner_products_apart']:.0e}."
     )
     figures = {f"{size['vertices']:,.0f} vertices": size for size in sizes}
-    return f"{_laid_out(figures, rows)}\n\n{said}"
+    return f"{_format_table(figures, rows)}\n\n{said}"
 
 
 def mapped() -> str:
-    """Vectors in a file."""
+    """Return the cost of memory-mapped vectors."""
     found = read_record("mapped.json")
     if found is None:
         return MISSING
@@ -111,7 +111,7 @@ def mapped() -> str:
 
 
 def half_precision() -> str:
-    """Rows of 16 bits against rows of 32, on the five data sets."""
+    """Return the scores with 16-bit and 32-bit rows on the five data sets."""
     study = load_results("storage")
     rows = {
         f"{what}, {bits} bits": study.mean_and_deviation(figure, f"{bits} bits")
@@ -127,7 +127,7 @@ def half_precision() -> str:
 
 
 def ids() -> str:
-    """Names to rows and back."""
+    """Return the speed and memory of the id table."""
     found = read_record("ids.json")
     if found is None:
         return MISSING
@@ -139,8 +139,10 @@ def ids() -> str:
         "memory of a name": "{bytes_per_id:.0f} bytes",
         "a look-up, over a dict and over pandas": "{over_dict:.1f} ×, {over_pandas:.1f} × as fast",
     }
-    figures = {kind: _under(prefix, found) for kind, prefix in {"64-bit integers": "int_", "text": "text_"}.items()}
-    return f"{_laid_out(figures, rows)}\n\n{found['ids']:,.0f} names, one core."
+    figures = {
+        kind: _strip_prefix(prefix, found) for kind, prefix in {"64-bit integers": "int_", "text": "text_"}.items()
+    }
+    return f"{_format_table(figures, rows)}\n\n{found['ids']:,.0f} names, one core."
 
 
 def ann() -> str:
@@ -170,7 +172,7 @@ def ann() -> str:
 
 
 def worst() -> str:
-    """A hub that everybody joins, and a burst of edges."""
+    """Return the latencies on a hub with many leaves, and during a burst of edges."""
     found = read_record("worst.json")
     if found is None:
         return MISSING
@@ -184,7 +186,7 @@ def worst() -> str:
 
 
 def aims_at_scale() -> str:
-    """What was aimed at, and what the records say."""
+    """Return the goals at scale, and the values reached."""
     memory, large, single = read_record("roofline.json"), read_record("large.json"), read_record("large_float32.json")
     anchor, bad, names = read_record("anchor.json"), read_record("worst.json"), read_record("ids.json")
     aims: list[tuple[str, Any, Callable[[Any], str]]] = [
@@ -214,12 +216,12 @@ def _each(record: dict[str, Any], name: str, text: str) -> str:
     return ", ".join(f"{text.format(record[graph][name])} ({graph})" for graph in GRAPHS if graph in record)
 
 
-def _laid_out(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
-    """A table with a column for each set of figures, and in every row what its text says of them."""
+def _format_table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
+    """Return a table with a column per record; each row is a format text applied to the records."""
     return markdown_table(
         columns, {what: [text.format(**figures) for figures in columns.values()] for what, text in rows.items()}
     )
 
 
-def _under(prefix: str, found: dict[str, float]) -> dict[str, float]:
+def _strip_prefix(prefix: str, found: dict[str, float]) -> dict[str, float]:
     return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Several machines: what shards cost on one, and what many would do."""
+"""Blocks of docs/scaling.md: the cost of shards on one machine, and a model of many machines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from blocks.records import MISSING, RESULTS, ROOT, markdown_table, read_record
 
-sys.path.append(str(ROOT / "benchmarks"))  # where the model is: it belongs to what it is fitted to
+sys.path.append(str(ROOT / "benchmarks"))  # the cost model is next to the benchmark it is fitted to
 
 import _cluster_model as model
 
@@ -24,11 +24,14 @@ MODEL_OF = ("cluster.json", "driver.json", "memory.json", "ids.json")
 
 
 def cluster() -> str:
-    """One machine without shards and with some: seconds, throughput, what a call costs, what is sent."""
+    """Return seconds, throughput, call cost and traffic on one machine, without shards and with some."""
     found = read_record("cluster.json")
     if found is None:
         return MISSING
-    columns: list[dict[str, Any]] = [_under("single_", found), *(_under(f"shards_{count}_", found) for count in SHARDS)]
+    columns: list[dict[str, Any]] = [
+        _strip_prefix("single_", found),
+        *(_strip_prefix(f"shards_{count}_", found) for count in SHARDS),
+    ]
     alone = columns[0]
     rows = {f"a batch of {_edges(size)}": [_time(column[f"seconds_{size}"]) for column in columns] for size in SIZES}
     rows |= {
@@ -54,7 +57,7 @@ def cluster() -> str:
 
 
 def cluster_model() -> str:
-    """What many machines would do, on what assumptions, and how good the model is where it can be checked."""
+    """Return the predictions for many machines, their assumptions, and the check of the model."""
     records = [read_record(name) for name in MODEL_OF]
     if None in records:
         return MISSING
@@ -162,5 +165,5 @@ def _wrapped(text: str) -> str:
     return fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
-def _under(prefix: str, found: dict[str, Any]) -> dict[str, Any]:
+def _strip_prefix(prefix: str, found: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}

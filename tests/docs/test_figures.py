@@ -56,9 +56,9 @@ def test_differences_are_over_the_seeds_that_both_have(monkeypatch: pytest.Monke
     comparison = importlib.import_module("blocks.comparison")
     scores = {"few": {0: 72.0}, "many": {0: 70.0, 1: 76.0, 2: 76.0}, "missing": {}}
     ours = {0: 73.0, 1: 79.0, 2: 79.0}  # the first split is the hard one
-    rival = comparison.best(["few", "many"], "cora", lambda setting, name: scores[setting], ours)
+    rival = comparison.find_strongest(["few", "many"], "cora", lambda setting, name: scores[setting], ours)
     assert rival == ("few", 72.0, 1.0)
-    assert comparison.best(scores, "cora", lambda setting, name: scores[setting], ours).setting == comparison.MISSING
+    assert comparison.find_strongest(scores, "cora", lambda setting, name: scores[setting], ours).setting == comparison.MISSING
 
 
 def test_a_tie_is_level_and_not_above(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def expected_seconds(record: Record, trial: dict[str, Any], jobs: int = 1) -> fl
     return forecast.remaining_seconds()
 
 
-def test_the_cells_most_like_a_cell_tell_what_it_takes() -> None:
+def test_forecast_uses_most_similar_recorded_trials() -> None:
     record = make_record(
         (configuration(window=5, seed=1), 10.0),
         (configuration(window=5, seed=2), 20.0),
@@ -50,7 +50,7 @@ def test_the_cells_most_like_a_cell_tell_what_it_takes() -> None:
     assert expected_seconds(record, configuration(kind="links")) == pytest.approx(of_all * EDGES["cora"])
 
 
-def test_generated_data_is_as_large_as_it_is_asked_for_or_like_the_published() -> None:
+def test_forecast_uses_vertices_or_mean_size_for_generated_data() -> None:
     record = make_record((configuration(kind="growth", dataset="preferential_attachment", vertices=1000), 2.0))
     assert (
         expected_seconds(record, configuration(kind="growth", dataset="preferential_attachment", vertices=50_000))
@@ -62,7 +62,7 @@ def test_generated_data_is_as_large_as_it_is_asked_for_or_like_the_published() -
     ) == pytest.approx(mean / EDGES["cora"])
 
 
-def test_cells_run_side_by_side_unless_they_measure_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forecast_divides_time_by_jobs_except_exclusive_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         MEASUREMENTS, "clock", Measurement(lambda own: None, lambda own: TrialResult({}, {}), exclusive=True)
     )
@@ -71,7 +71,7 @@ def test_cells_run_side_by_side_unless_they_measure_time(monkeypatch: pytest.Mon
     assert expected_seconds(record, configuration(seed=3, kind="clock"), jobs=4) == 30
 
 
-def test_every_cell_that_is_done_is_learned_from() -> None:
+def test_forecast_learns_from_finished_trials() -> None:
     forecast = Forecast([])
     forecast.set_remaining([Trial("", configuration(seed=seed)) for seed in range(4)])
     assert (forecast.remaining_trials(), forecast.remaining_seconds(), forecast.expected_end()) == (4, None, None)
@@ -81,14 +81,14 @@ def test_every_cell_that_is_done_is_learned_from() -> None:
     assert (forecast.remaining_trials(), forecast.remaining_seconds()) == (2, 30)
 
 
-def test_the_end_is_on_the_monotonic_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forecast_expected_end_uses_monotonic_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ripplevec.lab.experiments.forecast.monotonic", lambda: 100.0)
     forecast = Forecast([make_record((configuration(), 7.0))])
     forecast.set_remaining([Trial("", configuration(seed=1))])
     assert forecast.expected_end() == 107
 
 
-def test_what_is_left_can_be_said_anew_and_two_studies_may_have_the_same_cell() -> None:
+def test_forecast_set_remaining_replaces_and_counts_duplicates() -> None:
     forecast = Forecast([make_record((configuration(), 5.0))])
     forecast.set_remaining([Trial("", configuration())])
     forecast.set_remaining([Trial("", configuration()), Trial("", configuration()), Trial("", configuration(seed=1))])

@@ -80,7 +80,7 @@ class ParsedPage(HTMLParser):
             self.tables[-1][-1][-1] += data
 
 
-def test_a_section_for_every_study_and_a_way_to_it(tmp_path: Path) -> None:
+def test_render_html_has_linked_section_per_study(tmp_path: Path) -> None:
     parsed = ParsedPage(render_html([make_study(tmp_path), make_study(tmp_path, "again")], "All <of> it", "Begin."))
     assert parsed.links == ["#quality", "#again"]
     assert [name for name in parsed.ids if name in ("quality", "again")] == ["quality", "again"]
@@ -88,7 +88,7 @@ def test_a_section_for_every_study_and_a_way_to_it(tmp_path: Path) -> None:
     assert parsed.open == []
 
 
-def test_what_is_written_is_shown_as_it_is(tmp_path: Path) -> None:
+def test_render_html_escapes_texts(tmp_path: Path) -> None:
     texts = ParsedPage(render_html([make_study(tmp_path)], "All <of> it", "Begin & end.")).texts
     for expected in [
         ("h1", "All <of> it"),
@@ -103,7 +103,7 @@ def test_what_is_written_is_shown_as_it_is(tmp_path: Path) -> None:
         assert expected in texts
 
 
-def test_the_tables_are_those_of_the_report(tmp_path: Path) -> None:
+def test_render_html_tables_equal_report_tables(tmp_path: Path) -> None:
     study, record = make_study(tmp_path)
     tables = ParsedPage(render_html([(study, record)], "All", "")).tables
     assert len(tables) == len(study.figures)  # none for a figure at a train share
@@ -119,11 +119,11 @@ def test_the_tables_are_those_of_the_report(tmp_path: Path) -> None:
     assert tables[1][3] == ["<last>", "35.0 ± 0.0", "–"]
 
 
-def test_a_table_that_a_picture_shows_is_folded(tmp_path: Path) -> None:
+def test_render_html_folds_table_of_plotted_metric(tmp_path: Path) -> None:
     assert ParsedPage(render_html([make_study(tmp_path)], "All", "")).is_open == [False, True, True]
 
 
-def test_so_is_one_at_a_train_share_or_of_a_picture_of_several_figures(tmp_path: Path) -> None:
+def test_render_html_folds_tables_of_shares_and_multi_metric_plots(tmp_path: Path) -> None:
     study, record = make_study(tmp_path)
     both = Plot(kind="bars", title="Both", figures={"nmi": "NMI", "seconds": "time"})
     figures = {"micro@10": "At 10 %", "nmi": "NMI", "nmi@10": "NMI at 10 %", "macro@10": "Macro-F1 at 10 %"}
@@ -131,12 +131,12 @@ def test_so_is_one_at_a_train_share_or_of_a_picture_of_several_figures(tmp_path:
     assert ParsedPage(render_html([(study, record)], "All", "")).is_open == [False, False, False, True]
 
 
-def test_the_highest_score_is_bold_and_so_is_what_looks_the_same(tmp_path: Path) -> None:
+def test_render_html_emphasizes_highest_score_and_equal_texts(tmp_path: Path) -> None:
     bold = [text for tag, text in ParsedPage(render_html([make_study(tmp_path)], "All", "")).texts if tag == "b"]
     assert bold == ["80.0 ± 0.0"] * 4 + ["40.0 ± 0.0"] * 4  # micro and NMI; of seconds nothing is known
 
 
-def test_the_page_asks_nobody_for_anything(tmp_path: Path) -> None:
+def test_render_html_is_self_contained(tmp_path: Path) -> None:
     text = render_html([make_study(tmp_path)], "All", "")
     assert text.count("<svg") == 3  # the legend and two data sets
     assert set(re.findall(r"https?://[^\"'\s<]+", text)) == {
@@ -146,7 +146,7 @@ def test_the_page_asks_nobody_for_anything(tmp_path: Path) -> None:
     assert not re.search(r"<(script|link|img|iframe)|@import|url\((?!#)", text)
 
 
-def test_it_says_where_the_figures_come_from(tmp_path: Path) -> None:
+def test_render_html_lists_origin_of_results(tmp_path: Path) -> None:
     texts = [text for tag, text in ParsedPage(render_html([make_study(tmp_path)], "All", "")).texts if tag == "li"]
     assert len(texts) == 1
     assert re.match(r"commit \w+.* on \d+ × .*numpy", texts[0])

@@ -45,7 +45,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_best_setting_of_a_method_on_a_data_set_is_taken_and_the_first_of_equals(results: Path) -> None:
+def test_tuned_settings_apply_best_and_first_of_equals(results: Path) -> None:
     choices = TunedSettings.read(results, {"grid": GRID})
     rest = {"kind": "shares", "dataset": "cora", "seed": 3, "method": "deepwalk", "dim": 90}
     assert choices.apply(WANTED) == {**rest, "walks": 20, "window": 5}
@@ -53,7 +53,7 @@ def test_the_best_setting_of_a_method_on_a_data_set_is_taken_and_the_first_of_eq
     assert choices.apply(WANTED | {"method": "netmf"}) == {**rest, "method": "netmf", "negatives": 5}
 
 
-def test_the_choice_leaves_alone_what_the_cell_itself_says(results: Path) -> None:
+def test_tuned_settings_keep_parameters_of_trial(results: Path) -> None:
     own = WANTED | {"shares": [0.5], "arrival_order": "index"}
     chosen = TunedSettings.read(results, {"grid": GRID}).apply(own)
     assert {name: chosen[name] for name in ("kind", "seed", "shares", "arrival_order")} == {
@@ -66,7 +66,7 @@ def test_the_choice_leaves_alone_what_the_cell_itself_says(results: Path) -> Non
     assert own["tuned_by"] == "grid", "the caller's mapping is not altered"
 
 
-def test_without_a_choice_a_configuration_stays_as_it_is(results: Path) -> None:
+def test_tuned_settings_without_match_leave_configuration_unchanged(results: Path) -> None:
     plain = {name: value for name, value in WANTED.items() if name != "tuned_by"}
     assert TunedSettings.read(results, {"grid": GRID}).apply(plain) == plain
     for choices in (
@@ -79,20 +79,20 @@ def test_without_a_choice_a_configuration_stays_as_it_is(results: Path) -> None:
         assert TunedSettings.read(results, {"grid": GRID}).apply(WANTED | unknown) == WANTED | unknown
 
 
-def test_no_choice_is_made_while_a_setting_is_yet_to_be_tried(results: Path) -> None:
+def test_tuned_settings_ignore_incomplete_grid(results: Path) -> None:
     more = TunedSettings.read(results, {"grid": [*GRID, TRIED | {"walks": 70}]})
     assert more.apply(WANTED) == WANTED
     assert more.apply(WANTED | {"dataset": "blog"})["walks"] == 40, "where all have been tried there is one"
 
 
-def test_a_choice_not_made_is_refused_with_the_study_to_run(results: Path) -> None:
+def test_check_tuned_without_setting_names_study_to_run(results: Path) -> None:
     check_tuned(TunedSettings.read(results, {"grid": GRID}).apply(WANTED))
     expected = r"all settings of deepwalk on cora \(run the study grid first\), got 'an incomplete one'"
     with pytest.raises(InvalidValueError, match=expected):
         check_tuned(WANTED)
 
 
-def test_a_study_that_judges_no_settings_is_refused(tmp_path: Path) -> None:
+def test_tuned_settings_from_study_without_validation_metric_raises(tmp_path: Path) -> None:
     Record.read(tmp_path / "quality.json").add(TRIED, TrialResult({"current_micro": 80.0}, {}), 1.0, {})
     with pytest.raises(InvalidValueError, match=r"tuned_by: expected a study .*validation_micro, got 'quality'"):
         TunedSettings.read(tmp_path, {"quality": [TRIED]})

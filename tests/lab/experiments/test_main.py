@@ -12,13 +12,13 @@ from ripplevec.lab.experiments.record import Record
 from ripplevec.lab.experiments.study import load_study
 
 
-def test_a_study_leaves_its_record_and_its_report_in_results(study_file: Path, tmp_path: Path) -> None:
+def test_main_writes_record_and_report(study_file: Path, tmp_path: Path) -> None:
     main([str(study_file)])
     assert sorted(file.name for file in (tmp_path / "results").iterdir()) == ["small.json", "small.md"]
     assert "(8 cells)" in (tmp_path / "results" / "small.md").read_text()
 
 
-def test_options_choose_cells_and_place(study_file: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
+def test_main_options_select_trials_and_folder(study_file: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
     arguments = [str(study_file), "--only", "seed=0, dataset=cora", "--results", str(tmp_path / "else")]
     main(arguments)
     assert len(Record.read(tmp_path / "else" / "small.json").trials) == len(calls) == 2
@@ -26,23 +26,21 @@ def test_options_choose_cells_and_place(study_file: Path, tmp_path: Path, calls:
     assert len(calls) == 4
 
 
-def test_pictures_lie_beside_the_record(study_file: Path, tmp_path: Path) -> None:
+def test_main_writes_pictures_next_to_record(study_file: Path, tmp_path: Path) -> None:
     study_file.write_text(study_file.read_text() + "plots: {score: {kind: bars, title: Scores, figure: score}}")
     main([str(study_file)])
     assert (tmp_path / "results" / "figures" / "small-score.svg").exists()
 
 
 @pytest.mark.parametrize("jobs", [[], ["--jobs", "2"]], ids=str)
-def test_cells_are_run_side_by_side_if_asked(
-    study_file: Path, jobs: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_main_passes_jobs_to_runner(study_file: Path, jobs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[int] = []
     monkeypatch.setattr(reproduce, "run_trials", lambda trials, record, jobs, on_trial_done: requested.append(jobs))
     main([str(study_file), *jobs])
     assert requested == [2 if jobs else 1]
 
 
-def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None:
+def test_main_applies_tuned_settings_from_results(study_file: Path) -> None:
     study_file.write_text(study_file.read_text().replace("times: 2", "method: deepwalk, tuned_by: grid"))
     with pytest.raises(SystemExit, match="run the study grid first"):
         main([str(study_file)])
@@ -65,11 +63,11 @@ def test_settings_are_chosen_by_the_records_in_results(study_file: Path) -> None
         (["--only", "seed=9"], "only seed: expected one of 0, 1, got '9'"),
     ],
 )
-def test_mistakes_are_one_line(study_file: Path, arguments: list[str], expected: str) -> None:
+def test_main_with_invalid_filter_exits_with_one_line(study_file: Path, arguments: list[str], expected: str) -> None:
     with pytest.raises(SystemExit, match=expected):
         main([str(study_file), *arguments])
 
 
-def test_a_study_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_main_with_missing_study_exits_with_one_line(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"ripplevec.lab.experiments: .*nowhere.yaml"):
         main([str(tmp_path / "nowhere.yaml")])

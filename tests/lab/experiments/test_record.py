@@ -14,7 +14,7 @@ HERE = {"commit": "abc", "machine": {"cpu": "a", "cores": 2}, "versions": {}, "m
 RESULT = TrialResult({"score": 1.5}, {"dim": 4})
 
 
-def test_what_is_added_is_read_again(tmp_path: Path) -> None:
+def test_record_added_trial_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "results" / "small.json"
     record = Record.read(path)
     assert {"seed": 0} not in record
@@ -30,7 +30,7 @@ def test_what_is_added_is_read_again(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["small.json"]
 
 
-def test_a_cell_run_again_replaces_the_earlier_one_and_its_environment(tmp_path: Path) -> None:
+def test_record_add_replaces_trial_and_unused_environment(tmp_path: Path) -> None:
     path = tmp_path / "small.json"
     record = Record.read(path)
     record.add({"seed": 0}, RESULT, 1.0, HERE)
@@ -40,7 +40,7 @@ def test_a_cell_run_again_replaces_the_earlier_one_and_its_environment(tmp_path:
     assert [where["commit"] for where in again.environments.values()] == ["def"]
 
 
-def test_a_write_that_fails_leaves_the_earlier_record(tmp_path: Path) -> None:
+def test_record_write_failure_keeps_earlier_file(tmp_path: Path) -> None:
     record = Record.read(tmp_path / "small.json")
     record.add({"seed": 0}, RESULT, 1.0, HERE)
     with pytest.raises(TypeError):
@@ -49,7 +49,7 @@ def test_a_write_that_fails_leaves_the_earlier_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}', '{"format": 99, "cells": [], "environments": {}}'])
-def test_another_file_is_not_taken_for_a_record(tmp_path: Path, text: str) -> None:
+def test_record_read_of_other_file_raises(tmp_path: Path, text: str) -> None:
     path = tmp_path / "small.json"
     path.write_text(text)
     with pytest.raises(FormatError, match=r"small.json: expected .*Move the file away"):
@@ -57,7 +57,7 @@ def test_another_file_is_not_taken_for_a_record(tmp_path: Path, text: str) -> No
     assert path.read_text() == text
 
 
-def test_the_environment_says_what_was_run_where() -> None:
+def test_describe_environment_lists_versions_and_machine() -> None:
     where = describe_environment()
     assert {"ripplevec", "python", "numpy", "numba"} <= where["versions"].keys()
     assert where["machine"]["cores"] >= 1
@@ -66,7 +66,7 @@ def test_the_environment_says_what_was_run_where() -> None:
     json.dumps(where)
 
 
-def test_without_version_control_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_describe_environment_outside_repository_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "PACKAGE_FOLDER", tmp_path)
     where = describe_environment()
     assert where["commit"] is None

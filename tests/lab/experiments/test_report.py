@@ -12,7 +12,7 @@ from ripplevec.lab.experiments.runner import find_pending, run_trials
 from ripplevec.lab.experiments.study import Plot, load_study
 
 
-def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path, tmp_path: Path) -> None:
+def test_render_markdown_table_has_means_and_reference_values(study_file: Path, tmp_path: Path) -> None:
     study, record = load_study(study_file), Record.read(tmp_path / "small.json")
     run_trials(find_pending(study, record), record)
     text = render_markdown(study, record)
@@ -25,7 +25,7 @@ def test_a_table_has_the_mean_over_seeds_and_what_stands_beside(study_file: Path
     assert "- commit " in text
 
 
-def test_what_was_not_run_is_not_filled_in(study_file: Path, tmp_path: Path) -> None:
+def test_render_markdown_shows_dash_for_missing_trials(study_file: Path, tmp_path: Path) -> None:
     study, record = load_study(study_file), Record.read(tmp_path / "small.json")
     run_trials(find_pending(study, record, {"seed": "0", "dataset": "cora"}), record)
     text = render_markdown(study, record)
@@ -33,14 +33,14 @@ def test_what_was_not_run_is_not_filled_in(study_file: Path, tmp_path: Path) -> 
     assert "| plain | 1.00 | – |" in text
 
 
-def test_cells_the_study_no_longer_has_do_not_count(study_file: Path, tmp_path: Path) -> None:
+def test_render_markdown_ignores_trials_removed_from_study(study_file: Path, tmp_path: Path) -> None:
     record = Record.read(tmp_path / "small.json")
     run_trials(find_pending(load_study(study_file), record), record)
     study_file.write_text(study_file.read_text().replace("[0, 1]", "[0]"))
     assert "| plain | 1.00 | 2.00 |" in render_markdown(load_study(study_file), record)
 
 
-def test_pictures_stand_before_the_tables(study_file: Path, tmp_path: Path) -> None:
+def test_render_markdown_places_pictures_before_tables(study_file: Path, tmp_path: Path) -> None:
     plot = Plot(kind="bars", title="Scores", figure="score")
     study = replace(load_study(study_file), plots={"score": plot})
     assert "cells).\n\n![Scores](figures/small-score.svg)\n\n## A score" in render_markdown(
@@ -63,5 +63,5 @@ def test_pictures_stand_before_the_tables(study_file: Path, tmp_path: Path) -> N
         ([0.00012], "0.000"),
     ],
 )
-def test_three_digits_are_shown(values: list[Any], expected: str) -> None:
+def test_format_values_shows_three_digits(values: list[Any], expected: str) -> None:
     assert format_values(values) == expected

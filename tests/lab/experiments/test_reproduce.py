@@ -111,7 +111,7 @@ def tuned(plan: Plan) -> list[dict[str, Any]]:
     return [own for setting, _, own in plan.studies()["classification"].trials() if setting == "DeepWalk, tuned"]
 
 
-def test_the_studies_lie_in_the_package_or_beside_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_studies_folder_is_in_package_or_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "src" / "ripplevec"
     source.mkdir(parents=True)
     monkeypatch.setattr(reproduce, "PACKAGE_FOLDER", source)
@@ -121,9 +121,7 @@ def test_the_studies_lie_in_the_package_or_beside_its_source(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(("grid", "first"), [("tuned", "grid"), ("full", "grid_full")])
-def test_the_real_studies_can_all_be_read_and_come_in_an_order_that_works(
-    tmp_path: Path, grid: str, first: str
-) -> None:
+def test_plan_reads_all_studies_in_working_order(tmp_path: Path, grid: str, first: str) -> None:
     studies = Plan(tmp_path, grid=grid).studies()
     names = list(studies)
     assert names[0] == first
@@ -133,7 +131,7 @@ def test_the_real_studies_can_all_be_read_and_come_in_an_order_that_works(
     assert used == {first}
 
 
-def test_the_full_grid_is_the_one_of_the_paper(tmp_path: Path) -> None:
+def test_plan_with_full_grid_contains_grid_of_paper(tmp_path: Path) -> None:
     settings = Plan(tmp_path, grid="full").studies()["grid_full"].settings.values()
     of = {name: [own for own in settings if own["method"] == name] for name in ("deepwalk", "node2vec", "netmf")}
     assert [len(found) for found in of.values()] == [20 * 4 * 4, 4 * 4, 20 * 4]
@@ -141,7 +139,7 @@ def test_the_full_grid_is_the_one_of_the_paper(tmp_path: Path) -> None:
     assert {own["dim"] for own in of["node2vec"]} == {90}
 
 
-def test_what_is_quick_is_a_part_of_some_studies_without_tuned_settings(tmp_path: Path) -> None:
+def test_plan_quick_studies_have_two_data_sets_and_no_tuned_settings(tmp_path: Path) -> None:
     studies = Plan(tmp_path, quick=True).studies()
     assert "grid" not in studies
     for study in studies.values():
@@ -149,7 +147,7 @@ def test_what_is_quick_is_a_part_of_some_studies_without_tuned_settings(tmp_path
         assert not any("tuned_by" in own for own in study.settings.values())
 
 
-def test_studies_run_in_order_with_the_settings_chosen_before(plan: Plan, ran: list[dict[str, Any]]) -> None:
+def test_run_studies_runs_in_order_with_tuned_settings(plan: Plan, ran: list[dict[str, Any]]) -> None:
     observer = run_all(plan)
     assert observer.started == [("grid", 16), ("classification", 14), ("extra", 2), ("time", 1)]
     assert [outcome.ran for outcome in observer.ended] == [2, 12, 1, 1]
@@ -163,7 +161,7 @@ def test_studies_run_in_order_with_the_settings_chosen_before(plan: Plan, ran: l
     assert all(path.exists() for path in outcome.pictures)
 
 
-def test_what_is_recorded_is_run_again_only_if_asked(plan: Plan, ran: list[dict[str, Any]]) -> None:
+def test_run_studies_repeats_recorded_trials_only_with_again(plan: Plan, ran: list[dict[str, Any]]) -> None:
     run_all(plan)
     again = run_all(plan)
     assert [(outcome.trials, outcome.ran) for outcome in again.ended] == [(2, 0), (12, 0), (1, 0), (1, 0)]
@@ -172,7 +170,7 @@ def test_what_is_recorded_is_run_again_only_if_asked(plan: Plan, ran: list[dict[
     assert len(ran) == 32
 
 
-def test_an_interruption_keeps_what_is_done(plan: Plan, ran: list[dict[str, Any]]) -> None:
+def test_run_studies_interrupted_keeps_finished_trials(plan: Plan, ran: list[dict[str, Any]]) -> None:
     class InterruptingObserver(RecordingObserver):
         def trial_done(self, trial: str, seconds: float, forecast: Forecast) -> None:
             if len(ran) == 5:
@@ -184,7 +182,7 @@ def test_an_interruption_keeps_what_is_done(plan: Plan, ran: list[dict[str, Any]
     assert len(ran) == 16
 
 
-def test_the_full_grid_chooses_the_dimension_too_and_both_choices_stay_recorded(plan: Plan) -> None:
+def test_run_studies_with_full_grid_tunes_dimension_and_keeps_records(plan: Plan) -> None:
     full = with_grid(plan, "full")
     run_all(plan)
     observer = run_all(full)
@@ -194,18 +192,18 @@ def test_the_full_grid_chooses_the_dimension_too_and_both_choices_stay_recorded(
     assert not plan.pending_trials(plan.studies().values())
 
 
-def test_published_data_is_needed_and_generated_is_not() -> None:
+def test_required_datasets_lists_published_ones_only() -> None:
     trials = [Trial("", {"dataset": name}) for name in ("wiki", "preferential_attachment", "cora", "wiki")]
     assert required_datasets(trials) == ["cora", "wiki"]
 
 
-def test_a_line_for_every_cell_where_nobody_else_is_told(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_study_without_callback_prints_line_per_trial(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     record = run_study(plan.studies()["grid"], plan.results, RunOptions(only={"window": "5"}))
     assert len(record.trials) == 1
     assert capsys.readouterr().err.splitlines() == ["grid: cora, DeepWalk: window 5, seed 0: 0.0 s"]
 
 
-def test_one_page_of_all_that_is_given(plan: Plan) -> None:
+def test_write_html_report_contains_all_studies(plan: Plan) -> None:
     run_all(plan)
     path = reproduce.write_html_report(list(plan.studies().values()), plan.results)
     text = path.read_text()

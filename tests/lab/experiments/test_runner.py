@@ -36,7 +36,7 @@ def record(tmp_path: Path) -> Record:
     return Record.read(tmp_path / "small.json")
 
 
-def test_all_cells_are_run_once_and_never_again(study: Study, record: Record, calls: Calls) -> None:
+def test_run_trials_runs_every_trial_once(study: Study, record: Record, calls: Calls) -> None:
     run_trials(find_pending(study, record), record)
     assert calls == [configuration for _, _, configuration in study.trials()]
     again = Record.read(record.path)
@@ -44,7 +44,7 @@ def test_all_cells_are_run_once_and_never_again(study: Study, record: Record, ca
     assert find_pending(study, again) == []
 
 
-def test_only_some_cells_wait_if_asked_and_the_rest_later(study: Study, record: Record, calls: Calls) -> None:
+def test_find_pending_with_filter_returns_matching_trials(study: Study, record: Record, calls: Calls) -> None:
     some = find_pending(study, record, {"seed": "1", "setting": "double"})
     assert [name for name, _ in some] == ["cora, double, seed 1", "blog, double, seed 1"]
     run_trials(some, record)
@@ -52,13 +52,13 @@ def test_only_some_cells_wait_if_asked_and_the_rest_later(study: Study, record: 
     assert len(find_pending(study, record)) == 6
 
 
-def test_recorded_cells_are_run_again_if_asked(study: Study, record: Record, calls: Calls) -> None:
+def test_find_pending_with_again_includes_recorded_trials(study: Study, record: Record, calls: Calls) -> None:
     run_trials(find_pending(study, record), record)
     run_trials(find_pending(study, record, {"dataset": "cora"}, again=True), record)
     assert (len(calls), len(record.trials)) == (12, 8)
 
 
-def test_where_it_runs_is_found_out_once_before_the_first_cell(
+def test_run_trials_describes_environment_once_before_first_trial(
     study: Study, record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requested: list[int] = []
@@ -70,7 +70,7 @@ def test_where_it_runs_is_found_out_once_before_the_first_cell(
     assert requested == [0], "and never if there is nothing to run"
 
 
-def test_every_cell_that_is_done_is_told_after_it_is_recorded(study: Study, record: Record, calls: Calls) -> None:
+def test_run_trials_calls_back_after_recording(study: Study, record: Record, calls: Calls) -> None:
     reported: list[tuple[str, int]] = []
     run_trials(
         find_pending(study, record),
@@ -81,13 +81,13 @@ def test_every_cell_that_is_done_is_told_after_it_is_recorded(study: Study, reco
     assert len(reported) == 8
 
 
-def test_the_seconds_told_are_the_seconds_recorded(study: Study, record: Record) -> None:
+def test_run_trials_reports_recorded_seconds(study: Study, record: Record) -> None:
     reported: list[float] = []
     run_trials(find_pending(study, record), record, on_trial_done=lambda _, seconds: reported.append(seconds))
     assert reported == [trial["seconds"] for trial in record.trials.values()]
 
 
-def test_what_was_done_before_an_error_is_kept(
+def test_run_trials_keeps_results_before_error(
     study: Study, record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = MEASUREMENTS["fake"]
@@ -103,7 +103,7 @@ def test_what_was_done_before_an_error_is_kept(
     assert len(find_pending(study, Record.read(record.path))) == 7
 
 
-def test_two_settings_that_are_the_same_are_run_once(study_file: Path, record: Record) -> None:
+def test_find_pending_merges_equal_settings(study_file: Path, record: Record) -> None:
     study_file.write_text(study_file.read_text().replace("{times: 2}", "{}"))
     assert len(find_pending(load_study(study_file), record)) == 4
 
@@ -117,14 +117,14 @@ def test_two_settings_that_are_the_same_are_run_once(study_file: Path, record: R
         ({"setting": "plain", "times": "2"}, "only: expected a combination of values that some trial has, got"),
     ],
 )
-def test_a_choice_of_no_cell_is_refused_with_what_there_is(
+def test_find_pending_without_match_lists_available_values(
     study: Study, record: Record, only: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InvalidValueError, match=f"^{message}"):
         find_pending(study, record, only)
 
 
-def test_nothing_is_run_where_a_setting_has_not_been_chosen(record: Record, calls: Calls) -> None:
+def test_run_trials_with_untuned_setting_runs_nothing(record: Record, calls: Calls) -> None:
     plain = {"kind": "fake", "dataset": "cora", "seed": 0}
     tuned = plain | {"method": "deepwalk", "tuned_by": "grid"}
     with pytest.raises(InvalidValueError, match=r"settings of deepwalk on cora \(run the study grid first"):
@@ -132,7 +132,7 @@ def test_nothing_is_run_where_a_setting_has_not_been_chosen(record: Record, call
     assert not calls
 
 
-def test_what_measures_time_comes_last_one_by_one_in_this_process(
+def test_run_trials_runs_exclusive_trials_last_in_this_process(
     record: Record, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock: list[tuple[int, int]] = []
@@ -150,7 +150,7 @@ def test_what_measures_time_comes_last_one_by_one_in_this_process(
     assert clock == [(os.getpid(), 1), (os.getpid(), 2)]
 
 
-def test_side_by_side_the_figures_are_the_same(record: Record, tmp_path: Path) -> None:
+def test_run_trials_in_parallel_gives_same_metrics(record: Record, tmp_path: Path) -> None:
     trials = [Trial(f"seed {seed}", {**REAL, "seed": seed}) for seed in (0, 1)]
     reported: list[str] = []
     run_trials(trials, record, jobs=2, on_trial_done=lambda trial, _: reported.append(trial.name))
@@ -164,7 +164,7 @@ def test_side_by_side_the_figures_are_the_same(record: Record, tmp_path: Path) -
             assert record.trials[key]["figures"][name] == pytest.approx(cell["figures"][name])
 
 
-def test_what_ran_beside_a_cell_that_fails_is_kept(record: Record) -> None:
+def test_run_trials_keeps_parallel_results_of_failed_run(record: Record) -> None:
     trials = [
         Trial("fails at once", {**REAL, "dataset": "nowhere", "seed": 0}),
         Trial("takes longer", {**REAL, "seed": 0}),
@@ -176,14 +176,14 @@ def test_what_ran_beside_a_cell_that_fails_is_kept(record: Record) -> None:
     ]
 
 
-def test_a_process_that_is_ended_from_outside_is_one_line_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_trials_with_killed_worker_suggests_fewer_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ripplevec.lab.experiments.runner._time_trial", os._exit)  # what it is given is its exit status
     with pytest.raises(RipplevecError, match=r"again with fewer than --jobs 2"):
         list(_iterate_results([Trial("one", 1), Trial("two", 1)], jobs=2))  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("here", [None, "2"])
-def test_processes_keep_to_one_thread_of_linear_algebra(here: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_processes_use_one_blas_thread(here: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if here:
         monkeypatch.setenv("OMP_NUM_THREADS", here)

@@ -34,7 +34,7 @@ quick: {datasets: [blog], seeds: [1], settings: [plain], parameters: {start: 0.3
 """
 
 
-def test_cells_are_seeds_by_settings_by_data_sets(study_file: Path) -> None:
+def test_study_trials_combine_seeds_settings_and_data_sets(study_file: Path) -> None:
     cells = list(load_study(study_file).trials())
     assert len(cells) == 8
     assert cells[0] == ("plain", "cora", {"kind": "fake", "start": 0.5, "dataset": "cora", "seed": 0})
@@ -42,7 +42,7 @@ def test_cells_are_seeds_by_settings_by_data_sets(study_file: Path) -> None:
     assert [configuration["seed"] for _, _, configuration in cells] == [0] * 4 + [1] * 4
 
 
-def test_a_setting_may_have_seeds_of_its_own(study_file: Path) -> None:
+def test_study_trials_respect_seeds_of_setting(study_file: Path) -> None:
     study_file.write_text(study_file.read_text().replace("{times: 2}", "{times: 2, seeds: [1]}"))
     cells = list(load_study(study_file).trials())
     assert [(setting, own["seed"]) for setting, dataset, own in cells if dataset == "cora"] == [
@@ -53,20 +53,20 @@ def test_a_setting_may_have_seeds_of_its_own(study_file: Path) -> None:
     assert not any("seeds" in own for _, _, own in cells)
 
 
-def test_a_study_is_named_by_its_file_and_knows_what_stands_beside(study_file: Path) -> None:
+def test_load_study_takes_name_from_file_and_reference_values(study_file: Path) -> None:
     study = load_study(study_file)
     assert study.name == "small"
     assert study.reference_values("score", "double", "cora") == {"floor": 3.5}
     assert study.reference_values("score", "plain", "cora") == study.reference_values("score", "double", "blog") == {}
 
 
-def test_settings_can_be_left_out(study_file: Path) -> None:
+def test_load_study_without_settings_has_default_setting(study_file: Path) -> None:
     text = study_file.read_text()
     study_file.write_text(text[: text.index("settings:")] + "figures: {score: A score}\n")
     assert list(load_study(study_file).settings) == ["default"]
 
 
-def test_a_grid_stands_for_every_combination_beside_the_settings(study_file: Path) -> None:
+def test_load_study_expands_grids_to_all_combinations(study_file: Path) -> None:
     study_file.write_text(study_file.read_text() + GRIDS)
     settings = load_study(study_file).settings
     assert list(settings) == [
@@ -82,12 +82,12 @@ def test_a_grid_stands_for_every_combination_beside_the_settings(study_file: Pat
     assert settings["Spectral"] == {"dim": 9}
 
 
-def test_seeds_in_a_grid_are_seeds(study_file: Path) -> None:
+def test_load_study_does_not_expand_seeds_of_grid(study_file: Path) -> None:
     study_file.write_text(study_file.read_text() + "grids: {Walks: {times: [2, 3], seeds: [1]}}")
     assert load_study(study_file).settings["Walks: times 3"] == {"times": 3, "seeds": [1]}
 
 
-def test_plots_say_what_to_draw(study_file: Path) -> None:
+def test_load_study_reads_plots(study_file: Path) -> None:
     study_file.write_text(study_file.read_text() + PLOTS)
     assert load_study(study_file).plots == {
         "all": Plot("bars", "Scores", figures={"score": "a score"}, log=True),
@@ -95,7 +95,7 @@ def test_plots_say_what_to_draw(study_file: Path) -> None:
     }
 
 
-def test_where_time_is_short_less_is_run(study_file: Path) -> None:
+def test_quick_version_reduces_study(study_file: Path) -> None:
     study_file.write_text(study_file.read_text() + PLOTS + QUICK)
     short = load_study(study_file).quick_version()
     assert short is not None
@@ -104,7 +104,7 @@ def test_where_time_is_short_less_is_run(study_file: Path) -> None:
     assert list(short.plots) == ["all"], "what is drawn of other settings alone is not drawn"
 
 
-def test_what_quick_does_not_name_stays_whole(study_file: Path) -> None:
+def test_quick_version_keeps_unnamed_parts(study_file: Path) -> None:
     study_file.write_text(study_file.read_text() + PLOTS + "quick: {seeds: [0]}")
     study = load_study(study_file)
     short = study.quick_version()
@@ -113,12 +113,12 @@ def test_what_quick_does_not_name_stays_whole(study_file: Path) -> None:
     assert len(list(short.trials())) == 4
 
 
-def test_without_quick_nothing_is_run_where_time_is_short(study_file: Path) -> None:
+def test_quick_version_without_quick_section_is_none(study_file: Path) -> None:
     assert load_study(study_file).quick_version() is None
 
 
 @pytest.mark.parametrize("where", ["{times: 2", "{kind: fake"], ids=["setting", "parameters"])
-def test_a_tuned_setting_takes_what_did_best_on_each_data_set(study_file: Path, tmp_path: Path, where: str) -> None:
+def test_load_study_applies_best_setting_per_data_set(study_file: Path, tmp_path: Path, where: str) -> None:
     study_file.write_text(study_file.read_text().replace(where, where + ", method: deepwalk, tuned_by: grid"))
     (study_file.parent / "grid.yaml").write_text(GRID)
     record = Record.read(tmp_path / "grid.json")
@@ -136,7 +136,7 @@ def test_a_tuned_setting_takes_what_did_best_on_each_data_set(study_file: Path, 
     assert all(own["kind"] == "fake" for _, _, own in cells)
 
 
-def test_a_tuned_setting_can_be_read_before_its_choice_is_made(study_file: Path, tmp_path: Path) -> None:
+def test_load_study_with_unknown_tuned_setting_keeps_reference(study_file: Path, tmp_path: Path) -> None:
     study_file.write_text(study_file.read_text().replace("times: 2", "method: deepwalk, tuned_by: grid"))
     cells = list(load_study(study_file, tmp_path).trials())
     assert [own["tuned_by"] for setting, _, own in cells if setting == "double"] == ["grid"] * 4
@@ -173,7 +173,7 @@ def test_a_tuned_setting_can_be_read_before_its_choice_is_made(study_file: Path,
         ("start: 0.3", "start: 3", "start: expected a share between 0 and 1, got 3"),
     ],
 )
-def test_mistakes_are_named_before_anything_runs(study_file: Path, old: str, new: str, expected: str) -> None:
+def test_load_study_with_mistake_names_it(study_file: Path, old: str, new: str, expected: str) -> None:
     text = study_file.read_text() + PLOTS + QUICK
     assert old in text
     study_file.write_text(text.replace(old, new))
@@ -182,13 +182,13 @@ def test_mistakes_are_named_before_anything_runs(study_file: Path, old: str, new
 
 
 @pytest.mark.parametrize("text", ["a: [", "just words"])
-def test_what_is_no_study_is_refused(study_file: Path, text: str) -> None:
+def test_load_study_of_invalid_yaml_raises(study_file: Path, text: str) -> None:
     study_file.write_text(text)
     with pytest.raises((FormatError, InvalidValueError), match=r"expected (YAML|a mapping)"):
         load_study(study_file)
 
 
-def test_cells_are_chosen_by_values_as_they_are_typed() -> None:
+def test_matches_compares_values_as_text() -> None:
     configuration = {"start": 0.5, "seed": 0, "dataset": "cora"}
     assert matches(configuration, "plain", {})
     assert matches(configuration, "plain", {"start": "0.5", "setting": "plain"})
@@ -196,10 +196,10 @@ def test_cells_are_chosen_by_values_as_they_are_typed() -> None:
     assert not matches(configuration, "plain", {"depth": "1"})
 
 
-def test_there_are_studies() -> None:
+def test_repository_contains_expected_studies() -> None:
     assert {path.stem for path in STUDIES} >= {"classification", "grid", "nested", "quality", "time"}
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_every_study_of_the_project_can_be_run(path: Path) -> None:
+def test_load_study_accepts_every_study_of_repository(path: Path) -> None:
     assert list(load_study(path).trials())

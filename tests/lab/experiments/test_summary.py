@@ -49,7 +49,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return Plan(tmp_path / "results", folder=tmp_path)
 
 
-def test_ours_stands_beside_the_best_of_each_group_over_the_seeds_that_both_have(plan: Plan) -> None:
+def test_summarize_compares_over_common_seeds(plan: Plan) -> None:
     assert summarize(plan) == {}
     for study in plan.studies().values():
         run_study(study, plan.results, RunOptions())
@@ -65,7 +65,7 @@ def test_ours_stands_beside_the_best_of_each_group_over_the_seeds_that_both_have
     }
 
 
-def test_without_ours_the_best_is_the_highest(plan: Plan) -> None:
+def test_summarize_without_ripplevec_ranks_by_mean(plan: Plan) -> None:
     study = plan.studies()["classification"]
     for method in ("deepwalk", "netmf"):
         run_study(study, plan.results, RunOptions(only={"method": method}))

@@ -77,45 +77,45 @@ def loaded(monkeypatch: pytest.MonkeyPatch, graph: Dataset) -> Iterator[list[str
     base._load_published.cache_clear()
 
 
-def test_generated_graphs_follow_the_seed_and_the_size() -> None:
+def test_load_data_generates_graph_of_seed_and_size() -> None:
     nested = load_data({"dataset": "nested_communities", "seed": 1})
     np.testing.assert_array_equal(nested.edges, nested_communities(seed=1).edges)
     hubs = load_data({"dataset": "preferential_attachment", "seed": 1}, vertices=50)
     np.testing.assert_array_equal(hubs.edges, preferential_attachment(50, seed=1).edges)
 
 
-def test_a_published_data_set_is_read_once_whatever_the_seed(loaded: list[str]) -> None:
+def test_load_data_reads_published_data_set_once(loaded: list[str]) -> None:
     assert load_data({"dataset": "cora", "seed": 0}) is load_data({"dataset": "cora", "seed": 1})
     assert loaded == ["cora"]
 
 
-def test_by_index_there_is_no_seed_of_the_order() -> None:
+def test_arrival_seed_in_index_order_is_none() -> None:
     assert arrival_seed({"seed": 3}) == arrival_seed({"seed": 3, "arrival_order": "random"}) == 3
     assert arrival_seed({"seed": 3, "arrival_order": "index"}) is None
 
 
-def test_the_graph_to_warm_up_with_can_be_streamed_and_told_apart() -> None:
+def test_warm_up_graph_exceeds_dense_solver() -> None:
     assert warm_up_graph().classes == 2
     assert start_size(warm_up_graph(), 0.5) > MAX_DENSE_SIZE, "not even its half is solved as small graphs are"
 
 
 @pytest.mark.parametrize("kind", ["seconds", "growth"])
-def test_after_the_warm_up_nothing_is_left_to_compile(kind: str) -> None:
+def test_timing_measurement_compiles_nothing_after_warm_up(kind: str) -> None:
     subprocess.run([sys.executable, "-c", TIMED, kind], check=True, timeout=600)
 
 
-def test_the_rest_of_a_configuration_is_the_methods() -> None:
+def test_remaining_parameters_drop_measurement_parameters() -> None:
     whole = {"kind": "shares", "dataset": "cora", "seed": 0, "shares": [0.5], "dim": 4}
     assert remaining_parameters(whole, "shares") == {"seed": 0, "dim": 4}
 
 
-def test_figures_are_in_per_cent_and_named_by_their_share() -> None:
+def test_score_metrics_are_percentages_and_suffix_names_share() -> None:
     assert score_metrics("current", Scores(0.5, 0.25)) == {"current_micro": 50.0, "current_macro": 25.0}
     assert (share_suffix(0.1), share_suffix(0.29), share_suffix(0.9)) == ("@10", "@29", "@90")
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.5, 1, None, "0.5", True])
-def test_what_is_no_share_is_refused(value: object) -> None:
+def test_check_share_with_invalid_value_raises(value: object) -> None:
     with pytest.raises(InvalidValueError, match="start: expected a share between 0 and 1"):
         check_share("start", value)
     with pytest.raises(InvalidValueError, match="shares: expected a share between 0 and 1"):
@@ -123,37 +123,37 @@ def test_what_is_no_share_is_refused(value: object) -> None:
 
 
 @pytest.mark.parametrize("values", [[], None, 0.5, (0.5,)])
-def test_what_is_no_list_of_shares_is_refused(values: object) -> None:
+def test_check_shares_with_invalid_list_raises(values: object) -> None:
     with pytest.raises(InvalidValueError, match="shares: expected a list of shares"):
         check_shares(values)
 
 
-def test_an_order_nobody_knows_is_refused() -> None:
+def test_check_arrival_order_with_unknown_order_raises() -> None:
     for known in ({}, {"arrival_order": "random"}, {"arrival_order": "index"}):
         check_arrival_order(known)
     with pytest.raises(InvalidValueError, match="arrival_order: expected one of 'random', 'index', got 'reverse'"):
         check_arrival_order({"arrival_order": "reverse"})
 
 
-def test_a_parameter_without_effect_is_refused() -> None:
+def test_check_known_parameters_with_unused_parameter_raises() -> None:
     check_known_parameters({"kind": "growth", "dataset": "cora", "seed": 0, "dim": 4}, "dim")
     with pytest.raises(InvalidValueError, match="parameters: expected only seed, dim, got 'depth'"):
         check_known_parameters({"kind": "growth", "dim": 4, "depth": 1}, "dim")
 
 
-def test_a_mark_is_as_many_vertices_and_one_of_the_stream_at_least(graph: Dataset) -> None:
+def test_mark_sizes_include_at_least_one_arrival(graph: Dataset) -> None:
     assert graph.vertices == 240
     found = mark_sizes({"start": 0.5, "marks": [0.501, 0.75, 1.0]}, graph)
     assert found == {0.501: 121, 0.75: 180, 1.0: 240}
 
 
 @pytest.mark.parametrize("marks", [None, [], 0.7, [0.5], [0.8, 0.7], [0.7, 0.7], [0.9, 1.1]])
-def test_marks_rise_from_the_start_to_the_end(marks: Any) -> None:
+def test_check_marks_with_invalid_marks_raises(marks: Any) -> None:
     with pytest.raises(InvalidValueError, match="marks: expected a list of increasing shares"):
         check_marks({"start": 0.5, "marks": marks})
 
 
-def test_a_start_is_needed() -> None:
+def test_check_marks_without_start_raises() -> None:
     check_marks({"start": 0.5, "marks": [1.0]})
     with pytest.raises(InvalidValueError, match="start: expected a share"):
         check_marks({"marks": [1.0]})

@@ -28,7 +28,7 @@ STATIC_SHARES = SHARES | {"method": "spectral"}
 STREAMED_SHARES = SHARES | {"method": "ripplevec"}
 
 
-def test_a_retrained_method_is_judged_by_its_one_embedding(graph: Dataset) -> None:
+def test_shares_of_static_method_equal_classification_of_one_embedding(graph: Dataset) -> None:
     metrics = run_trial(STATIC_SHARES).metrics
     vectors, order = Spectral(dim=8).embed(graph.adjacency()), np.random.default_rng(3).permutation(240)
     for share, begin in ((30, 72), (50, 120)):
@@ -40,7 +40,7 @@ def test_a_retrained_method_is_judged_by_its_one_embedding(graph: Dataset) -> No
     assert metrics["retrain_seconds"] > 0
 
 
-def test_a_stream_begins_anew_with_each_share(graph: Dataset) -> None:
+def test_shares_of_streaming_method_start_anew_per_share(graph: Dataset) -> None:
     metrics = run_trial(STREAMED_SHARES).metrics
     for share in (0.3, 0.5):
         result, end = stream(Embedder(dim=8, seed=3), graph, share, 3), f"@{100 * share:.0f}"
@@ -53,7 +53,7 @@ def test_a_stream_begins_anew_with_each_share(graph: Dataset) -> None:
         assert metrics[f"arrival_completeness{end}"] == pytest.approx(100 * given.completeness)
 
 
-def test_what_has_no_share_is_the_mean_over_the_shares() -> None:
+def test_shares_metrics_without_suffix_are_means() -> None:
     metrics = run_trial(STREAMED_SHARES).metrics
     means = {name for name in metrics if "@" not in name}
     assert means >= {"current_micro", "arrival_macro", "nmi", "completeness", "arrival_nmi", "stream_seconds"}
@@ -68,7 +68,7 @@ def test_shares_of_streaming_baseline_equal_protocol_scores(graph: Dataset) -> N
     assert trial.parameters["dim"] == 8
 
 
-def test_by_index_the_seed_is_the_methods_alone(graph: Dataset) -> None:
+def test_shares_in_index_order_use_seed_for_method_only(graph: Dataset) -> None:
     result = stream(Embedder(dim=8, seed=3), graph, 0.5, seed=None)
     metrics = run_trial(STREAMED_SHARES | {"arrival_order": "index"}).metrics
     assert metrics["current_micro@50"] == pytest.approx(100 * score_at_end(result).micro)
@@ -78,7 +78,7 @@ def test_by_index_the_seed_is_the_methods_alone(graph: Dataset) -> None:
     assert metrics["current_micro@50"] == pytest.approx(100 * scores.micro)
 
 
-def test_edges_may_be_spread_over_the_stream(graph: Dataset) -> None:
+def test_shares_with_spread_edges_equal_protocol_scores(graph: Dataset) -> None:
     result = stream(Embedder(dim=8, seed=3), graph, 0.5, 3, edges="spread")
     metrics = run_trial(STREAMED_SHARES | {"edges": "spread"}).metrics
     assert metrics["arrival_micro@50"] == pytest.approx(100 * score_on_arrival(result).micro)
@@ -86,7 +86,7 @@ def test_edges_may_be_spread_over_the_stream(graph: Dataset) -> None:
 
 
 @pytest.mark.parametrize("method", ["spectral", "ripplevec"])
-def test_a_share_with_a_single_class_to_train_on_has_no_scores(method: str, by_class: Dataset) -> None:
+def test_shares_with_single_training_class_have_no_scores(method: str, by_class: Dataset) -> None:
     own = {"method": method, "dataset": "by_class", "arrival_order": "index", "shares": [0.2, 0.5, 0.7]}
     metrics = run_trial(SHARES | own).metrics
     assert by_class.labels[:48].max() == 0
@@ -99,18 +99,18 @@ def test_a_share_with_a_single_class_to_train_on_has_no_scores(method: str, by_c
         assert "nmi@20" in metrics
 
 
-def test_one_embedding_is_enough_for_all_shares(embedded: list[int]) -> None:
+def test_shares_of_static_method_embed_once(embedded: list[int]) -> None:
     run_trial(STATIC_SHARES)
     assert embedded == [1000, 240], "a warm-up graph first"
 
 
-def test_every_cell_has_an_embedding_and_seconds_of_its_own(embedded: list[int]) -> None:
+def test_shares_trials_do_not_reuse_embeddings(embedded: list[int]) -> None:
     first, again = run_trial(STATIC_SHARES), run_trial(STATIC_SHARES)
     assert embedded == [1000, 240] * 2
     assert first.metrics["retrain_seconds"] != again.metrics["retrain_seconds"]
 
 
-def test_the_order_follows_the_seed_where_nothing_is_drawn() -> None:
+def test_shares_of_deterministic_method_vary_order_by_seed() -> None:
     first, other = run_trial(STATIC_SHARES).metrics, run_trial(STATIC_SHARES | {"seed": 4}).metrics
     assert first["nmi"] == other["nmi"]
     assert first["current_micro@30"] != other["current_micro@30"]
@@ -138,7 +138,7 @@ def test_check_trial_with_invalid_shares_raises(method: str, change: dict[str, A
 CHECKPOINT = {"kind": "checkpoint", "dataset": "planted", "seed": 3, "start": 0.5, "every": 0.25, "dim": 8}
 
 
-def test_a_retrained_method_is_judged_at_every_checkpoint(graph: Dataset, embedded: list[int]) -> None:
+def test_checkpoint_of_static_method_equals_protocol_scores(graph: Dataset, embedded: list[int]) -> None:
     trial = run_trial(CHECKPOINT | {"method": "spectral"})
     assert embedded == [1000, 150, 180, 210, 240], "a warm-up graph first"
     expected = score_at_checkpoints(Spectral(dim=8).embed, graph, 0.5, 3, 0.25)
@@ -149,7 +149,7 @@ def test_a_retrained_method_is_judged_at_every_checkpoint(graph: Dataset, embedd
 
 
 @pytest.mark.parametrize(("method", "rule"), [("ripplevec", "ripple"), ("paper", "paper")])
-def test_ours_is_embedded_from_nothing_each_time(method: str, rule: str, graph: Dataset) -> None:
+def test_checkpoint_of_ripplevec_recomputes_embedding(method: str, rule: str, graph: Dataset) -> None:
     def embed(so_far: csr_array) -> Any:
         return Embedder(dim=8, seed=3, rule=rule).fit(so_far).vectors(np.arange(so_far.shape[0]))
 
@@ -159,7 +159,7 @@ def test_ours_is_embedded_from_nothing_each_time(method: str, rule: str, graph: 
     assert trial.parameters["rule"] == rule
 
 
-def test_vertices_may_come_by_index_and_every_twentieth_of_the_stream_is_the_default(graph: Dataset) -> None:
+def test_checkpoint_by_default_retrains_every_twentieth_of_stream(graph: Dataset) -> None:
     own = {name: value for name, value in CHECKPOINT.items() if name != "every"}
     metrics = run_trial(own | {"method": "spectral", "arrival_order": "index"}).metrics
     expected = score_at_checkpoints(Spectral(dim=8).embed, graph, 0.5, None, 0.05)
@@ -191,7 +191,7 @@ def validation_scores() -> dict[str, float]:
     return {name: value for name, value in run_trial(VALIDATION).metrics.items() if name != "retrain_seconds"}
 
 
-def test_the_last_fifth_of_the_training_set_is_judged_by_the_rest(graph: Dataset) -> None:
+def test_validation_scores_last_fifth_of_training_set(graph: Dataset) -> None:
     expected = classify(
         Spectral(dim=8).embed(graph.adjacency()), graph.labels, VALIDATION_ORDER[:96], VALIDATION_ORDER[96:120]
     )
@@ -201,7 +201,7 @@ def test_the_last_fifth_of_the_training_set_is_judged_by_the_rest(graph: Dataset
 
 
 @pytest.mark.parametrize(("part", "seen"), [(slice(120, None), False), (slice(96, 120), True), (slice(96), True)])
-def test_no_label_of_the_test_set_is_seen(
+def test_validation_ignores_test_labels(
     graph: Dataset, monkeypatch: pytest.MonkeyPatch, part: slice, seen: bool
 ) -> None:
     before, labels = validation_scores(), graph.labels.copy()
@@ -228,7 +228,7 @@ LINKS = {"kind": "links", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 
 
 
 @pytest.mark.parametrize("edges", ["together", "spread"])
-def test_ours_foretells_what_link_prediction_says(edges: str, graph: Dataset) -> None:
+def test_links_of_ripplevec_equal_link_prediction(edges: str, graph: Dataset) -> None:
     trial = run_trial(LINKS | {"edges": edges})
     expected = score_link_prediction(Embedder(dim=8, seed=3), graph, 0.5, 3, edges=edges)
     assert trial.metrics["auc"] == pytest.approx(100 * expected.auc)
@@ -244,7 +244,7 @@ def test_links_of_streaming_baseline_equal_link_prediction(graph: Dataset) -> No
     assert trial.parameters["dim"] == 8
 
 
-def test_there_are_no_times_as_other_work_runs_beside_it() -> None:
+def test_links_metrics_contain_no_times() -> None:
     assert run_trial(LINKS).metrics.keys() == {"auc", "mrr", "scored_edges"}
 
 

@@ -23,23 +23,23 @@ from ripplevec.lab.experiments.measurements.methods import (
 from ripplevec.views.spectral import SpectralView
 
 
-def test_views_may_be_mappings() -> None:
+def test_build_embedder_accepts_views_as_mappings() -> None:
     views = build_embedder({"dim": 4, "views": [{"tau": 2.0}, SpectralView(tau=3.0)]}).get_params()["views"]
     assert views == [SpectralView(tau=2.0), SpectralView(tau=3.0)]
 
 
-def test_methods_that_see_the_final_graph_only_are_told_from_those_that_stream() -> None:
+def test_is_static_distinguishes_static_from_streaming_methods() -> None:
     assert [is_static(name) for name in ("deepwalk", "ripplevec", "paper", "nystrom")] == [True, False, False, False]
     with pytest.raises(InvalidValueError, match=r"method: expected one of 'ripplevec', 'paper', 'deepwalk'.*'nystrom'"):
         is_static("shallowwalk")
 
 
-def test_a_retrained_method_has_the_parameters_given() -> None:
+def test_build_static_method_passes_parameters() -> None:
     assert build_static_method("deepwalk", {"dim": 8, "seed": 5}) == DeepWalk(dim=8, seed=5)
     assert build_static_method("spectral", {"dim": 8, "seed": 5}) == Spectral(dim=8, seed=5)
 
 
-def test_every_stream_has_a_model_of_its_own() -> None:
+def test_streaming_model_factory_builds_new_models() -> None:
     ours, theirs = (
         streaming_model_factory("ripplevec", {"dim": 4}),
         streaming_model_factory("neighbor_mean", {"dim": 4}),
@@ -53,14 +53,14 @@ def test_every_stream_has_a_model_of_its_own() -> None:
     assert own.method is not other.method
 
 
-def test_paper_is_ours_with_its_rule() -> None:
+def test_streaming_model_factory_of_paper_uses_rule_paper() -> None:
     model = streaming_model_factory("paper", {"dim": 4})()
     assert isinstance(model, Embedder)
     assert model.get_params()["rule"] == "paper"
 
 
 @pytest.mark.parametrize("name", ["ripplevec", "paper", "neighbor_mean", "deepwalk"])
-def test_parameters_are_checked_before_anything_runs(name: str) -> None:
+def test_check_method_with_invalid_parameters_raises(name: str) -> None:
     own = {"kind": "shares", "dataset": "planted", "method": name, "seed": 0, "dim": 4, "shares": [0.5]}
     check_method(own, "shares")
     with pytest.raises(TypeError, match="wlaks"):
@@ -69,7 +69,7 @@ def test_parameters_are_checked_before_anything_runs(name: str) -> None:
         check_method(own | {"dim": 0}, "shares")
 
 
-def test_settings_are_spelt_out_with_their_defaults() -> None:
+def test_full_parameters_include_defaults() -> None:
     baseline, model = DeepWalk(dim=4), StreamingBaselineAdapter(NeighborMean(dim=4))
     assert full_parameters(baseline) == asdict(baseline)
     assert full_parameters(model) == asdict(model.method)
@@ -78,7 +78,7 @@ def test_settings_are_spelt_out_with_their_defaults() -> None:
     json.dumps([full_parameters(baseline), full_parameters(model), ours])
 
 
-def test_an_embedding_is_made_anew_each_time_it_is_asked_for(graph: Dataset, embedded: list[int]) -> None:
+def test_time_embedding_recomputes_each_time(graph: Dataset, embedded: list[int]) -> None:
     seconds, vectors = time_embedding(Spectral(dim=4), graph)
     again = time_embedding(Spectral(dim=4), graph)
     assert embedded == [240, 240]

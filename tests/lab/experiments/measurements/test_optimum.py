@@ -37,7 +37,7 @@ def traced_models(graph: Dataset, parameters: dict[str, Any]) -> list[TracedMode
 
 
 @pytest.mark.parametrize("parameters", RULES)
-def test_deviations_and_losses_are_those_of_their_definitions(
+def test_optimum_deviations_and_losses_equal_definitions(
     graph: Dataset, cache: Any, parameters: dict[str, Any]
 ) -> None:
     found, streams = metrics(cache, parameters), traced_models(graph, parameters)
@@ -74,9 +74,7 @@ def test_deviations_and_losses_are_those_of_their_definitions(
 
 
 @pytest.mark.parametrize("parameters", RULES)
-def test_controls_know_nothing_and_are_judged_the_same_way(
-    graph: Dataset, cache: Any, parameters: dict[str, Any]
-) -> None:
+def test_optimum_control_deviations_equal_definitions(graph: Dataset, cache: Any, parameters: dict[str, Any]) -> None:
     found, states = metrics(cache, parameters), [model.advance_to(239) for model in traced_models(graph, parameters)]
     best = np.mean([minimize(Objective(s.adjacency, s.before, s.rows)).vectors for s in states], axis=0)
     unchanged = np.zeros((240, 4))
@@ -92,7 +90,7 @@ def test_controls_know_nothing_and_are_judged_the_same_way(
     assert found["single_relative@100"] >= found["relative@100"]  # by Jensen
 
 
-def test_what_the_proof_takes_for_granted_is_measured(graph: Dataset, cache: Any) -> None:
+def test_optimum_premise_metrics_equal_definitions(graph: Dataset, cache: Any) -> None:
     found, streams = metrics(cache, RULES[0]), traced_models(graph, RULES[0])
     states = [model.advance_to(239) for model in streams]
     lengths = [vector @ vector for state in states for vector in state.vectors]
@@ -112,7 +110,7 @@ def test_what_the_proof_takes_for_granted_is_measured(graph: Dataset, cache: Any
     assert found["pythagoras_above_one@100"] == pytest.approx(100 * np.mean(np.array(ratios) > 1))
 
 
-def test_there_is_nothing_of_the_kind_to_measure_of_rule_ripple(cache: Any) -> None:
+def test_optimum_of_rule_ripple_has_no_premise_metrics(cache: Any) -> None:
     assert "pythagoras_median@100" not in metrics(cache, {})
 
 
@@ -126,6 +124,6 @@ def test_there_is_nothing_of_the_kind_to_measure_of_rule_ripple(cache: Any) -> N
         ({"dim": 0}, "dim: expected"),
     ],
 )
-def test_what_cannot_be_run_is_refused(change: dict[str, Any], expected: str) -> None:
+def test_check_trial_with_invalid_optimum_raises(change: dict[str, Any], expected: str) -> None:
     with pytest.raises(InvalidValueError, match=expected):
         check_trial(OPTIMUM | change)

@@ -23,7 +23,7 @@ from ripplevec.views.spectral import SpectralView
 STREAM = {"kind": "stream", "dataset": "planted", "seed": 3, "start": 0.5, "dim": 8}
 
 
-def test_one_stream_tells_what_the_measures_tell_one_by_one(graph: Dataset) -> None:
+def test_stream_metrics_equal_separate_measurements(graph: Dataset) -> None:
     metrics = run_trial(STREAM).metrics
     result = stream(Embedder(dim=8, seed=3), graph, seed=3)
     cosines = measure_anchor_cosines(Embedder(dim=8, seed=3), graph, seed=3)
@@ -39,14 +39,14 @@ def test_one_stream_tells_what_the_measures_tell_one_by_one(graph: Dataset) -> N
     assert metrics["ageing_gain"] == pytest.approx(100 * (age.end.micro - age.beginning.micro))
 
 
-def test_vertices_may_come_several_at_a_time(graph: Dataset) -> None:
+def test_stream_with_batches_equals_batched_protocol(graph: Dataset) -> None:
     result = stream(Embedder(dim=8, seed=3), graph, seed=3, batch=30)
     assert run_trial(STREAM | {"batch": 30}).metrics["arrival_micro"] == pytest.approx(
         100 * score_on_arrival(result).micro
     )
 
 
-def test_exact_is_the_final_graph_embedded_with_the_views_of_the_stream() -> None:
+def test_stream_exact_embedding_uses_views_of_stream() -> None:
     views = [{"tau": 2.0, "diffusion": 1.0}]
     trial = run_trial(STREAM | {"views": views, "depth": 2})
     metrics, parameters = trial.metrics, trial.parameters
@@ -55,7 +55,7 @@ def test_exact_is_the_final_graph_embedded_with_the_views_of_the_stream() -> Non
     assert (parameters["views"][0]["tau"], parameters["depth"]) == (2.0, 2)
 
 
-def test_default_views_are_spelt_out_and_each_can_be_changed() -> None:
+def test_stream_each_view_changes_default_views() -> None:
     own = run_trial(STREAM).parameters["views"]
     changed = run_trial(STREAM | {"each_view": {"ridge": 7.0}}).parameters["views"]
     assert [view | {"ridge": 7.0} for view in own] == changed
@@ -66,7 +66,7 @@ def test_default_views_are_spelt_out_and_each_can_be_changed() -> None:
     ("given", "gone"),
     [("tau", "tau_per_degree"), ("tau_per_degree", "tau"), ("diffusion", "tail"), ("tail", "diffusion")],
 )
-def test_the_first_view_can_be_changed_alone_and_says_a_thing_in_one_way_only(
+def test_stream_community_view_changes_first_view_and_unsets_alternatives(
     given: str, gone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dense = planted_partition(communities=4, size=30, inside=20, elsewhere=10)
@@ -78,13 +78,13 @@ def test_the_first_view_can_be_changed_alone_and_says_a_thing_in_one_way_only(
     assert rest == own[1:]
 
 
-def test_without_anchors_there_are_no_cosines() -> None:
+def test_stream_without_anchors_has_no_cosines() -> None:
     metrics = run_trial(STREAM | {"anchor_growth": 0}).metrics
     assert metrics["anchors"] == 0
     assert "anchor_cosine_min" not in metrics
 
 
-def test_rule_paper_can_be_streamed() -> None:
+def test_stream_accepts_rule_paper() -> None:
     assert run_trial(STREAM | {"rule": "paper"}).parameters["views"] == "auto"
 
 
@@ -98,7 +98,7 @@ def test_rule_paper_can_be_streamed() -> None:
         ({"start": None}, "start: expected a share"),
     ],
 )
-def test_a_stream_that_cannot_be_run_is_refused(change: dict[str, Any], expected: str) -> None:
+def test_check_trial_with_invalid_stream_raises(change: dict[str, Any], expected: str) -> None:
     with pytest.raises(InvalidValueError, match=expected):
         check_trial(STREAM | change)
 
@@ -124,7 +124,7 @@ def dense_spectrum_share(model: Embedder, tau: float, columns: slice) -> float:
 
 
 @pytest.mark.parametrize("anchor_growth", [0, 0.05])
-def test_the_share_of_every_view_is_that_of_dense_matrices(graph: Dataset, anchor_growth: float) -> None:
+def test_ritz_share_of_view_equals_dense_computation(graph: Dataset, anchor_growth: float) -> None:
     metrics = run_trial(RITZ | {"views": RITZ_VIEWS, "anchor_growth": anchor_growth}).metrics
     model = Embedder(dim=8, seed=3, anchor_growth=anchor_growth, views=[SpectralView(**view) for view in RITZ_VIEWS])
     stream(model, graph, 0.5, 3)
@@ -137,7 +137,7 @@ def test_the_share_of_every_view_is_that_of_dense_matrices(graph: Dataset, ancho
     assert (metrics["anchors"] > 0) == (anchor_growth > 0)
 
 
-def test_anchors_keep_more_of_it() -> None:
+def test_ritz_share_is_higher_with_anchors() -> None:
     kept, lost = (run_trial(RITZ | {"anchor_growth": growth}).metrics["lowest@100"] for growth in (0.05, 0))
     assert lost < kept <= 1 + 1e-6
 

@@ -26,7 +26,7 @@ SECONDS = {
 }
 
 
-def test_ratios_are_those_of_the_seconds_beside_them() -> None:
+def test_seconds_speedups_equal_ratios_of_seconds() -> None:
     metrics = run_trial(SECONDS).metrics
     assert metrics["fastest_walker"] == min(metrics["deepwalk"], metrics["node2vec"])
     for name in ("ripplevec", "ripplevec_no_anchor", "paper"):
@@ -37,7 +37,7 @@ def test_ratios_are_those_of_the_seconds_beside_them() -> None:
     assert "spectral" in metrics
 
 
-def test_ours_is_start_and_stream_with_anchors_and_without_and_by_rule_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seconds_time_streams_with_and_without_anchors_and_rule_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     streamed: list[tuple[str, Any, float, int]] = []
 
     def planted_times(model: Any, dataset: Any, share: float = 0.5, seed: int = 0) -> Any:
@@ -60,13 +60,13 @@ def test_ours_is_start_and_stream_with_anchors_and_without_and_by_rule_paper(mon
         assert found == pytest.approx([1e6 * spent * 0.5 * step for step in (51, 100, 101)]), "from the middle share"
 
 
-def test_without_walks_there_is_nothing_to_compare_with() -> None:
+def test_seconds_without_walk_baselines_has_no_speedups() -> None:
     metrics = run_trial(SECONDS | {"baselines": {"spectral": {}}}).metrics
     assert {"spectral", "ripplevec", "ripplevec_arrival_us"} <= metrics.keys()
     assert not [name for name in metrics if "faste" in name]
 
 
-def test_dimension_seed_and_threads_hold_for_all_that_take_them() -> None:
+def test_build_baselines_passes_common_parameters() -> None:
     found = _build_baselines(SECONDS | {"threads": 2})
     assert (found["deepwalk"].dim, found["deepwalk"].seed, found["deepwalk"].threads) == (8, 3, 2)
     assert (found["deepwalk"].walks, found["node2vec"].walks) == (2, 1)
@@ -74,14 +74,14 @@ def test_dimension_seed_and_threads_hold_for_all_that_take_them() -> None:
     assert _build_baselines({"dim": 8}) == {}
 
 
-def test_without_a_number_of_threads_all_cores_are_used() -> None:
+def test_seconds_without_threads_use_all_cores() -> None:
     everything, own = resolve_threads(None), SECONDS | {"threads": None, "shares": [0.5]}
     check_trial(own)
     parameters = run_trial(own).parameters
     assert {parameters[name]["threads"] for name in ("ripplevec", "paper", "deepwalk")} == {everything}
 
 
-def test_settings_are_spelt_out_for_each_method() -> None:
+def test_seconds_record_full_parameters_of_each_method() -> None:
     parameters = run_trial(SECONDS | {"shares": [0.5]}).parameters
     assert parameters["deepwalk"]["walks"] == 2
     assert parameters["spectral"] == {"dim": 8, "seed": 3}
@@ -89,7 +89,7 @@ def test_settings_are_spelt_out_for_each_method() -> None:
     assert parameters["paper"]["rule"] == "paper"
 
 
-def test_linear_algebra_keeps_to_the_threads_too() -> None:
+def test_limit_threads_applies_to_blas() -> None:
     for threads in (2, 1, None):
         with _limit_threads(threads):
             assert {pool["num_threads"] for pool in threadpool_info()} == {resolve_threads(threads)}
@@ -140,7 +140,7 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     return seen
 
 
-def test_the_last_vertices_arrive_in_the_order_the_graph_grew(streams: list[tuple[Any, Any]]) -> None:
+def test_growth_streams_last_vertices_in_index_order(streams: list[tuple[Any, Any]]) -> None:
     trial = run_trial(GROWTH)
     dataset, result = streams[1]
     np.testing.assert_array_equal(dataset.edges, preferential_attachment(200, seed=3).edges)
@@ -152,12 +152,12 @@ def test_the_last_vertices_arrive_in_the_order_the_graph_grew(streams: list[tupl
     assert (ours["dim"], ours["threads"], ours["anchor_growth"]) == (4, 1, 0)
 
 
-def test_half_of_a_small_graph_arrives_at_most(streams: list[tuple[Any, Any]]) -> None:
+def test_growth_limits_arrivals_to_half_of_graph(streams: list[tuple[Any, Any]]) -> None:
     run_trial(GROWTH | {"arrivals": 10_000})
     assert streams[1][1].start == 100
 
 
-def test_start_and_anchor_are_measured_once_more_with_all_threads(
+def test_growth_repeats_start_and_anchor_with_all_threads(
     streams: list[tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []
@@ -175,12 +175,12 @@ def test_start_and_anchor_are_measured_once_more_with_all_threads(
     assert run_trial(GROWTH | {"threads": None}).parameters["ripplevec"]["threads"] == everything
 
 
-def test_an_anchor_is_shared_out_over_the_arrivals_between_two() -> None:
+def test_growth_divides_anchor_among_arrivals() -> None:
     metrics = run_trial(GROWTH).metrics
     assert metrics["anchor_share_us"] == pytest.approx(1e6 * metrics["anchor_seconds"] / (DEFAULT_ANCHOR_GROWTH * 200))
 
 
-def test_baselines_are_retrained_on_the_same_graph(embedded: list[int]) -> None:
+def test_growth_trains_baselines_on_same_graph(embedded: list[int]) -> None:
     plain = run_trial(GROWTH).metrics
     assert not embedded
     trial = run_trial(GROWTH | {"baselines": {"spectral": None, "deepwalk": {"walks": 1, "length": 5}}})

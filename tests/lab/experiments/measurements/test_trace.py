@@ -32,7 +32,7 @@ def apply_action(before: Any, influenced: Any) -> Any:
 
 
 @pytest.mark.parametrize("last", [120, 150, 239])
-def test_the_influenced_are_those_that_the_rule_itself_drew(graph: Dataset, last: int) -> None:
+def test_traced_model_records_influenced_set_of_rule(graph: Dataset, last: int) -> None:
     one = traced_model(graph, rule="paper")
     state = one.advance_to(last)
     assert len(state.vectors) == len(state.before) + 1
@@ -40,7 +40,7 @@ def test_the_influenced_are_those_that_the_rule_itself_drew(graph: Dataset, last
     assert np.array_equal(state.vectors, stored_vectors(one.model)[one.model._engine.store.placed[: last + 1] == 1])
 
 
-def test_following_a_model_does_not_change_it(graph: Dataset) -> None:
+def test_traced_model_equals_untraced_model(graph: Dataset) -> None:
     one = traced_model(graph)
     one.advance_to(239)
     alone = Embedder(dim=4, seed=7)
@@ -48,7 +48,7 @@ def test_following_a_model_does_not_change_it(graph: Dataset) -> None:
     assert one.model.digest() == alone.digest()
 
 
-def test_smoothness_is_what_the_objective_says_and_the_printed_one_is_more(graph: Dataset) -> None:
+def test_local_action_smoothness_equals_objective_and_printed_is_larger(graph: Dataset) -> None:
     one = traced_model(graph, rule="paper")
     for last in range(120, 150):
         state = one.advance_to(last)
@@ -59,13 +59,13 @@ def test_smoothness_is_what_the_objective_says_and_the_printed_one_is_more(graph
     assert len({len(action.influenced) for action in one.actions}) > 2
 
 
-def test_one_alone_gives_up_everything() -> None:
+def test_local_action_on_single_vertex_has_alpha_one() -> None:
     action = LocalAction(np.array([5]), np.array([[3.0, 4.0]]))
     assert (action.alpha, action.smoothness, action.printed_smoothness) == (1.0, 25.0, 25.0)
 
 
 @pytest.mark.parametrize("anchor_growth", [0, 0.05])
-def test_rows_of_rule_ripple_are_brought_onto_the_manifold(graph: Dataset, anchor_growth: float) -> None:
+def test_traced_model_orthonormalizes_rows_of_rule_ripple(graph: Dataset, anchor_growth: float) -> None:
     one = traced_model(graph, anchor_growth=anchor_growth)
     state = one.advance_to(239)
     np.testing.assert_allclose(state.vectors.T @ state.vectors, np.eye(4), atol=1e-12)
@@ -75,7 +75,7 @@ def test_rows_of_rule_ripple_are_brought_onto_the_manifold(graph: Dataset, ancho
     np.testing.assert_allclose(state.vectors, expected, atol=1e-12)
 
 
-def test_only_vertices_with_a_vector_take_part() -> None:
+def test_traced_model_state_contains_placed_vertices_only() -> None:
     """Vertices 8 and 9 arrive without a path to the start; 7 is placed late, by the arrival of 10."""
     square = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (4, 0), (4, 1), (5, 2), (5, 4), (6, 5), (6, 0)]
     graph = Dataset.from_pairs("parts", np.array([*square, (8, 9), (10, 7), (10, 1)]), np.zeros(11, np.int64))
@@ -92,7 +92,7 @@ def test_only_vertices_with_a_vector_take_part() -> None:
     assert np.array_equal(state.adjacency.toarray(), dense[np.ix_(present, present)])
 
 
-def test_a_stream_that_never_meets_the_start_is_refused() -> None:
+def test_find_last_action_without_edge_to_start_raises() -> None:
     graph = Dataset.from_pairs("apart", np.array([(0, 1), (2, 3)]), np.zeros(4, np.int64))
     with pytest.raises(InvalidValueError, match="start: expected"):
         find_last_action(Arrivals.from_dataset(graph, None), 2, 4)

@@ -18,7 +18,7 @@ def shares_metrics(setting: str, dataset: str, seed: int) -> dict[str, float]:
     return {"micro": 1.0, **{f"micro@{share}": level + share for share in (90, 10, 50)}, "other@10": 1.0}
 
 
-def test_a_line_per_setting_goes_over_the_train_shares_of_every_data_set(draw_axes: DrawAxes) -> None:
+def test_shares_chart_draws_line_per_setting_and_panel_per_data_set(draw_axes: DrawAxes) -> None:
     _, *panels = draw_axes(SHARES_PLOT, METHODS, shares_metrics)
     assert [axes.get_title() for axes in panels] == ["cora", "blog"]
     lines = panels[0].get_lines()
@@ -28,7 +28,7 @@ def test_a_line_per_setting_goes_over_the_train_shares_of_every_data_set(draw_ax
     assert (round(band.ymin, 2), round(band.ymax, 2)) == (9.17, 94.83)  # ± the deviation of two seeds, 4 apart
 
 
-def test_ours_is_bold_and_in_front_of_the_others(draw_axes: DrawAxes) -> None:
+def test_shares_chart_emphasizes_ripplevec(draw_axes: DrawAxes) -> None:
     legend, panel, _ = draw_axes(SHARES_PLOT, METHODS, shares_metrics)
     names = legend.get_legend().get_texts()
     assert [text.get_text() for text in names] == list(METHODS)
@@ -38,13 +38,13 @@ def test_ours_is_bold_and_in_front_of_the_others(draw_axes: DrawAxes) -> None:
     assert ours.get_zorder() > max(line.get_zorder() for line in others)
 
 
-def test_a_plot_may_show_some_of_the_settings_in_the_colors_of_all(draw_axes: DrawAxes) -> None:
+def test_shares_chart_of_some_settings_keeps_their_colors(draw_axes: DrawAxes) -> None:
     some = Plot(kind="shares", title="Some", figure="micro", settings=["LINE"])
     everything, chosen = (draw_axes(plot, METHODS, shares_metrics)[1].get_lines() for plot in (SHARES_PLOT, some))
     assert [line.get_color() for line in chosen] == [everything[3].get_color()]
 
 
-def test_only_what_was_measured_is_drawn(draw_axes: DrawAxes) -> None:
+def test_shares_chart_omits_missing_results(draw_axes: DrawAxes) -> None:
     def some(setting: str, dataset: str, seed: int) -> dict[str, float]:
         return shares_metrics(setting, dataset, seed) if (setting, dataset, seed) == ("LINE", "blog", 1) else {}
 
@@ -65,7 +65,7 @@ def names(legend: Any) -> list[str]:
     return [text.get_text() for text in legend.get_legend().get_texts()]
 
 
-def test_a_line_per_setting_goes_along_the_stream(draw_axes: DrawAxes) -> None:
+def test_along_chart_draws_line_per_setting(draw_axes: DrawAxes) -> None:
     legend, *panels = draw_axes(Plot(kind="along", title="T", figure="loss"), RULES, along_metrics)
     assert names(legend) == list(RULES)
     assert [axes.get_title() for axes in panels] == ["cora", "blog"]
@@ -75,7 +75,7 @@ def test_a_line_per_setting_goes_along_the_stream(draw_axes: DrawAxes) -> None:
     assert panels[0].get_yscale() == "linear"
 
 
-def test_a_line_per_figure_of_one_setting_or_of_several(draw_axes: DrawAxes) -> None:
+def test_along_chart_labels_lines_by_setting_and_metric(draw_axes: DrawAxes) -> None:
     both = {"loss": "now", "best": "at best"}
     one, several = (
         Plot(kind="along", title="T", figures=both, settings=settings, log=True) for settings in (["ripplevec"], [])
@@ -88,7 +88,7 @@ def test_a_line_per_figure_of_one_setting_or_of_several(draw_axes: DrawAxes) -> 
     assert names(legend) == ["rule paper: now", "rule paper: at best", "ripplevec: now", "ripplevec: at best"]
 
 
-def test_a_line_keeps_its_color_where_others_were_not_measured(draw_axes: DrawAxes) -> None:
+def test_along_chart_keeps_line_color_if_others_are_missing(draw_axes: DrawAxes) -> None:
     def some(setting: str, dataset: str, seed: int) -> dict[str, float]:
         return along_metrics(setting, dataset, seed) if dataset == "cora" or setting == "ripplevec" else {}
 
@@ -97,7 +97,7 @@ def test_a_line_keeps_its_color_where_others_were_not_measured(draw_axes: DrawAx
     assert [line.get_color() for line in blog.get_lines()] == [cora.get_lines()[1].get_color()]
 
 
-def test_a_logarithmic_axis_goes_over_whole_decades(draw_axes: DrawAxes) -> None:
+def test_along_chart_log_axis_covers_whole_decades(draw_axes: DrawAxes) -> None:
     plot = Plot(kind="along", title="T", figure="loss", log=True)
     panel = draw_axes(plot, ("rule paper",), lambda *_: {"loss@60": 0.03, "loss@100": 0.2})[1]
     assert panel.get_ylim() == (0.01, 1.0)
@@ -109,7 +109,7 @@ QUANTILES = {"spread@0": 0.0, "spread@50": 0.25, "spread@100": 1.0}
 
 
 @pytest.mark.parametrize(("log", "points"), [(False, [(0, 0), (0.25, 50), (1, 100)]), (True, [(0.25, 50), (1, 100)])])
-def test_values_go_to_the_right_and_per_cents_up(
+def test_spread_chart_draws_percentages_over_values(
     draw_axes: Callable[..., list[Any]], log: bool, points: list[tuple[float, float]]
 ) -> None:
     plot = Plot(kind="spread", title="T", figures={"spread": "deviation"}, x="squared", log=log)
@@ -132,7 +132,7 @@ SWEEP_PLOT = Plot(kind="sweep", title="Depth", figure="micro", x="depth D")
         (("none", "1", "inf"), [0, 1, 2], "linear"),
     ],
 )
-def test_a_sweep_has_its_values_on_the_axis(
+def test_sweep_chart_places_values_on_axis(
     draw_axes: Callable[..., list[Any]], values: tuple[str, ...], x: list[float], scale: str
 ) -> None:
     (axes,) = draw_axes(SWEEP_PLOT, ("k: 7", *(f"depth D: {value}" for value in values)), lambda *_: {"micro": 1.0})
@@ -145,7 +145,7 @@ def test_a_sweep_has_its_values_on_the_axis(
 GROWTH_PLOT = Plot(kind="growth", title="Growth", figures={"us": "arrival", "start": "start"})
 
 
-def test_growth_has_its_exponent_in_the_legend(draw_axes: Callable[..., list[Any]]) -> None:
+def test_growth_chart_shows_exponent_in_legend(draw_axes: Callable[..., list[Any]]) -> None:
     sizes = {"1,000 vertices": 1e3, "10,000 vertices": 1e4, "1,000,000 vertices": 1e6}
 
     def figures(setting: str, *_: object) -> dict[str, float]:
@@ -158,7 +158,7 @@ def test_growth_has_its_exponent_in_the_legend(draw_axes: Callable[..., list[Any
     assert list(axes.get_lines()[1].get_xdata()) == [1e3, 1e4, 1e6]
 
 
-def test_bars_bear_their_values(draw_axes: DrawAxes) -> None:
+def test_bars_chart_annotates_values(draw_axes: DrawAxes) -> None:
     seconds = {"ripplevec": 0.01234, "NetMF": 1234.5, "NetMF, tuned": 0.0}
 
     def figures(setting: str, *_: object) -> dict[str, float]:
@@ -172,7 +172,7 @@ def test_bars_bear_their_values(draw_axes: DrawAxes) -> None:
     assert [bar.get_width() for bar in axes.patches] == [0.01234, 1234.5]
 
 
-def test_bars_on_a_plain_scale_begin_at_zero_or_below(draw_axes: DrawAxes) -> None:
+def test_bars_chart_with_linear_scale_includes_zero(draw_axes: DrawAxes) -> None:
     above = {"ripplevec": 4.0, "NetMF": 0.0, "LINE": -2.0}
     plot = Plot(kind="bars", title="Above", figure="above")
     axes = draw_axes(plot, tuple(above), lambda setting, *_: {"above": above[setting]})[0]
@@ -180,7 +180,7 @@ def test_bars_on_a_plain_scale_begin_at_zero_or_below(draw_axes: DrawAxes) -> No
     assert (axes.get_xscale(), axes.get_xlim()) == ("linear", (-2, 5))
 
 
-def test_several_figures_of_one_setting_have_a_bar_each(draw_axes: DrawAxes) -> None:
+def test_bars_chart_of_one_setting_draws_bar_per_metric(draw_axes: DrawAxes) -> None:
     several = {"own": "ripplevec", "walk": "DeepWalk", "never": "GraphWave"}
     plot = Plot(kind="bars", title="Time", settings=["LINE"], figures=several)
 

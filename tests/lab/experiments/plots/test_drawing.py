@@ -21,18 +21,18 @@ def shares(make_study: MakeStudy) -> tuple[Study, Record]:
     return make_study(("ripplevec", "NetMF, tuned"), lambda *_: {"micro@10": 1.0, "micro@50": 2.0}, plots=plots)
 
 
-def test_every_kind_of_plot_that_a_study_may_ask_for_can_be_drawn() -> None:
+def test_charts_cover_all_plot_kinds() -> None:
     assert set(CHARTS) == set(PLOT_KINDS)
 
 
 @pytest.mark.parametrize("kind", PLOT_KINDS)
-def test_a_plot_of_nothing_says_so(draw_axes: Callable[..., list[Any]], kind: str) -> None:
+def test_draw_plot_without_results_shows_placeholder(draw_axes: Callable[..., list[Any]], kind: str) -> None:
     plot = Plot(kind=kind, title="T", figure="micro", figures={"micro": "M"} if kind == "growth" else {}, x="depth D")
     (axes,) = draw_axes(plot, ("ripplevec", "LINE"), lambda *_: {})
     assert axes.texts[0].get_text() == "nothing measured yet"
 
 
-def test_the_same_record_gives_the_same_file(shares: tuple[Study, Record], tmp_path: Path) -> None:
+def test_save_plot_of_same_record_gives_same_file(shares: tuple[Study, Record], tmp_path: Path) -> None:
     study, record = shares
     path = save_plot(study, "shares", record, tmp_path)
     first = path.read_bytes()
@@ -41,7 +41,7 @@ def test_the_same_record_gives_the_same_file(shares: tuple[Study, Record], tmp_p
     assert ">NetMF, tuned</text>" in first.decode()  # words are words, not shapes
 
 
-def test_pictures_in_one_page_have_no_id_in_common(shares: tuple[Study, Record]) -> None:
+def test_draw_panels_svgs_have_distinct_ids(shares: tuple[Study, Record]) -> None:
     study, record = shares
     figures = draw_panels(study, "shares", record)
     ids = [re.findall(r' id="([^"]+)"', render_svg(figure, str(place))) for place, figure in enumerate(figures)]

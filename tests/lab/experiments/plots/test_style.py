@@ -18,7 +18,7 @@ from ripplevec.lab.experiments.plots.style import (
 )
 
 
-def test_a_family_has_one_color_and_ours_is_black() -> None:
+def test_assign_styles_gives_family_one_color_and_ripplevec_black() -> None:
     styles = assign_styles(["NetMF", "ripplevec", "NetMF, tuned", "ripplevec, one view", "LINE"])
     assert styles["NetMF"].color == styles["NetMF, tuned"].color != styles["LINE"].color
     assert (styles["NetMF"].dashes, styles["NetMF, tuned"].dashes) == ("-", "--")
@@ -27,7 +27,7 @@ def test_a_family_has_one_color_and_ours_is_black() -> None:
     assert (styles["ripplevec"].dashes, styles["ripplevec, one view"].dashes) == ("-", ":")
 
 
-def test_no_two_of_many_lines_look_the_same() -> None:
+def test_numbered_style_is_unique_for_many_lines() -> None:
     many = len(COLORS) * len(MARKERS)
     assert len({(style["color"], style["marker"]) for style in map(numbered_style, range(many))}) == many
 
@@ -40,7 +40,7 @@ def lines() -> str:
     return render_svg(figure, "salt")
 
 
-def test_the_style_is_ours_whatever_the_users_and_theirs_again_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figure_style_overrides_and_restores_user_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = lines()
     monkeypatch.setitem(matplotlib.rcParams, "lines.linewidth", 17.0)
     monkeypatch.setitem(matplotlib.rcParams, "font.size", 30.0)
@@ -48,7 +48,7 @@ def test_the_style_is_ours_whatever_the_users_and_theirs_again_after_it(monkeypa
     assert matplotlib.rcParams["lines.linewidth"] == 17.0
 
 
-def test_a_picture_is_one_slim_element_with_words_for_words() -> None:
+def test_render_svg_returns_minified_element_with_text() -> None:
     text = lines()
     assert text.startswith("<svg")
     assert text.endswith("</svg>\n")
@@ -59,7 +59,7 @@ def test_a_picture_is_one_slim_element_with_words_for_words() -> None:
     assert ids
 
 
-def test_drawing_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figure_style_without_matplotlib_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[eval\]"), figure_style():
         pass
