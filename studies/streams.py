@@ -1,7 +1,9 @@
-"""Measures what explains the paper's rule besides its parameters: how far the order by index follows the classes, how
-many vertices an arrival influences, and what it costs to place vertices late.
+"""Measure facts that explain the scores of rule `paper` besides its parameters.
 
-python studies/streams.py [FILE]     results/streams.json unless told otherwise
+python studies/streams.py [FILE]     # by default results/streams.json
+
+The facts are how strongly the index order follows the classes, how many vertices an arrival influences, and the effect
+of placing vertices late.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import score_at_end, score_on_arrival, stream
 from ripplevec.lab.experiments.record import describe_environment
 from ripplevec.rules.paper import PaperRule
-from ripplevec.rules.vector_store import Field
+from ripplevec.rules.vector_store import VectorStore
 
 ROOT = Path(__file__).resolve().parent.parent
 START, SEED, SEEDS, DIM = 0.5, 0, (0, 1, 2), 90
 
 
-def index_order(dataset: Dataset) -> dict[str, float]:
-    """How much the first half by index says about the classes of the second."""
+def measure_index_order(dataset: Dataset) -> dict[str, float]:
+    """Return how well the first half in index order represents the classes of the second half."""
     labels, half = dataset.labels, dataset.vertices // 2
     tenth = np.arange(len(labels)) * 10 // len(labels)
     sizes = np.unique(labels, return_counts=True)[1] / len(labels)
@@ -44,10 +46,10 @@ def index_order(dataset: Dataset) -> dict[str, float]:
     }
 
 
-def influence(dataset: Dataset) -> dict[str, float]:
-    """How many an arrival influences at depth 1, and how many vertices end with the zero vector."""
-    sizes = np.array(_sizes_of_sets(dataset))
-    model = _model("neighbors")
+def measure_influence(dataset: Dataset) -> dict[str, float]:
+    """Return the sizes of influenced sets at depth 1, and the share of zero vectors at the end."""
+    sizes = np.array(_influenced_set_sizes(dataset))
+    model = _build_model("neighbors")
     final = stream(model, dataset, START, SEED).final_vectors
     return {
         "sets_drawn": len(sizes),
@@ -58,37 +60,37 @@ def influence(dataset: Dataset) -> dict[str, float]:
     }
 
 
-def never_late(dataset: Dataset) -> dict[str, float]:
-    """Scores in % when a vertex that came without a neighbor is not placed later either, and so takes from nobody."""
-    drawn = PaperRule._influenced
+def score_without_late_placement(dataset: Dataset) -> dict[str, float]:
+    """Return the scores in percent if a vertex that arrives without a neighbor is never placed later."""
+    drawn = PaperRule._draw_influenced
 
-    def only_newcomers(rule: PaperRule, field: Field, row: int) -> Rows | None:
-        return drawn(rule, field, row) if row == field.graph.row_count - 1 else None
+    def influence_of_new_vertices(rule: PaperRule, store: VectorStore, row: int) -> Rows | None:
+        return drawn(rule, store, row) if row == store.graph.row_count - 1 else None
 
-    with patch.object(PaperRule, "_influenced", only_newcomers):
-        found = [stream(_model("neighbors", seed), dataset, START, seed) for seed in SEEDS]
+    with patch.object(PaperRule, "_draw_influenced", influence_of_new_vertices):
+        found = [stream(_build_model("neighbors", seed), dataset, START, seed) for seed in SEEDS]
     return {
         "arrival_micro": 100 * fmean(score_on_arrival(result).micro for result in found),
         "current_micro": 100 * fmean(score_at_end(result).micro for result in found),
     }
 
 
-def _sizes_of_sets(dataset: Dataset) -> list[int]:
-    """The size of every influenced set that is drawn in a stream, empty ones left as they are."""
-    sizes, drawn = [], PaperRule._influenced
+def _influenced_set_sizes(dataset: Dataset) -> list[int]:
+    """Return the size of every influenced set drawn in a stream, including empty ones."""
+    sizes, drawn = [], PaperRule._draw_influenced
 
-    def noted(rule: PaperRule, field: Field, row: int) -> Rows | None:
-        found = drawn(rule, field, row)
-        if found is not None:  # an arrival without a neighbor draws nothing
+    def recording(rule: PaperRule, store: VectorStore, row: int) -> Rows | None:
+        found = drawn(rule, store, row)
+        if found is not None:  # an arrival without neighbors draws no set
             sizes.append(len(found))
         return found
 
-    with patch.object(PaperRule, "_influenced", noted):
-        stream(_model("zero"), dataset, START, SEED)
+    with patch.object(PaperRule, "_draw_influenced", recording):
+        stream(_build_model("zero"), dataset, START, SEED)
     return sizes
 
 
-def _model(on_empty: str, seed: int = SEED) -> Embedder:
+def _build_model(on_empty: str, seed: int = SEED) -> Embedder:
     return Embedder(rule="paper", dim=DIM, seed=seed, on_empty=on_empty, threads=1)
 
 
@@ -97,7 +99,11 @@ if __name__ == "__main__":
     found = {}
     for name in datasets.available():
         data = datasets.load(name)
-        found[name] = {"index": index_order(data), "influence": influence(data), "never_late": never_late(data)}
+        found[name] = {
+            "index": measure_index_order(data),
+            "influence": measure_influence(data),
+            "never_late": score_without_late_placement(data),
+        }
     content = {
         "start": START,
         "seed": SEED,
