@@ -3,8 +3,8 @@
     python benchmarks/durable.py [--edges 200000] [--json FILE]
 
 "One by one" means that each batch is on disk before the next one starts; in groups, as `Session.run` applies them,
-sixteen batches share a flush. Anchors take most of the time, so the cost is also measured without them. With the default
-lag of a session, anchors are computed in the background, and there are fewer of them while a graph grows fast.
+sixteen batches share a flush. Anchors take most of the time, so the cost is also measured without them. With the
+default lag of a session, anchors are computed in the background, and there are fewer while a graph grows fast.
 """
 
 from __future__ import annotations
