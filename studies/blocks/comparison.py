@@ -117,7 +117,7 @@ def _summarize_leads(words: str, group: tuple[str, ...]) -> str:
     if not all_measured(*margins):
         return ""
     return list_item(
-        f"Against {words}: level or above in {sum(margin >= 0 for margin in margins)} of {len(margins)} scores "
+        f"Against {words}: equal or better in {sum(margin >= 0 for margin in margins)} of {len(margins)} scores "
         f"(micro- and macro-F1, five data sets), {format_signed(min(margins))} to {format_signed(max(margins))} points."
     )
 
@@ -148,7 +148,7 @@ def ratios() -> str:
     rows = {
         "start and stream": "ripplevec_times_faster",
         "start and stream, no anchors": "ripplevec_no_anchor_times_faster",
-        "an arrival, its share of the anchors included": "ripplevec_arrival_times_faster",
+        "an arrival with its share of the anchors": "ripplevec_arrival_times_faster",
         "an arrival, no anchors": "ripplevec_no_anchor_arrival_times_faster",
     }
     return table_by_dataset(

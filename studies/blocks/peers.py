@@ -35,8 +35,8 @@ def setting(graph: str) -> str:
     found = record["graphs"][graph]
     used = found["settings"]
     return fill(
-        f"{found['vertices']:,} vertices, {found['edges']:,} edges, a start of {found['start']:,}; "
-        f"{used['columns']} columns; node2vec with {used['walks']} walks of {used['length']} steps and a window of "
+        f"{found['vertices']:,} vertices, {found['edges']:,} edges; the start has {found['start']:,} vertices; "
+        f"{used['columns']} dimensions; node2vec with {used['walks']} walks of {used['length']} steps and a window of "
         f"{used['window']}; {_seeds(used['seeds'])}.",
         120,
     )
@@ -44,7 +44,11 @@ def setting(graph: str) -> str:
 
 def picture() -> str:
     """Return the picture, if it exists."""
-    return f"![Seconds until up to date](../results/{PICTURE})" if (RESULTS / PICTURE).exists() else MISSING
+    return (
+        f"![Seconds until the embedding is up to date](../results/{PICTURE})"
+        if (RESULTS / PICTURE).exists()
+        else MISSING
+    )
 
 
 def versions() -> str:
@@ -55,7 +59,7 @@ def versions() -> str:
     named = ", ".join(f"{name} {version}" for name, version in record["peers"].items())
     machine = record["environment"]["machine"]
     return fill(
-        f"{named}; {machine['cores']} cores of {machine['cpu']}; {record['took'] / 60:.0f} minutes in all.", 120
+        f"{named}; {machine['cores']} cores of {machine['cpu']}; {record['took'] / 60:.0f} minutes in total.", 120
     )
 
 
@@ -88,4 +92,4 @@ def _time(seconds: float) -> str:
 
 
 def _seeds(count: int) -> str:
-    return "one seed" if count == 1 else f"{count} seeds, the median of times and the mean of scores"
+    return "one seed" if count == 1 else f"{count} seeds (median of times, mean of scores)"

@@ -25,9 +25,9 @@ def stability() -> str:
     if not all_measured(*cosines, *gains):
         return MISSING
     return fill(
-        f"An anchor leaves a vector's cosine with its former self at {min(cosines):.3f} or more on average. "
-        f"A classifier trained once on half of the start gains {min(gains):.0f} to {max(gains):.0f} points on the "
-        f"other half by the end of the stream, without being touched.",
+        f"The mean cosine between vectors before and after an anchor is {min(cosines):.3f} or more on every data set. "
+        f"A classifier that is trained once, on half of the start, scores {min(gains):.0f} to {max(gains):.0f} points "
+        f"higher on the other half at the end of the stream than at the start.",
         120,
     )
 
@@ -38,12 +38,16 @@ def speed() -> str:
     if arrival is None or memory is None:
         return MISSING
     rows = {
-        "an arrival, over a bare loop that averages the same rows": f"{arrival['kernel_over_bare']:.1f} ×",
-        f"an arrival at {arrival['vertices']:,} vertices, over one at 10,000": f"{arrival['large_over_small']:.1f} ×",
-        "`add_vertex` from Python, beyond the kernel": f"{arrival['python_overhead_us']:.0f} µs",
+        "time of an arrival, relative to a bare loop that averages the same rows": (
+            f"{arrival['kernel_over_bare']:.1f} ×"
+        ),
+        f"time of an arrival at {arrival['vertices']:,} vertices, relative to 10,000": (
+            f"{arrival['large_over_small']:.1f} ×"
+        ),
+        "overhead of `add_vertex` in Python, beyond the kernel": f"{arrival['python_overhead_us']:.0f} µs",
         "`partial_fit`, one core, integer ids": f"{arrival['bulk_edges_per_second_int']:,.0f} edges/s",
         "`partial_fit`, one core, text ids": f"{arrival['bulk_edges_per_second_text']:,.0f} edges/s",
-        f"{memory['vertices']:,} vertices, {memory['edges']:,} edges": f"{memory['resident_mb']:,.0f} MB",
-        "the same at its peak, with an anchor": f"{memory['peak_with_anchor_mb']:,.0f} MB",
+        f"memory of {memory['vertices']:,} vertices and {memory['edges']:,} edges": f"{memory['resident_mb']:,.0f} MB",
+        "the same, peak during an anchor": f"{memory['peak_with_anchor_mb']:,.0f} MB",
     }
     return "\n".join(["| | |", "|---|---:|", *(f"| {what} | {value} |" for what, value in rows.items())])

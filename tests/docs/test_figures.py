@@ -66,4 +66,4 @@ def test_a_tie_is_level_and_not_above(monkeypatch: pytest.MonkeyPatch) -> None:
     aims = importlib.import_module("blocks.aims")
     values = {"cora": 0.0, "wiki": 2.0}
     assert "met, 2 of 2 | lowest: Cora +0.0" in aims.Aim("level", 0, values, 2).row()
-    assert "**missed**, 1 of 2 | short: Cora +0.0" in aims.Aim("above", 0, values, 2, above=True).row()
+    assert "**missed**, 1 of 2 | not reached: Cora +0.0" in aims.Aim("above", 0, values, 2, above=True).row()
