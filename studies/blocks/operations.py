@@ -35,8 +35,9 @@ def crashes() -> str:
     sources = ", ".join(f"{source} {count:,}" for source, count in crash["by_source"].items())
     return fill(
         f"`make crash` has killed sessions with SIGKILL {crash['kills']:,} times over {crash['batches']:,} batches, at "
-        f"{len(crash['by_moment'])} kinds of points in the code (by input: {sources}). The recovered state was compared "
-        f"with that of an undisturbed session {crash['openings_compared']:,} times: {len(crash['faults'])} differed.",
+        f"{len(crash['by_moment'])} kinds of points in the code (by input: {sources}). The recovered state was "
+        f"compared with that of an undisturbed session {crash['openings_compared']:,} times: {len(crash['faults'])} "
+        "differed.",
         120,
     )
 

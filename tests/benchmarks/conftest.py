@@ -34,7 +34,7 @@ def page_of(benchmark: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         benchmark("_report").write(tmp_path / f"{name}.json", figures)
         scale.aims_at_scale()
         said: str = getattr(scale, name)()
-        assert said != scale.NOTHING
+        assert said != scale.MISSING
         return said
 
     return page

@@ -41,5 +41,5 @@ def test_answers_that_are_wrong_stop_it(ids: Any) -> None:
 
 def test_a_record_says_what_the_page_asks_for(ids: Any, page_of: Callable[..., str]) -> None:
     figures = ids.measure(2_001)
-    assert "2,000 names" in page_of("ids", figures)
+    assert "2,000 ids" in page_of("ids", figures)
     assert 16 < figures["int_bytes_per_id"] < figures["text_bytes_per_id"] < 500
