@@ -118,6 +118,7 @@ def test_snapshot_writer_failed_write_is_reported_and_can_be_repeated(
             writer.submit(make_engine(2).snapshot()).result()
     assert isinstance(writer.failure, OSError)
     assert "snapshot failed" in caplog.text
+    assert "batch=2" in caplog.text
     assert list(tmp_path.iterdir()) == []
     writer.submit(make_engine(2).snapshot()).result()
     assert writer.failure is None

@@ -231,6 +231,7 @@ def test_session_directory_of_other_user_raises_state_error(tmp_path: Path) -> N
         )
     assert process.returncode != 0
     assert "expected a writable directory, got an error (Permission denied)" in process.stderr
+    assert "A session needs a directory of its own" in process.stderr
 
 
 def test_embedder_full_storage_disk_leaves_model_unchanged(small_disk: Path) -> None:
