@@ -1,4 +1,4 @@
-"""The reference of the command line, from what `--help` knows of every command."""
+"""Generates the reference of the command line from the help of every command."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ripplevec.cli.main import app
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add the page."""
-    about = "What `--help` says. [The command line](../cli.md) says more about each."
-    parts = [part for name, command in commands(typer.main.get_command(app)) for part in _described(name, command)]
+    about = "This page has the output of `--help`. [The command line](../cli.md) describes the commands in detail."
+    parts = [part for name, command in commands(typer.main.get_command(app)) for part in _describe(name, command)]
     text = "\n\n".join(["# Commands", about, *parts]) + "\n"
     files.append(File.generated(config, "reference/commands.md", content=text))
 
 
 def commands(group: Any, name: str = "ripplevec") -> Iterator[tuple[str, Any]]:
-    """Every command that does something, with its whole name."""
-    for inner, command in group.commands.items():
+    """Yield every command with its full name, without groups."""
+    for subname, command in group.commands.items():
         if hasattr(command, "commands"):
-            yield from commands(command, f"{name} {inner}")
+            yield from commands(command, f"{name} {subname}")
         else:
-            yield f"{name} {inner}", command
+            yield f"{name} {subname}", command
 
 
-def _described(name: str, command: Any) -> Iterator[str]:
+def _describe(name: str, command: Any) -> Iterator[str]:
     context = command.context_class(command, info_name=name)
     yield f"## {name}"
     yield f"```\n{name} {' '.join(command.collect_usage_pieces(context))}\n```"

@@ -1,4 +1,4 @@
-"""The reference of the service, from the OpenAPI description that it gives of itself."""
+"""Generates the reference of the service from its OpenAPI description."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mkdocs.structure.files import File, Files
 from ripplevec.service.app import create_app
 from ripplevec.service.settings import Settings
 
-ABOUT = """What the service says of itself at `/openapi.json`, and at `/docs` for people. [The service](../service.md)
-says what for. Every refusal is an `Error`."""
+ABOUT = """The service returns the same description at `/openapi.json`, and for human readers at `/docs`.
+[The service](../service.md) describes how to use it. Every error response is an `Error`."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add the page."""
-    schema = create_app(Settings(Path("nowhere"))).openapi()  # the directory is only made when the service starts
-    parts = [*_endpoints(schema), "## Bodies and answers", *_schemas(schema["components"]["schemas"])]
+    schema = create_app(Settings(Path("nowhere"))).openapi()  # the directory is created only when the service starts
+    parts = [*_endpoints(schema), "## Request and response bodies", *_schemas(schema["components"]["schemas"])]
     text = "\n\n".join(["# Endpoints", ABOUT, *parts]) + "\n"
     files.append(File.generated(config, "reference/http.md", content=text))
 
@@ -30,18 +30,18 @@ def _endpoints(schema: dict[str, Any]) -> Iterator[str]:
             yield f"## {method.upper()} {path}"
             yield endpoint["description"]
             if parameters := endpoint.get("parameters"):
-                yield "| parameter | where | what |\n|---|---|---|\n" + "\n".join(map(_parameter, parameters))
+                yield "| parameter | location | values |\n|---|---|---|\n" + "\n".join(map(_parameter_row, parameters))
             for kind, content in endpoint.get("requestBody", {}).get("content", {}).items():
                 yield f"Body, `{kind}`: {_kind(content.get('schema', {}))}"
-            yield "Answers: " + ", ".join(_answer(*answer) for answer in sorted(endpoint["responses"].items()))
+            yield "Responses: " + ", ".join(_response(*response) for response in sorted(endpoint["responses"].items()))
 
 
-def _parameter(parameter: dict[str, Any]) -> str:
+def _parameter_row(parameter: dict[str, Any]) -> str:
     return f"| `{parameter['name']}` | {parameter['in']} | {_kind(parameter['schema'])} |"
 
 
-def _answer(status: str, answer: dict[str, Any]) -> str:
-    kinds = {_kind(content.get("schema", {})) for content in answer.get("content", {}).values()}
+def _response(status: str, response: dict[str, Any]) -> str:
+    kinds = {_kind(content.get("schema", {})) for content in response.get("content", {}).values()}
     return f"{status} {' or '.join(sorted(kinds))}" if status < "300" else status
 
 
@@ -53,7 +53,7 @@ def _schemas(schemas: dict[str, Any]) -> Iterator[str]:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    """What a value may be, in words."""
+    """Describe the accepted values of a schema in words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -66,9 +66,9 @@ def _kind(schema: dict[str, Any]) -> str:
     elif "items" in schema:
         words = f"list of {_kind(schema['items'])}"
     elif "properties" in schema:
-        needed = schema.get("required", [])
+        required = schema.get("required", [])
         fields = [
-            f"`{name}` ({_kind(kind)}{', required' if name in needed else ''})"
+            f"`{name}` ({_kind(kind)}{', required' if name in required else ''})"
             for name, kind in schema["properties"].items()
         ]
         words = f"an object with {', '.join(fields)}"

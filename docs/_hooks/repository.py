@@ -1,7 +1,7 @@
-"""The rest of the repository in the site: what a page links to comes along, so that links work here and there.
+"""Adds files outside docs/ that pages link to, so that links work both in the repository and in the site.
 
-Pages are written for whoever reads the repository: `../results/quality.md` from a page in docs/. In the site the pages
-of docs/ are at the top, and everything else keeps its path: `results/quality.md`. Nothing is copied by hand.
+Pages use the paths of the repository: `../results/quality.md` from a page in docs/. In the site, the pages of docs/ are
+at the top level, and all other files keep their paths: `results/quality.md`.
 """
 
 from __future__ import annotations
@@ -19,88 +19,88 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)#\s]+)")
 HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
-FOLDER_PAGE = "index.md"
-OTHER_NAMES = {"README.md": "readme.md"}  # README.md would be the first page of its folder
+INDEX_PAGE = "index.md"
+RENAMED = {"README.md": "readme.md"}  # MkDocs would use README.md as the index page of its folder
 RECORDS = "results/"
 LOGO = "src/ripplevec/service/page/ripplevec.svg"
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """A folder in the navigation stands for its pages: the one about all of them, then the others by name."""
-    config.nav = list(_opened(config.nav or []))
+    """Replace every folder in the navigation by its pages: the index page, then the others by name."""
+    config.nav = list(_expand_folders(config.nav or []))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add whatever is linked from a page, and from the pages that come along by that."""
+    """Add all files that pages link to, including the pages that are added here."""
     files.append(File.generated(config, "logo.svg", abs_src_path=str(ROOT / LOGO)))
-    waiting = list(files.documentation_pages())
-    while waiting:
-        page = waiting.pop()
-        for target in _targets(page.content_string, _folder(page)):
-            if files.get_file_from_path(_address(target)) is None:
-                found = _brought(target, config)
-                files.append(found)
-                waiting += [found] if found.is_documentation_page() else []
+    pending = list(files.documentation_pages())
+    while pending:
+        page = pending.pop()
+        for target in _external_targets(page.content_string, _source_folder(page)):
+            if files.get_file_from_path(_site_path(target)) is None:
+                added = _create_file(target, config)
+                files.append(added)
+                pending += [added] if added.is_documentation_page() else []
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point the links of a page at where their targets lie in the site."""
+    """Replace the links of a page by the locations of their targets in the site."""
     if page.file.src_uri.startswith(RECORDS):
-        page.meta.setdefault("search", {"boost": 0.1})  # tables, found behind the pages that speak of them
+        page.meta.setdefault("search", {"boost": 0.1})  # rank tables below the pages that discuss them
     if heading := HEADING.search(markdown):
-        page.meta.setdefault("title", heading[1])  # also where a comment stands above it
-    here, there = _folder(page.file), Path(page.file.src_uri).parent
+        page.meta.setdefault("title", heading[1])  # also if a comment precedes it
+    source_folder, site_folder = _source_folder(page.file), Path(page.file.src_uri).parent
 
-    def moved(link: re.Match[str]) -> str:
-        target = (here / link[1]).resolve()
-        return os.path.relpath(_address(target), there) if _is_ours(target) else link[1]
+    def relocate(link: re.Match[str]) -> str:
+        target = (source_folder / link[1]).resolve()
+        return os.path.relpath(_site_path(target), site_folder) if _is_in_repository(target) else link[1]
 
-    return LINK.sub(moved, markdown)
+    return LINK.sub(relocate, markdown)
 
 
-def _opened(entries: list[Any]) -> Iterator[Any]:
+def _expand_folders(entries: list[Any]) -> Iterator[Any]:
     for entry in entries:
         ((title, value),) = entry.items()
         if isinstance(value, list):
-            yield {title: list(_opened(value))}
+            yield {title: list(_expand_folders(value))}
         elif not value.endswith("/"):
             yield entry
         else:
             names = [page.name for page in (ROOT / "docs" / value).glob("*.md")]
-            yield {title: [value + name for name in sorted(names, key=lambda name: (name != FOLDER_PAGE, name))]}
+            yield {title: [value + name for name in sorted(names, key=lambda name: (name != INDEX_PAGE, name))]}
 
 
-def _targets(markdown: str, folder: Path) -> Iterator[Path]:
+def _external_targets(markdown: str, folder: Path) -> Iterator[Path]:
     for link in LINK.findall(markdown):
         target = (folder / link).resolve()
-        if _is_ours(target) and not (target.is_relative_to(ROOT / "docs") and target.is_file()):
+        if _is_in_repository(target) and not (target.is_relative_to(ROOT / "docs") and target.is_file()):
             yield target
 
 
-def _is_ours(target: Path) -> bool:
+def _is_in_repository(target: Path) -> bool:
     return target.exists() and target.is_relative_to(ROOT)
 
 
-def _address(target: Path) -> str:
-    """Where a file of the repository lies in the site."""
+def _site_path(target: Path) -> str:
+    """Return the path in the site of a file of the repository."""
     path = target.relative_to(ROOT / "docs" if target.is_relative_to(ROOT / "docs") else ROOT).as_posix()
-    return f"{path}/{FOLDER_PAGE}" if target.is_dir() else OTHER_NAMES.get(path, path)
+    return f"{path}/{INDEX_PAGE}" if target.is_dir() else RENAMED.get(path, path)
 
 
-def _folder(file: File) -> Path:
-    """The folder of the repository that the links of a page start from."""
+def _source_folder(file: File) -> Path:
+    """Return the folder of the repository that the links of a page are relative to."""
     if file.abs_src_path:
         return Path(file.abs_src_path).parent
-    path = Path(file.src_uri).parent  # a page made here: of a folder of the repository, or of none
+    path = Path(file.src_uri).parent  # a generated page: the listing of a folder, or a page of the reference
     return ROOT / path if (ROOT / path).is_dir() else ROOT / "docs" / path
 
 
-def _brought(target: Path, config: MkDocsConfig) -> File:
+def _create_file(target: Path, config: MkDocsConfig) -> File:
     if target.is_file():
-        return File.generated(config, _address(target), abs_src_path=str(target))
+        return File.generated(config, _site_path(target), abs_src_path=str(target))
     names = [path.name for path in sorted(target.iterdir(), key=_pages_first) if path.is_file()]
     listing = "".join(f"- [{name}]({name})\n" for name in names)
-    return File.generated(config, _address(target), content=f"# {target.relative_to(ROOT)}/\n\n{listing}")
+    return File.generated(config, _site_path(target), content=f"# {target.relative_to(ROOT)}/\n\n{listing}")
 
 
 def _pages_first(path: Path) -> tuple[bool, str]:

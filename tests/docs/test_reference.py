@@ -61,7 +61,9 @@ def test_reference_lists_every_method_of_embedder(hooks: dict[str, Any]) -> None
 
 
 def test_reference_has_a_page_for_every_package_with_public_names(hooks: dict[str, Any]) -> None:
-    packages = [path.parent for path in (ROOT / "src/ripplevec").glob("*/__init__.py") if "__all__" in path.read_text()]
+    source = ROOT / "src/ripplevec"
+    modules = [*source.glob("*/__init__.py"), *source.glob("lab/*/__init__.py")]
+    packages = [path.parent for path in modules if "__all__" in path.read_text()]
     names = {".".join(path.relative_to(ROOT / "src").parts) for path in packages}
     others = {name for name in names if not set(import_module(name).__all__) <= set(ripplevec.__all__)}
     assert others == set(hooks["python_reference"].MODULES) - {"ripplevec"}
