@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -7,59 +8,104 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.cli import bench_run
-from ripplevec.cli.bench_record import FIGURES
-from ripplevec.cli.bench_run import DIM, Size, measure, run
-from ripplevec.cli.console import progress
+from ripplevec.cli.bench_run import (
+    DIM,
+    METRICS,
+    Workload,
+    compute_ratios,
+    measure,
+    read_record,
+    run_benchmark,
+    write_record,
+)
+from ripplevec.cli.console import show_progress
+from ripplevec.errors import FormatError
 
-TINY = Size("tiny", 3_000, 50, 40, 3)
+TINY = Workload("tiny", 3_000, 50, 40, 3)
+RECORDED = {name: float(place) for place, name in enumerate(METRICS, 1)}
 
 
 @pytest.fixture
-def calls(monkeypatch):
-    counted = Counter()
+def call_counts(monkeypatch):
+    counts = Counter()
     for name in ("fit", "partial_fit", "add_vertex", "__getitem__", "nearest", "anchor"):
-        monkeypatch.setattr(Embedder, name, counting(counted, name, getattr(Embedder, name)))
+        monkeypatch.setattr(Embedder, name, count_calls(counts, name, getattr(Embedder, name)))
+    return counts
+
+
+def count_calls(counts, name, method):
+    def counted(*arguments):
+        counts[name] += 1
+        return method(*arguments)
+
     return counted
 
 
-def counting(counted, name, work):
-    def count(*arguments):
-        counted[name] += 1
-        return work(*arguments)
-
-    return count
-
-
-def test_every_figure_is_measured_by_as_many_calls_as_the_size_says(calls):
-    with progress() as bars:
-        figures = measure(TINY, bars)
+def test_measure_makes_as_many_calls_as_the_workload_says(call_counts):
+    with show_progress() as bars:
+        metrics = measure(TINY, bars)
         assert not bars.tasks
-    assert figures.keys() == FIGURES.keys()
-    assert all(np.isfinite(value) and value > 0 for value in figures.values())
-    assert calls["add_vertex"] == TINY.arrivals
-    assert calls["__getitem__"] == TINY.reads
-    assert calls["nearest"] == TINY.searches
-    assert (calls["fit"], calls["anchor"]) == (1, 1)
-    assert calls["partial_fit"] == 3  # 27,000 edges behind the start, 10,000 at a time
-    assert figures["arrival_p50_us"] <= figures["arrival_p99_us"] <= figures["arrival_p999_us"]
+    assert metrics.keys() == METRICS.keys()
+    assert all(np.isfinite(value) and value > 0 for value in metrics.values())
+    assert call_counts["add_vertex"] == TINY.arrivals
+    assert call_counts["__getitem__"] == TINY.reads
+    assert call_counts["nearest"] == TINY.searches
+    assert (call_counts["fit"], call_counts["anchor"]) == (1, 1)
+    assert call_counts["partial_fit"] == 3  # 27,000 edges after the start, 10,000 per batch
+    assert metrics["arrival_p50_us"] <= metrics["arrival_p99_us"] <= metrics["arrival_p999_us"]
 
 
-def test_memory_is_that_of_the_model(monkeypatch):
-    memory = bench_run._memory
-    seen = {}
-    monkeypatch.setattr(bench_run, "_memory", lambda model: seen.update(model.diagnostics()) or memory(model))
-    with progress() as bars:
-        figures = measure(TINY, bars)
-    assert seen["vertices"] == TINY.vertices
-    whole = seen["vertices"] * figures["bytes_per_vertex"] + seen["edges"] * figures["bytes_per_edge"]
-    assert whole == pytest.approx(seen["bytes"])
-    assert figures["bytes_per_vertex"] > 4 * DIM
-    assert figures["bytes_per_edge"] >= 2 * (4 + 4)  # each end: whom, and with what weight
+def test_measure_memory_adds_up_to_the_bytes_of_the_model(monkeypatch):
+    measure_memory = bench_run._measure_memory
+    diagnostics = {}
+    monkeypatch.setattr(
+        bench_run, "_measure_memory", lambda model: diagnostics.update(model.diagnostics()) or measure_memory(model)
+    )
+    with show_progress() as bars:
+        metrics = measure(TINY, bars)
+    assert diagnostics["vertices"] == TINY.vertices
+    total = diagnostics["vertices"] * metrics["bytes_per_vertex"] + diagnostics["edges"] * metrics["bytes_per_edge"]
+    assert total == pytest.approx(diagnostics["bytes"])
+    assert metrics["bytes_per_vertex"] > 4 * DIM
+    assert metrics["bytes_per_edge"] >= 2 * (4 + 4)  # a neighbor and a weight at each end
 
 
-def test_the_same_in_small_comes_first(monkeypatch):
-    sizes = []
-    monkeypatch.setattr(bench_run, "measure", lambda size, bars: sizes.append(size.name) or {"size": size.vertices})
-    with progress() as bars:
-        assert run(TINY, bars) == {"size": TINY.vertices}
-    assert sizes == ["warm up", "tiny"]
+def test_run_benchmark_measures_a_warm_up_first(monkeypatch):
+    names = []
+    monkeypatch.setattr(bench_run, "measure", lambda load, bars: names.append(load.name) or {"size": load.vertices})
+    with show_progress() as bars:
+        assert run_benchmark(TINY, bars) == {"size": TINY.vertices}
+    assert names == ["warm up", "tiny"]
+
+
+def test_ratio_of_a_better_metric_is_above_one():
+    better = {name: 3 * value if METRICS[name].higher_is_better else value / 3 for name, value in RECORDED.items()}
+    assert compute_ratios(better, {"figures": RECORDED}) == pytest.approx(dict.fromkeys(METRICS, 3.0))
+
+
+def test_ratios_without_record_are_empty():
+    assert compute_ratios(RECORDED, {}) == {}
+
+
+def test_write_record_keeps_other_workloads(tmp_path):
+    path = tmp_path / "record.json"
+    write_record(path, "full", RECORDED)
+    write_record(path, "quick", {name: 2 * value for name, value in RECORDED.items()})
+    assert read_record(path, "full")["figures"] == RECORDED
+    assert read_record(path, "quick")["figures"]["bytes_per_edge"] == 2 * RECORDED["bytes_per_edge"]
+    assert read_record(path, "quick")["environment"]["machine"]
+
+
+@pytest.mark.parametrize("content", ["no json", "[]", '{"full": 1}', json.dumps({"full": {"figures": RECORDED}})])
+def test_read_record_of_another_format_raises_format_error(tmp_path, content):
+    path = tmp_path / "record.json"
+    path.write_text(content)
+    with pytest.raises(FormatError, match=r"record\.json: expected a record"):
+        read_record(path, "full")
+
+
+def test_read_record_with_zero_metric_raises_format_error(tmp_path):
+    path = tmp_path / "record.json"
+    write_record(path, "full", {**RECORDED, "nearest_ms": 0.0})
+    with pytest.raises(FormatError, match="above 0"):
+        read_record(path, "full")

@@ -4,30 +4,30 @@ import json
 import subprocess
 import sys
 
-from ripplevec.cli.console import print_json, print_table, progress, say
+from ripplevec.cli.console import print_json, print_message, print_table, show_progress
 
 
-def test_bars_are_those_of_the_library(capsys, monkeypatch):
+def test_show_progress_on_terminal_prints_the_note(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress() as bars:
-        bars.advance(bars.add_task("work", total=2, note="so far"))
-    assert "so far" in capsys.readouterr().err
+    with show_progress() as bars:
+        bars.advance(bars.add_task("work", total=2, note="halfway"))
+    assert "halfway" in capsys.readouterr().err
 
 
-def test_bars_are_loaded_when_they_are_needed():
+def test_importing_console_does_not_import_rich_progress():
     code = "import sys, ripplevec.cli.console; sys.exit('rich.progress' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_people_read_standard_error_and_programs_standard_output(capsys):
-    say("hello")
+def test_messages_go_to_standard_error_and_json_to_standard_output(capsys):
+    print_message("hello")
     print_json({"a": 1})
     shown = capsys.readouterr()
     assert shown.err == "hello\n"
     assert json.loads(shown.out) == {"a": 1}
 
 
-def test_a_table_has_its_numbers_to_the_right(capsys):
+def test_print_table_right_aligns_numbers(capsys):
     print_table("Sizes", ["name"], ["edges"], [("cora", "5,278"), ("citeseer", "4")])
     shown = capsys.readouterr()
     assert shown.err == ""

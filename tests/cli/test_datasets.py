@@ -5,22 +5,22 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ripplevec.cli.datasets import Bars
+from ripplevec.cli.datasets import DownloadBars
 from ripplevec.cli.main import ExitCode, app, run
 from ripplevec.lab import datasets
 
 
 @pytest.fixture
-def nowhere(tmp_path, monkeypatch):
+def _no_local_data(tmp_path, monkeypatch):
     monkeypatch.delenv("RIPPLEVEC_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
 @pytest.fixture
 def fetched(monkeypatch):
-    asked = []
-    monkeypatch.setattr(datasets, "fetch", lambda name, progress: asked.append(name))
-    return asked
+    names = []
+    monkeypatch.setattr(datasets, "fetch", lambda name, progress: names.append(name))
+    return names
 
 
 def invoke(*arguments):
@@ -29,8 +29,8 @@ def invoke(*arguments):
     return done
 
 
-@pytest.mark.usefixtures("nowhere")
-def test_a_table_for_people(fetched):
+@pytest.mark.usefixtures("_no_local_data")
+def test_datasets_prints_table_and_download_hint(fetched):
     done = invoke()
     row = next(line for line in done.stdout.splitlines() if "wiki" in line)
     assert [cell.strip() for cell in row.split("│")[1:-1]] == ["wiki", "2,405", "17", "17,981", "11,596", "1,165", "no"]
@@ -38,15 +38,15 @@ def test_a_table_for_people(fetched):
     assert fetched == []
 
 
-@pytest.mark.usefixtures("nowhere")
-def test_a_list_for_programs():
+@pytest.mark.usefixtures("_no_local_data")
+def test_datasets_json_lists_all_data_sets():
     listed = json.loads(invoke("--json").stdout)["datasets"]
     assert [entry["name"] for entry in listed] == list(datasets.available())
     assert not any(entry["present"] for entry in listed)
     assert all(file["path"] is None for entry in listed for file in entry["files"])
 
 
-def test_what_is_here_is_said(tmp_path, monkeypatch):
+def test_datasets_json_tells_which_files_are_present(tmp_path, monkeypatch):
     monkeypatch.setattr("ripplevec.lab.datasets.download.is_intact", lambda path, file: file.name.startswith("Cora"))
     monkeypatch.setenv("RIPPLEVEC_DATA", str(tmp_path))
     cora, wiki = json.loads(invoke("cora", "wiki", "--json").stdout)["datasets"]
@@ -55,8 +55,8 @@ def test_what_is_here_is_said(tmp_path, monkeypatch):
     assert not wiki["present"]
 
 
-@pytest.mark.usefixtures("nowhere")
-def test_download_fetches_those_that_are_named_or_all(fetched):
+@pytest.mark.usefixtures("_no_local_data")
+def test_download_fetches_named_data_sets_or_all(fetched):
     invoke("--download", "wiki", "cora")
     assert fetched == ["wiki", "cora"]
     fetched.clear()
@@ -64,18 +64,18 @@ def test_download_fetches_those_that_are_named_or_all(fetched):
     assert fetched == list(datasets.available())
 
 
-def test_every_file_has_its_bar():
+def test_download_bars_show_one_bar_per_file():
     from rich.progress import Progress
 
     bars = Progress(disable=True)
-    show = Bars(bars)
-    for state in [("a", 1, None), ("a", 4, 10), ("b", 2, 2)]:
-        show(*state)
+    show = DownloadBars(bars)
+    for progress in [("a", 1, None), ("a", 4, 10), ("b", 2, 2)]:
+        show(*progress)
     assert [(task.fields["note"], task.completed, task.total) for task in bars.tasks] == [("a", 4, 10), ("b", 2, 2)]
 
 
-def test_an_unknown_name_is_one_line(capsys):
-    with pytest.raises(SystemExit) as left:
+def test_datasets_unknown_name_prints_one_line(capsys):
+    with pytest.raises(SystemExit) as exit_:
         run(["datasets", "corra"])
-    assert left.value.code == ExitCode.BAD_INPUT
+    assert exit_.value.code == ExitCode.BAD_INPUT
     assert "name: expected one of 'cora'" in capsys.readouterr().err

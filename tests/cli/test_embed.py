@@ -25,7 +25,7 @@ def invoke(*arguments, **options):
     return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False, **options)
 
 
-def test_vectors_and_a_summary_for_programs(tmp_path, edges):
+def test_embed_json_writes_vectors_and_prints_summary(tmp_path, edges):
     output = tmp_path / "vectors.parquet"
     done = invoke("embed", edges, "-o", output, "--dim", 8, "--batch-size", 20, "--json")
     summary = json.loads(done.stdout)
@@ -38,42 +38,42 @@ def test_vectors_and_a_summary_for_programs(tmp_path, edges):
     assert summary["start_edges"] == round(0.3 * total)
 
 
-def test_a_summary_for_people(tmp_path, edges):
+def test_embed_prints_summary_on_standard_error(tmp_path, edges):
     done = invoke("embed", edges, "-o", tmp_path / "v.npz", "--dim", 4)
     assert done.stdout == ""
     assert "60 vertices" in done.stderr
     assert "4 dimensions" in done.stderr
 
 
-def test_options_reach_the_model(tmp_path, edges):
+def test_embed_options_reach_the_model(tmp_path, edges):
     def vectors(*options):
         invoke("embed", edges, "-o", tmp_path / "v.npz", "--dim", 4, *options)
         with np.load(tmp_path / "v.npz") as file:
             return file["vectors"]
 
-    usual = vectors()
-    np.testing.assert_array_equal(usual, vectors("--seed", 0, "--threads", 2))
-    assert np.abs(usual - vectors("--rule", "paper", "--set", "on_empty=zero")).max() > 0.01
+    default = vectors()
+    np.testing.assert_array_equal(default, vectors("--seed", 0, "--threads", 2))
+    assert np.abs(default - vectors("--rule", "paper", "--set", "on_empty=zero")).max() > 0.01
 
 
-def test_a_graph_that_forgets_loses_its_old_edges(tmp_path):
-    file = tmp_path / "edges.csv"
+def test_embed_with_half_life_and_expiry_drops_old_edges(tmp_path):
+    path = tmp_path / "edges.csv"
     rows = [f"{u},{(u + step) % 30},{60 * (u + 30 * step)}" for step in (1, 2, 3) for u in range(30)]
-    file.write_text("src,dst,time\n" + "\n".join(rows))
+    path.write_text("src,dst,time\n" + "\n".join(rows))
 
     def vectors(*options):
-        invoke("embed", file, "-o", tmp_path / "v.npz", "--dim", 4, "--time", "time", *options)
-        with np.load(tmp_path / "v.npz") as kept:
-            return kept["vectors"]
+        invoke("embed", path, "-o", tmp_path / "v.npz", "--dim", 4, "--time", "time", *options)
+        with np.load(tmp_path / "v.npz") as file:
+            return file["vectors"]
 
-    usual = vectors()
-    assert np.abs(usual - vectors("--half-life", 600)).max() > 0.01
-    fading = vectors("--half-life", 600, "--expire-after", 900)
-    assert (fading == 0).all(axis=1).any()  # who has met nobody in a quarter of an hour
-    assert not (usual == 0).all(axis=1).any()
+    default = vectors()
+    assert np.abs(default - vectors("--half-life", 600)).max() > 0.01
+    expired = vectors("--half-life", 600, "--expire-after", 900)
+    assert (expired == 0).all(axis=1).any()  # vertices without an edge of the last 15 minutes
+    assert not (default == 0).all(axis=1).any()
 
 
-def test_the_log_of_changes_ends_at_the_vectors(tmp_path, edges):
+def test_embed_change_log_ends_with_the_final_vectors(tmp_path, edges):
     log = tmp_path / "log.jsonl"
     invoke(
         "embed", edges, "-o", tmp_path / "v.npz", "--dim", 4, "--changes", log, "--batch-size", 10, "--anchor-growth", 0
@@ -87,14 +87,14 @@ def test_the_log_of_changes_ends_at_the_vectors(tmp_path, edges):
 
 
 @pytest.mark.parametrize("start", [0, 1])
-def test_all_or_nothing_may_be_the_start(tmp_path, edges, start):
+def test_embed_start_of_all_or_no_edges_works(tmp_path, edges, start):
     done = invoke("embed", edges, "-o", tmp_path / "v.csv", "--dim", 4, "--start", start, "--json")
     summary = json.loads(done.stdout)
     assert summary["start_edges"] == start * summary["edges"]
     assert summary["vertices"] == 60
 
 
-def test_the_start_from_a_file_of_its_own(tmp_path, edges):
+def test_embed_start_edges_file_equals_start_share(tmp_path, edges):
     lines = edges.read_text().splitlines(keepends=True)
     first, rest = tmp_path / "first.csv", "".join(lines[50:])
     first.write_text("".join(lines[:50]))
@@ -105,7 +105,7 @@ def test_the_start_from_a_file_of_its_own(tmp_path, edges):
         np.testing.assert_array_equal(a["vectors"], b["vectors"])
 
 
-def test_edges_go_in_the_order_of_their_time_if_it_is_named(tmp_path):
+def test_embed_with_time_column_sorts_edges(tmp_path):
     path, output = tmp_path / "e.csv", tmp_path / "v.npz"
     path.write_text("src,dst,time\n3,4,30\n1,2,10\n2,3,20\n")
 
@@ -118,7 +118,7 @@ def test_edges_go_in_the_order_of_their_time_if_it_is_named(tmp_path):
     assert order() == [3, 4, 1, 2]
 
 
-def test_skipped_rows_are_told(tmp_path, edges):
+def test_embed_on_error_skip_prints_number_of_skipped_rows(tmp_path, edges):
     edges.write_text(edges.read_text() + "61\n")
     done = invoke("embed", edges, "-o", tmp_path / "v.csv", "--dim", 4, "--on-error", "skip", "--ids", "int")
     assert "skipped 1 rows" in done.stderr
@@ -135,17 +135,17 @@ def test_skipped_rows_are_told(tmp_path, edges):
         (["--src", "a", "--dst", "b"], "expected columns a, b"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, edges, capsys, arguments, message):
-    with pytest.raises(SystemExit) as left:
+def test_embed_bad_input_prints_one_line_and_writes_nothing(tmp_path, edges, capsys, arguments, message):
+    with pytest.raises(SystemExit) as exit_:
         run(["embed", str(edges), "-o", str(tmp_path / "v.csv"), *arguments])
     shown = capsys.readouterr().err
-    assert left.value.code == ExitCode.BAD_INPUT
+    assert exit_.value.code == ExitCode.BAD_INPUT
     assert message in shown
     assert shown.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["edges.csv"]
 
 
-def test_from_a_pipe_as_a_process(tmp_path, edges):
+def test_embed_process_reads_standard_input(tmp_path, edges):
     output = tmp_path / "v.parquet"
     command = [sys.executable, "-m", "ripplevec.cli", "embed", "-", "-o", str(output), "--dim", "4", "--json"]
     done = subprocess.run(command, input=edges.read_bytes(), capture_output=True, check=True)

@@ -14,21 +14,21 @@ from ripplevec.cli.main import ExitCode, run
 from ripplevec.errors import InvalidValueError, MissingExtraError
 from ripplevec.install_hint import install_command
 
-HEAVY = ("numpy", "numba", "pyarrow", "scipy", "sklearn", "matplotlib", "plotly")
+HEAVY_MODULES = ("numpy", "numba", "pyarrow", "scipy", "sklearn", "matplotlib", "plotly")
 
 
 @pytest.fixture(autouse=True)
-def _usual_warnings(monkeypatch):
+def _restore_showwarning(monkeypatch):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
 
 
-def leave(arguments):
-    with pytest.raises(SystemExit) as left:
+def run_and_get_exit_code(arguments):
+    with pytest.raises(SystemExit) as exit_:
         run(arguments)
-    return left.value.code
+    return exit_.value.code
 
 
-def failing(error):
+def create_failing_app(error):
     def command() -> None:
         raise error
 
@@ -37,20 +37,20 @@ def failing(error):
     return app
 
 
-def test_version(capsys):
-    assert leave(["--version"]) == ExitCode.OK
+def test_version_option_prints_version(capsys):
+    assert run_and_get_exit_code(["--version"]) == ExitCode.OK
     assert capsys.readouterr().out == f"ripplevec {__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["embed", "--help"], ["demo", "--help"], ["datasets", "--help"]])
-def test_help(capsys, arguments):
-    assert leave(arguments) == ExitCode.OK
+def test_help_option_prints_usage(capsys, arguments):
+    assert run_and_get_exit_code(arguments) == ExitCode.OK
     assert "Usage: ripplevec" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["embed"], ["nothing"], ["embed", "x.csv", "--dim", "many"]])
-def test_wrong_usage(arguments):
-    assert leave(arguments) == ExitCode.USAGE
+def test_wrong_usage_exits_with_usage_code(arguments):
+    assert run_and_get_exit_code(arguments) == ExitCode.USAGE
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_wrong_usage(arguments):
         (KeyboardInterrupt(), ExitCode.INTERRUPTED, ""),
     ],
 )
-def test_errors_for_users_are_one_line_and_a_code(monkeypatch, capsys, error, code, line):
-    monkeypatch.setattr(main, "app", failing(error))
-    assert leave([]) == code
+def test_expected_errors_print_one_line_and_exit_with_their_code(monkeypatch, capsys, error, code, line):
+    monkeypatch.setattr(main, "app", create_failing_app(error))
+    assert run_and_get_exit_code([]) == code
     shown = capsys.readouterr().err
     if line is None:
         assert shown.count("\n") == 1
@@ -73,35 +73,35 @@ def test_errors_for_users_are_one_line_and_a_code(monkeypatch, capsys, error, co
         assert shown == line
 
 
-def test_what_nobody_expected_keeps_its_traceback(monkeypatch):
-    monkeypatch.setattr(main, "app", failing(ZeroDivisionError()))
+def test_unexpected_errors_keep_their_traceback(monkeypatch):
+    monkeypatch.setattr(main, "app", create_failing_app(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         run([])
 
 
-def test_warnings_are_one_line(monkeypatch, capsys):
+def test_warnings_are_printed_as_one_line(monkeypatch, capsys):
     app = typer.Typer()
     app.command()(lambda: warnings.warn("a self-loop", UserWarning, stacklevel=1))
     monkeypatch.setattr(main, "app", app)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        assert leave([]) == ExitCode.OK
+        assert run_and_get_exit_code([]) == ExitCode.OK
     assert capsys.readouterr().err == "warning: a self-loop\n"
 
 
-def test_every_exit_code_is_documented(capsys):
-    leave(["--help"])
+def test_help_documents_every_exit_code(capsys):
+    run_and_get_exit_code(["--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert all(f"{code.value} " in text for code in ExitCode)
 
 
-def test_help_loads_nothing_heavy():
-    code = f"import sys, ripplevec.cli.main; print([name for name in {HEAVY} if name in sys.modules])"
+def test_importing_main_does_not_import_heavy_modules():
+    code = f"import sys, ripplevec.cli.main; print([name for name in {HEAVY_MODULES} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_as_a_process(tmp_path):
+def test_process_with_missing_file_prints_one_line(tmp_path):
     command = [
         sys.executable,
         "-m",
@@ -117,10 +117,10 @@ def test_as_a_process(tmp_path):
     assert "none.csv: No such file or directory" in done.stderr
 
 
-def test_every_command_and_option_is_in_the_documentation():
+def test_documentation_contains_every_command_and_option():
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     for name, command in typer.main.get_command(main.app).commands.items():
         assert f"`ripplevec {name}" in page
         options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         missing = {option for option in options if option.startswith("-") and f"`{option}`" not in page}
-        assert not missing, f"docs/cli.md does not say what {missing} of {name} are"
+        assert not missing, f"docs/cli.md does not describe {missing} of {name}"

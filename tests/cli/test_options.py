@@ -13,11 +13,11 @@ from ripplevec.parameter_docs import describe_parameters
 from ripplevec.parameters import RULES
 
 
-def test_options_without_a_value_are_left_to_the_library():
+def test_drop_unset_removes_options_without_a_value():
     assert drop_unset(dim=None, seed=0, directed=False) == {"seed": 0, "directed": False}
 
 
-def test_settings_are_parsed_as_json_or_text():
+def test_parse_settings_reads_json_or_text():
     assert parse_settings(["depth=null", "on_empty=zero", "normalize=false", "a=b=c"]) == {
         "depth": None,
         "on_empty": "zero",
@@ -28,13 +28,13 @@ def test_settings_are_parsed_as_json_or_text():
 
 
 @pytest.mark.parametrize("pair", ["depth", "=1", "a b=1"])
-def test_settings_without_name_or_value_are_rejected(pair):
+def test_parse_settings_without_name_or_value_raises(pair):
     with pytest.raises(typer.BadParameter, match="NAME=VALUE"):
         parse_settings([pair])
 
 
 @pytest.mark.parametrize("command", [embed, serve])
-def test_model_options_take_help_and_default_from_the_docstring_of_embedder(command):
+def test_model_options_take_help_and_default_from_embedder_docstring(command):
     docs, hints = describe_parameters(), get_type_hints(command, include_extras=True)
     named = [name for name in hints if name in docs]
     assert set(named) >= {"dim", "rule", "depth", "seed", "anchor_growth", "threads", "directed", "max_reads"}

@@ -1,4 +1,4 @@
-"""`ripplevec replay` from the command line."""
+"""Tests of the command `ripplevec replay`."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ def run(*arguments: str, code: int = 0) -> tuple[str, str]:
     return result.stdout, result.stderr
 
 
-def test_a_file_into_a_directory(file: str, tmp_path: Path) -> None:
-    _, said = run(file, "--to", str(tmp_path / "state"), "--rate", "3000", "--dim", "4")
-    assert "30 events in 1 batches" in said
-    assert "events/s" in said
+def test_replay_file_to_directory_creates_session(file: str, tmp_path: Path) -> None:
+    _, stderr = run(file, "--to", str(tmp_path / "state"), "--rate", "3000", "--dim", "4")
+    assert "30 events in 1 batches" in stderr
+    assert "events/s" in stderr
     with Session(tmp_path / "state") as session:
         assert len(session.model) == 31
         assert session.model.dim == 4
 
 
-def test_a_program_reads_the_summary(file: str, tmp_path: Path) -> None:
-    shown, _ = run(file, "--to", str(tmp_path / "state"), "--speed", "1e6", "--limit", "20", "--json")
-    summary = json.loads(shown)
+def test_replay_json_prints_summary(file: str, tmp_path: Path) -> None:
+    stdout, _ = run(file, "--to", str(tmp_path / "state"), "--speed", "1e6", "--limit", "20", "--json")
+    summary = json.loads(stdout)
     assert (summary["events"], summary["asked_speed"], summary["interrupted"]) == (20, 1e6, False)
     assert summary["rate"] > 0
 
 
-def test_the_built_in_graph_into_a_directory(tmp_path: Path) -> None:
+def test_replay_built_in_graph_to_directory_creates_session(tmp_path: Path) -> None:
     graph = ("--built-in", "--vertices", "60", "--at-once", "100", "--seed", "5", "--dim", "4")
-    _, said = run(*graph, "--to", str(tmp_path / "state"), "--speed", "1e6")
-    assert "events/s" in said
+    _, stderr = run(*graph, "--to", str(tmp_path / "state"), "--speed", "1e6")
+    assert "events/s" in stderr
     with Session(tmp_path / "state") as session:
         assert 55 <= len(session.model) <= 60
         assert session.model.seed == 5
@@ -63,20 +63,20 @@ def test_the_built_in_graph_into_a_directory(tmp_path: Path) -> None:
         ("FILE", "--rate", "1", "--limit", "0"),
     ],
 )
-def test_wrong_usage(arguments: tuple[str, ...], file: str, tmp_path: Path) -> None:
-    given = [file if word == "FILE" else word for word in arguments]
-    run(*given, "--to", str(tmp_path / "state"), code=ExitCode.USAGE)
+def test_replay_wrong_usage_exits_with_usage_code(arguments: tuple[str, ...], file: str, tmp_path: Path) -> None:
+    words = [file if word == "FILE" else word for word in arguments]
+    run(*words, "--to", str(tmp_path / "state"), code=ExitCode.USAGE)
     assert not (tmp_path / "state").exists()
 
 
 @pytest.mark.parametrize("options", [("--rate", "0"), ("--speed", "-1"), ("--rate", "nan")])
-def test_a_pace_that_cannot_be_is_bad_input(options: tuple[str, ...], file: str, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as left:
+def test_replay_impossible_pace_exits_with_bad_input(options: tuple[str, ...], file: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as exit_:
         main.run(["replay", file, "--to", str(tmp_path / "state"), *options])
-    assert left.value.code == ExitCode.BAD_INPUT
+    assert exit_.value.code == ExitCode.BAD_INPUT
 
 
-def test_an_interruption_is_told_and_leaves_with_its_status(
+def test_replay_interrupted_prints_summary_and_exits_with_130(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = []
@@ -87,5 +87,5 @@ def test_an_interruption_is_told_and_leaves_with_its_status(
         sent.append(batch)
 
     monkeypatch.setattr(targets.DirectoryTarget, "send", send)
-    _, said = run(file, "--to", str(tmp_path / "state"), "--rate", "1e6", "--batch-size", "10", code=130)
-    assert "10 events in 1 batches" in said
+    _, stderr = run(file, "--to", str(tmp_path / "state"), "--rate", "1e6", "--batch-size", "10", code=130)
+    assert "10 events in 1 batches" in stderr

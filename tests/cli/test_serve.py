@@ -1,4 +1,4 @@
-"""`ripplevec serve`: what its options come to. The service itself is tested as a process in tests/service."""
+"""Tests of the options of `ripplevec serve`; tests/service tests the service itself as a process."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ TOKEN = "a-token-of-some-length"
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """The settings that services would have been started with."""
-    found: list[Settings] = []
-    monkeypatch.setattr(server, "serve", found.append)
+    """Collect the settings instead of starting services."""
+    settings: list[Settings] = []
+    monkeypatch.setattr(server, "serve", settings.append)
     monkeypatch.setattr(logs, "configure_logging", lambda: None)
-    return found
+    return settings
 
 
-def left(*arguments: str) -> Any:
-    with pytest.raises(SystemExit) as end:
+def run_and_get_exit_code(*arguments: str) -> Any:
+    with pytest.raises(SystemExit) as exit_:
         run(["serve", *arguments])
-    return end.value.code
+    return exit_.value.code
 
 
-def test_options_become_settings(served: list[Settings], tmp_path: Path) -> None:
+def test_serve_options_become_settings(served: list[Settings], tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(f"read {TOKEN}\n")
     options = ["--state", str(tmp_path), "--host", "0.0.0.0", "--port", "9", "--source", "edges.csv"]
@@ -48,41 +48,41 @@ def test_options_become_settings(served: list[Settings], tmp_path: Path) -> None
     ]
     options += ["--max-body-mb", "2", "--no-access-log", "--dim", "32", "--anchor-lag", "8", "--set", "on_empty=zero"]
     options += ["--dead-letters", "dead.jsonl", "--sink", "lancedb://store"]
-    assert left(*options) == 0
-    (found,) = served
-    assert (found.state, found.host, found.port, found.source) == (tmp_path, "0.0.0.0", 9, "edges.csv")
-    assert (found.max_delay_ms, found.max_batch, found.limits.body_bytes) == (2, 50, 2 << 20)
-    assert (found.tokens, found.hosts) == (Tokens.of([TOKEN]), {"graph.example"})
-    assert (found.parameters, found.access_log) == ({"dim": 32, "anchor_lag": 8, "on_empty": "zero"}, False)
-    assert (found.dead_letters, found.sink) == ("dead.jsonl", "lancedb://store")
+    assert run_and_get_exit_code(*options) == 0
+    (settings,) = served
+    assert (settings.state, settings.host, settings.port, settings.source) == (tmp_path, "0.0.0.0", 9, "edges.csv")
+    assert (settings.max_delay_ms, settings.max_batch, settings.limits.body_bytes) == (2, 50, 2 << 20)
+    assert (settings.tokens, settings.hosts) == (Tokens.of([TOKEN]), {"graph.example"})
+    assert (settings.parameters, settings.access_log) == ({"dim": 32, "anchor_lag": 8, "on_empty": "zero"}, False)
+    assert (settings.dead_letters, settings.sink) == ("dead.jsonl", "lancedb://store")
 
 
-def test_what_is_not_given_is_left_to_the_library(served: list[Settings], tmp_path: Path) -> None:
-    assert left("--state", str(tmp_path)) == 0
+def test_serve_unset_options_use_default_settings(served: list[Settings], tmp_path: Path) -> None:
+    assert run_and_get_exit_code("--state", str(tmp_path)) == 0
     assert served == [Settings(state=tmp_path)]
 
 
-def test_tokens_may_come_from_the_environment(
+def test_serve_reads_tokens_from_the_environment(
     served: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RIPPLEVEC_WRITE_TOKENS", TOKEN)
-    assert left("--state", str(tmp_path), "--host", "0.0.0.0") == 0
+    assert run_and_get_exit_code("--state", str(tmp_path), "--host", "0.0.0.0") == 0
     assert served[0].tokens == Tokens.of([], [TOKEN])
 
 
-def test_beyond_this_machine_a_token_is_needed(
+def test_serve_on_public_host_without_token_exits_with_bad_input(
     served: list[Settings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert left("--state", str(tmp_path), "--host", "0.0.0.0") == 3
+    assert run_and_get_exit_code("--state", str(tmp_path), "--host", "0.0.0.0") == 3
     assert "tokens are required" in capsys.readouterr().err
     assert served == []
 
 
-def test_without_the_extra_it_says_what_to_install(
+def test_serve_without_extra_prints_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "ripplevec.service.server")
     monkeypatch.delattr("ripplevec.service.server")
-    assert left("--state", str(tmp_path)) == 4
+    assert run_and_get_exit_code("--state", str(tmp_path)) == 4
     assert install_command("serve") in capsys.readouterr().err

@@ -1,1 +1,1 @@
-"""The command line: thin, one file per command; what a command does is imported when it runs."""
+"""Command line interface: one file per command; commands import heavy modules only when they run."""

@@ -1,4 +1,4 @@
-"""`python -m ripplevec.cli` is `ripplevec`."""
+"""Entry point of `python -m ripplevec.cli`, the same as the command `ripplevec`."""
 
 from ripplevec.cli.main import run
 

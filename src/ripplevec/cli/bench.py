@@ -1,4 +1,4 @@
-"""`ripplevec bench`: its options, and nothing heavy until it runs."""
+"""The command `ripplevec bench`: its options. Heavy modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from typing import Annotated
 
 import typer
 
-from ripplevec.cli.console import print_json, progress
+from ripplevec.cli.console import print_json, show_progress
 from ripplevec.cli.options import Json
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="A smaller graph: seconds instead of minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use a smaller graph: seconds instead of minutes.")] = False,
     against: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Compare with this record, not with the one that came along.")
+        Path | None, typer.Option(metavar="FILE", help="Record to compare with. By default the one in the package.")
     ] = None,
-    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the figures into a record.")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Record file to write the results to.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure this machine in about two minutes, beside the figures of the machine that the record was made on."""
-    from ripplevec.cli.bench_record import RECORD, compared, read, summary, write
-    from ripplevec.cli.bench_run import FULL, QUICK, run
+    """Benchmark this machine in about two minutes and compare it with a recorded run of another machine."""
+    from ripplevec.cli import bench_run
 
-    size = QUICK if quick else FULL
-    record = read(against or RECORD, size.name)
+    workload = bench_run.QUICK if quick else bench_run.FULL
+    record = bench_run.read_record(against or bench_run.PACKAGED_RECORD, workload.name)
     if save and save.exists():
-        read(save, size.name)  # a file that is no record is said to be none before minutes have gone by
-    with progress() as bars:
-        figures = run(size, bars)
+        bench_run.read_record(save, workload.name)  # reject a file that is not a record before minutes of work
+    with show_progress() as bars:
+        metrics = bench_run.run_benchmark(workload, bars)
     if save:
-        write(save, size.name, figures)
+        bench_run.write_record(save, workload.name, metrics)
     if json:
-        print_json(summary(size, figures, record))
+        print_json(bench_run.summarize(workload, metrics, record))
     else:
-        compared(size, figures, record)
+        bench_run.print_comparison(workload, metrics, record)

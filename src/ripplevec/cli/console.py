@@ -1,4 +1,4 @@
-"""What the commands show while they work: progress on a terminal, nothing in between elsewhere."""
+"""Output of the commands: progress bars and messages on standard error, tables and JSON on standard output."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-def progress() -> Progress:
-    """Bars, for as long as a command works."""
-    from ripplevec.util.progress import create_progress as bars
+def show_progress() -> Progress:
+    """Return progress bars for the duration of a command; they are drawn on terminals only."""
+    from ripplevec.util.progress import create_progress
 
-    return bars()
+    return create_progress()
 
 
-def say(line: str) -> None:
-    """One line for the person, on standard error."""
+def print_message(line: str) -> None:
+    """Print one line of text on standard error."""
     print(line, file=sys.stderr)
 
 
-def print_table(title: str, words: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Rows for a person, on standard output; the columns of words come first, numbers stand to the right."""
+def print_table(
+    title: str, text_columns: Sequence[str], number_columns: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    """Print a table on standard output: text columns first, then right-aligned number columns."""
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table(*words, title=title)
-    for heading in numbers:
-        shown.add_column(heading, justify="right")
+    table = Table(*text_columns, title=title)
+    for heading in number_columns:
+        table.add_column(heading, justify="right")
     for row in rows:
-        shown.add_row(*row)
-    Console().print(shown)
+        table.add_row(*row)
+    Console().print(table)
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """One object for a program, on standard output."""
+    """Print one JSON object on standard output."""
     print(json.dumps(value))

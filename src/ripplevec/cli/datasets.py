@@ -1,4 +1,4 @@
-"""`ripplevec datasets`: its options, and nothing heavy until it runs."""
+"""The command `ripplevec datasets`: its options. Heavy modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ripplevec.cli.console import print_json, progress, say
+from ripplevec.cli.console import print_json, print_message, show_progress
 from ripplevec.cli.options import Json
 
 if TYPE_CHECKING:
@@ -16,45 +16,47 @@ if TYPE_CHECKING:
 
 
 def datasets(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Which ones; all without.")] = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch those that are not here yet.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Data sets to list. By default all.")
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Download data sets that are missing.")] = False,
     json: Json = False,
 ) -> None:
-    """List the data sets of the paper: their sizes, and whether they are on this machine."""
+    """List the data sets of the paper, their sizes, and whether they are on this machine."""
     from ripplevec.errors import check_choice
     from ripplevec.lab.datasets import available, fetch
 
-    known = available()
+    catalog = available()
     for name in names or ():
-        check_choice("name", name, known)
-    chosen = [known[name] for name in names or known]
+        check_choice("name", name, catalog)
+    selected = [catalog[name] for name in names or catalog]
     if download:
-        with progress() as bars:
-            for info in chosen:
-                fetch(info.name, Bars(bars))
-    rows = [_row(info) for info in chosen]
+        with show_progress() as bars:
+            for info in selected:
+                fetch(info.name, DownloadBars(bars))
+    entries = [_describe(info) for info in selected]
     if json:
-        print_json({"datasets": rows})
+        print_json({"datasets": entries})
     else:
-        _tell(rows)
+        _print_summary(entries)
 
 
-class Bars:
-    """A bar for every file that comes in."""
+class DownloadBars:
+    """Shows one progress bar per downloaded file."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
         self._tasks: dict[str, TaskID] = {}
 
-    def __call__(self, name: str, here: int, total: int | None) -> None:
-        """Show how much of a file is here, in bytes."""
+    def __call__(self, name: str, received: int, total: int | None) -> None:
+        """Show how many bytes of a file have been received."""
         if name not in self._tasks:
             self._tasks[name] = self._bars.add_task("download", note=name)
-        self._bars.update(self._tasks[name], completed=here, total=total)
+        self._bars.update(self._tasks[name], completed=received, total=total)
 
 
-def _row(info: DatasetInfo) -> dict[str, Any]:
-    """What is known of one data set, and where its files are on this machine."""
+def _describe(info: DatasetInfo) -> dict[str, Any]:
+    """Describe a data set and the paths of its files on this machine as JSON data."""
     from ripplevec.lab.datasets.download import find_local
 
     paths = {file: find_local(file) for file in info.files}
@@ -74,8 +76,8 @@ def _row(info: DatasetInfo) -> dict[str, Any]:
     }
 
 
-def _tell(rows: list[dict[str, Any]]) -> None:
-    """The list, for a person."""
+def _print_summary(entries: list[dict[str, Any]]) -> None:
+    """Print the data sets as a table."""
     from rich.console import Console
     from rich.table import Table
 
@@ -86,14 +88,14 @@ def _tell(rows: list[dict[str, Any]]) -> None:
         "edges": "pairs",
         "self_loops": "self-loops",
     }
-    caption = "Table 2 of the paper counts rows of the files; pairs are distinct and without self-loops"
-    shown = Table(title="The data sets of the paper", caption=caption)
-    shown.add_column("name", no_wrap=True)
+    caption = "Table 2 of the paper counts the lines of the files; pairs are distinct and exclude self-loops"
+    table = Table(title="Data sets of the paper", caption=caption)
+    table.add_column("name", no_wrap=True)
     for heading in counts.values():
-        shown.add_column(heading, justify="right")
-    shown.add_column("here")
-    for row in rows:
-        shown.add_row(row["name"], *(f"{row[count]:,}" for count in counts), "yes" if row["present"] else "no")
-    Console().print(shown)
-    if not all(row["present"] for row in rows):
-        say("ripplevec datasets --download fetches those that are not here")
+        table.add_column(heading, justify="right")
+    table.add_column("present")
+    for entry in entries:
+        table.add_row(entry["name"], *(f"{entry[count]:,}" for count in counts), "yes" if entry["present"] else "no")
+    Console().print(table)
+    if not all(entry["present"] for entry in entries):
+        print_message("to download the missing data sets: ripplevec datasets --download")

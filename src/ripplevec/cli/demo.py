@@ -1,4 +1,4 @@
-"""`ripplevec demo`: its options, and nothing heavy until it runs."""
+"""The command `ripplevec demo`: its options. Heavy modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -7,32 +7,31 @@ from typing import Annotated
 
 import typer
 
-from ripplevec.cli.console import print_json, progress, say
+from ripplevec.cli.console import print_json, print_message, show_progress
 from ripplevec.cli.options import Json
 
 
 def demo(
-    vertices: Annotated[int, typer.Option(min=500, help="How many vertices arrive in all.")] = 20_000,
+    vertices: Annotated[int, typer.Option(min=500, help="Total number of vertices.")] = 20_000,
     seed: Annotated[int, typer.Option(help="Seed of the graph and of the embedding.")] = 0,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the two pictures go.")] = Path(),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the two maps.")] = Path(),
     json: Json = False,
 ) -> None:
-    """Stream a growing community graph, compare with recomputing, and draw a map of what came out."""
-    from ripplevec.cli.demo_pictures import places, write_html, write_png
-    from ripplevec.cli.demo_run import run, table
+    """Stream a growing graph of communities, compare with recomputation, and draw a map of the vectors."""
+    from ripplevec.cli import demo_run
 
     out.mkdir(parents=True, exist_ok=True)
     png, html = out / "ripplevec-demo.png", out / "ripplevec-demo.html"
-    with progress() as bars:
-        result = run(vertices, seed, bars)
+    with show_progress() as bars:
+        result = demo_run.run_demo(vertices, seed, bars)
         task = bars.add_task("draw", total=3, note="")
-        moments = places(result.vectors, result.labels)
+        maps = demo_run.project_vectors(result.snapshots, result.labels)
         bars.advance(task)
-        write_png(png, moments, result.labels, result.caption())
+        demo_run.write_png(png, maps, result.labels, result.format_caption())
         bars.advance(task)
-        write_html(html, moments, result.labels, result.caption())
+        demo_run.write_html(html, maps, result.labels, result.format_caption())
     if json:
-        print_json({**result.summary(), "pictures": [str(png), str(html)]})
+        print_json({**result.summarize(), "pictures": [str(png), str(html)]})
     else:
-        table(result)
-        say(f"map: {png}, and to explore: {html}")
+        demo_run.print_summary(result)
+        print_message(f"map: {png}; interactive map: {html}")

@@ -1,8 +1,9 @@
-"""What `ripplevec demo` measures: a stream of arrivals under both rules, against recomputing everything at the end."""
+"""The demo of `ripplevec demo`: stream a growing graph, compare with recomputation, and draw maps of the vectors."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,29 +11,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch
+from ripplevec.cli.console import print_table
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
+from ripplevec.io.atomic_file import atomic_write
 from ripplevec.io.rebatch import concatenate
 from ripplevec.lab.datasets.dataset import Dataset
 from ripplevec.lab.datasets.synthetic import growing_communities
-from ripplevec.lab.evaluation.label_metrics import Classifier
-from ripplevec.lab.evaluation.label_metrics import cluster
+from ripplevec.lab.evaluation.label_metrics import Classifier, cluster, normalize_rows
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 COMMUNITIES, EDGES_PER_VERTEX, NOISE = 10, 5, 0.3
 DIM = 64
-START = 0.2
-MOMENTS = (0.2, 0.4, 0.6, 0.8, 1.0)
-SHOWN_EVERY = 100
+START_SHARE = 0.2
+SNAPSHOT_SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the vertices; vectors are copied when they have arrived
+ARRIVALS_PER_PROGRESS_UPDATE = 100
+
+COLORS = (
+    "#4269d0", "#efb118", "#ff725c", "#3ca951", "#a463f2",
+    "#6cc5b0", "#9c6b4e", "#ff8ab7", "#97bbf5", "#5b6470",
+)  # fmt: skip
+SHARPNESS = 4.0  # of the softmax that places a vertex between the centers
+TEXT_COLOR, CAPTION_COLOR = "#1f2430", "#8a91a0"
+TITLE = "Ripplevec: the graph grows, the map stays stable"
+LEGEND = "color: true community · position: similarity of the vector to ten k-means centers"
 
 Vectors = NDArray[np.float32]
+Points = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One way to get vectors, what they are worth, and what they cost."""
+class Score:
+    """Quality and cost of one way to compute the vectors."""
 
     name: str
     micro_f1: float
@@ -43,138 +56,221 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the demo found; `vectors` are those of all vertices so far, at a few moments of the stream."""
+    """Result of the demo; `snapshots` hold the vectors of all vertices so far at several times of the stream."""
 
     edges: int
     arrivals: int
-    lines: list[Line]
-    vectors: list[Vectors]
-    labels: NDArray[np.int64]
+    scores: list[Score]
+    snapshots: list[Vectors]
+    labels: Labels
 
-    def summary(self) -> dict[str, Any]:
-        """The figures, for a program."""
+    def summarize(self) -> dict[str, Any]:
+        """Return sizes and scores as JSON data."""
         sizes = {"vertices": len(self.labels), "edges": self.edges, "arrivals": self.arrivals}
-        return {**sizes, "results": [asdict(line) for line in self.lines]}
+        return {**sizes, "results": [asdict(score) for score in self.scores]}
 
-    def caption(self) -> str:
-        """The figures in one sentence."""
-        _, end, _, again = self.lines
+    def format_caption(self) -> str:
+        """Format the most important scores as one line."""
+        _, streamed, _, recomputed = self.scores
         return (
-            f"{self.arrivals:,} arrivals, {end.micros_per_arrival:,.0f} µs each · micro-F1 {end.micro_f1:.1%} at the "
-            f"end, {again.micro_f1:.1%} when all is recomputed ({again.seconds:.1f} s)"
+            f"{self.arrivals:,} arrivals, {streamed.micros_per_arrival:,.0f} µs each · "
+            f"micro-F1 {streamed.micro_f1:.1%} at the end, "
+            f"{recomputed.micro_f1:.1%} when recomputed ({recomputed.seconds:.1f} s)"
         )
 
 
-def run(vertices: int, seed: int, bars: Progress) -> Result:
-    """Stream the graph under both rules, recompute at the end, and judge the vectors."""
-    _need_extras()
+def run_demo(vertices: int, seed: int, bars: Progress) -> Result:
+    """Stream the graph under both rules, recompute the embedding at the end, and score all vectors."""
+    _require_extras()
     warm_up(bars)
     data = growing_communities(vertices, COMMUNITIES, EDGES_PER_VERTEX, NOISE, seed)
-    ripple = Stream(data, Embedder(dim=DIM, seed=seed)).run("ripple", bars)
-    paper = Stream(data, Embedder(dim=DIM, rule="paper", seed=seed)).run("paper", bars)
-    task = bars.add_task("again", total=1, note="the whole graph at once")
+    ripple = StreamRun(data, Embedder(dim=DIM, seed=seed)).run("ripple", bars)
+    paper = StreamRun(data, Embedder(dim=DIM, rule="paper", seed=seed)).run("paper", bars)
+    task = bars.add_task("recompute", total=1, note="the whole graph at once")
     began = perf_counter()
-    again = Embedder(dim=DIM, seed=seed).fit(first_part(data, vertices)).to_numpy()
+    recomputed = Embedder(dim=DIM, seed=seed).fit(select_first_vertices(data, vertices)).to_numpy()
     seconds = perf_counter() - began
     bars.advance(task)
-    lines = [
-        ripple.line("ripple, on arrival", ripple.moments[0], ripple.on_arrival),
-        ripple.line("ripple, at the end", *ripple.at_the_end()),
-        paper.line("paper, at the end", *paper.at_the_end()),
-        Line("all recomputed", *judge(again[: ripple.first], again[ripple.first :], data.labels), seconds, None),
+    train, test = recomputed[: ripple.start_size], recomputed[ripple.start_size :]
+    scores = [
+        ripple.score("ripple, on arrival", ripple.snapshots[0], ripple.vectors_on_arrival),
+        ripple.score("ripple, at the end", *ripple.split_final_vectors()),
+        paper.score("paper, at the end", *paper.split_final_vectors()),
+        Score("all recomputed", *score_vectors(train, test, data.labels), seconds, None),
     ]
-    return Result(len(data.edges), vertices - ripple.first, lines, ripple.moments, data.labels)
+    return Result(len(data.edges), vertices - ripple.start_size, scores, ripple.snapshots, data.labels)
 
 
-class Stream:
-    """A data set that arrives vertex by vertex, and the vectors a model gives to it."""
+class StreamRun:
+    """Streams a data set into a model vertex by vertex, and collects the vectors and the time."""
 
     def __init__(self, data: Dataset, model: Embedder) -> None:
         self.data, self.model = data, model
-        self.first = round(START * data.vertices)
-        self.on_arrival = np.zeros((data.vertices - self.first, model.dim), np.float32)
-        self.moments: list[Vectors] = []
+        self.start_size = round(START_SHARE * data.vertices)
+        self.vectors_on_arrival = np.zeros((data.vertices - self.start_size, model.dim), np.float32)
+        self.snapshots: list[Vectors] = []
         self.seconds = 0.0
 
-    def run(self, name: str, bars: Progress) -> Stream:
-        """Start on the first vertices, then add one after another."""
-        self.model.fit(first_part(self.data, self.first))
-        task = bars.add_task(name, total=len(self.on_arrival), note="")
-        last = self.first
-        for stop in (round(share * self.data.vertices) for share in MOMENTS):
-            for first in range(last, stop, SHOWN_EVERY):
-                self._arrive(first, min(first + SHOWN_EVERY, stop))
-                arrived = min(first + SHOWN_EVERY, stop) - self.first
+    def run(self, name: str, bars: Progress) -> StreamRun:
+        """Fit the first vertices, then add the others one by one."""
+        self.model.fit(select_first_vertices(self.data, self.start_size))
+        task = bars.add_task(name, total=len(self.vectors_on_arrival), note="")
+        last = self.start_size
+        for stop in (round(share * self.data.vertices) for share in SNAPSHOT_SHARES):
+            for first in range(last, stop, ARRIVALS_PER_PROGRESS_UPDATE):
+                self._add_vertices(first, min(first + ARRIVALS_PER_PROGRESS_UPDATE, stop))
+                arrived = min(first + ARRIVALS_PER_PROGRESS_UPDATE, stop) - self.start_size
                 rate = f"{arrived / self.seconds:,.0f} arrivals/s, {self.seconds / arrived * 1e6:,.0f} µs each"
                 bars.update(task, completed=arrived, note=rate)
-            self.moments.append(self.model.vectors(range(stop)))
+            self.snapshots.append(self.model.vectors(range(stop)))
             last = stop
         return self
 
-    def _arrive(self, first: int, last: int) -> None:
+    def _add_vertices(self, first: int, stop: int) -> None:
         older, newer = self.data.edges.T
-        cuts = np.searchsorted(newer, np.arange(first, last + 1))
-        neighbors = [older[cuts[i] : cuts[i + 1]].tolist() for i in range(last - first)]
+        bounds = np.searchsorted(newer, np.arange(first, stop + 1))
+        neighbor_lists = [older[bounds[i] : bounds[i + 1]].tolist() for i in range(stop - first)]
         began = perf_counter()
-        vectors = [self.model.add_vertex(first + i, near) for i, near in enumerate(neighbors)]
+        vectors = [self.model.add_vertex(first + i, neighbors) for i, neighbors in enumerate(neighbor_lists)]
         self.seconds += perf_counter() - began
-        self.on_arrival[first - self.first : last - self.first] = vectors
+        self.vectors_on_arrival[first - self.start_size : stop - self.start_size] = vectors
 
-    def at_the_end(self) -> tuple[Vectors, Vectors]:
-        """The last vectors: of the vertices of the start, and of those that arrived."""
-        return self.moments[-1][: self.first], self.moments[-1][self.first :]
+    def split_final_vectors(self) -> tuple[Vectors, Vectors]:
+        """Return the final vectors of the initial vertices, and those of the vertices that arrived."""
+        return self.snapshots[-1][: self.start_size], self.snapshots[-1][self.start_size :]
 
-    def line(self, name: str, train: Vectors, test: Vectors) -> Line:
-        """What vectors of this stream are worth, and what an arrival cost."""
-        micros = self.seconds / len(self.on_arrival) * 1e6
-        return Line(name, *judge(train, test, self.data.labels), self.seconds, micros)
+    def score(self, name: str, train: Vectors, test: Vectors) -> Score:
+        """Score vectors of this stream."""
+        micros = self.seconds / len(self.vectors_on_arrival) * 1e6
+        return Score(name, *score_vectors(train, test, self.data.labels), self.seconds, micros)
 
 
-def first_part(data: Dataset, size: int) -> Batch:
-    """The first vertices of a data set, also those without edges, and the edges between them."""
+def select_first_vertices(data: Dataset, size: int) -> Batch:
+    """Return the first vertices of a data set, including isolated ones, and the edges between them."""
     edges = data.edges[data.edges[:, 1] < size]
     return concatenate([Batch.vertices(np.arange(size)), Batch.of(edges[:, 0], edges[:, 1])])
 
 
-def judge(train: Vectors, test: Vectors, labels: NDArray[np.int64]) -> tuple[float, float]:
-    """Micro-F1 of a classifier trained on the vertices of the start, and NMI of k-means, both on the arrivals."""
-    truth = labels[len(train) :]
-    return Classifier.train(train, labels[: len(train)]).score(test, truth).micro, cluster(test, truth, 3).nmi
+def score_vectors(train: Vectors, test: Vectors, labels: Labels) -> tuple[float, float]:
+    """Return micro-F1 of a classifier trained on the initial vertices, and NMI of k-means, both on the arrivals."""
+    test_labels = labels[len(train) :]
+    classifier = Classifier.train(train, labels[: len(train)])
+    return classifier.score(test, test_labels).micro, cluster(test, test_labels, 3).nmi
 
 
 def warm_up(bars: Progress) -> None:
-    """Have the kernels compiled before anything is timed; after the first time they come from a cache."""
+    """Compile the kernels before anything is timed; later runs load them from a cache."""
     task = bars.add_task("warm up", total=2, note="compiles once")
     data = growing_communities(500, COMMUNITIES, EDGES_PER_VERTEX, NOISE)
     for rule in ("ripple", "paper"):
-        model = Embedder(dim=DIM, rule=rule).fit(first_part(data, 250))
+        model = Embedder(dim=DIM, rule=rule).fit(select_first_vertices(data, 250))
         for vertex in range(250, 350):
             model.add_vertex(vertex, [vertex - 1, vertex - 2])
         bars.advance(task)
     bars.remove_task(task)
 
 
-def table(result: Result) -> None:
-    """The figures, for a person."""
-    from rich.console import Console
-    from rich.table import Table
-
-    title = f"{len(result.labels):,} vertices, {result.edges:,} edges, {result.arrivals:,} arrivals"
-    shown = Table(title=title)
-    shown.add_column("vectors", no_wrap=True)
-    for column in ("micro-F1", "NMI", "seconds", "µs/arrival", "arrivals/s"):
-        shown.add_column(column, justify="right")
-    for line in result.lines:
-        micros = line.micros_per_arrival
+def print_summary(result: Result) -> None:
+    """Print the scores as a table."""
+    rows = []
+    for score in result.scores:
+        micros = score.micros_per_arrival
         cost = [f"{micros:,.0f}", f"{1e6 / micros:,.0f}"] if micros else ["–", "–"]
-        shown.add_row(line.name, f"{line.micro_f1:.1%}", f"{line.nmi:.3f}", f"{line.seconds:.2f}", *cost)
-    Console().print(shown)
+        rows.append((score.name, f"{score.micro_f1:.1%}", f"{score.nmi:.3f}", f"{score.seconds:.2f}", *cost))
+    title = f"{len(result.labels):,} vertices, {result.edges:,} edges, {result.arrivals:,} arrivals"
+    print_table(title, ["vectors"], ["micro-F1", "NMI", "seconds", "µs/arrival", "arrivals/s"], rows)
 
 
-def _need_extras() -> None:
+def _require_extras() -> None:
     try:
         import matplotlib  # noqa: F401
         import plotly  # noqa: F401
         import sklearn  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("ripplevec demo", "demo") from error
+
+
+def project_vectors(snapshots: list[Vectors], labels: Labels) -> list[Points]:
+    """Place every vector of every snapshot in the plane, between k-means centers, by its similarity to each center.
+
+    The centers are those of the last snapshot and lie on a circle. Of the labels only their number is used: if the
+    colors separate, the vectors separate the communities.
+    """
+    from scipy.special import softmax
+    from sklearn.cluster import KMeans
+
+    count = len(np.unique(labels))
+    kmeans = KMeans(count, n_init=8, random_state=0).fit(normalize_rows(snapshots[-1]))
+    centers = normalize_rows(kmeans.cluster_centers_)
+    angles = 2 * np.pi * np.arange(count) / count
+    corners = np.column_stack([np.cos(angles), np.sin(angles)])
+    maps = [softmax(SHARPNESS * normalize_rows(vectors) @ centers.T, axis=1) @ corners for vectors in snapshots]
+    return [points / np.abs(maps[-1]).max() for points in maps]
+
+
+def write_png(path: Path, maps: list[Points], labels: Labels, caption: str) -> None:
+    """Draw the first, the middle and the last map side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(15, 6), facecolor="white")
+    FigureCanvasAgg(figure)
+    for panel, index in enumerate((0, len(maps) // 2, len(maps) - 1)):
+        _draw_map(figure.add_axes((panel / 3 + 0.01, 0.02, 0.313, 0.8)), maps[index], labels)
+    figure.text(0.02, 0.93, TITLE, fontsize=19, color=TEXT_COLOR, weight="bold")
+    figure.text(0.02, 0.88, caption, fontsize=12, color=CAPTION_COLOR)
+    figure.text(0.98, 0.88, LEGEND, fontsize=10, color=CAPTION_COLOR, ha="right")
+    with atomic_write(path) as part:
+        figure.savefig(part, dpi=110, format="png")
+
+
+def _draw_map(axes: Any, points: Points, labels: Labels) -> None:
+    order = np.random.default_rng(0).permutation(len(points))  # so that no community covers the others
+    colors = np.array(COLORS)[labels[order] % len(COLORS)]
+    axes.scatter(*points[order].T, c=colors, s=5, alpha=0.55, linewidths=0)
+    axes.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), aspect="equal")
+    axes.set_title(f"{len(points):,} vertices", fontsize=12, color=TEXT_COLOR)
+    axes.axis("off")
+
+
+def write_html(path: Path, maps: list[Points], labels: Labels, caption: str) -> None:
+    """Write a self-contained page with a slider over the maps and vertex names under the pointer."""
+    import plotly.graph_objects as go
+
+    frames = [go.Frame(data=_create_traces(points, labels), name=f"{len(points):,}") for points in maps]
+    layout = _create_layout(caption, [frame.name for frame in frames])
+    figure = go.Figure(data=_create_traces(maps[-1], labels), frames=frames, layout=layout)
+    with atomic_write(path) as part:
+        figure.write_html(part, include_plotlyjs=True, full_html=True, auto_play=False)
+
+
+def _create_traces(points: Points, labels: Labels) -> list[Any]:
+    import plotly.graph_objects as go
+
+    traces = []
+    for community in np.unique(labels):
+        rows = np.flatnonzero(labels[: len(points)] == community)
+        x, y = points[rows].round(3).T
+        marker = {"size": 4, "opacity": 0.6, "color": COLORS[community % len(COLORS)]}
+        hover = f"vertex %{{customdata}}<extra>community {community}</extra>"
+        name = f"community {community}"
+        traces.append(
+            go.Scattergl(x=x, y=y, mode="markers", name=name, marker=marker, customdata=rows, hovertemplate=hover)
+        )
+    return traces
+
+
+def _create_layout(caption: str, frame_names: list[str]) -> dict[str, Any]:
+    animation = {"mode": "immediate", "frame": {"duration": 700, "redraw": True}, "transition": {"duration": 0}}
+    steps = [{"label": name, "method": "animate", "args": [[name], animation]} for name in frame_names]
+    play = {"label": "play", "method": "animate", "args": [None, {**animation, "fromcurrent": False}]}
+    hidden_axis = {"visible": False, "range": [-1.1, 1.1]}
+    return {
+        "title": {"text": f"{TITLE}<br><sub>{caption}<br>{LEGEND}</sub>"},
+        "template": "plotly_white",
+        "font": {"color": TEXT_COLOR},
+        "xaxis": hidden_axis,
+        "yaxis": {**hidden_axis, "scaleanchor": "x"},
+        "sliders": [{"steps": steps, "active": len(steps) - 1, "currentvalue": {"prefix": "vertices: "}}],
+        "updatemenus": [{"type": "buttons", "buttons": [play], "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}],
+    }

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ripplevec.cli import options
-from ripplevec.cli.console import print_json, progress, say
+from ripplevec.cli.console import print_json, print_message, show_progress
 
 
 def embed(
@@ -47,10 +47,10 @@ def embed(
     model |= options.drop_unset(half_life=half_life, expire_after=expire_after) | options.parse_settings(setting)
     read = options.drop_unset(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
 
-    from ripplevec.cli.embed_run import Job
+    from ripplevec.cli.embed_run import EmbedJob
 
-    with progress() as bars:
-        job = Job(edges, output, read, model, start, start_edges, batch_size, changes)
+    with show_progress() as bars:
+        job = EmbedJob(edges, output, read, model, start, start_edges, batch_size, changes)
         summary = job.run(bars)
     if json:
         print_json(summary)
@@ -60,8 +60,8 @@ def embed(
 
 def _print_summary(summary: dict[str, Any]) -> None:
     """Print the summary as text."""
-    say("{vertices:,} vertices, {edges:,} edges, {dim} dimensions → {output}".format(**summary))
-    say("start: {start_edges:,} edges in {start_seconds:.2f} s".format(**summary))
-    say("stream: {streamed_edges:,} edges in {stream_seconds:.2f} s, {changes:,} changes".format(**summary))
+    print_message("{vertices:,} vertices, {edges:,} edges, {dim} dimensions → {output}".format(**summary))
+    print_message("start: {start_edges:,} edges in {start_seconds:.2f} s".format(**summary))
+    print_message("stream: {streamed_edges:,} edges in {stream_seconds:.2f} s, {changes:,} changes".format(**summary))
     if summary["skipped"]:
-        say("skipped {skipped:,} rows that could not be read, the first at {skipped_rows}".format(**summary))
+        print_message("skipped {skipped:,} rows that could not be read, the first at {skipped_rows}".format(**summary))

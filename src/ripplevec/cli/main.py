@@ -1,4 +1,4 @@
-"""The `ripplevec` command: its subcommands, and what it tells the shell when something goes wrong."""
+"""The command `ripplevec`: its subcommands, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ripplevec.errors import MissingExtraError, RipplevecError
 
 
 class ExitCode(IntEnum):
-    """What the exit status of `ripplevec` means."""
+    """Exit statuses of `ripplevec`."""
 
     OK = 0
     UNEXPECTED = 1
@@ -44,8 +44,8 @@ app.command()(serve)
 app.command()(replay)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"ripplevec {__version__}")
         raise typer.Exit
 
@@ -53,30 +53,30 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Keep the embedding of a growing graph up to date, one arrival at a time.
 
-    Exit status: 0 done, 1 unexpected error, 2 wrong usage,
-    3 a file or a value that cannot be used, 4 an optional dependency is missing,
+    Exit status: 0 success, 1 unexpected error, 2 wrong usage,
+    3 invalid file or value, 4 missing optional dependency,
     130 interrupted.
     """
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code; errors made for users are one line, not a traceback."""
+    """Run the command line and exit with its status; expected errors are printed as one line, not as a traceback."""
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     try:
         app(arguments, prog_name="ripplevec")
     except MissingExtraError as error:
-        _leave(error, ExitCode.MISSING_EXTRA)
+        _exit_with_error(error, ExitCode.MISSING_EXTRA)
     except (RipplevecError, OSError) as error:
-        _leave(error, ExitCode.BAD_INPUT)
+        _exit_with_error(error, ExitCode.BAD_INPUT)
     sys.exit(ExitCode.OK)
 
 
-def _leave(error: Exception, code: ExitCode) -> NoReturn:
+def _exit_with_error(error: Exception, code: ExitCode) -> NoReturn:
     if isinstance(error, OSError) and error.strerror:
         error = OSError(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     typer.echo(f"ripplevec: {' '.join(str(error).split())}", err=True)

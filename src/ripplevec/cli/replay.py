@@ -1,4 +1,4 @@
-"""`ripplevec replay`: its options, and nothing heavy until it runs."""
+"""The command `ripplevec replay`: its options. Heavy modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ripplevec.cli import options
-from ripplevec.cli.console import print_json, progress, say
+from ripplevec.cli.console import print_json, print_message, show_progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -66,8 +66,8 @@ def replay(
         source = replay_builtin(vertices, seed or 0)
     else:
         source = replay_file(file, read, batch_size, sort=speed is not None)
-    with closing(source), closing(open_target(to, labels=source.labels, **model)) as target, progress() as bars:
-        report = _play(source.paced(rate, speed, batch_size, at_once, limit), target, bars)
+    with closing(source), closing(open_target(to, labels=source.labels, **model)) as target, show_progress() as bars:
+        report = _play_stream(source.paced(rate, speed, batch_size, at_once, limit), target, bars)
     if json:
         print_json({**report.summary(), "to": to, "asked_rate": rate, "asked_speed": speed})
     else:
@@ -76,7 +76,7 @@ def replay(
         raise typer.Exit(INTERRUPTED)
 
 
-def _play(replay: Replay, target: Target, bars: Progress) -> Report:
+def _play_stream(replay: Replay, target: Target, bars: Progress) -> Report:
     task = bars.add_task("replay", total=replay.total, note="")
 
     def show(report: Report) -> None:
@@ -88,6 +88,6 @@ def _play(replay: Replay, target: Target, bars: Progress) -> Report:
 
 def _print_summary(report: Report) -> None:
     figures: dict[str, Any] = report.summary()
-    say("{events:,} events in {batches:,} batches, {seconds:.1f} s: {rate:,.1f} events/s".format(**figures))
+    print_message("{events:,} events in {batches:,} batches, {seconds:.1f} s: {rate:,.1f} events/s".format(**figures))
     if report.behind >= 1:
-        say("the target was slower than the stream: up to {behind:.1f} s behind".format(**figures))
+        print_message("the target was slower than the stream: up to {behind:.1f} s behind".format(**figures))

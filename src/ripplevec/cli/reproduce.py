@@ -1,4 +1,4 @@
-"""`ripplevec reproduce`: its options, and nothing heavy until it runs."""
+"""The command `ripplevec reproduce`: its options. Heavy modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -7,86 +7,99 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ripplevec.cli.console import print_json, print_table, progress, say
+from ripplevec.cli.console import print_json, print_message, print_table, show_progress
 from ripplevec.cli.options import Json
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ripplevec.lab.experiments.forecast import Forecast
-    from ripplevec.lab.experiments.reproduce import RunOptions, StudyOutcome, Plan
+    from ripplevec.lab.experiments.reproduce import Plan, RunOptions, StudyOutcome
     from ripplevec.lab.experiments.study import Study
 
 RESULTS = Path("results")
-HEADINGS = {"paper_setting": "paper's setting", "tuned": "tuned", "streaming": "streaming", "spectral": "spectral"}
+BASELINE_HEADINGS = {
+    "paper_setting": "paper's setting",
+    "tuned": "tuned",
+    "streaming": "streaming",
+    "spectral": "spectral",
+}
 
 
 def reproduce(
-    studies: Annotated[list[str] | None, typer.Argument(metavar="[STUDY]...", help="Which ones; all without.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A part of each: two data sets, one seed, minutes.")] = False,
+    studies: Annotated[
+        list[str] | None, typer.Argument(metavar="[STUDY]...", help="Studies to run. By default all.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run a part of each study: two data sets, one seed, minutes.")
+    ] = False,
     grid: Annotated[
         str,
         typer.Option(
-            metavar="tuned|full", help="Settings tried for each baseline; full: all of the paper's, for days."
+            metavar="tuned|full", help="Settings tried for each baseline; full: all that the paper tried, takes days."
         ),
     ] = "tuned",
-    jobs: Annotated[int | None, typer.Option(min=1, help="Cells run side by side; all cores without.")] = None,
-    results: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where records, tables and pictures go; ./results without.")
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of trials in parallel. By default the number of cores.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also run what is recorded, and replace it.")] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for records, tables and pictures. By default ./results."),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run recorded trials again and replace them.")] = False,
     show: Annotated[
-        bool, typer.Option("--list", help="Show the studies and how much is recorded; run nothing.")
+        bool, typer.Option("--list", help="List the studies and their numbers of recorded trials; run nothing.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run the paper's experiments and ours beside them: records, tables, pictures and one page.
+    """Run the experiments of the paper and of this project; write records, tables, pictures and one HTML page.
 
-    It takes hours, with --quick minutes. What is recorded is not run again: stop it at any time, it goes on from there.
+    It takes hours, with --quick minutes. It is resumable: trials that are recorded are not run again.
     """
     from ripplevec.errors import check_choice
-    from ripplevec.lab.experiments.reproduce import GRIDS, RunOptions, Plan
+    from ripplevec.lab.experiments.reproduce import GRIDS, Plan, RunOptions
     from ripplevec.util.parallel import resolve_threads
 
     check_choice("--grid", grid, GRIDS)
     plan = Plan(results or (RESULTS / "quick" if quick else RESULTS), quick, grid)
-    known = plan.studies()
+    all_studies = plan.studies()
     for name in studies or ():
-        check_choice("study", name, known)
-    chosen = [study for name, study in known.items() if name in (studies or known)]
+        check_choice("study", name, all_studies)
+    selected = [study for name, study in all_studies.items() if name in (studies or all_studies)]
     if show:
-        _list(plan, chosen, json)
+        _list_studies(plan, selected, json)
         return
     try:
-        done = _run(plan, chosen, RunOptions(again=again, jobs=resolve_threads(jobs)))
+        summary = _run_studies(plan, selected, RunOptions(again=again, jobs=resolve_threads(jobs)))
     except KeyboardInterrupt:
-        say(f"interrupted; what is done is recorded, the same command{' without --again' if again else ''} goes on")
+        command = "the same command without --again" if again else "the same command"
+        print_message(f"interrupted; finished trials are recorded. To resume, run {command}")
         raise
-    print_json(done) if json else _tell(done)
+    print_json(summary) if json else _print_summary(summary)
 
 
-def _run(plan: Plan, studies: list[Study], choice: RunOptions) -> dict[str, Any]:
-    """Carry out studies, and say what came of it. Data that cannot be had is missed before anything runs."""
-    from ripplevec.cli.datasets import Bars
+def _run_studies(plan: Plan, studies: list[Study], options: RunOptions) -> dict[str, Any]:
+    """Run studies and summarize the outcome; data sets are fetched first, so that missing data fails early."""
+    from ripplevec.cli.datasets import DownloadBars
     from ripplevec.lab.datasets import fetch
-    from ripplevec.lab.experiments.reproduce import run_studies, required_datasets, write_html_report
+    from ripplevec.lab.experiments.reproduce import required_datasets, run_studies, write_html_report
     from ripplevec.lab.experiments.summary import summarize
 
-    with progress() as bars:
-        for dataset in required_datasets(plan.pending_trials(studies, choice.again)):
-            fetch(dataset, Bars(bars))
-        outcomes = run_studies(plan, studies, choice, Bar(bars))
+    with show_progress() as bars:
+        for dataset in required_datasets(plan.pending_trials(studies, options.again)):
+            fetch(dataset, DownloadBars(bars))
+        outcomes = run_studies(plan, studies, options, TrialBar(bars))
     recorded = [study for study in plan.studies().values() if plan.record(study).trials]
     return {
         "results": str(plan.results),
         "report": str(write_html_report(recorded, plan.results)),
-        "studies": [_entry(outcome) for outcome in outcomes],
+        "studies": [_describe_outcome(outcome) for outcome in outcomes],
         "micro_f1_at_50": summarize(plan),
     }
 
 
-class Bar:
-    """One bar over the cells of all studies; a line for every study that is done."""
+class TrialBar:
+    """Shows one progress bar over the trials of all studies, and prints a line for every finished study."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
@@ -94,23 +107,24 @@ class Bar:
         self._done = 0
 
     def study_started(self, study: str, forecast: Forecast) -> None:
-        """Show the study, and how many cells there are in all as far as is known now."""
+        """Show the study and the total number of trials known so far."""
         total = self._done + forecast.remaining_trials()
         self._bars.update(self._task, description=study, total=total, note="", ends=forecast.expected_end())
 
     def trial_done(self, trial: str, seconds: float, forecast: Forecast) -> None:
-        """Show the cell, and when all will be done."""
+        """Show the finished trial and the expected end of all trials."""
         self._done += 1
-        self._bars.update(self._task, completed=self._done, note=f"{trial}: {seconds:.1f} s", ends=forecast.expected_end())
+        note = f"{trial}: {seconds:.1f} s"
+        self._bars.update(self._task, completed=self._done, note=note, ends=forecast.expected_end())
 
     def study_done(self, outcome: StudyOutcome) -> None:
-        """Say what came of a study."""
-        line = f"{outcome.name}: {outcome.ran} cells, {outcome.seconds:.0f} s, {outcome.table}"
+        """Print a line about the finished study."""
+        line = f"{outcome.name}: {outcome.ran} trials, {outcome.seconds:.0f} s, {outcome.table}"
         self._bars.console.print(line, highlight=False, soft_wrap=True)
 
 
-def _entry(outcome: StudyOutcome) -> dict[str, Any]:
-    """What came of a study, for a program."""
+def _describe_outcome(outcome: StudyOutcome) -> dict[str, Any]:
+    """Describe a finished study as JSON data."""
     return {
         "name": outcome.name,
         "cells": outcome.trials,
@@ -121,38 +135,37 @@ def _entry(outcome: StudyOutcome) -> dict[str, Any]:
     }
 
 
-def _list(plan: Plan, studies: list[Study], json: bool) -> None:
-    """The studies, how many cells they have, and how many of those are recorded."""
-    rows: list[dict[str, Any]] = []
+def _list_studies(plan: Plan, studies: list[Study], json: bool) -> None:
+    """Print the studies with their numbers of trials and of recorded trials."""
+    entries: list[dict[str, Any]] = []
     for study in studies:
-        cells, left = len(plan.pending_trials([study], again=True)), len(plan.pending_trials([study]))
-        rows.append({"name": study.name, "title": study.title, "cells": cells, "recorded": cells - left})
+        trials, pending = len(plan.pending_trials([study], again=True)), len(plan.pending_trials([study]))
+        entries.append({"name": study.name, "title": study.title, "cells": trials, "recorded": trials - pending})
     if json:
-        print_json({"results": str(plan.results), "studies": rows})
+        print_json({"results": str(plan.results), "studies": entries})
         return
-    title = f"Studies, and what is recorded in {plan.results}"
-    shown = [(row["name"], row["title"], f"{row['cells']:,}", f"{row['recorded']:,}") for row in rows]
-    print_table(title, ["study", "about"], ["cells", "recorded"], shown)
+    rows = [(entry["name"], entry["title"], f"{entry['cells']:,}", f"{entry['recorded']:,}") for entry in entries]
+    print_table(f"Studies, and trials recorded in {plan.results}", ["study", "title"], ["trials", "recorded"], rows)
 
 
-def _tell(done: dict[str, Any]) -> None:
-    """The short of it, for a person."""
-    if done["micro_f1_at_50"]:
-        title = "Micro-F1 in %, 50 % for training: ours, the best of others (how far ours is above)"
-        rows = [_row(dataset, line) for dataset, line in done["micro_f1_at_50"].items()]
-        print_table(title, [""], ["ripplevec", *HEADINGS.values(), "times faster"], rows)
-    say(f"tables and pictures: {done['results']}, all on one page: {done['report']}")
+def _print_summary(summary: dict[str, Any]) -> None:
+    """Print the comparison with the baselines as a table, and where the output is."""
+    if summary["micro_f1_at_50"]:
+        title = "Micro-F1 in %, 50 % for training: ripplevec, and the best baselines (difference to ripplevec)"
+        rows = [_format_row(dataset, scores) for dataset, scores in summary["micro_f1_at_50"].items()]
+        print_table(title, [""], ["ripplevec", *BASELINE_HEADINGS.values(), "speedup"], rows)
+    print_message(f"tables and pictures: {summary['results']}; all on one page: {summary['report']}")
 
 
-def _row(dataset: str, line: dict[str, Any]) -> list[str]:
-    """What the summary says of a data set."""
-    ours = f"{line['ripplevec']['micro_f1']:.1f}" if line["ripplevec"] else "–"
-    faster = f"{line['times_faster']:.1f}" if line["times_faster"] else "–"
-    return [dataset, ours, *(_best(line[group]) for group in HEADINGS), faster]
+def _format_row(dataset: str, scores: dict[str, Any]) -> list[str]:
+    """Format the table row of a data set."""
+    ripplevec = f"{scores['ripplevec']['micro_f1']:.1f}" if scores["ripplevec"] else "–"
+    speedup = f"{scores['times_faster']:.1f}" if scores["times_faster"] else "–"
+    return [dataset, ripplevec, *(_format_baseline(scores[group]) for group in BASELINE_HEADINGS), speedup]
 
 
-def _best(entry: dict[str, Any] | None) -> str:
-    if entry is None:
+def _format_baseline(score: dict[str, Any] | None) -> str:
+    if score is None:
         return "–"
-    above = "" if entry["ours_above"] is None else f" ({entry['ours_above']:+.1f})"
-    return f"{entry['micro_f1']:.1f} {entry['setting'].removesuffix(', tuned')}{above}"
+    difference = "" if score["ours_above"] is None else f" ({score['ours_above']:+.1f})"
+    return f"{score['micro_f1']:.1f} {score['setting'].removesuffix(', tuned')}{difference}"

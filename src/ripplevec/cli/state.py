@@ -1,4 +1,4 @@
-"""`ripplevec state`: a look at a session's directory, and what can be done to it while no session has it."""
+"""The commands `ripplevec state …`: inspect, verify, compact and repair a session directory."""
 
 from __future__ import annotations
 
@@ -13,51 +13,52 @@ from ripplevec.cli.options import Json
 if TYPE_CHECKING:
     from ripplevec.durability.directory_lock import DirectoryLock
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a session.")]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Session directory.")]
 
-state = typer.Typer(no_args_is_help=True, help="Look into the directory of a session, check it, make it smaller.")
+state = typer.Typer(no_args_is_help=True, help="Inspect, verify, compact and repair a session directory.")
 
 
 @state.command()
 def inspect(directory: Directory, json: Json = False) -> None:
-    """Say what a directory holds: batches, snapshots, sources. Nothing is changed; a session may be using it."""
+    """Show the contents: batches, snapshots, sources. Changes nothing; a session may be using the directory."""
     from ripplevec.durability.inspection import inspect_directory
 
-    found = inspect_directory(directory)
+    contents = inspect_directory(directory)
     if json:
-        return print_json(found)
-    journal = found["journal"]
-    typer.echo(f"{directory}: {'in use by ' + found['in_use_by'] if found['in_use_by'] else 'not in use'}")
+        return print_json(contents)
+    journal = contents["journal"]
+    typer.echo(f"{directory}: {'in use by ' + contents['in_use_by'] if contents['in_use_by'] else 'not in use'}")
     typer.echo(f"journal    batches {journal['first']:,} to {journal['last']:,}, {journal['bytes']:,} bytes")
-    for snapshot in found["snapshots"]:
+    for snapshot in contents["snapshots"]:
         sequence, size = snapshot["sequence"], snapshot["bytes"]
         typer.echo(f"snapshot   batch {sequence:,}, {size:,} bytes, digest {snapshot['digest']}")
-    for source, position in found["sources"].items():
+    for source, position in contents["sources"].items():
         typer.echo(f"source     {source} at {position}")
-    for name, value in {**found["parameters"], "anchor_lag": found["anchor_lag"]}.items():
+    for name, value in {**contents["parameters"], "anchor_lag": contents["anchor_lag"]}.items():
         typer.echo(f"parameter  {name} = {value}")
 
 
 @state.command()
 def verify(directory: Directory, json: Json = False) -> None:
-    """Check every byte, and that replaying the batches gives every snapshot. Exit status 3 where something is wrong."""
+    """Check every checksum, and that replaying the batches reproduces every snapshot. Exit status 3 on faults."""
     from ripplevec.durability.inspection import verify_directory
 
-    with _alone(directory):
-        found = verify_directory(directory)
+    with _lock_directory(directory):
+        result = verify_directory(directory)
     if json:
-        print_json(found)
+        print_json(result)
     else:
-        for fault in found["faults"]:
+        for fault in result["faults"]:
             typer.echo(fault)
-        typer.echo(f"{directory}: {len(found['faults']):,} faults, batch {found['sequence']}, digest {found['digest']}")
-    if found["faults"]:
+        count, sequence, digest = len(result["faults"]), result["sequence"], result["digest"]
+        typer.echo(f"{directory}: {count:,} faults, batch {sequence}, digest {digest}")
+    if result["faults"]:
         raise typer.Exit(3)
 
 
 @state.command()
 def compact(directory: Directory, json: Json = False) -> None:
-    """Write a snapshot, drop the batches that are no longer needed, and give their space back."""
+    """Write a snapshot, drop the batches that are no longer needed, and free their space."""
     from ripplevec.durability.inspection import inspect_directory
     from ripplevec.durability.session import Session
 
@@ -73,23 +74,23 @@ def compact(directory: Directory, json: Json = False) -> None:
 
 @state.command()
 def cut(directory: Directory, json: Json = False) -> None:
-    """Give up what follows a damaged batch. For when there is no copy to restore; the damaged files are kept.
+    """Discard everything after a damaged batch, if there is no backup to restore. Damaged files are kept.
 
-    Where the journal itself is missing or empty, everything is given up: the snapshots are put aside.
+    If the journal itself is missing or empty, everything is discarded: the snapshots are renamed.
     """
     from ripplevec.durability.truncation import truncate_state
 
-    with _alone(directory):
-        found = truncate_state(directory)
+    with _lock_directory(directory):
+        result = truncate_state(directory)
     if json:
-        return print_json({"last": found.last, "lost": found.lost, "notes": found.notes})
-    typer.echo(f"{directory}: {found.lost:,} batches given up; the last one is batch {found.last:,}")
+        return print_json({"last": result.last, "lost": result.lost, "notes": result.notes})
+    typer.echo(f"{directory}: discarded {result.lost:,} batches; the last one is batch {result.last:,}")
 
 
-def _alone(directory: Path) -> DirectoryLock:
-    """Have a directory for oneself; one that is not there is not made."""
+def _lock_directory(directory: Path) -> DirectoryLock:
+    """Lock an existing directory for exclusive use; do not create a missing one."""
     from ripplevec.durability.directory_lock import DirectoryLock
 
     if not directory.is_dir():
-        raise typer.BadParameter(f"{directory} is no directory")
+        raise typer.BadParameter(f"{directory} is not a directory")
     return DirectoryLock(directory)
