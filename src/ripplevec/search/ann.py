@@ -100,6 +100,7 @@ class AnnIndex:
         chosen, indexed_rows = self._choose_rows(target, limit)
         vectors = _served_directions(target, chosen)
         nonzero = vectors.any(axis=1)
+        self._unqueue(chosen[~nonzero])
         return IndexUpdate(chosen[nonzero], vectors[nonzero], dropped, indexed_rows)
 
     def apply_update(self, update: IndexUpdate) -> None:
@@ -225,6 +226,12 @@ class AnnIndex:
         following = np.arange(self.indexed_rows, last)
         following = following[(target.store.placed[following] == 1) & (self.indexed[following] == 0)]
         return np.unique(np.concatenate([queued, following])), last
+
+    def _unqueue(self, rows: RowArray) -> None:
+        """Take rows without a direction from the queue; a row that gets a vector again is queued by the next scan."""
+        if rows.size:
+            self.queued[rows] = 0
+            self.queue = self.queue[self.queued[self.queue] == 1]
 
     def _needs_rebuild(self) -> bool:
         """Return whether too many entries are dead, or too many rows have moved, to continue with this index."""
