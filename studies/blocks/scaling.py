@@ -14,11 +14,11 @@ import _cluster_model as model
 
 SHARDS, SIZES = (1, 2, 4), (1, 200, 20_000)
 PICTURE = "figures/scaling.svg"
-FAR_OFF = 0.2  # a check further off than this is said to be
+FAR_OFF = 0.2  # larger relative errors of the check are pointed out
 WHY = {
-    model.CALLS: ": the driver calls one shard after the other, and keeps account of what goes between any two of them",
-    model.DRIVER: ": the driver goes through a batch once for every shard",
-    model.DRIVER_NETWORK: ": the driver sends every shard what all have to know of the newcomers",
+    model.CALLS: ", because the driver calls the shards one after the other and tracks the data between all pairs",
+    model.DRIVER: ", because the driver processes a batch once for every shard",
+    model.DRIVER_NETWORK: ", because the driver sends information about all new vertices to every shard",
 }
 MODEL_OF = ("cluster.json", "driver.json", "memory.json", "ids.json")
 
@@ -35,23 +35,23 @@ def cluster() -> str:
     alone = columns[0]
     rows = {f"a batch of {_edges(size)}": [_time(column[f"seconds_{size}"]) for column in columns] for size in SIZES}
     rows |= {
-        f"throughput of {_edges(size)}, over no shards": [
+        f"throughput with {_edges(size)} per batch, relative to no shards": [
             MISSING,
             *(_ratio(c[f"of_single_{size}"]) for c in columns[1:]),
         ]
         for size in SIZES
     }
     said = {
-        "more for any batch": lambda column: _time(column["seconds_1"] - alone["seconds_1"]),
-        "sent from shard to shard, an arrival": lambda column: f"{column['bytes_per_arrival']:,.0f} bytes",
-        "over the rows that had to be read": lambda column: f"{column['sent_over_needed']:.2f} ×",
-        "the same vectors, to the bit": lambda column: "yes" if column["same"] else "**no**",
+        "additional time per batch": lambda column: _time(column["seconds_1"] - alone["seconds_1"]),
+        "bytes sent between shards per arrival": lambda column: f"{column['bytes_per_arrival']:,.0f}",
+        "bytes sent relative to the rows that had to be read": lambda column: f"{column['sent_over_needed']:.2f} ×",
+        "bit-identical vectors": lambda column: "yes" if column["same"] else "**no**",
     }
     rows |= {what: [MISSING, *map(say, columns[1:])] for what, say in said.items()}
     head = ["no shards", "1 shard", *(f"{count} shards" for count in SHARDS[1:])]
     setting = (
-        f"{found['vertices']:,.0f} vertices and arrivals with {model.EDGES_PER_ARRIVAL} edges, 128 columns, all "
-        f"processes on one machine with {found['cores']} cores: more shards than cores cannot be faster, only dearer."
+        f"{found['vertices']:,.0f} vertices and arrivals with {model.EDGES_PER_ARRIVAL} edges, 128 dimensions. All "
+        f"processes run on one machine with {found['cores']} cores, so more shards than cores only add cost."
     )
     return f"{markdown_table(head, rows)}\n\n{_wrapped(setting)}"
 
@@ -64,9 +64,13 @@ def cluster_model() -> str:
     measured, driver, memory, ids = records
     threads = (read_record("roofline.json") or {}).get("float32_two_over_one", 1.0)
     found = model.calibrate(measured, driver, threads)
-    said = [_limits(found), _checked(found), _assumed(found, threads), _left_out(memory, ids)]
+    said = [_limits(found), _checked(found), _fitted(found, threads), _assumed(found), _left_out(memory, ids)]
     text = "\n\n".join([_predictions(found, memory, ids), *map(_wrapped, said)])
-    return f"{text}\n\n![Edges a second](../results/{PICTURE})" if (RESULTS / PICTURE).exists() else text
+    return (
+        f"{text}\n\n![Edges per second by number of machines](../results/{PICTURE})"
+        if (RESULTS / PICTURE).exists()
+        else text
+    )
 
 
 def _predictions(found: model.CostModel, memory: Any, ids: Any) -> str:
@@ -77,16 +81,16 @@ def _predictions(found: model.CostModel, memory: Any, ids: Any) -> str:
             f"**batches of {batch:,} edges**: edges/s": [_count(one.edges_per_second) for one in many],
             f"arrivals/s ({batch:,})": [_count(one.arrivals_per_second) for one in many],
             f"time of a batch ({batch:,})": [_time(one.seconds) for one in many],
-            f"what takes longest ({batch:,})": [f"{one.limit}, {one.share(one.limit):.0%}" for one in many],
-            f"MB/s that a machine sends ({batch:,})": [f"{model.network_rate(found, one) / 1e6:,.1f}" for one in many],
+            f"longest phase ({batch:,})": [f"{one.limit}, {one.share(one.limit):.0%}" for one in many],
+            f"MB/s sent per machine ({batch:,})": [f"{model.network_rate(found, one) / 1e6:,.1f}" for one in many],
         }
     largest = model.BATCHES[-1]
     cautious = [model.predict(found.cautious, machines, largest) for machines in model.MACHINES]
-    rows[f"edges/s, cautiously ({largest:,})"] = [_count(one.edges_per_second) for one in cautious]
-    rows["edges/s, were there only the driver's own work"] = [
+    rows[f"edges/s, cautious estimate ({largest:,})"] = [_count(one.edges_per_second) for one in cautious]
+    rows["edges/s if only the driver's own work took time"] = [
         _count(model.driver_limit(found, machines)) for machines in model.MACHINES
     ]
-    rows["memory of a machine"] = [
+    rows["memory per machine"] = [
         f"{model.machine_bytes(memory, ids, machines) / model.GIB:.1f} GiB" for machines in model.MACHINES
     ]
     return markdown_table([f"{machines} machines" for machines in model.MACHINES], rows)
@@ -99,47 +103,55 @@ def _limits(found: model.CostModel) -> str:
     best = max(many, key=lambda one: one.edges_per_second)
     taken = " and ".join(f"{one.share(*model.DRIVER_COSTS):.0%}" for one in (many[0], many[-1]))
     said = (
-        f"With batches of {batch:,} edges on {many[0].machines} and on {many[-1].machines} machines, {taken} of the "
-        "time is that of the driver, which is one process: its calls, its own work and its link."
+        f"The driver is one process. With batches of {batch:,} edges on {many[0].machines} and on "
+        f"{many[-1].machines} machines, its calls, its own work and its network link take {taken} of the time."
     )
     if best.machines < model.MACHINES[-1]:
-        said += f" More than {best.machines} machines give room and no speed{WHY.get(many[-1].limit, '')}."
+        said += f" More than {best.machines} machines add memory but no speed{WHY.get(many[-1].limit, '')}."
     return said
 
 
 def _checked(found: model.CostModel) -> str:
     said = (
-        f"The check: batches of {model.LARGEST:,} arrivals on {model.CHECK} shards, which the work was not fitted to, "
-        f"would take {abs(found.check):.0%} {'longer' if found.check > 0 else 'less'} than they do, and send "
-        f"{abs(found.traffic_check):.1%} {'more' if found.traffic_check > 0 else 'less'}."
+        f"**Check.** The work was not fitted to measurements with {model.CHECK} shards. For batches of "
+        f"{model.LARGEST:,} arrivals on {model.CHECK} shards, the model predicts {abs(found.check):.0%} "
+        f"{'more' if found.check > 0 else 'less'} time and {abs(found.traffic_check):.1%} "
+        f"{'more' if found.traffic_check > 0 else 'less'} traffic than measured."
     )
-    return said + (" Take the table for an order of magnitude." if abs(found.check) > FAR_OFF else "")
+    return said + (" Regard the table as an order of magnitude." if abs(found.check) > FAR_OFF else "")
 
 
-def _assumed(found: model.CostModel, threads: float) -> str:
+def _fitted(found: model.CostModel, threads: float) -> str:
+    return (
+        f"**Fitted values.** A batch of one arrival takes {_time(found.call)}, plus {_time(found.shard)} per shard and "
+        f"{_time(found.pair)} per pair of shards. A large batch needs {found.calls:.0f} calls, "
+        f"{found.calls_over_one:.1f} × as many as a single arrival. An arrival takes {1e6 * found.serial:.1f} µs "
+        f"of the driver, plus {1e6 * found.serial_per_shard:.2f} µs per shard, and {1e6 * found.work:.1f} µs of work. "
+        f"If all neighbors were on other shards, exchanging rows would take {1e6 * found.exchange:.1f} µs and "
+        f"{found.sent:,.0f} bytes per arrival, with float32 rows. A single shard on two cores is assumed to gain the same as one machine, "
+        f"{threads:.2f} ×."
+    )
+
+
+def _assumed(found: model.CostModel) -> str:
     more = model.predict(found, 64, model.BATCHES[-1], gain=4).edges_per_second
     one = model.predict(found, 64, model.BATCHES[-1]).edges_per_second
     return (
-        f"Fitted: {_time(found.call)} a batch of one arrival, {_time(found.shard)} more for a shard and "
-        f"{_time(found.pair)} for a pair of shards; {found.calls:.0f} calls in a large batch, "
-        f"{found.calls_over_one:.1f} × those of a single arrival; for an arrival {1e6 * found.serial:.1f} µs of the "
-        f"driver and {1e6 * found.serial_per_shard:.2f} µs for every shard, {1e6 * found.work:.1f} µs of work, "
-        f"{1e6 * found.exchange:.1f} µs of exchanging rows were all neighbors elsewhere, and {found.sent:,.0f} bytes, "
-        f"with float32 rows; a shard alone on two cores is taken to gain what one machine does, {threads:.2f} ×. "
-        f"Assumed, not measured: one shard per machine; of its threads the speed of one (four times that would make 64 "
-        f"machines {more / one:.2f} × as fast); "
-        f"{8 * model.LINK / 1e9:.0f} Gbit/s a machine and {1e3 * model.LATENCY:.1f} ms more for a call; vertices fall "
-        "evenly to machines; an arrival costs what it costs on the small graph; nothing overlaps. Cautiously: what two "
-        "shards did not speed up is held to be the driver's, not the exchange of rows. "
-        "Rows are kept and sent as float16, names are text."
+        f"**Assumptions, not measured.** The graph has {model.VERTICES:,} vertices and {model.EDGES:,} edges. Every "
+        "machine has one shard, which works at the speed of one thread (four times this speed would make 64 machines "
+        f"{more / one:.2f} × as fast). A machine has {8 * model.LINK / 1e9:.0f} Gbit/s, and a call to another machine "
+        f"takes {1e3 * model.LATENCY:.1f} ms longer. Vertices are distributed evenly, an arrival costs the same as on "
+        "the small graph, and nothing overlaps. Rows are stored and sent as float16; ids are text. The cautious "
+        "estimate attributes all time that two shards did not save to the driver instead of the exchange of rows."
     )
 
 
 def _left_out(memory: Any, ids: Any) -> str:
     whole = model.state_bytes(memory, ids) / model.GIB
     return (
-        f"Left out: anchors, and snapshots. A snapshot of all {whole:,.0f} GiB goes through the driver, one shard "
-        f"after the other, and to its disk: over its link alone that takes {whole * model.GIB / model.LINK:,.0f} s."
+        "**Not included.** The model does not include anchors and snapshots. A snapshot of the whole state of "
+        f"{whole:,.0f} GiB passes through the driver to its disk, one shard after the other. The network link of the "
+        f"driver alone needs {whole * model.GIB / model.LINK:,.0f} s for it."
     )
 
 

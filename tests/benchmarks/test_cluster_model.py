@@ -166,22 +166,22 @@ def test_the_page_says_what_was_measured(scaling: ModuleType) -> None:
     said = scaling.cluster()
     assert "| | no shards | 1 shard | 2 shards | 4 shards |" in said
     assert "| a batch of 100,000 edges | 100 ms |" in said
-    assert "| sent from shard to shard, an arrival | – | 0 bytes | 2,000 bytes | 3,000 bytes |" in said
-    assert "| the same vectors, to the bit | – | yes | yes | yes |" in said
+    assert "| bytes sent between shards per arrival | – | 0 | 2,000 | 3,000 |" in said
+    assert "| bit-identical vectors | – | yes | yes | yes |" in said
 
 
 def test_the_page_says_what_is_predicted_and_assumed(scaling: ModuleType, written: Path) -> None:
     said = scaling.cluster_model()
     assert "| | 16 machines | 64 machines | 256 machines |" in said
     assert "GiB |" in said
-    assert "Assumed, not measured" in said
+    assert "Assumptions, not measured" in said
     in_one_line = " ".join(said.split())
-    assert "of the time is that of the driver, which is one process" in in_one_line
-    assert "give room and no speed: the driver goes through a batch once for every shard." in in_one_line
+    assert "its calls, its own work and its network link take" in in_one_line
+    assert "add memory but no speed, because the driver processes a batch once for every shard." in in_one_line
     assert "![" not in said
     (written / "figures").mkdir()
     (written / "figures/scaling.svg").write_text("<svg/>")
-    assert scaling.cluster_model().endswith("![Edges a second](../results/figures/scaling.svg)")
+    assert scaling.cluster_model().endswith("![Edges per second by number of machines](../results/figures/scaling.svg)")
 
 
 def test_a_check_that_is_far_off_is_said(scaling: ModuleType, written: Path) -> None:
