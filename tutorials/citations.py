@@ -1,21 +1,21 @@
-"""A citation graph that grows paper by paper, with a topic classifier that is trained once."""
+"""A citation graph that grows paper by paper, and a topic classifier that is trained once."""
 
 # %% [markdown]
-# # A library that grows: topics of papers as they arrive
+# # A growing library: classify papers as they arrive
 #
-# You keep a library of machine-learning papers. Each belongs to one of seven
-# topics. Somebody has sorted the first half of them by hand; the others arrive
-# one by one, and each should get its topic at once.
+# You maintain a library of machine-learning papers. Each paper belongs to one of
+# seven topics. The first half of the papers has been labeled by hand. The other
+# papers arrive one by one, and each should get a topic immediately.
 #
-# A paper cites others, and papers cite their own kind. So a vector that says
-# where in the citation graph a paper stands says much about its topic. The
-# difficulty is that the graph changes with every arrival. The usual answer is
-# to embed everything again each night. Then all vectors change, and the
-# classifier must be trained again, too. Here neither happens: vectors are kept
-# up to date, and **the classifier is trained once**.
+# Papers mostly cite papers of their own topic. A vector that describes the
+# position of a paper in the citation graph therefore says much about its topic.
+# The difficulty is that the graph changes with every *arrival* (a new vertex with
+# its edges). The usual solution is to embed the whole graph again every night. All
+# vectors change then, so the classifier must be trained again, too. Ripplevec
+# keeps the vectors up to date instead, and **the classifier is trained once**.
 #
-# The graph is Cora, which `ripplevec.lab.datasets` reads from the folder named by
-# `RIPPLEVEC_DATA`, or downloads.
+# The graph is Cora. `ripplevec.lab.datasets` reads it from the folder in the
+# environment variable `RIPPLEVEC_DATA`, or downloads it.
 
 # %%
 import matplotlib.pyplot as plt
@@ -31,49 +31,49 @@ print(f"{cora.vertices:,} papers, {len(cora.edges):,} citations, {cora.classes} 
 # %% [markdown]
 # ## The stream
 #
-# The papers come in a random order. Each comes with its links to the papers
-# that are there before it. (Cora does not say when a paper appeared, so we
-# invent the order.)
+# The papers arrive in a random order, because Cora has no publication dates. Each
+# paper arrives with its links to the papers that are already in the library.
 
 # %%
 order = np.random.default_rng(0).permutation(cora.vertices).tolist()
-place = {paper: number for number, paper in enumerate(order)}
+position = {paper: number for number, paper in enumerate(order)}
 links = {paper: [] for paper in order}
 for one, other in cora.edges.tolist():
-    earlier, later = sorted((one, other), key=place.get)
+    earlier, later = sorted((one, other), key=position.get)
     links[later].append(earlier)
 
 half = cora.vertices // 2
-shelf, arriving = order[:half], order[half:]
+initial, arriving = order[:half], order[half:]
 alone = sum(not links[paper] for paper in arriving) / len(arriving)
-print(f"{len(shelf):,} papers on the shelf, {len(arriving):,} to come")
-print(f"{alone:.0%} of those come without a link")
+print(f"{len(initial):,} papers at the start, {len(arriving):,} arrive later")
+print(f"{alone:.0%} of the later ones arrive without a link")
 
 # %% [markdown]
 # ## Start, and train once
 #
-# `fit` embeds the graph of the first half. Papers of the shelf that nobody
-# links to yet are added, too: they have no place so far, and a vector of
-# zeros.
+# `fit` computes the *start*, the initial embedding, from the links in the first
+# half. Papers of the first half that have no links yet are added, too. They cannot
+# be placed yet, so their vectors are zero.
 
 # %%
 model = ripplevec.Embedder(dim=64, seed=0)
-model.fit([(paper, other) for paper in shelf for other in links[paper]])
-for paper in shelf:
+model.fit([(paper, other) for paper in initial for other in links[paper]])
+for paper in initial:
     if paper not in model:
         model.add_vertex(paper)
 
 topics = cora.labels
 classifier = LogisticRegression(C=10, max_iter=1000).fit(
-    model.vectors(shelf), topics[shelf]
+    model.vectors(initial), topics[initial]
 )
-at_the_start = model.vectors(shelf)
+at_the_start = model.vectors(initial)
 
 # %% [markdown]
-# ## Paper by paper
+# ## The loop
 #
-# This is the whole loop. `add_vertex` returns the vector of the newcomer, and
-# moves the few papers it touches a little. The classifier is only asked.
+# This is the complete loop. `add_vertex` returns the vector of the new paper and
+# slightly moves the few papers that it affects. The classifier only predicts; it
+# is not trained.
 
 # %%
 right_on_arrival = []
@@ -84,14 +84,14 @@ for paper in arriving:
 right_on_arrival = np.array(right_on_arrival)
 linked = np.array([bool(links[paper]) for paper in arriving])
 on_arrival = right_on_arrival.mean()
-print(f"right on arrival: {on_arrival:.1%}")
-print(f"  with a link to lean on: {right_on_arrival[linked].mean():.1%}")
-print(f"  without any:            {right_on_arrival[~linked].mean():.1%}")
+print(f"correct on arrival: {on_arrival:.1%}")
+print(f"  papers with links:    {right_on_arrival[linked].mean():.1%}")
+print(f"  papers without links: {right_on_arrival[~linked].mean():.1%}")
 
 # %% [markdown]
-# A paper that comes without a link cannot be placed, and the classifier can
-# only guess. The others do better the later they come, as they find more of
-# their links on the shelf.
+# A paper without links cannot be placed, so the classifier can only guess. The
+# other papers are classified better the later they arrive, because more of their
+# links lead to papers that are already in the library.
 
 # %% drawing
 pieces = np.array_split(np.arange(len(arriving)), 8)
@@ -105,30 +105,30 @@ plt.plot(
     along,
     "o-",
     color="#4269d0",
-    label="right on arrival, classifier trained once",
+    label="correct on arrival, classifier trained once",
 )
 plt.plot(
     middle,
     share_linked,
     "--",
     color="#8a91a0",
-    label="papers that come with a link at all",
+    label="papers that arrive with a link",
 )
-plt.title("The classifier stays, the arrivals get easier")
+plt.title("Later arrivals are classified better")
 plt.xlabel("papers in the library")
-plt.ylabel("% of the arrivals")
+plt.ylabel("% of arrivals")
 plt.ylim(50, 100)
 plt.legend(loc="lower right")
 
 # %% [markdown]
-# ## A day later
+# ## At the end of the stream
 #
-# What a paper got on arrival is not the last word. Later papers cite it, and
-# its vector moves. Ask the same classifier again, about the same papers, with
-# the vectors they have at the end.
+# The vector of a paper continues to change after its arrival: later papers link to
+# it, and its vector moves. The next cell applies the same classifier to the same
+# papers again, with their vectors at the end of the stream.
 #
-# Against that we set what a nightly job would do: embed the final graph from
-# nothing, and train a new classifier on the papers of the shelf.
+# For comparison, it also does the work of a nightly job: it embeds the final graph
+# from scratch and trains a new classifier on the first half of the papers.
 
 # %%
 at_the_end = classifier.score(model.vectors(arriving), topics[arriving])
@@ -137,29 +137,31 @@ nightly = ripplevec.Embedder(dim=64, seed=1).fit(
     [(paper, other) for paper in order for other in links[paper]]
 )
 retrained = LogisticRegression(C=10, max_iter=1000).fit(
-    nightly.vectors(shelf), topics[shelf]
+    nightly.vectors(initial), topics[initial]
 )
 recomputed = retrained.score(nightly.vectors(arriving), topics[arriving])
-again = LogisticRegression(C=10, max_iter=1000).fit(model.vectors(shelf), topics[shelf])
+again = LogisticRegression(C=10, max_iter=1000).fit(
+    model.vectors(initial), topics[initial]
+)
 trained_again = again.score(model.vectors(arriving), topics[arriving])
 mixed_up = classifier.score(nightly.vectors(arriving), topics[arriving])
 
 print(f"stream, classifier trained once:      {at_the_end:.1%}")
 print(f"stream, classifier trained again:     {trained_again:.1%}")
 print(f"recomputed, classifier trained again: {recomputed:.1%}")
-print(f"recomputed, classifier of the start:  {mixed_up:.1%}")
+print(f"recomputed, classifier trained once:  {mixed_up:.1%}")
 
 # %% [markdown]
-# The vectors of the stream are worth nearly as much as recomputed ones: the second line
-# and the third are about a point apart. The classifier trained once gives away more.
-# It learned from the vectors of a graph half as large, in which papers had half of
-# their links. Train it again now and then, when it suits you; nothing forces you to.
+# The vectors of the stream are almost as good as recomputed ones: the second and
+# the third line differ by about one point. The classifier that was trained once is
+# worse. It learned from the vectors of a graph half as large, in which papers had
+# half of their links. Train it again from time to time, whenever it suits you;
+# nothing forces you to.
 #
-# The last line is why people who recompute must retrain: a new embedding has
-# other coordinates, and to the classifier of yesterday they mean nothing. In
-# the stream the coordinates stay where they are. The picture shows it: both
-# panels look at the papers from the same side, and half of the papers have
-# come in between.
+# The last line shows why recomputing requires retraining: a new embedding has
+# different coordinates, which mean nothing to the old classifier. In the stream
+# the coordinates stay the same. The figure shows this: both panels project the
+# papers onto the same plane, and half of the papers arrived between them.
 
 # %% drawing
 center = at_the_start.mean(axis=0)
@@ -178,7 +180,7 @@ colors = np.array(
 
 figure, (before, after) = plt.subplots(1, 2, figsize=(7, 3.6), sharex=True, sharey=True)
 for panel, papers, vectors in (
-    (before, shelf, at_the_start),
+    (before, initial, at_the_start),
     (after, order, model.vectors(order)),
 ):
     panel.scatter(
@@ -191,22 +193,22 @@ for panel, papers, vectors in (
     panel.set_xticks([])
     panel.set_yticks([])
     panel.spines[:].set_visible(False)
-figure.suptitle("The map stays where it is (color: topic)")
+figure.suptitle("The map keeps its coordinates (colors: topics)")
 
 # %% [markdown]
-# ## What to take with you
+# ## Summary
 #
-# - `fit` once, then `add_vertex` per arrival: nothing else is needed.
-# - A classifier trained at the start can stay. It does not see topics that
-#   nobody had at the start, though: a new topic needs labels and a new
-#   training.
-# - An arrival without links has no place, and no vector can help it. If you
-#   know words of the paper, use them beside the vector.
-# - If you recompute from nothing, train again.
+# - Call `fit` once, then `add_vertex` for every arrival. Nothing else is needed.
+# - A classifier trained at the start remains usable. It cannot predict topics that
+#   did not exist at the start: a new topic needs labels and new training.
+# - An arrival without links cannot be placed, and its vector carries no
+#   information. If you know the words of the paper, use them in addition to the
+#   vector.
+# - If you recompute the embedding from scratch, train the classifier again.
 
 # %%
 print(
-    f"A classifier trained once is right for {on_arrival:.0%} of the papers as they\n"
-    f"arrive, and for {at_the_end:.0%} at the end of the stream. Trained again at the\n"
-    f"end it is right for {trained_again:.0%}, with all vectors recomputed for {recomputed:.0%}."
+    f"A classifier trained once is correct for {on_arrival:.0%} of the papers on\n"
+    f"arrival, and for {at_the_end:.0%} at the end of the stream. Trained again at the\n"
+    f"end, it is correct for {trained_again:.0%}, and for {recomputed:.0%} if all vectors are recomputed."
 )

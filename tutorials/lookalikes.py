@@ -1,24 +1,25 @@
-"""Fake accounts that look like those already known, spotted as they sign up."""
+"""Detection of fake accounts at sign-up, by their similarity to known fakes."""
 
 # %% [markdown]
-# # Look-alikes: fake accounts at the door
+# # Look-alikes: detect fake accounts at sign-up
 #
-# You run a social network. Some people sell followers: each seller keeps a
-# **ring** of fake accounts, and all of a ring follow the seller's customers.
-# Moderators find fakes in time, but in time is late. Can a new account be
-# recognized at the door, by whom it follows first?
+# You run a social network. Some sellers offer followers: each seller has a
+# **ring** of fake accounts, and all accounts of a ring follow the customers of the
+# seller. Moderators find the fakes eventually, but late. Can a new account be
+# recognized at sign-up, by the accounts that it follows first?
 #
-# A fake differs from its siblings in name and picture, and it follows only
-# some of the customers, with a few strangers for cover. But it stands where
-# they stand in the graph. So we ask: *who is near the place this account would
-# get, and how many of those are known fakes?* `preview` gives the place before
-# the account exists, `nearest` says who is there.
+# A fake account differs from the others of its ring in name and picture. It
+# follows only some of the customers, and a few other accounts as a disguise. Its
+# position in the graph, however, is similar. The question is therefore: *which
+# accounts are near the position that this account would get, and how many of them
+# are known fakes?* `preview` returns the position before the account exists, and
+# `nearest` returns the accounts there.
 #
-# ## A network with rings in it
+# ## A network with rings
 #
-# Honest accounts come from `growing_communities`: they follow the well-known
-# of their own circle, now and then anybody. Into them we plant ten rings of
-# forty fakes. Six rings are old; four open later, while we watch.
+# `growing_communities` generates the honest accounts. They follow popular accounts
+# of their own community, and sometimes a random account. We add ten rings of forty
+# fakes each. Six rings exist before the monitoring begins; four appear during it.
 
 # %%
 import matplotlib.pyplot as plt
@@ -31,7 +32,7 @@ HONEST, RINGS, OLD_RINGS, MEMBERS = 4_000, 10, 6, 40
 
 
 def sign_ups(customers, seed=0):
-    """Of every account: name, whom it follows, number of its ring or None."""
+    """Return the name, the followed accounts and the ring (or None) of every account."""
     rng = np.random.default_rng(seed)
     follows = {account: [] for account in range(HONEST)}
     honest = growing_communities(HONEST, communities=20, edges_per_vertex=6, seed=seed)
@@ -67,25 +68,25 @@ def sign_ups(customers, seed=0):
 accounts = sign_ups(customers=20)
 today = len(accounts) // 2
 fakes = sum(ring is not None for _, _, ring in accounts[today:])
-print(f"{today:,} accounts so far, {len(accounts) - today:,} yet to come")
-print(f"of those {fakes} will be fake")
+print(f"{today:,} accounts so far, {len(accounts) - today:,} will sign up")
+print(f"{fakes} of them will be fake")
 
 # %% [markdown]
-# ## Watch the door
+# ## Monitor the sign-ups
 #
-# For each sign-up: preview it, count the known fakes among the ten nearest
-# accounts, raise an alert from two on; then let it in and ask again, now that
-# it is there. Nobody tells us who is fake except the moderators, and they take
-# their time: a fake becomes known 200 sign-ups after it came. (Nothing is
-# removed from the graph here, so that all fakes can be judged.
-# `model.remove_vertex` would do it.)
+# For each sign-up, compute the preview, count the known fakes among the ten
+# nearest accounts, and raise an alert if there are at least two. Then add the
+# account and count again. Only moderators identify fakes, and they need some time:
+# a fake becomes known 200 sign-ups after its own. (No account is removed from the
+# graph here, so that all fakes can be evaluated. In practice, remove a fake with
+# `model.remove_vertex`.)
 
 # %%
 NEAREST, ALERT_FROM, DELAY = 10, 2, 200
 
 
-def watch(accounts):
-    """A row per sign-up: ring (-1: none), known fakes nearby before and after, cosine."""
+def monitor(accounts):
+    """Return a row per sign-up: ring (-1: none), known fakes nearby before and after, cosine."""
     model = ripplevec.Embedder(dim=128, seed=0)
     model.fit([(name, other) for name, those, _ in accounts[:today] for other in those])
     known = {name for name, _, ring in accounts[: today - DELAY] if ring is not None}
@@ -103,10 +104,10 @@ def watch(accounts):
     return model, known, np.array(rows)
 
 
-model, known, rows = watch(accounts)
+model, known, rows = monitor(accounts)
 ring, nearby_before, nearby_after, best_cosine = rows.T
 fake = ring >= 0
-print(f"known fakes among the {NEAREST} nearest to a sign-up, in the mean:")
+print(f"mean number of known fakes among the {NEAREST} nearest accounts:")
 print(f"  fakes           {nearby_before[fake].mean():.2f}")
 print(f"  honest accounts {nearby_before[~fake].mean():.2f}")
 
@@ -128,46 +129,49 @@ for who, color, name in (
     )
 plt.axvline(ALERT_FROM - 0.5, color="#8a91a0", linestyle="--")
 plt.text(ALERT_FROM - 0.35, 96, "alert", color="#8a91a0", va="top")
-plt.title("Before they exist, fakes already stand among known fakes")
+plt.title("The previews of fakes are near known fakes")
 plt.xlabel(f"known fakes among the {NEAREST} accounts nearest to the preview")
-plt.ylabel("% of the sign-ups")
+plt.ylabel("% of sign-ups")
 plt.legend(loc="upper right")
 
 # %% [markdown]
 # ## How good are the alerts?
 #
-# *Precision*: of the alerts, how many were fakes. *Recall*: of the fakes, how
-# many raised an alert.
+# *Precision* is the share of alerts that are caused by fakes. *Recall* is the share
+# of fakes that cause an alert.
 
 # %%
 
 
-def judged(alert, fake):
-    """Precision and recall of alerts."""
+def evaluate(alert, fake):
+    """Return the precision and recall of alerts."""
     return fake[alert].mean(), alert[fake].mean()
 
 
-def shown(precision, recall):
-    """Both as text."""
+def format_scores(precision, recall):
+    """Format precision and recall."""
     return f"precision {precision:.0%}, recall {recall:.0%}"
 
 
 alert = nearby_before >= ALERT_FROM
-precision, recall = judged(alert, fake)
-precision_after, recall_after = judged(nearby_after >= ALERT_FROM, fake)
+precision, recall = evaluate(alert, fake)
+precision_after, recall_after = evaluate(nearby_after >= ALERT_FROM, fake)
 recall_old = np.mean(alert[(ring >= 0) & (ring < OLD_RINGS)])
 recall_new = np.mean(alert[ring >= OLD_RINGS])
-print("before the account is there (preview):", shown(precision, recall))
-print("after it was added (nearest):         ", shown(precision_after, recall_after))
-print(f"in rings known before:                 recall {recall_old:.0%}")
-print(f"in rings that open while we watch:     recall {recall_new:.0%}")
+print("before the account is added (preview): ", format_scores(precision, recall))
+print(
+    "after it was added (nearest):          ",
+    format_scores(precision_after, recall_after),
+)
+print(f"rings from before the monitoring:       recall {recall_old:.0%}")
+print(f"rings that appear during it:            recall {recall_new:.0%}")
 
 # %% [markdown]
-# Letting the account in first hardly helps: the preview has told it all. So
-# the question can be asked before anything is written.
+# Adding the account first hardly helps: the preview already contains the
+# information. You can therefore check an account before anything is written.
 #
-# A ring that opens while we watch is not seen at first: nobody knows any of
-# its fakes, and there is nothing to look alike. Its later members are caught.
+# The first members of a ring that appears during the monitoring are not detected,
+# because none of its fakes is known yet. Later members are detected.
 
 # %% drawing
 position = np.zeros(len(rows), int)
@@ -186,27 +190,28 @@ plt.xticks(
     range(len(groups)),
     [f"{5 * group + 1}–{5 * group + 5}" for group in range(len(groups))],
 )
-plt.title("A new ring: its first members slip through")
-plt.xlabel("which member of its ring")
-plt.ylabel("% that raised an alert")
+plt.title("The first members of a new ring are missed")
+plt.xlabel("members of a ring, in order of sign-up")
+plt.ylabel("% with an alert")
 
 # %% [markdown]
-# Those who slipped through can be found later: ask again at the end of the
-# day, when moderators know more.
+# A review at the end of the day finds the missed accounts, because moderators know
+# more fakes by then.
 
 # %%
 names = [name for name, _, _ in accounts[today:]]
 near = [model.nearest(name, k=NEAREST) for name in names]
 review = np.array([sum(other in known for other, _ in those) for those in near])
-precision_review, recall_review = judged((review >= ALERT_FROM) | alert, fake)
-print("with a review at the end:", shown(precision_review, recall_review))
+precision_review, recall_review = evaluate((review >= ALERT_FROM) | alert, fake)
+print("with a review at the end:", format_scores(precision_review, recall_review))
 
 # %% [markdown]
 # ## What does not work
 #
-# **The cosine alone.** It is tempting to raise an alert when a newcomer is
-# very near to *anybody*. But honest people of one circle are all alike. A fake
-# follows customers from many circles, and is less like anybody than they are.
+# **The cosine alone.** It is tempting to raise an alert if a new account is very
+# close to *any* other account. But honest accounts of one community are all
+# similar. A fake follows customers from many communities, and is less similar to
+# other accounts than an honest one is.
 
 # %%
 print("cosine with the nearest account, median:")
@@ -214,19 +219,20 @@ print(f"  fakes           {np.median(best_cosine[fake]):.2f}")
 print(f"  honest accounts {np.median(best_cosine[~fake]):.2f}")
 
 # %% [markdown]
-# **Claiming that only vectors can do it.** These rings are tight: siblings
-# share customers directly. Then a query that counts them, "follows three
-# accounts that one known fake follows, too", does as well, or better.
+# **Vectors are not the only solution.** These rings are dense: their accounts share
+# customers directly. A simple count, “follows three accounts that one known fake
+# also follows”, works as well or better.
 #
-# **Wide rings.** If a seller has many customers and each fake follows only a
-# few of them, a ring is no longer a place in the graph: it is thinner than the
-# circles it is spread over. Then neither finds much.
+# **Wide rings.** If a seller has many customers and each fake follows only a few of
+# them, a ring no longer has a common position in the graph: its connections are
+# weaker than those of the communities over which it is spread. In this case neither
+# method finds much.
 
 # %%
 
 
 def shared_with_known(accounts):
-    """The most accounts that each sign-up follows together with one known fake."""
+    """Return, for each sign-up, the maximum number of accounts that a known fake also follows."""
     past = accounts[: today - DELAY]
     known = [set(follows) for _, follows, ring in past if ring is not None]
     most = []
@@ -239,29 +245,28 @@ def shared_with_known(accounts):
 
 
 wide_accounts = sign_ups(customers=60)
-_, _, wide = watch(wide_accounts)
+_, _, wide = monitor(wide_accounts)
 wide_fake = wide[:, 0] >= 0
-precision_count, recall_count = judged(shared_with_known(accounts) >= 3, fake)
-precision_wide, recall_wide = judged(wide[:, 1] >= ALERT_FROM, wide_fake)
-count_wide = judged(shared_with_known(wide_accounts) >= 3, wide_fake)
-print("20 customers, the alert:       ", shown(precision, recall))
-print("20 customers, a count of three:", shown(precision_count, recall_count))
-print("60 customers, the alert:       ", shown(precision_wide, recall_wide))
-print("60 customers, a count of three:", shown(*count_wide))
+precision_count, recall_count = evaluate(shared_with_known(accounts) >= 3, fake)
+precision_wide, recall_wide = evaluate(wide[:, 1] >= ALERT_FROM, wide_fake)
+count_wide = evaluate(shared_with_known(wide_accounts) >= 3, wide_fake)
+print("20 customers, alert:         ", format_scores(precision, recall))
+print("20 customers, shared follows:", format_scores(precision_count, recall_count))
+print("60 customers, alert:         ", format_scores(precision_wide, recall_wide))
+print("60 customers, shared follows:", format_scores(*count_wide))
 
 # %% [markdown]
-# ## What to take with you
+# ## Summary
 #
-# - `preview` and `nearest` answer "who is this like?" before anything is
-#   written.
-# - The alert is a count of known fakes nearby, so it explains itself: show the
-#   moderator those ten accounts.
-# - It knows what moderators know. New rings need a first confirmation, and
-#   very wide ones need other signals.
+# - `preview` and `nearest` find similar accounts before anything is written.
+# - The alert is a count of known fakes nearby, so it is easy to explain: show the
+#   ten accounts to the moderator.
+# - The alert depends on the fakes that moderators know. New rings need a first
+#   confirmation, and very wide rings need other signals.
 
 # %%
 print(
-    f"Before an account exists, {recall:.0%} of the fakes raise an alert,\n"
-    f"and {precision:.0%} of the alerts are right. In rings known before it is\n"
-    f"{recall_old:.0%} of the fakes; in wide rings only {recall_wide:.0%}."
+    f"Before an account exists, {recall:.0%} of the fakes cause an alert, and {precision:.0%}\n"
+    f"of the alerts are correct. In rings from before the monitoring, {recall_old:.0%} of\n"
+    f"the fakes cause an alert; in wide rings only {recall_wide:.0%}."
 )

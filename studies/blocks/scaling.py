@@ -128,8 +128,8 @@ def _fitted(found: model.CostModel, threads: float) -> str:
         f"{found.calls_over_one:.1f} × as many as a single arrival. An arrival takes {1e6 * found.serial:.1f} µs "
         f"of the driver, plus {1e6 * found.serial_per_shard:.2f} µs per shard, and {1e6 * found.work:.1f} µs of work. "
         f"If all neighbors were on other shards, exchanging rows would take {1e6 * found.exchange:.1f} µs and "
-        f"{found.sent:,.0f} bytes per arrival, with float32 rows. A single shard on two cores is assumed to gain the same as one machine, "
-        f"{threads:.2f} ×."
+        f"{found.sent:,.0f} bytes per arrival, with float32 rows. A single shard on two cores is assumed to gain the "
+        f"same as one machine, {threads:.2f} ×."
     )
 
 
