@@ -65,9 +65,9 @@ class Embedder:
     Parameters
     ----------
     dim : int, default 128
-        Length of a vector. More columns hold more of the graph and cost memory (four bytes each per vertex) and time in
-        proportion. 64 are enough for many dense graphs; classification on sparse graphs gains up to about 200;
-        clustering of sparse graphs is better with fewer (32). Cannot be changed later.
+        Number of dimensions of a vector. More dimensions hold more of the graph and cost memory (four bytes each per
+        vertex) and time in proportion. 64 are enough for many dense graphs; classification on sparse graphs gains up to
+        about 200; clustering of sparse graphs is better with fewer (32). Cannot be changed later.
     rule : {"ripple", "paper"}, default "ripple"
         Rule that moves vectors when the graph changes. "ripple" refreshes the vectors near a change and relies on
         anchors. "paper" is the algorithm of *Streaming Network Embedding through Local Actions*, for comparison: it has
@@ -76,8 +76,8 @@ class Embedder:
         Rounds of influence per arrival. None: until no further vertex is reached. One is enough with anchors; more
         rounds move more vectors per arrival, and each is a change that consumers have to store.
     views : "auto" or list of SpectralView, default "auto"
-        Spectral views that the columns of a vector come from, for rule "ripple". "auto" chooses by the mean degree at
-        the start, and by whether a dense graph is bipartite. Give your own if, for example, hubs have no meaning.
+        Spectral views that the dimensions of a vector come from, for rule "ripple". "auto" chooses by the mean degree
+        at the start, and by whether a dense graph is bipartite. Give your own if, for example, hubs have no meaning.
     anchor_growth : "auto" or float, default "auto"
         Growth of the graph between anchors, as a share of its size; 0: no anchors. "auto" is 0.05 for rule "ripple" and
         0 for rule "paper". Quality hardly depends on values from 0.025 to 0.2: use 0.1 or 0.2 if anchors cost too much,
