@@ -1,11 +1,11 @@
-"""Run the tutorials and keep them as pages, with what they print and draw.
+"""Run the tutorials and write them as pages, with their output and figures.
 
-`make tutorials` runs this; the pages are docs/tutorials.
+`make tutorials` runs this script; it writes the pages to docs/tutorials.
 
-A tutorial is a script in cells: `# %% [markdown]` begins one of text (in
-comments), `# %%` one of code, `# %% drawing` one of code that is folded away
-under its picture. Editors open such a script as a notebook; it is read, tested
-and compared like any other code.
+A tutorial is a script divided into cells. `# %% [markdown]` begins a cell of
+text (in comments), `# %%` a cell of code, and `# %% drawing` a cell of code
+that is collapsed below its figure. Editors can open such a script as a
+notebook, and it can be read, tested and compared like any other code.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 SCRIPTS = Path(__file__).resolve().parent
 PAGES = SCRIPTS.parent / "docs" / "tutorials"
 NAMES = ("citations", "lookalikes", "shop", "online")
-LARGEST_PICTURE = 150_000  # bytes
+MAX_PICTURE_BYTES = 150_000
 INK, FAINT = "#1f2430", "#8a91a0"
-LOOKS = {
+STYLE = {
     "figure.figsize": (7.0, 3.4),
     "figure.dpi": 130,
     "figure.constrained_layout.use": True,
@@ -38,17 +38,18 @@ LOOKS = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-FOLDED = """<details markdown="1">
-<summary>How it is drawn</summary>
+COLLAPSED_CODE = """<details markdown="1">
+<summary>Code of the figure</summary>
 
 {}
 
 </details>"""
 INDEX = """# Tutorials
 
-Four stories of ten minutes each. Every page is a script of `tutorials/` with what it printed and drew; a test runs the
-script and compares. `python tutorials/build.py shop` runs one of them and writes its page again; editors that know
-cells (`# %%`) open a script as a notebook. They need `pip install 'ripplevec[tutorials]'`.
+Four examples of about ten minutes each. Every page is generated from a script in `tutorials/`, with its output and
+figures; a test runs the scripts and compares their output with the pages. `python tutorials/build.py shop` runs one
+script and writes its page again. Editors that support cells (`# %%`) can open a script as a notebook. Install the
+requirements with `pip install '.[tutorials]'` in a checkout of the repository.
 
 <!-- Made by `make tutorials`. -->
 """
@@ -56,66 +57,66 @@ cells (`# %%`) open a script as a notebook. They need `pip install 'ripplevec[tu
 
 @dataclass(slots=True)
 class Cell:
-    """A piece of a tutorial, text or code, and what came of the code."""
+    """A cell of a tutorial, text or code, with the output of the code."""
 
     kind: str  # "[markdown]", "drawing" or ""
     source: str
     printed: str = ""
-    pictures: dict[str, str] = field(default_factory=dict)  # file → what it shows
+    pictures: dict[str, str] = field(default_factory=dict)  # file → title
 
     @property
-    def code(self) -> bool:
-        """Whether there is something to run."""
+    def is_code(self) -> bool:
+        """Whether the cell contains code."""
         return self.kind != "[markdown]"
 
-    def shown(self) -> str:
-        """The cell as a piece of a page."""
-        if not self.code:
+    def to_markdown(self) -> str:
+        """Return the cell as Markdown."""
+        if not self.is_code:
             return self.source
         code = f"```python\n{self.source}\n```"
         pieces = [f"```text\n{self.printed}```"] if self.printed else []
         for file, title in self.pictures.items():
             pieces.append(f"![{title}](images/{file})")
         if self.kind == "drawing":
-            return "\n\n".join([*pieces, FOLDED.format(code)])
+            return "\n\n".join([*pieces, COLLAPSED_CODE.format(code)])
         return "\n\n".join([code, *pieces])
 
 
-def cells_of(script: str) -> list[Cell]:
-    """The cells of a script; what stands before the first is left out."""
+def parse_cells(script: str) -> list[Cell]:
+    """Split a script into cells; the text before the first cell is ignored."""
     pieces = re.split(r"^# %%(.*)\n", script, flags=re.MULTILINE)[1:]
     cells = []
     for kind, source in zip(pieces[::2], pieces[1::2], strict=True):
         cell = Cell(kind.strip(), source.strip())
-        if not cell.code:
+        if not cell.is_code:
             cell.source = re.sub(r"^# ?", "", cell.source, flags=re.MULTILINE)
         cells.append(cell)
     return cells
 
 
 def run(name: str, pictures: Path) -> tuple[list[Cell], dict[str, Any]]:
-    """Run a tutorial, its pictures into a folder: its cells with what came of them, and the names it defined."""
+    """Run a tutorial; return its cells with their output, and its variables. Figures are written to a folder."""
     import matplotlib
     import matplotlib.pyplot as plt
 
     cells, names = (
-        cells_of((SCRIPTS / f"{name}.py").read_text()),
+        parse_cells((SCRIPTS / f"{name}.py").read_text()),
         {"__name__": name},
     )
     pictures.mkdir(parents=True, exist_ok=True)
     plt.switch_backend("agg")
     try:
-        with matplotlib.rc_context(LOOKS):
+        with matplotlib.rc_context(STYLE):
             for cell in cells:
-                if cell.code:
-                    _run(cell, names, pictures / name)
+                if cell.is_code:
+                    _run_cell(cell, names, pictures / name)
     finally:
         plt.close("all")
     return cells, names
 
 
-def _run(cell: Cell, names: dict[str, Any], pictures: Path) -> None:
-    """Run a cell with the names of those before it, and keep what it prints and draws."""
+def _run_cell(cell: Cell, names: dict[str, Any], pictures: Path) -> None:
+    """Run a cell with the variables of the cells before it, and record its output and figures."""
     import matplotlib.pyplot as plt
 
     drawn = plt.get_fignums()
@@ -123,30 +124,30 @@ def _run(cell: Cell, names: dict[str, Any], pictures: Path) -> None:
         exec(compile(cell.source, pictures.name, "exec"), names)
     cell.printed = out.getvalue()
     for number in plt.get_fignums()[len(drawn) :]:
-        cell.pictures |= _keep(
+        cell.pictures |= _save_picture(
             plt.figure(number),
             pictures.with_name(f"{pictures.name}-{number}.png"),
         )
 
 
-def _keep(figure: Any, path: Path) -> dict[str, str]:
-    """Write a picture; its file, and its title to describe it by."""
+def _save_picture(figure: Any, path: Path) -> dict[str, str]:
+    """Write a figure; return its file name and title."""
     figure.savefig(path)
-    if path.stat().st_size > LARGEST_PICTURE:
+    if path.stat().st_size > MAX_PICTURE_BYTES:
         raise ValueError(
-            f"{path.name}: expected at most {LARGEST_PICTURE:,} bytes, got {path.stat().st_size:,}"
+            f"{path.name}: expected at most {MAX_PICTURE_BYTES:,} bytes, got {path.stat().st_size:,}"
         )
     return {path.name: figure.get_suptitle() or figure.axes[0].get_title(loc="left")}
 
 
-def page(name: str, cells: list[Cell]) -> str:
-    """A tutorial as a page."""
+def render_page(name: str, cells: list[Cell]) -> str:
+    """Return the page of a tutorial."""
     note = f"<!-- Made by `make tutorials` from tutorials/{name}.py. -->"
-    return "\n\n".join([*(cell.shown() for cell in cells), note]) + "\n"
+    return "\n\n".join([*(cell.to_markdown() for cell in cells), note]) + "\n"
 
 
-def index(pages: dict[str, str]) -> str:
-    """A page that leads to the tutorials: of each its title, its first picture, and the last thing it printed."""
+def render_index(pages: dict[str, str]) -> str:
+    """Return the index page: the title, the first figure and the last output of each tutorial."""
     entries = []
     for name, text in pages.items():
         title = re.findall(r"^# (.*)$", text, flags=re.MULTILINE)[0]
@@ -161,24 +162,24 @@ def index(pages: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Run the tutorials that are named, or all, and write their pages."""
+    """Run the named tutorials, by default all, and write their pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"which: {', '.join(NAMES)}; all if none is named",
+        help=f"tutorials to run: {', '.join(NAMES)} (default: all)",
     )
     for name in parser.parse_args().names or NAMES:
         cells, _ = run(name, PAGES / "images")
-        (PAGES / f"{name}.md").write_text(page(name, cells))
+        (PAGES / f"{name}.md").write_text(render_page(name, cells))
         print(f"{name}: {cells[-1].printed}", end="", flush=True)
     kept = {
         name: (PAGES / f"{name}.md").read_text()
         for name in NAMES
         if (PAGES / f"{name}.md").exists()
     }
-    (PAGES / "index.md").write_text(index(kept))
+    (PAGES / "index.md").write_text(render_index(kept))
 
 
 if __name__ == "__main__":

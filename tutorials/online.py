@@ -1,19 +1,19 @@
-"""Online learning with River: vectors of arriving vertices feed a classifier that learns as labels come."""
+"""Online learning with River: a classifier learns from the vectors of arriving vertices."""
 
 # %% [markdown]
 # # Online learning with River
 #
-# Nothing is known when the stream begins: no graph, no labels, no model.
-# Accounts arrive with their contacts. Each belongs to one of six groups, and
-# we want to say which, at once. For one account in ten somebody looks it up,
-# and the answer comes a hundred arrivals later. We learn from that, and from
-# nothing else.
+# When this stream begins, there is no graph, there are no labels, and there is no
+# trained model. Accounts arrive with their contacts. Each account belongs to one
+# of six groups, and we want to predict its group immediately. For one account in
+# ten, the true group becomes known, a hundred arrivals later. The model learns only
+# from these labels. (An *arrival* is a new vertex with its edges.)
 #
-# [River](https://riverml.xyz) has models that learn from one example at a
-# time, but they want features, and a new vertex of a graph has none. Ripplevec
-# makes them: `StreamEmbedder` is a River transformer that turns an arrival
-# into a vector. Together they learn online from end to end. It comes with
-# `pip install 'ripplevec[river]'`.
+# [River](https://riverml.xyz) has models that learn from one example at a time.
+# They need features, but a new vertex of a graph has none. Ripplevec provides them:
+# `StreamEmbedder` is a River transformer that turns an arrival into a vector.
+# Together they learn online from end to end. In a checkout of the repository,
+# install it with `pip install '.[river]'`.
 
 # %%
 from collections import Counter, deque
@@ -36,21 +36,21 @@ arrivals = [
     {"vertex": vertex, "neighbors": others} for vertex, others in enumerate(contacts)
 ]
 print(
-    f"{graph.vertices:,} arrivals, {len(graph.edges):,} edges; a quarter of the edges go to anywhere"
+    f"{graph.vertices:,} arrivals, {len(graph.edges):,} edges; a quarter of the edges are random"
 )
 
 # %% [markdown]
 # ## Two learners
 #
-# Both end in the same online classifier. One sees the vector of the arrival.
-# The other sees what can be had without an embedding: how many contacts it
-# has, and how many they have.
+# Both learners use the same online classifier. The first gets the vector of the
+# arrival. The second gets features that do not need an embedding: the number of
+# contacts of the arrival, and the numbers of their contacts.
 
 # %%
 
 
-def degrees_of(arrival, degree):
-    """The number of contacts of an arrival, and of its contacts."""
+def degree_features(arrival, degree):
+    """Return the number of contacts of an arrival, and the mean and maximum of their contacts."""
     theirs = [degree[other] for other in arrival["neighbors"]]
     return {
         "own": len(theirs),
@@ -59,8 +59,8 @@ def degrees_of(arrival, degree):
     }
 
 
-def two_learners():
-    """A classifier for vectors, which have length one, and one for counts, which River scales first."""
+def create_learners():
+    """Return a classifier for vectors and one for counts, which are scaled first."""
     vectors = linear_model.SoftmaxRegression(optim.SGD(0.1))
     counts = preprocessing.StandardScaler() | linear_model.SoftmaxRegression(
         optim.SGD(0.05)
@@ -71,22 +71,22 @@ def two_learners():
 # %% [markdown]
 # ## The loop
 #
-# Per arrival: let it into the graph, ask both learners, and put the question
-# aside; when its label comes, learn from the features as they were then. That
-# order is *progressive validation*: every answer is given before its label is
-# seen, so the accuracy of the stream is an honest one.
+# For each arrival, add it to the graph, ask both learners for a prediction, and
+# store the features. When the label becomes known, learn from the stored features.
+# This order is called *progressive validation*: every prediction is made before
+# its label is seen, so the accuracy over the stream is a fair measure.
 #
-# For comparison we also let the **labeled contacts vote**. That needs no
-# learning at all. Where no contact has a label yet, the most frequent one of
-# all is said.
+# For comparison, the **labeled contacts vote** on the group, which needs no
+# learning. If no contact has a label yet, the vote is the most frequent label so
+# far.
 
 # %%
 
 
-def play(share_labeled):
-    """Run the stream; which answers were right, by way."""
+def run_stream(share_labeled):
+    """Run the stream; return for each method which predictions were correct."""
     rng = np.random.default_rng(1)
-    embedder, learners = StreamEmbedder(dim=16, seed=0), two_learners()
+    embedder, learners = StreamEmbedder(dim=16, seed=0), create_learners()
     degree, labels, seen, waiting = Counter(), {}, Counter(), deque()
     right = {"vectors": [], "degrees": [], "vote": []}
     for arrival in arrivals:
@@ -96,10 +96,10 @@ def play(share_labeled):
 
         features = {
             "vectors": embedder.transform_one(arrival),
-            "degrees": degrees_of(arrival, degree),
+            "degrees": degree_features(arrival, degree),
         }
-        for way, learner in learners.items():
-            right[way].append(learner.predict_one(features[way]) == truth)
+        for method, learner in learners.items():
+            right[method].append(learner.predict_one(features[method]) == truth)
         votes = (
             Counter(labels[other] for other in arrival["neighbors"] if other in labels)
             or seen
@@ -109,81 +109,81 @@ def play(share_labeled):
         if rng.random() < share_labeled:
             waiting.append((vertex, features, truth))
         while waiting and waiting[0][0] <= vertex - DELAY:
-            known, was, label = waiting.popleft()
+            known, features_then, label = waiting.popleft()
             labels[known] = label
             seen[label] += 1
-            for way, learner in learners.items():
-                learner.learn_one(was[way], label)
-    return {way: np.array(answers) for way, answers in right.items()}
+            for method, learner in learners.items():
+                learner.learn_one(features_then[method], label)
+    return {method: np.array(answers) for method, answers in right.items()}
 
 
-right = play(share_labeled=0.1)
-accuracy = {way: answers.mean() for way, answers in right.items()}
-late = {way: answers[-1000:].mean() for way, answers in right.items()}
+right = run_stream(share_labeled=0.1)
+accuracy = {method: answers.mean() for method, answers in right.items()}
+late = {method: answers[-1000:].mean() for method, answers in right.items()}
 print("progressive accuracy      whole stream   last 1,000")
-for way in right:
-    print(f"  {way:24} {accuracy[way]:8.1%} {late[way]:11.1%}")
+for method in right:
+    print(f"  {method:24} {accuracy[method]:8.1%} {late[method]:11.1%}")
 
 # %% drawing
-looks = {"vectors": "#4269d0", "vote": "#efb118", "degrees": "#8a91a0"}
+palette = {"vectors": "#4269d0", "vote": "#efb118", "degrees": "#8a91a0"}
 pieces = np.array_split(np.arange(graph.vertices), 40)
 plt.figure()
-for way, color in looks.items():
-    along = [100 * right[way][piece].mean() for piece in pieces]
-    plt.plot([piece.mean() for piece in pieces], along, color=color, label=way)
+for method, color in palette.items():
+    along = [100 * right[method][piece].mean() for piece in pieces]
+    plt.plot([piece.mean() for piece in pieces], along, color=color, label=method)
 plt.axhline(100 / GROUPS, color="#8a91a0", linestyle=":", linewidth=1)
-plt.title("From nothing: accuracy along the stream, one label in ten")
+plt.title("Accuracy along the stream, with one label in ten")
 plt.xlabel("arrivals")
-plt.ylabel("% right, of the last hundred")
+plt.ylabel("% correct per hundred arrivals")
 plt.ylim(0, 100)
 plt.legend(loc="center right", bbox_to_anchor=(1, 0.68))
 
 # %% [markdown]
-# The first arrivals are answered blindly: there is no label yet, and the
-# embedding has its start only when 2 · `dim` vertices are there. Soon after,
-# the vectors carry.
+# The first predictions are guesses: no label is known yet, and the embedding has
+# its *start* (the initial embedding) only when 2 · `dim` vertices have edges. Soon
+# after that, the vectors become useful.
 #
-# Degrees are at chance (dotted). That is no fault of River: the six groups are
-# built alike, so counts cannot tell them apart. *Which* vertices an arrival
-# knows is what counts, and that is what a vector says.
+# Degrees are no better than chance (dotted line). This is not a weakness of River:
+# the six groups have the same structure, so counts cannot distinguish them. The
+# group depends on *which* vertices an arrival is connected to, and this is what a
+# vector describes.
 #
-# ## Do you need it?
+# ## Do you need vectors?
 #
-# If nearly everybody's label is known, let the contacts vote and be done. With
-# few labels it helps that a vector is made from the whole graph, labeled or
-# not.
+# If almost all labels are known, a vote of the contacts is enough. If few labels
+# are known, vectors help, because they are computed from the whole graph, labeled
+# or not.
 
 # %% drawing
 shares = [0.01, 0.03, 0.1, 0.3, 1.0]
-by_share = {share: play(share) for share in shares}
+by_share = {share: run_stream(share) for share in shares}
 plt.figure()
-for way in ("vectors", "vote"):
+for method in ("vectors", "vote"):
     plt.plot(
         shares,
-        [100 * by_share[share][way].mean() for share in shares],
+        [100 * by_share[share][method].mean() for share in shares],
         "o-",
-        color=looks[way],
-        label=way,
+        color=palette[method],
+        label=method,
     )
 plt.xscale("log")
 plt.xticks(shares, [f"{share:.0%}" for share in shares])
 plt.minorticks_off()
-plt.title("With few labels the vectors carry, a vote does not")
-plt.xlabel("share of the arrivals whose label becomes known")
-plt.ylabel("% right, whole stream")
+plt.title("With few labels, vectors work and a vote does not")
+plt.xlabel("share of arrivals whose label becomes known")
+plt.ylabel("% correct, whole stream")
 plt.ylim(0, 100)
 plt.legend(loc="lower right")
 for share in (0.01, 1.0):
-    whole = {way: answers.mean() for way, answers in by_share[share].items()}
+    whole = {method: answers.mean() for method, answers in by_share[share].items()}
     print(
-        f"labels of {share:4.0%}: vectors {whole['vectors']:.1%}, vote {whole['vote']:.1%}"
+        f"{share:4.0%} of labels known: vectors {whole['vectors']:.1%}, vote {whole['vote']:.1%}"
     )
 
 # %% [markdown]
-# ## The short way
+# ## The short version
 #
-# Where the label comes at once, a pipeline does all of it; this is River as
-# River users know it.
+# If labels are known immediately, a River pipeline does all of this.
 
 # %%
 pipeline = StreamEmbedder(dim=16, seed=0) | linear_model.SoftmaxRegression(
@@ -196,18 +196,18 @@ for arrival, label in zip(arrivals, graph.labels.tolist(), strict=True):
 print(score)
 
 # %% [markdown]
-# ## What to take with you
+# ## Summary
 #
-# - An empty model is a fine beginning; `fit` is not needed.
-# - Keep the features of the moment you answered, and learn from those when the
-#   label comes.
-# - While the graph is small its vectors still move much: let the classifier go
-#   on learning.
+# - You can begin with an empty model; `fit` is not necessary.
+# - Store the features at the time of the prediction, and learn from them when the
+#   label becomes known.
+# - While the graph is small, its vectors still move a lot: let the classifier
+#   continue to learn.
 
 # %%
 print(
-    f"Beginning with nothing, and with one label in ten, the group of an\n"
-    f"arrival is right in {accuracy['vectors']:.0%} of the cases, {late['vectors']:.0%} of the last\n"
-    f"thousand. With degrees for vectors it is {accuracy['degrees']:.0%}, with a vote of\n"
-    f"labeled contacts {accuracy['vote']:.0%}."
+    f"Beginning with an empty model and with one label in ten, the predicted\n"
+    f"group is correct for {accuracy['vectors']:.0%} of the arrivals, and for {late['vectors']:.0%} of the last\n"
+    f"thousand. It is correct for {accuracy['degrees']:.0%} with degrees instead of vectors, and for\n"
+    f"{accuracy['vote']:.0%} with a vote of labeled contacts."
 )

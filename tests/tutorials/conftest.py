@@ -1,4 +1,4 @@
-"""The tutorials, run as their pages are made, and what their kept pages say."""
+"""Fixtures that run tutorials and compare them with their committed pages."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 @pytest.fixture
 def build(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The file that makes the pages."""
+    """The module that builds the pages."""
     monkeypatch.syspath_prepend(ROOT / "tutorials")
     return importlib.import_module("build")
 
 
 @pytest.fixture
 def play(build: ModuleType, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
-    """Run a tutorial, compare it with its kept page, and give the names it defined."""
+    """Run a tutorial, compare it with its committed page, and return its variables."""
 
     def played(name: str) -> dict[str, Any]:
         cells, names = build.run(name, tmp_path)
-        made, kept = build.page(name, cells), (build.PAGES / f"{name}.md").read_text()
+        made, kept = build.render_page(name, cells), (build.PAGES / f"{name}.md").read_text()
         assert OUTPUT.sub("", made) == OUTPUT.sub("", kept), f"run `python tutorials/build.py {name}`"
         for now, then in zip(OUTPUT.findall(made), OUTPUT.findall(kept), strict=True):
             assert alike(now, then), f"{name} prints\n{now}where its page has\n{then}"
@@ -39,7 +39,7 @@ def play(build: ModuleType, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two outputs have the same words, and numbers that differ by no more than machines do."""
+    """Tell whether two outputs have the same words, and numbers that agree up to differences between machines."""
     words, numbers = zip(*(_taken_apart(text) for text in (one, other)), strict=True)
     return words[0] == words[1] and all(
         abs(now - then) <= 0.02 + 0.05 * abs(then) for now, then in zip(*numbers, strict=True)
@@ -47,7 +47,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def _taken_apart(text: str) -> tuple[list[str], list[float]]:
-    """Words, whatever blanks are between them, and numbers."""
+    """Split a text into its words, regardless of whitespace, and its numbers."""
     numbers = [float(number.replace(",", "")) for number in NUMBER.findall(text)]
     return NUMBER.sub("0", text).split(), numbers
 

@@ -45,7 +45,7 @@ print(total)
 ![A line](images/sums-1.png)
 
 <details markdown="1">
-<summary>How it is drawn</summary>
+<summary>Code of the figure</summary>
 
 ```python
 plt.figure()
@@ -69,7 +69,7 @@ def scripts(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_script_becomes_a_page_with_what_it_printed_and_drew(build: ModuleType, scripts: Path) -> None:
     (scripts / "sums.py").write_text(SCRIPT)
     cells, names = build.run("sums", scripts / "images")
-    assert build.page("sums", cells) == PAGE
+    assert build.render_page("sums", cells) == PAGE
     assert names["total"] == 2
     assert (scripts / "images/sums-1.png").read_bytes().startswith(b"\x89PNG")
 
@@ -78,7 +78,7 @@ def test_a_picture_that_is_too_large_is_refused(
     build: ModuleType, scripts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (scripts / "sums.py").write_text(SCRIPT)
-    monkeypatch.setattr(build, "LARGEST_PICTURE", 100)
+    monkeypatch.setattr(build, "MAX_PICTURE_BYTES", 100)
     with pytest.raises(ValueError, match=r"sums-1.png: expected at most 100 bytes"):
         build.run("sums", scripts / "images")
 
@@ -92,18 +92,18 @@ def test_outputs_are_alike_in_their_words_and_nearly_in_their_numbers(alike: Cal
 def test_every_script_has_its_page_as_it_is_now(build: ModuleType) -> None:
     assert {path.stem for path in build.SCRIPTS.glob("*.py")} == {"build", *build.NAMES}
     for name in build.NAMES:
-        told = build.page(name, build.cells_of((build.SCRIPTS / f"{name}.py").read_text()))
+        told = build.render_page(name, build.parse_cells((build.SCRIPTS / f"{name}.py").read_text()))
         kept = OUTCOME.sub("", (build.PAGES / f"{name}.md").read_text())
         assert kept.split() == told.split(), f"run `python tutorials/build.py {name}`"
 
 
 def test_the_first_page_says_what_the_others_do(build: ModuleType) -> None:
     kept = {name: (build.PAGES / f"{name}.md").read_text() for name in build.NAMES}
-    assert (build.PAGES / "index.md").read_text() == build.index(kept)
+    assert (build.PAGES / "index.md").read_text() == build.render_index(kept)
 
 
 def test_the_kept_pictures_are_those_of_the_pages(build: ModuleType) -> None:
     shown = {file for page in build.PAGES.glob("*.md") for file in re.findall(r"\(images/(.*?)\)", page.read_text())}
     kept = {path.name: path.stat().st_size for path in (build.PAGES / "images").iterdir()}
     assert set(kept) == shown
-    assert max(kept.values()) <= build.LARGEST_PICTURE
+    assert max(kept.values()) <= build.MAX_PICTURE_BYTES

@@ -10,7 +10,7 @@ import pytest
 
 def test_what_the_page_says_is_so(play: Callable[[str], dict[str, Any]]) -> None:
     said = play("shop")
-    hits = dict(zip(said["ways"], said["hits"], strict=True))
+    hits = dict(zip(said["methods"], said["hits"], strict=True))
     assert hits["item-to-item"] == pytest.approx(0.377, abs=0.015)
     assert hits["user-to-item"] == pytest.approx(0.367, abs=0.015)
     assert hits["not updated"] == pytest.approx(0.267, abs=0.015)
