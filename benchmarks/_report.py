@@ -1,4 +1,4 @@
-"""What the benchmarks that keep a record have in common: options, a printed table, a JSON file."""
+"""Shared code of the benchmarks: command-line options, the JSON record, timing, and the memory of this process."""
 
 from __future__ import annotations
 
@@ -12,26 +12,37 @@ from typing import Any
 from ripplevec.lab.experiments.record import describe_environment
 
 
-def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
-    """The least of a few timings: what the work takes when nothing else does."""
+def best_seconds(function: Callable[[], Any], repeats: int = 3) -> float:
+    """Return the shortest of several timings, the one least disturbed by other processes."""
     times = []
     for _ in range(repeats):
         began = time.perf_counter()
-        work()
+        function()
         times.append(time.perf_counter() - began)
     return min(times)
 
 
-def run(
-    about: str | None,
+def process_memory_mb(field: str) -> float:
+    """Return megabytes of this process: `VmRSS` now, `VmHWM` the peak since `reset_peak_memory`."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[field].split()[0]) / 1024
+
+
+def reset_peak_memory() -> None:
+    """Restart the measurement of the peak memory of this process."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def run_benchmark(
+    description: str | None,
     measure: Callable[[int], dict[str, Any]],
-    size: str,
-    default: int,
+    size_option: str,
+    default_size: int,
     draw: Callable[[dict[str, Any], Path], None] | None = None,
 ) -> None:
-    """Measure at the size asked for, print every figure, and write them down, or `draw` them, if asked."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(f"--{size}", dest="size", type=int, default=default)
+    """Parse the options, measure, print the figures, and write the record (`--json`) and the plot (`--figure`)."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(f"--{size_option}", dest="size", type=int, default=default_size)
     parser.add_argument("--json", type=Path)
     if draw:
         parser.add_argument("--figure", type=Path)
@@ -40,11 +51,11 @@ def run(
     for name, value in figures.items():
         print(f"{name:32} {value:,.2f}")
     if options.json:
-        write(options.json, figures)
+        write_record(options.json, figures)
     if draw and options.figure:
         draw(figures, options.figure)
 
 
-def write(path: Path, figures: dict[str, Any]) -> None:
-    """Keep figures, with what they may depend on: versions, machine, commit."""
+def write_record(path: Path, figures: dict[str, Any]) -> None:
+    """Write figures with the versions, machine and commit that they depend on."""
     path.write_text(json.dumps({**figures, "environment": describe_environment()}, indent=1) + "\n")

@@ -1,62 +1,62 @@
-"""One anchor at scale: seconds on one core and on two, memory beside the state, and what it finds.
+"""Benchmark of one anchor on a large graph: seconds on one and two threads, memory, and the quality of the result.
 
     python benchmarks/anchor.py [--vertices 1000000] [--json FILE]
 
-Ten edges per vertex, 128 columns, the two views of a dense graph. The first anchor corrects a graph that has grown a
-hundredfold since its start, far more than any between anchors; what it finds is measured by the sum of the Ritz
-values, over that after further anchors.
+The graph has ten edges per vertex; the embedding has 128 columns and the two views of a dense graph. The first anchor
+corrects a graph that has grown a hundredfold since its start, far more than between the anchors of a stream. The
+quality of an anchor is the sum of its Ritz values, relative to that after further anchors.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from _anchors import anchored, grow
-from _memory import forget, memory
-from _report import run
+from _anchors import compute_anchor, grow_graph
+from _report import process_memory_mb, reset_peak_memory, run_benchmark
 
 from ripplevec.views.base import Basis
 
-MORE = 2  # anchors until nothing more is found
+FURTHER_ANCHORS = 2  # enough to converge
 
 
-def found(bases: list[Basis]) -> float:
-    """The sum of the Ritz values of all views."""
+def sum_ritz_values(bases: list[Basis]) -> float:
+    """Return the sum of the Ritz values of all views."""
     return sum(float(basis.mu.sum()) for basis in bases)
 
 
 def measure(vertices: int) -> dict[str, Any]:
-    """Grow, correct, and correct the corrected once more on one core and on two."""
-    anchored(grow(1_000, 2), 2)  # compiles
-    grown = grow(vertices, 2)
-    state = memory("VmRSS")
-    forget()
-    bases, first = anchored(grown, 2)
-    sums, beside = [found(bases)], memory("VmHWM") - state
-    grown = grown.after(bases)
+    """Grow a graph, compute an anchor, then the next one on one and on two threads."""
+    compute_anchor(grow_graph(1_000, 2), 2)  # compiles
+    grown = grow_graph(vertices, 2)
+    state_mb = process_memory_mb("VmRSS")
+    reset_peak_memory()
+    bases, first_seconds = compute_anchor(grown, 2)
+    ritz_sums, additional_mb = [sum_ritz_values(bases)], process_memory_mb("VmHWM") - state_mb
+    grown = grown.with_bases(bases)
     bases.clear()
-    (bases, alone), (again, together) = anchored(grown, 1), anchored(grown, 2)
-    same = all(a.rows.tobytes() == b.rows.tobytes() for a, b in zip(bases, again, strict=True))
-    again.clear()
-    for _ in range(MORE):
-        sums.append(found(bases))
-        grown = grown.after(bases)
+    (bases, one_thread), (repeated, two_threads) = compute_anchor(grown, 1), compute_anchor(grown, 2)
+    same = all(a.rows.tobytes() == b.rows.tobytes() for a, b in zip(bases, repeated, strict=True))
+    repeated.clear()
+    for _ in range(FURTHER_ANCHORS):
+        ritz_sums.append(sum_ritz_values(bases))
+        grown = grown.with_bases(bases)
         bases.clear()
-        bases, _ = anchored(grown, 2)
+        bases, _ = compute_anchor(grown, 2)
+    converged = sum_ritz_values(bases)
     return {
         "vertices": vertices,
         "edges": grown.adjacency.edge_count,
-        "first_seconds": first,
-        "one_thread_seconds": alone,
-        "two_threads_seconds": together,
-        "two_over_one": alone / together,
+        "first_seconds": first_seconds,
+        "one_thread_seconds": one_thread,
+        "two_threads_seconds": two_threads,
+        "two_over_one": one_thread / two_threads,
         "same_bits": float(same),
-        "state_mb": state,
-        "beside_the_state_mb": beside,
-        "found_by_the_first": sums[0] / found(bases),
-        "found_by_the_second": sums[1] / found(bases),
+        "state_mb": state_mb,
+        "beside_the_state_mb": additional_mb,
+        "found_by_the_first": ritz_sums[0] / converged,
+        "found_by_the_second": ritz_sums[1] / converged,
     }
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "vertices", 1_000_000)
+    run_benchmark(__doc__, measure, "vertices", 1_000_000)

@@ -1,8 +1,8 @@
-"""What an arrival costs: against a bare loop over the same rows, as the graph grows, from Python, and in bulk.
+"""Benchmark of an arrival: compared with a bare loop over the same rows, by graph size, from Python, and in bulk.
 
     python benchmarks/arrival.py [--large 1000000] [--json FILE]
 
-Everything is measured in one run and printed as ratios; times on a shared machine mean little by themselves.
+Everything is measured in one run and reported as ratios, because absolute times on a shared machine vary.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import numpy as np
-from _report import run
+from _report import run_benchmark
 from numba import njit
 from numpy.typing import NDArray
 
@@ -22,75 +22,80 @@ from ripplevec.influence._kernels import derive_key, spread_round
 from ripplevec.rules._gather_kernels import KernelState
 from ripplevec.rules._kernels import UNLIMITED, BatchContext, apply_batch
 
-DIM, EDGES, SMALL, ARRIVALS = 128, 5, 10_000, 20_000
-START = 5_000  # vertices of the start; the rest is streamed in bulk, without anchors
+DIM, EDGES_PER_ARRIVAL, SMALL, ARRIVALS = 128, 5, 10_000, 20_000
+START_SIZE = 5_000  # vertices of the start; the rest is streamed in batches, without anchors
+TEXT_BATCH_SIZE = 50_000
 
-Rows = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 
-def growing_edges(vertices: int, seed: int = 0) -> Rows:
-    """Every vertex comes with five edges to earlier ones chosen at random: mean degree ten."""
-    src = np.repeat(np.arange(1, vertices), EDGES)
+def generate_edges(vertices: int, seed: int = 0) -> IntArray:
+    """Generate five edges per vertex to random earlier vertices: mean degree ten."""
+    src = np.repeat(np.arange(1, vertices), EDGES_PER_ARRIVAL)
     dst = (np.random.default_rng(seed).random(src.size) * src).astype(np.int64)
     return np.stack([src, dst], axis=1)
 
 
-def grown_model(edges: Rows, vertices: int, batch: int = 100_000) -> tuple[Embedder, float]:
-    """A model grown to this many vertices, and the edges it took in per second on the way."""
-    cut, end = (START - 1) * EDGES, (vertices - 1) * EDGES
-    model = Embedder(dim=DIM, anchor_growth=0, threads=1).fit(edges[:cut])
+def grow_model(edges: IntArray, vertices: int, batch_size: int = 100_000) -> tuple[Embedder, float]:
+    """Grow a model to this number of vertices; return it and the edges it processed per second."""
+    start_edges, stop = (START_SIZE - 1) * EDGES_PER_ARRIVAL, (vertices - 1) * EDGES_PER_ARRIVAL
+    model = Embedder(dim=DIM, anchor_growth=0, threads=1).fit(edges[:start_edges])
     began = time.perf_counter()
-    for first in range(cut, end, batch):
-        model.partial_fit(edges[first : min(first + batch, end)])
-    return model, (end - cut) / (time.perf_counter() - began)
+    for first in range(start_edges, stop, batch_size):
+        model.partial_fit(edges[first : min(first + batch_size, stop)])
+    return model, (stop - start_edges) / (time.perf_counter() - began)
 
 
 @njit(cache=True, nogil=True)
 def run_kernel(
-    state: KernelState, rows: Rows, ends: Rows, seen: Rows, seed: int, sequence: int, first_new: int
+    state: KernelState, rows: IntArray, neighbors: IntArray, seen: IntArray, seed: int, sequence: int, first_new: int
 ) -> None:
-    """Arrivals one after the other through graph and rule, ids already rows."""
-    weight, op = np.ones(EDGES, np.float32), np.zeros(EDGES, np.int8)
-    chance, pairs, numbers = np.empty((EDGES, 2)), np.empty((EDGES, 2), np.int64), np.empty((EDGES, 2), np.int64)
+    """Apply arrivals one by one to graph and vectors; ids are already translated to rows."""
+    weight, op = np.ones(EDGES_PER_ARRIVAL, np.float32), np.zeros(EDGES_PER_ARRIVAL, np.int8)
+    chance, pairs, numbers = (
+        np.empty((EDGES_PER_ARRIVAL, 2)),
+        np.empty((EDGES_PER_ARRIVAL, 2), np.int64),
+        np.empty((EDGES_PER_ARRIVAL, 2), np.int64),
+    )
     for i in range(rows.size):
-        for j in range(EDGES):
-            pairs[j, 0], pairs[j, 1] = rows[i], ends[i, j]
-            numbers[j, 0], numbers[j, 1] = first_new + i, state.arrival[ends[i, j]]
+        for j in range(EDGES_PER_ARRIVAL):
+            pairs[j, 0], pairs[j, 1] = rows[i], neighbors[i, j]
+            numbers[j, 0], numbers[j, 1] = first_new + i, state.arrival[neighbors[i, j]]
         apply_edges(state.links, op, pairs, weight, chance, 0, 0, False)
         context = BatchContext(seed, sequence + i, 1, 4096, first_new + i)
         apply_batch(state, rows[i : i + 1], pairs, numbers, chance, seen, context)
 
 
 @njit(cache=True, nogil=True)
-def run_bare(vectors: NDArray[np.float32], reads: Rows, ends: Rows, out: NDArray[np.float32]) -> None:
-    """The same rows, gathered and averaged, and nothing else."""
-    for i in range(ends.size - 1):
+def run_bare_loop(vectors: NDArray[np.float32], reads: IntArray, bounds: IntArray, out: NDArray[np.float32]) -> None:
+    """Gather and average the same rows, and nothing else."""
+    for i in range(bounds.size - 1):
         out[:] = 0
-        for at in range(ends[i], ends[i + 1]):
+        for position in range(bounds[i], bounds[i + 1]):
             for j in range(out.size):
-                out[j] += vectors[reads[at], j]
+                out[j] += vectors[reads[position], j]
         for j in range(out.size):
-            out[j] /= ends[i + 1] - ends[i]
+            out[j] /= bounds[i + 1] - bounds[i]
 
 
-def recorded_reads(state: KernelState, rows: Rows, seed: int, sequence: int) -> tuple[Rows, Rows]:
-    """The rows that arrivals read, per arrival: own neighbors twice, and the neighbors of whom they influence."""
+def list_reads(state: KernelState, rows: IntArray, seed: int, sequence: int) -> tuple[IntArray, IntArray]:
+    """List the rows that each arrival reads: its neighbors twice, and the neighbors of the vertices it influences."""
     links, seen = state.links, np.zeros_like(state.arrival)
-    reads: list[Rows] = []
-    ends = [0]
+    reads: list[IntArray] = []
+    bounds = [0]
     for i, row in enumerate(rows):
-        own = links.neighbor[links.begin[row] : links.begin[row] + links.degree[row]].astype(np.int64)
-        reached = np.empty(own.size, np.int64)
+        neighbors = links.neighbor[links.begin[row] : links.begin[row] + links.degree[row]].astype(np.int64)
+        reached = np.empty(neighbors.size, np.int64)
         key = np.uint64(derive_key(seed, sequence + i, 1))
         count = spread_round(links, state.arrival, rows[i : i + 1], seen, 1, key, UNLIMITED, reached)
         others = [links.neighbor[links.begin[u] : links.begin[u] + links.degree[u]] for u in np.unique(reached[:count])]
-        reads.append(np.concatenate([own, own, *others]).astype(np.int64))
-        ends.append(ends[-1] + reads[-1].size)
-    return np.concatenate(reads), np.array(ends)
+        reads.append(np.concatenate([neighbors, neighbors, *others]).astype(np.int64))
+        bounds.append(bounds[-1] + reads[-1].size)
+    return np.concatenate(reads), np.array(bounds)
 
 
-def kernel_and_bare(model: Embedder, vertices: int, seed: int = 1) -> tuple[float, float, float]:
-    """Seconds per arrival in the kernel and in the bare loop, and rows read per arrival."""
+def time_kernel_and_bare_loop(model: Embedder, vertices: int, seed: int = 1) -> tuple[float, float, float]:
+    """Return seconds per arrival in the kernel and in the bare loop, and rows read per arrival."""
     engine = model._engine
     graph, store = engine.graph, engine.store
     ids = np.arange(vertices, vertices + ARRIVALS)
@@ -98,28 +103,28 @@ def kernel_and_bare(model: Embedder, vertices: int, seed: int = 1) -> tuple[floa
     first_new = graph.next_arrival
     graph._assign_arrival_numbers(rows)
     store.grow()
-    graph.adjacency._grow_arena(int(graph.adjacency.links.allocator[ARENA_TOP]) + ARRIVALS * EDGES * 16)
-    ends = np.random.default_rng(seed).integers(0, vertices, (ARRIVALS, EDGES))
+    graph.adjacency._grow_arena(int(graph.adjacency.links.allocator[ARENA_TOP]) + ARRIVALS * EDGES_PER_ARRIVAL * 16)
+    neighbors = np.random.default_rng(seed).integers(0, vertices, (ARRIVALS, EDGES_PER_ARRIVAL))
     state = engine.rule.kernel_state(store)
-    run_kernel(state, rows[:1], ends[:1], store.seen, 0, 10**6, first_new)  # compiles
+    run_kernel(state, rows[:1], neighbors[:1], store.seen, 0, 10**6, first_new)  # compiles
     began = time.perf_counter()
-    run_kernel(state, rows[1:], ends[1:], store.seen, 0, 10**6 + 1, first_new + 1)
+    run_kernel(state, rows[1:], neighbors[1:], store.seen, 0, 10**6 + 1, first_new + 1)
     kernel = (time.perf_counter() - began) / (ARRIVALS - 1)
     sample = rows[1 : 1 + ARRIVALS // 4]
-    reads, bounds = recorded_reads(state, sample, 0, 10**6 + 1)
+    reads, bounds = list_reads(state, sample, 0, 10**6 + 1)
     out = np.empty(DIM, np.float32)
-    run_bare(store.vectors, reads[: bounds[1]], bounds[:2], out)
-    np.sum(np.ones(8_000_000))  # what the kernel left in the cache should not help the bare loop
+    run_bare_loop(store.vectors, reads[: bounds[1]], bounds[:2], out)
+    np.sum(np.ones(8_000_000))  # evicts what the kernel left in the cache, which would help the bare loop
     began = time.perf_counter()
-    run_bare(store.vectors, reads, bounds, out)
+    run_bare_loop(store.vectors, reads, bounds, out)
     return kernel, (time.perf_counter() - began) / sample.size, reads.size / sample.size
 
 
-def python_call(model: Embedder, vertices: int, text: bool = False) -> float:
-    """Seconds per `add_vertex` from Python."""
-    name = (lambda number: f"v{number}") if text else int
-    ends = np.random.default_rng(2).integers(0, vertices, (ARRIVALS, EDGES)).tolist()
-    calls = [(name(10**9 + i), [name(end) for end in row]) for i, row in enumerate(ends)]
+def time_python_call(model: Embedder, vertices: int, text: bool = False) -> float:
+    """Return seconds per call of `add_vertex` from Python."""
+    to_id = (lambda number: f"v{number}") if text else int
+    neighbor_rows = np.random.default_rng(2).integers(0, vertices, (ARRIVALS, EDGES_PER_ARRIVAL)).tolist()
+    calls = [(to_id(10**9 + i), [to_id(row) for row in rows]) for i, rows in enumerate(neighbor_rows)]
     model.add_vertex(*calls[0])
     began = time.perf_counter()
     for vertex, neighbors in calls[1:]:
@@ -127,27 +132,27 @@ def python_call(model: Embedder, vertices: int, text: bool = False) -> float:
     return (time.perf_counter() - began) / (len(calls) - 1)
 
 
-def bulk_text(edges: Rows, vertices: int) -> float:
-    """Edges per second through `partial_fit` with text ids."""
-    cut, end = (START - 1) * EDGES, (vertices - 1) * EDGES
-    names = np.char.add("user-", edges[:end].astype(str))
+def time_text_batches(edges: IntArray, vertices: int) -> float:
+    """Return edges per second through `partial_fit` with text ids."""
+    start_edges, stop = (START_SIZE - 1) * EDGES_PER_ARRIVAL, (vertices - 1) * EDGES_PER_ARRIVAL
+    names = np.char.add("user-", edges[:stop].astype(str))
     src, dst = names[:, 0].tolist(), names[:, 1].tolist()
-    model = Embedder(dim=DIM, anchor_growth=0, threads=1).fit(Batch.of(src[:cut], dst[:cut]))
+    model = Embedder(dim=DIM, anchor_growth=0, threads=1).fit(Batch.of(src[:start_edges], dst[:start_edges]))
     began = time.perf_counter()
-    for first in range(cut, end, 50_000):
-        last = min(first + 50_000, end)
+    for first in range(start_edges, stop, TEXT_BATCH_SIZE):
+        last = min(first + TEXT_BATCH_SIZE, stop)
         model.partial_fit(Batch.of(src[first:last], dst[first:last]))
-    return (end - cut) / (time.perf_counter() - began)
+    return (stop - start_edges) / (time.perf_counter() - began)
 
 
 def measure(large: int) -> dict[str, Any]:
-    """All figures, in one run."""
-    edges = growing_edges(large + 1)
-    small_model, _ = grown_model(edges, SMALL)
-    call_ints = python_call(small_model, SMALL)
-    small_kernel, small_bare, _ = kernel_and_bare(small_model, SMALL)
-    model, bulk = grown_model(edges, large)
-    kernel, bare, reads = kernel_and_bare(model, large)
+    """Measure everything in one run."""
+    edges = generate_edges(large + 1)
+    small_model, _ = grow_model(edges, SMALL)
+    call_seconds = time_python_call(small_model, SMALL)
+    small_kernel, small_bare, _ = time_kernel_and_bare_loop(small_model, SMALL)
+    model, bulk = grow_model(edges, large)
+    kernel, bare, reads = time_kernel_and_bare_loop(model, large)
     return {
         "vertices": large,
         "rows_read_per_arrival": reads,
@@ -157,12 +162,12 @@ def measure(large: int) -> dict[str, Any]:
         "kernel_us_small": small_kernel * 1e6,
         "kernel_over_bare_small": small_kernel / small_bare,
         "large_over_small": kernel / small_kernel,
-        "add_vertex_us_small": call_ints * 1e6,
-        "python_overhead_us": (call_ints - small_kernel) * 1e6,
+        "add_vertex_us_small": call_seconds * 1e6,
+        "python_overhead_us": (call_seconds - small_kernel) * 1e6,
         "bulk_edges_per_second_int": bulk,
-        "bulk_edges_per_second_text": bulk_text(edges, min(large, 200_000)),
+        "bulk_edges_per_second_text": time_text_batches(edges, min(large, 200_000)),
     }
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "large", 1_000_000)
+    run_benchmark(__doc__, measure, "large", 1_000_000)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import ray
 from _cluster_figure import save_figure
-from _report import run
+from _report import run_benchmark
 
 from ripplevec import Batch, Embedder
 from ripplevec.cluster import ShardedEmbedder
@@ -100,4 +100,4 @@ def measure(vertices: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "vertices", 200_000, save_figure)
+    run_benchmark(__doc__, measure, "vertices", 200_000, save_figure)

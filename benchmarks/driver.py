@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _report import run, seconds
+from _report import best_seconds, run_benchmark
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
@@ -123,9 +123,9 @@ def measure(count: int) -> dict[str, Any]:
         transport = StubTransport(shards, KNOWN)
         distribute(transport, batch)
         figures[f"shards_{shards}_bytes_per_arrival"] = transport.bytes / count
-        figures[f"shards_{shards}_us_per_arrival"] = 1e6 * seconds(partial(distribute, transport, batch)) / count
+        figures[f"shards_{shards}_us_per_arrival"] = 1e6 * best_seconds(partial(distribute, transport, batch)) / count
     return figures | count_calls()
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "arrivals", 200_000)
+    run_benchmark(__doc__, measure, "arrivals", 200_000)

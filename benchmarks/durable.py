@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import run
+from _report import run_benchmark
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
@@ -88,4 +88,4 @@ def measure(edges: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "edges", 200_000)
+    run_benchmark(__doc__, measure, "edges", 200_000)

@@ -1,8 +1,8 @@
-"""Ten million vertices and a hundred million edges on one machine: time, memory, and whether the cost stays flat.
+"""Benchmark of ten million vertices and a hundred million edges on one machine: time, memory, and cost per edge.
 
-Graphs are made up while they are streamed, with text ids and weights. The first tenth is the start; the rest is
-streamed in batches, its time and memory on their own; then comes an anchor. A graph of a hundredth of the size is
-streamed first, to compare the cost of an edge with.
+Graphs with text ids and weights are generated while they are streamed. The first tenth is the start; the rest is
+streamed in batches, for which time and memory are measured separately; an anchor follows. A graph of a hundredth of
+the size is streamed first, to compare the cost per edge.
 
     python benchmarks/large.py --edges 100000000 --storage float16 --json results/large.json
 """
@@ -15,75 +15,79 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _generated import GRAPHS, batches
-from _memory import forget, memory
-from _report import write
+from _graph_generators import GRAPHS, EdgeGenerator, generate_batches
+from _report import process_memory_mb, reset_peak_memory, write_record
 
 from ripplevec import Batch, Embedder
 
-DIM, AT_ONCE, START = 128, 50_000, 0.1
+DIM, BATCH_SIZE, START_SHARE = 128, 50_000, 0.1
+PROGRESS_SECONDS = 10
 
 
-def gib(what: str) -> float:
-    """Memory in GiB."""
-    return memory(what) / 1024
+def process_memory_gib(field: str) -> float:
+    """Return the memory of this process in GiB."""
+    return process_memory_mb(field) / 1024
 
 
-def all_of(make: Any, last: int) -> Batch:
-    """Edges as one batch."""
-    (batch,) = batches(make, 0, last, last)
+def generate_one_batch(generate: EdgeGenerator, edges: int) -> Batch:
+    """Return the first edges as one batch."""
+    (batch,) = generate_batches(generate, 0, edges, edges)
     return batch
 
 
 def stream(graph: str, edges: int, **parameters: Any) -> tuple[dict[str, float], Embedder]:
-    """A start and a stream; seconds, memory, and the microseconds of an edge in the last tenth."""
-    make, first, at_once = GRAPHS[graph](edges), int(edges * START), min(AT_ONCE, edges // 20)
+    """Measure a start and a stream: seconds, memory, and microseconds per edge in the last tenth."""
+    generate, first = GRAPHS[graph](edges), int(edges * START_SHARE)
+    batch_size = min(BATCH_SIZE, edges // 20)
     model = Embedder(dim=DIM, anchor_growth=0, **parameters)
-    forget()
+    reset_peak_memory()
     began = time.perf_counter()
-    model.fit(all_of(make, first))
-    found = {"start_seconds": time.perf_counter() - began, "start_peak_gib": gib("VmHWM")}
-    forget()
-    spent = late = 0.0
-    shown = time.perf_counter()
-    for number, batch in enumerate(batches(make, first, edges, at_once)):
+    model.fit(generate_one_batch(generate, first))
+    figures = {"start_seconds": time.perf_counter() - began, "start_peak_gib": process_memory_gib("VmHWM")}
+    reset_peak_memory()
+    total_seconds = late_seconds = 0.0
+    last_shown = time.perf_counter()
+    for number, batch in enumerate(generate_batches(generate, first, edges, batch_size)):
         began = time.perf_counter()
         model.partial_fit(batch)
-        took = time.perf_counter() - began
-        spent += took
-        late += took if first + number * at_once >= 0.9 * edges else 0.0
-        if time.perf_counter() - shown > 10:
-            shown = time.perf_counter()
-            print(f"  {graph}: {len(model):,} vertices, {spent:.0f} s, {gib('VmRSS'):.2f} GiB", flush=True)
-    found |= {
+        batch_seconds = time.perf_counter() - began
+        total_seconds += batch_seconds
+        late_seconds += batch_seconds if first + number * batch_size >= 0.9 * edges else 0.0
+        if time.perf_counter() - last_shown > PROGRESS_SECONDS:
+            last_shown = time.perf_counter()
+            print(
+                f"  {graph}: {len(model):,} vertices, {total_seconds:.0f} s, {process_memory_gib('VmRSS'):.2f} GiB",
+                flush=True,
+            )
+    figures |= {
         "vertices": len(model),
         "edges": model.diagnostics()["edges"],
-        "stream_seconds": spent,
-        "edges_per_second": (edges - first) / spent,
-        "resident_gib": gib("VmRSS"),
-        "stream_peak_gib": gib("VmHWM"),
-        "us_per_edge_at_the_end": 1e6 * late / (edges * 0.1),
+        "stream_seconds": total_seconds,
+        "edges_per_second": (edges - first) / total_seconds,
+        "resident_gib": process_memory_gib("VmRSS"),
+        "stream_peak_gib": process_memory_gib("VmHWM"),
+        "us_per_edge_at_the_end": 1e6 * late_seconds / (edges * 0.1),
     }
-    return found, model
+    return figures, model
 
 
 def measure(graph: str, edges: int, **parameters: Any) -> dict[str, float]:
-    """One graph, small and large, and an anchor of the large one."""
+    """Stream a small and a large graph of one kind, and anchor the large one."""
     small = stream(graph, edges // 100, **parameters)[0]
-    found, model = stream(graph, edges, **parameters)
-    forget()
+    figures, model = stream(graph, edges, **parameters)
+    reset_peak_memory()
     began = time.perf_counter()
     model.anchor()
-    return found | {
+    return figures | {
         "us_per_edge_at_a_hundredth": small["us_per_edge_at_the_end"],
-        "cost_over_a_hundredth": found["us_per_edge_at_the_end"] / small["us_per_edge_at_the_end"],
+        "cost_over_a_hundredth": figures["us_per_edge_at_the_end"] / small["us_per_edge_at_the_end"],
         "anchor_seconds": time.perf_counter() - began,
-        "anchor_peak_gib": gib("VmHWM"),
+        "anchor_peak_gib": process_memory_gib("VmHWM"),
     }
 
 
 def main() -> None:
-    """Print, and write a record if asked."""
+    """Measure the graphs, print the figures, and write a record if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--graph", choices=[*GRAPHS, "both"], default="both")
@@ -93,12 +97,12 @@ def main() -> None:
     options = parser.parse_args()
     record: dict[str, Any] = {"dim": DIM, "storage": options.storage}
     for graph in GRAPHS if options.graph == "both" else [options.graph]:
-        gc.collect()  # or the memory of the graph before would count
+        gc.collect()  # otherwise the memory of the previous graph would count
         record[graph] = measure(graph, options.edges, storage=options.storage, threads=options.threads)
         for name, value in record[graph].items():
             print(f"{graph:14} {name:28} {value:16,.3f}", flush=True)
         if options.json:
-            write(options.json, record)
+            write_record(options.json, record)
 
 
 if __name__ == "__main__":

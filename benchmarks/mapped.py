@@ -1,9 +1,9 @@
-"""Vectors in a file instead of in memory: what an arrival costs then, and what it costs when memory holds half of them.
+"""Benchmark of vectors in a memory-mapped file: cost of an arrival, also if memory holds only half of the vectors.
 
     python benchmarks/mapped.py [--vertices 100000] [--json FILE]
 
-Five edges an arrival, to anybody: the worst case, because any row may be read next. Each way in a process of its own.
-The limit on memory is that of a control group, for which one has to be root on Linux; without, it is left out.
+Each arrival has five edges to random vertices: the worst case, because any row may be read next. Each variant runs in
+a separate process. Memory is limited by a control group, which requires root on Linux; otherwise that part is skipped.
 """
 
 from __future__ import annotations
@@ -18,54 +18,56 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from _memory import memory
-from _report import run
-from roofline import DEGREE, DIM, MEASURED, START, growing_edges
+from _report import process_memory_mb, run_benchmark
+from roofline import DIM, EDGES_PER_ARRIVAL, MEASURED_SHARE, START_SIZE, generate_edges
 
 from ripplevec import Embedder
 
-AT_ONCE = 1_000
-GROUPS = {"memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"), "memory.max": Path("/sys/fs/cgroup")}
+BATCH_ARRIVALS = 1_000
+CGROUP_LIMITS = {"memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"), "memory.max": Path("/sys/fs/cgroup")}
 
 
 def stream(vertices: int, directory: str | None) -> tuple[float, float]:
-    """Microseconds of an arrival in the last tenth of a stream, and the megabytes this process grew by."""
-    edges, first, spent, before = growing_edges(vertices), START * DEGREE, 0.0, memory("VmRSS")
+    """Return microseconds per arrival in the last tenth of a stream, and the megabytes this process grew by."""
+    edges, first, memory_before = generate_edges(vertices), START_SIZE * EDGES_PER_ARRIVAL, process_memory_mb("VmRSS")
     model = Embedder(dim=DIM, anchor_growth=0, storage_dir=directory, threads=1).fit(edges[:first])
-    late = int(len(edges) * (1 - MEASURED))
-    for place in range(first, len(edges), AT_ONCE * DEGREE):
+    measured_from, seconds, step = int(len(edges) * (1 - MEASURED_SHARE)), 0.0, BATCH_ARRIVALS * EDGES_PER_ARRIVAL
+    for position in range(first, len(edges), step):
         began = time.perf_counter()
-        model.partial_fit(edges[place : place + AT_ONCE * DEGREE])
-        spent += time.perf_counter() - began if place >= late else 0.0
-    return 1e6 * spent * DEGREE / (len(edges) - late), memory("VmRSS") - before
+        model.partial_fit(edges[position : position + step])
+        seconds += time.perf_counter() - began if position >= measured_from else 0.0
+    arrivals = (len(edges) - measured_from) / EDGES_PER_ARRIVAL
+    return 1e6 * seconds / arrivals, process_memory_mb("VmRSS") - memory_before
 
 
-def join(group: Path | None) -> None:
-    """Make this process one of a control group, which from then on counts what it takes in addition."""
+def join_cgroup(group: Path | None) -> None:
+    """Move this process into a control group, which counts memory that is allocated from then on."""
     if group is not None:
         (group / "cgroup.procs").write_text(str(os.getpid()))
 
 
-def apart(vertices: int, directory: str | None, group: Path | None = None) -> tuple[float, float]:
-    """`stream` in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=join, initargs=(group,)) as pool:
+def stream_in_process(vertices: int, directory: str | None, group: Path | None = None) -> tuple[float, float]:
+    """Call `stream` in a separate process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=join_cgroup, initargs=(group,)) as pool:
         return pool.submit(stream, vertices, directory).result()
 
 
 @contextmanager
-def limited(megabytes: float) -> Iterator[Path | None]:
-    """A control group that may take so much memory, None where there can be none."""
-    there = [
-        (root / f"ripplevec-{os.getpid()}", name) for name, root in GROUPS.items() if (root / "cgroup.procs").exists()
+def limit_memory(megabytes: float) -> Iterator[Path | None]:
+    """Create a control group with this memory limit; None if that is not possible."""
+    available = [
+        (root / f"ripplevec-{os.getpid()}", name)
+        for name, root in CGROUP_LIMITS.items()
+        if (root / "cgroup.procs").exists()
     ]
-    if not there:
+    if not available:
         yield None
         return
-    group, limit = there[0]
+    group, limit = available[0]
     try:
         group.mkdir()
         (group / limit).write_text(str(int(megabytes * 2**20)))
-    except OSError:  # nobody's to make, or without a limit
+    except OSError:  # no permission, or no memory limit in this hierarchy
         yield None
     else:
         yield group
@@ -75,25 +77,25 @@ def limited(megabytes: float) -> Iterator[Path | None]:
 
 
 def measure(vertices: int) -> dict[str, Any]:
-    """An arrival in memory, in a file, and in a file of which half has room."""
-    vectors = vertices * DIM * 4 / 2**20
+    """Measure an arrival in memory, in a file, and in a file of which half fits into memory."""
+    vectors_mb = vertices * DIM * 4 / 2**20
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory:
-        inside, taken = apart(vertices, None)
-        cached, _ = apart(vertices, directory)
+        memory_us, process_mb = stream_in_process(vertices, None)
+        file_us, _ = stream_in_process(vertices, directory)
         figures = {
             "vertices": vertices,
-            "vectors_mb": vectors,
-            "us_in_memory": inside,
-            "us_in_a_file": cached,
-            "file_over_memory": cached / inside,
+            "vectors_mb": vectors_mb,
+            "us_in_memory": memory_us,
+            "us_in_a_file": file_us,
+            "file_over_memory": file_us / memory_us,
         }
-        with limited(taken - vectors / 2) as group:
+        with limit_memory(process_mb - vectors_mb / 2) as group:
             if group is not None:
-                half, _ = apart(vertices, directory, group)
-                figures |= {"limit_mb": taken - vectors / 2, "us_with_room_for_half": half}
-                figures["half_over_memory"] = half / inside
+                half_us, _ = stream_in_process(vertices, directory, group)
+                figures |= {"limit_mb": process_mb - vectors_mb / 2, "us_with_room_for_half": half_us}
+                figures["half_over_memory"] = half_us / memory_us
     return figures
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "vertices", 100_000)
+    run_benchmark(__doc__, measure, "vertices", 100_000)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import run
+from _report import run_benchmark
 from _service_process import ServiceProcess, run_service
 
 DIM, DEGREE, EDGES_PER_REQUEST = 128, 5, 20_000
@@ -152,4 +152,4 @@ def measure(vertices: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "vertices", 100_000)
+    run_benchmark(__doc__, measure, "vertices", 100_000)

@@ -1,4 +1,4 @@
-"""Exact search: milliseconds per query at 100,000 × 128, and the ratio over NumPy's product and argpartition."""
+"""Benchmark of exact search: milliseconds per query at 100,000 × 128, relative to NumPy's product and argpartition."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from ripplevec.views._kernels import ViewScaling
 ROWS, COLUMNS, COUNT, REPEATS = 100_000, 128, 10, 7
 
 
-def milliseconds(work: Callable[[], object]) -> float:
-    """The best of some runs, after one to warm up."""
-    work()
+def best_milliseconds(function: Callable[[], object]) -> float:
+    """Return the shortest of several timings, after one call to warm up."""
+    function()
     times = []
     for _ in range(REPEATS):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
+        began = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - began)
     return 1e3 * min(times)
 
 
 def main() -> None:
-    """Time one query and a batch of 32 against NumPy on the same machine, in the same run."""
-    draw = np.random.default_rng(0)
-    rows = draw.standard_normal((ROWS, COLUMNS), dtype=np.float32)
-    queries = draw.standard_normal((32, COLUMNS), dtype=np.float32)
+    """Time one query and a batch of 32, and compare with NumPy in the same run."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((ROWS, COLUMNS), dtype=np.float32)
+    queries = rng.standard_normal((32, COLUMNS), dtype=np.float32)
     alive, scaling = np.ones(ROWS, np.bool_), ViewScaling(np.array([0, 64, COLUMNS]), np.ones(2), np.full(2, 0.5))
-    numpy = milliseconds(lambda: np.argpartition(rows @ queries[0], -COUNT)[-COUNT:])
-    print(f"numpy product + argpartition, plain dot, one query: {numpy:.2f} ms")
+    numpy_ms = best_milliseconds(lambda: np.argpartition(rows @ queries[0], -COUNT)[-COUNT:])
+    print(f"NumPy product + argpartition, dot product, one query: {numpy_ms:.2f} ms")
     for threads in (1, 2):
         for size in (1, len(queries)):
             search = partial(nearest, rows, alive, queries[:size], scaling, COUNT, None, threads)
-            each = milliseconds(search) / size
+            query_ms = best_milliseconds(search) / size
+            ratio = query_ms / numpy_ms
             print(
-                f"ripplevec, {threads} thread(s), {size:2d} at once: {each:.2f} ms a query, {each / numpy:.2f} × numpy"
+                f"ripplevec, {threads} thread(s), {size:2d} at once: {query_ms:.2f} ms per query, {ratio:.2f} × NumPy"
             )
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import run
+from _report import run_benchmark
 from _service_process import ServiceProcess, run_service
 
 from ripplevec import Batch, Session
@@ -259,4 +259,4 @@ def measure(vertices: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "vertices", 1_000_000)
+    run_benchmark(__doc__, measure, "vertices", 1_000_000)

@@ -1,11 +1,11 @@
-"""Random streams of every shape: after each batch vectors must be finite, bounded and close to a fresh fit.
+"""Fuzz test of random streams: after each batch, vectors must be finite, bounded and close to a fresh fit.
 
     python benchmarks/stream_fuzz.py --minutes 10                  # streams with new seeds until the time is over
-    python benchmarks/stream_fuzz.py --seed 1234 --streams 1       # one stream again
+    python benchmarks/stream_fuzz.py --seed 1234 --streams 1       # repeat one stream
 
 A stream is a pure function of its seed: a start graph, parameters, and batches that grow chains, ladders, trees, grids,
-stars and cliques, add and repeat edges, and remove edges and vertices, with weights of one order or of sixty. A failure
-prints the seed and ends with exit code 1.
+stars and cliques, add and repeat edges, and remove edges and vertices, with weights that span up to sixty orders of
+magnitude. A failure prints the seed and exits with status 1.
 """
 
 from __future__ import annotations
@@ -18,23 +18,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import write
+from _report import write_record
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder, Op
 
 COMMUNITIES = 4
-NEIGHBORS = 10
-LEAST_OVERLAP = 0.25
-"""Share of a vertex's nearest neighbors that a fresh fit must agree with, on average, right after a correction.
+COMPARED_NEIGHBORS = 10
+MIN_OVERLAP = 0.25
+"""Minimum share of nearest neighbors, averaged over vertices, that agree with a fresh fit right after an anchor.
 
-On these graphs it is 0.7 on average; vectors that have lost their way share what chance gives, a few hundredths.
+On these graphs it is 0.7 on average. Unrelated vectors share a few hundredths by chance.
 """
 
 
 @dataclass
-class Stream:
-    """Parameters, a start, and batches; `structured` where the graph has communities that a fit is sure to find."""
+class RandomStream:
+    """Parameters, a start graph, and an iterable of batches.
+
+    A `structured` stream has communities that a fit always finds, so that its vectors can be compared with a fresh fit.
+    """
 
     seed: int
     parameters: dict[str, Any]
@@ -45,99 +48,101 @@ class Stream:
     edges: dict[tuple[int, int], float] = field(default_factory=dict)
     vertices: int = 0
     clock: float = 0.0
-    favorite: str = "community"  # the shape of most batches
-    tip: int | None = None  # the newest vertex, which the next shape may grow from
+    favorite: str = "community"  # shape of most batches
+    newest: int | None = None  # vertex that the next shape may grow from
 
     def __iter__(self) -> Iterator[Batch]:
         for _ in range(self.batches):
-            yield self._batch()
+            yield self._create_batch()
 
-    def _batch(self) -> Batch:
+    def _create_batch(self) -> Batch:
         shape = self.favorite if self.rng.random() < 0.7 else str(self.rng.choice(SHAPES))
         size = int(self.rng.choice([1, 2, 10, 40]))
-        rows = [(u, v, self.weight(), int(Op.ADD)) for u, v in self._grown(shape, size)]
-        rows += self._removals(size) if self.rng.random() < 0.3 else []
+        rows = [(u, v, self.draw_weight(), int(Op.ADD)) for u, v in self._create_edges(shape, size)]
+        rows += self._create_removals(size) if self.rng.random() < 0.3 else []
         for u, v, weight, op in rows:
-            self._note(u, v, weight, op)
+            self.record_event(u, v, weight, op)
         src, dst, weights, ops = (list(column) for column in zip(*rows, strict=True))
         self.clock += float(self.rng.exponential(1.0))
-        timed = {"half_life", "expire_after"} & set(self.parameters)
-        return Batch.of(src, dst, weights, ops, np.full(len(rows), self.clock) if timed else None)
+        time_parameters = {"half_life", "expire_after"} & set(self.parameters)
+        return Batch.of(src, dst, weights, ops, np.full(len(rows), self.clock) if time_parameters else None)
 
-    def weight(self) -> float:
-        """The weight of the next edge."""
-        return float(10.0 ** self.rng.uniform(-self.spread, self.spread)) if self.spread else 1.0
+    def draw_weight(self) -> float:
+        """Draw the weight of the next edge."""
+        limit = self.weight_exponent
+        return float(10.0 ** self.rng.uniform(-limit, limit)) if limit else 1.0
 
     @property
-    def spread(self) -> float:
-        """Powers of ten by which weights differ from one, up or down."""
+    def weight_exponent(self) -> float:
+        """Largest absolute power of ten of a weight."""
         return 0.0 if self.structured else (0.0, 3.0, 30.0)[self.seed % 3]
 
-    def _grown(self, shape: str, size: int) -> list[tuple[int, int]]:
-        """New edges: `size` newcomers in a shape that hangs on a known vertex, or edges between known vertices."""
-        anchor = self._known() if self.tip is None or self.rng.random() < 0.2 else self.tip
-        first = max(self.vertices, anchor + 1)
+    def _create_edges(self, shape: str, size: int) -> list[tuple[int, int]]:
+        """Create `size` new vertices in a shape attached to an existing vertex, or edges between existing vertices."""
+        root = self._pick_vertex() if self.newest is None or self.rng.random() < 0.2 else self.newest
+        first = max(self.vertices, root + 1)
         new = [first + number for number in range(size)]
-        self.tip = new[-1]
+        self.newest = new[-1]
         if shape == "between":
-            pairs = [(self._known(), self._known()) for _ in range(size)]
-            return [pair for pair in pairs if pair[0] != pair[1]] + [(new[-1], anchor)]
+            pairs = [(self._pick_vertex(), self._pick_vertex()) for _ in range(size)]
+            return [pair for pair in pairs if pair[0] != pair[1]] + [(new[-1], root)]
         if shape == "community":
-            return [(v, u) for v in new for u in self._members(v % COMMUNITIES, 3)]
+            return [(v, u) for v in new for u in self._pick_members(v % COMMUNITIES, 3)]
         if shape in ("chain", "ladder"):
-            back = 1 if shape == "chain" else 2
-            return [(v, v - step if v - step >= first else anchor) for v in new for step in range(1, back + 1)]
+            steps = 1 if shape == "chain" else 2
+            return [(v, v - step if v - step >= first else root) for v in new for step in range(1, steps + 1)]
         if shape == "tree":
-            return [(v, anchor if number == 0 else first + (number - 1) // 2) for number, v in enumerate(new)]
+            return [(v, root if number == 0 else first + (number - 1) // 2) for number, v in enumerate(new)]
         if shape == "grid":
             width = max(int(size**0.5), 1)
-            return [(v, v - step if v - step >= first else anchor) for v in new for step in (1, width)]
+            return [(v, v - step if v - step >= first else root) for v in new for step in (1, width)]
         if shape == "star":
-            return [(v, anchor) for v in new]
-        return [(v, u) for v in new for u in new[: v - first]] + [(first, anchor)]  # a clique
+            return [(v, root) for v in new]
+        return [(v, u) for v in new for u in new[: v - first]] + [(first, root)]  # a clique
 
-    def _removals(self, size: int) -> list[tuple[int, int, float, int]]:
-        known = list(self.edges)
-        chosen = self.rng.choice(len(known), min(size, len(known) // 4), replace=False) if known else []
-        rows = [(*known[place], 1.0, int(Op.REMOVE)) for place in chosen]
+    def _create_removals(self, size: int) -> list[tuple[int, int, float, int]]:
+        pairs = list(self.edges)
+        chosen = self.rng.choice(len(pairs), min(size, len(pairs) // 4), replace=False) if pairs else []
+        rows = [(*pairs[index], 1.0, int(Op.REMOVE)) for index in chosen]
         if self.rng.random() < 0.3 and not {"half_life", "expire_after"} & set(self.parameters):
-            gone = {end for row in rows for end in row[:2]}
-            vertex = self._known()
-            rows += [] if vertex in gone else [(vertex, vertex, 1.0, int(Op.REMOVE_VERTEX))]
-        return rows if "expire_after" not in self.parameters else []  # what has expired cannot be removed
+            removed_ends = {end for row in rows for end in row[:2]}
+            vertex = self._pick_vertex()
+            rows += [] if vertex in removed_ends else [(vertex, vertex, 1.0, int(Op.REMOVE_VERTEX))]
+        return rows if "expire_after" not in self.parameters else []  # expired edges cannot be removed
 
-    def _note(self, u: int, v: int, weight: float, op: int) -> None:
+    def record_event(self, u: int, v: int, weight: float, op: int) -> None:
+        """Update the expected graph with one event."""
         pair = (u, v) if self.parameters.get("directed") else (min(u, v), max(u, v))
         self.vertices = max(self.vertices, u + 1, v + 1)
         if op == Op.REMOVE_VERTEX:
-            self.tip = None
+            self.newest = None
             self.edges = {pair: weight for pair, weight in self.edges.items() if u not in pair}
         elif op == Op.REMOVE:
             self.edges.pop(pair, None)
         else:
             self.edges[pair] = self.edges.get(pair, 0.0) + weight
 
-    def _known(self) -> int:
-        """A vertex that has an edge; a new one where none has."""
+    def _pick_vertex(self) -> int:
+        """Pick a random vertex with an edge; return a new vertex if there is none."""
         pairs = list(self.edges)
         if not pairs:
             return self.vertices
         return int(pairs[int(self.rng.integers(len(pairs)))][int(self.rng.integers(2))])
 
-    def _members(self, community: int, count: int) -> list[int]:
-        known = sorted({end for pair in self.edges for end in pair if end % COMMUNITIES == community})
-        return self.rng.choice(known, min(count, len(known)), replace=False).tolist() if known else [0]
+    def _pick_members(self, community: int, count: int) -> list[int]:
+        members = sorted({end for pair in self.edges for end in pair if end % COMMUNITIES == community})
+        return self.rng.choice(members, min(count, len(members)), replace=False).tolist() if members else [0]
 
 
 SHAPES = ("chain", "ladder", "tree", "grid", "star", "clique", "between", "community")
-STARTS = ("communities", "attachment", "grid", "star", "pairs", "nothing")
+START_KINDS = ("communities", "attachment", "grid", "star", "pairs", "nothing")
 
 
-def stream_of(seed: int, batches: int = 20) -> Stream:
-    """The stream of a seed."""
+def create_stream(seed: int, batches: int = 20) -> RandomStream:
+    """Create the stream of a seed."""
     rng = np.random.default_rng(seed)
     structured = bool(rng.random() < 0.5)
-    kind = "communities" if structured else str(rng.choice(STARTS))
+    kind = "communities" if structured else str(rng.choice(START_KINDS))
     parameters: dict[str, Any] = {
         "dim": int(rng.choice([2, 8, 24])),
         "storage": str(rng.choice(["float32", "float16"])),
@@ -150,26 +155,25 @@ def stream_of(seed: int, batches: int = 20) -> Stream:
     else:
         parameters["directed"] = bool(rng.random() < 0.2)
         parameters["anchor_growth"] = ["auto", 0, 0.3][int(rng.integers(3))]
-        forgetting = int(rng.integers(4))
-        parameters |= [{}, {}, {"half_life": 3.0}, {"expire_after": 8.0}][forgetting]
-    stream = Stream(seed, parameters, [], structured, batches, rng)
+        parameters |= [{}, {}, {"half_life": 3.0}, {"expire_after": 8.0}][int(rng.integers(4))]
+    stream = RandomStream(seed, parameters, [], structured, batches, rng)
     stream.favorite = str(rng.choice(SHAPES))
-    for u, v in _start(kind, rng):
-        weight = stream.weight()
+    for u, v in _create_start(kind, rng):
+        weight = stream.draw_weight()
         stream.start.append((u, v, weight))
-        stream._note(u, v, weight, Op.ADD)
+        stream.record_event(u, v, weight, Op.ADD)
     return stream
 
 
-def _start(kind: str, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """The edges of a start graph, each once."""
+def _create_start(kind: str, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Create the distinct edges of a start graph."""
     size = 120
     if kind == "communities":
-        own = [
+        internal = [
             (v, u) for v in range(size) for u in rng.choice(size // COMMUNITIES, 5, replace=False) * COMMUNITIES + v % 4
         ]
-        far = [(v, int(rng.integers(size))) for v in range(0, size, 3)]
-        pairs = [(v, int(u)) for v, u in own + far]
+        external = [(v, int(rng.integers(size))) for v in range(0, size, 3)]
+        pairs = [(v, int(u)) for v, u in internal + external]
     elif kind == "attachment":
         pairs = [(v, int(u)) for v in range(1, size) for u in rng.random(3) ** 2 * v]
     elif kind == "grid":
@@ -183,12 +187,15 @@ def _start(kind: str, rng: np.random.Generator) -> list[tuple[int, int]]:
     return list({(min(pair), max(pair)): pair for pair in pairs if pair[0] != pair[1]}.values())
 
 
-class Fault(AssertionError):
-    """A stream has led to vectors that no stream may lead to."""
+class StreamFault(AssertionError):
+    """Vectors after a batch of a stream violate an invariant."""
 
 
-def run(stream: Stream, fresh_every: int = 5) -> dict[str, float]:
-    """Apply a stream and check the model after every batch; figures, or a Fault."""
+def run_stream(stream: RandomStream, fresh_every: int = 5) -> dict[str, float]:
+    """Apply a stream, check the model after every batch, and return statistics; raise StreamFault if a check fails.
+
+    Vectors of structured streams are compared with a fresh fit after every anchor and every `fresh_every` batches.
+    """
     model = Embedder(**stream.parameters)
     if stream.start:
         model.fit(stream.start)
@@ -212,48 +219,48 @@ def run(stream: Stream, fresh_every: int = 5) -> dict[str, float]:
 
 
 def check_vectors(model: Embedder, where: str) -> None:
-    """Rows are finite and bounded view by view; vectors are finite, and of length one or zero."""
+    """Check that rows are finite and bounded in each view, and that vectors are finite and of length one or zero."""
     engine = model.engine
     rows = engine.store.vectors[: engine.graph.row_count].astype(np.float64)
     if not np.isfinite(rows).all():
-        raise Fault(f"{where}: a row is not finite")
-    space = engine.rule.coordinates
-    if space.ready:
-        for part, bound in zip(space.parts, space.length_bounds, strict=True):
+        raise StreamFault(f"{where}: a row is not finite")
+    coordinates = engine.rule.coordinates
+    if coordinates.ready:
+        for part, bound in zip(coordinates.parts, coordinates.length_bounds, strict=True):
             longest = float(np.linalg.norm(rows[:, part], axis=1).max(initial=0.0))
-            if longest > bound * 1.01:  # half precision rounds
-                raise Fault(f"{where}: a row is {longest} long, expected at most {bound}")
-    served = model.to_numpy()
-    lengths = np.linalg.norm(served, axis=1)
-    if not np.isfinite(served).all() or not ((lengths == 0) | (np.abs(lengths - 1) < 1e-3)).all():
-        raise Fault(f"{where}: a vector is not finite, or not of length one")
+            if longest > bound * 1.01:  # allows for rounding in half precision
+                raise StreamFault(f"{where}: a row is too long: expected at most {bound}, got {longest}")
+    vectors = model.to_numpy()
+    lengths = np.linalg.norm(vectors, axis=1)
+    if not np.isfinite(vectors).all() or not ((lengths == 0) | (np.abs(lengths - 1) < 1e-3)).all():
+        raise StreamFault(f"{where}: a vector is not finite, or its length is neither zero nor one")
 
 
-def check_overlap(model: Embedder, stream: Stream, where: str, anchored: bool) -> float:
-    """The share of nearest neighbors that a fresh fit agrees with; too little is a Fault once it was corrected."""
+def check_overlap(model: Embedder, stream: RandomStream, where: str, anchored: bool) -> float:
+    """Return the share of nearest neighbors that agree with a fresh fit; too few right after an anchor are a fault."""
     edges = [(u, v, weight) for (u, v), weight in stream.edges.items()]
     fresh = Embedder(**stream.parameters).fit(edges)
-    names = fresh.ids
-    overlap = shared_neighbors(model.vectors(names), fresh.to_numpy())
-    if anchored and overlap < LEAST_OVERLAP:
-        raise Fault(
-            f"{where}: {overlap:.2f} of the nearest neighbors are those of a fresh fit, expected {LEAST_OVERLAP}"
+    ids = fresh.ids
+    overlap = neighbor_overlap(model.vectors(ids), fresh.to_numpy())
+    if anchored and overlap < MIN_OVERLAP:
+        raise StreamFault(
+            f"{where}: too few nearest neighbors agree with a fresh fit: expected {MIN_OVERLAP}, got {overlap:.2f}"
         )
     return overlap
 
 
-def shared_neighbors(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
-    """Of each row's nearest neighbors by cosine in one matrix, the share that are nearest in the other, on average."""
-    near = []
+def neighbor_overlap(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
+    """Return the average share of common nearest neighbors, by cosine, of the same row in two matrices."""
+    neighbors = []
     for vectors in (left, right):
         cosines = vectors @ vectors.T
         np.fill_diagonal(cosines, -2.0)
-        near.append(np.argpartition(-cosines, NEIGHBORS, axis=1)[:, :NEIGHBORS])
-    return float(np.mean([np.isin(a, b).mean() for a, b in zip(*near, strict=True)]))
+        neighbors.append(np.argpartition(-cosines, COMPARED_NEIGHBORS, axis=1)[:, :COMPARED_NEIGHBORS])
+    return float(np.mean([np.isin(a, b).mean() for a, b in zip(*neighbors, strict=True)]))
 
 
 def main() -> None:
-    """Run streams until the time is over, and report what they had in common."""
+    """Run streams until the time is over, and report total statistics."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--streams", type=int, default=10**9)
@@ -261,29 +268,30 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=40)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    until, done, figures = time.monotonic() + 60 * options.minutes, 0, []
+    until, done, all_statistics = time.monotonic() + 60 * options.minutes, 0, []
     while done < options.streams and time.monotonic() < until:
         try:
-            figures.append(run(stream_of(options.seed + done, options.batches), fresh_every=1))
-        except Fault as fault:
+            all_statistics.append(run_stream(create_stream(options.seed + done, options.batches), fresh_every=1))
+        except StreamFault as fault:
             raise SystemExit(f"fault: {fault}") from fault
         done += 1
-    overlaps = [each["overlap"] for each in figures if each["overlap"] == each["overlap"]]
-    least = [each["least_overlap"] for each in figures if each["overlap"] == each["overlap"]]
+    compared = [statistics for statistics in all_statistics if not np.isnan(statistics["overlap"])]
+    overlaps = [statistics["overlap"] for statistics in compared]
+    minima = [statistics["least_overlap"] for statistics in compared]
     report = {
         "streams": done,
         "first_seed": options.seed,
-        "batches": sum(each["batches"] for each in figures),
-        "anchors": sum(each["anchors"] for each in figures),
-        "anchors_refused": sum(each["refused"] for each in figures),
+        "batches": sum(statistics["batches"] for statistics in all_statistics),
+        "anchors": sum(statistics["anchors"] for statistics in all_statistics),
+        "anchors_refused": sum(statistics["refused"] for statistics in all_statistics),
         "faults": 0,
         "overlap_mean": float(np.mean(overlaps)) if overlaps else None,
-        "overlap_least": float(np.min(least)) if least else None,
+        "overlap_least": float(np.min(minima)) if minima else None,
     }
     for name, value in report.items():
         print(f"{name:16} {value}")
     if options.json:
-        write(options.json, report)
+        write_record(options.json, report)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""The worst that a stream can do: a hub with a million leaves that everybody joins, and a burst of a million edges.
+"""Benchmark of the worst cases of a stream: arrivals at a hub with a million leaves, and a burst of a million edges.
 
-The star shows whether an arrival has a bound, whatever it touches (`max_reads`); the burst, every vertex of one side
-to every vertex of the other in batches of 1,000, whether readers of vectors are kept waiting meanwhile.
+The star tests whether the cost of an arrival is bounded regardless of its neighbors (`max_reads`). The burst, which
+connects every vertex of one side with every vertex of the other in batches of 1,000, tests whether it delays readers
+of vectors.
 
     python benchmarks/worst.py [--leaves 1043576] [--json FILE]
 
-By default there are so many leaves that the hub's list of neighbors is full, and moves, half-way through the arrivals.
+The default number of leaves is such that the neighbor list of the hub becomes full, and is moved, halfway through the
+arrivals.
 """
 
 from __future__ import annotations
@@ -15,70 +17,71 @@ import time
 from typing import Any
 
 import numpy as np
-from _report import run
+from _report import run_benchmark
 
 from ripplevec import Embedder
 
-DIM, ARRIVALS, AT_ONCE, SIDE = 128, 10_000, 1_000, 1_000
-READ_EVERY = 0.001  # seconds
+DIM, ARRIVALS, BATCH_SIZE, SIDE = 128, 10_000, 1_000, 1_000
+WARM_UP_ARRIVALS, STAR_BATCH_SIZE = 100, 10_000
+READ_INTERVAL_SECONDS = 0.001
 
 
-def star(leaves: int) -> dict[str, float]:
-    """Arrivals on the center of a star, each with one more edge to a leaf: milliseconds each."""
+def measure_star(leaves: int) -> dict[str, float]:
+    """Measure arrivals with an edge to the center of a star and one to a leaf, in milliseconds."""
     model = Embedder(dim=DIM, anchor_growth=0, start_size=2 * DIM)
     spokes = np.stack([np.zeros(leaves, np.int64), np.arange(1, leaves + 1)], axis=1)
     model.fit(spokes[: leaves // 100])
-    for first in range(leaves // 100, leaves, 10_000):
-        model.partial_fit(spokes[first : first + 10_000])
-    taken = []
-    for number in range(ARRIVALS + 100):
+    for first in range(leaves // 100, leaves, STAR_BATCH_SIZE):
+        model.partial_fit(spokes[first : first + STAR_BATCH_SIZE])
+    seconds = []
+    for number in range(ARRIVALS + WARM_UP_ARRIVALS):
         began = time.perf_counter()
         model.add_vertex(leaves + 1 + number, [0, 1 + number])
-        taken.append(time.perf_counter() - began)
-    p50, p99, p999, most = np.percentile(taken[100:], [50, 99, 99.9, 100]) * 1e3
-    return {"star_p50_ms": p50, "star_p99_ms": p99, "star_p999_ms": p999, "star_longest_ms": most}
+        seconds.append(time.perf_counter() - began)
+    p50, p99, p999, longest = np.percentile(seconds[WARM_UP_ARRIVALS:], [50, 99, 99.9, 100]) * 1e3
+    return {"star_p50_ms": p50, "star_p99_ms": p99, "star_p999_ms": p999, "star_longest_ms": longest}
 
 
-def burst(side: int) -> dict[str, float]:
-    """Every vertex of one side joined to every one of the other, while vectors are read: milliseconds of a read."""
-    grown = np.random.default_rng(0).integers(0, 100_000, (500_000, 2))
-    model = Embedder(dim=DIM, anchor_growth=0).fit(grown[grown[:, 0] != grown[:, 1]])
+def measure_burst(side: int) -> dict[str, float]:
+    """Measure reads, in milliseconds, while every vertex of one side is connected with every one of the other."""
+    edges = np.random.default_rng(0).integers(0, 100_000, (500_000, 2))
+    model = Embedder(dim=DIM, anchor_growth=0).fit(edges[edges[:, 0] != edges[:, 1]])
     pairs = np.stack(np.meshgrid(np.arange(side), 200_000 + np.arange(side), indexing="ij"), axis=-1).reshape(-1, 2)
-    taken, over = [], threading.Event()
+    read_seconds, done = [], threading.Event()
 
-    def read() -> None:
-        while not over.is_set():
+    def read_repeatedly() -> None:
+        while not done.is_set():
             began = time.perf_counter()
             model[5]
-            taken.append(time.perf_counter() - began)
-            time.sleep(READ_EVERY)
+            read_seconds.append(time.perf_counter() - began)
+            time.sleep(READ_INTERVAL_SECONDS)
 
     model.partial_fit(pairs[:10])
-    reader = threading.Thread(target=read)
+    reader = threading.Thread(target=read_repeatedly)
     reader.start()
     began = time.perf_counter()
     try:
-        for first in range(0, len(pairs), AT_ONCE):
-            model.partial_fit(pairs[first : first + AT_ONCE])
-        spent = time.perf_counter() - began
+        for first in range(0, len(pairs), BATCH_SIZE):
+            model.partial_fit(pairs[first : first + BATCH_SIZE])
+        burst_seconds = time.perf_counter() - began
     finally:
-        over.set()
+        done.set()
         reader.join()
-    p50, p99, most = np.percentile(taken, [50, 99, 100]) * 1e3
+    p50, p99, longest = np.percentile(read_seconds, [50, 99, 100]) * 1e3
     return {
-        "burst_edges_per_second": len(pairs) / spent,
+        "burst_edges_per_second": len(pairs) / burst_seconds,
         "burst_read_p50_ms": p50,
         "burst_read_p99_ms": p99,
-        "burst_read_longest_ms": most,
-        "burst_batch_ms": 1e3 * spent / (len(pairs) / AT_ONCE),
+        "burst_read_longest_ms": longest,
+        "burst_batch_ms": 1e3 * burst_seconds / (len(pairs) / BATCH_SIZE),
     }
 
 
 def measure(leaves: int) -> dict[str, Any]:
-    """All figures, in one run."""
-    star(20_000)  # compiles
-    return {"leaves": leaves, **star(leaves), **burst(SIDE)}
+    """Measure everything in one run."""
+    measure_star(20_000)  # compiles
+    return {"leaves": leaves, **measure_star(leaves), **measure_burst(SIDE)}
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, "leaves", 2**20 - ARRIVALS // 2)
+    run_benchmark(__doc__, measure, "leaves", 2**20 - ARRIVALS // 2)

@@ -1,4 +1,4 @@
-"""The benchmarks as modules, and the page that is written from what they measure."""
+"""Fixtures of the benchmark tests: benchmarks as modules, and the documentation blocks made from their records."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Import = Callable[[str], ModuleType]
 
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch) -> Import:
-    """Import a file of benchmarks/ as it is imported there."""
+    """Return a function that imports a file of benchmarks/ as a benchmark does."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     return importlib.import_module
 
 
 @pytest.fixture
-def page_of(benchmark: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
-    """What studies/blocks/scale.py says of figures, once they have been written down as a record."""
+def render_block(benchmark: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
+    """Return a function that writes figures as a record and renders the block of docs/scale.md made from it."""
     monkeypatch.syspath_prepend(ROOT / "studies")
     scale = benchmark("blocks.scale")
     monkeypatch.setattr(benchmark("blocks.records"), "RESULTS", tmp_path)
 
-    def page(name: str, figures: dict[str, Any]) -> str:
+    def render(name: str, figures: dict[str, Any]) -> str:
         assert all(math.isfinite(value) for value in figures.values() if not isinstance(value, str | dict))
-        benchmark("_report").write(tmp_path / f"{name}.json", figures)
+        benchmark("_report").write_record(tmp_path / f"{name}.json", figures)
         scale.aims_at_scale()
-        said: str = getattr(scale, name)()
-        assert said != scale.MISSING
-        return said
+        block: str = getattr(scale, name)()
+        assert block != scale.MISSING
+        return block
 
-    return page
+    return render

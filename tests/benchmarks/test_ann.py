@@ -1,4 +1,4 @@
-"""The stream of the benchmark of search, small: who is asked, who leaves, and the record that fills the page."""
+"""Tests of the benchmark of approximate search on a small stream."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 from ripplevec import Embedder
 from ripplevec.lab.datasets.synthetic import growing_communities
 
-AnnIndex = pytest.importorskip("ripplevec.search.ann", reason="an index needs usearch").AnnIndex
+AnnIndex = pytest.importorskip("ripplevec.search.ann", reason="approximate search requires usearch").AnnIndex
 
 
 @pytest.fixture
 def ann(benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
-    made = benchmark("ann")
+    module = benchmark("ann")
     for name, value in {"QUERIES": 10, "NEAREST": 5, "ROUNDS": 3, "CHURN_ROUNDS": 2}.items():
-        monkeypatch.setattr(made, name, value)
-    return made
+        monkeypatch.setattr(module, name, value)
+    return module
 
 
 @pytest.fixture
@@ -27,33 +27,31 @@ def model() -> Embedder:
     return Embedder(dim=8, search="ann").fit(growing_communities(300, 4, 4, seed=1).edges)
 
 
-def test_recall_counts_those_that_exact_search_finds(
-    ann: Any, model: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ann.catch_up(model)
-    recall, through, exactly = ann.ask(model, np.random.default_rng(0))
+def test_recall_counts_results_of_exact_search(ann: Any, model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann.update_index(model)
+    recall, index_seconds, exact_seconds = ann.measure_search(model, np.random.default_rng(0))
     assert recall == 1
-    assert min(through, exactly) > 0
-    properly = AnnIndex.nearest
+    assert min(index_seconds, exact_seconds) > 0
+    original = AnnIndex.nearest
     for skipped, expected in ((2, 0.6), (5, 0.0)):
         monkeypatch.setattr(
             AnnIndex,
             "nearest",
-            lambda index, present, query, count, skipped=skipped: tuple(
-                part[:, skipped:] for part in properly(index, present, query, count + skipped)
+            lambda index, target, query, count, skipped=skipped: tuple(
+                part[:, skipped:] for part in original(index, target, query, count + skipped)
             ),
         )
-        assert ann.ask(model, np.random.default_rng(0))[0] == pytest.approx(expected, abs=0.05)
+        assert ann.measure_search(model, np.random.default_rng(0))[0] == pytest.approx(expected, abs=0.05)
 
 
-def test_as_many_leave_as_are_told_to(ann: Any, model: Embedder) -> None:
-    ann.leave(model, np.random.default_rng(0), 30)
+def test_remove_vertices_removes_the_given_number(ann: Any, model: Embedder) -> None:
+    ann.remove_vertices(model, np.random.default_rng(0), 30)
     assert len(model) == 270
 
 
-def test_a_record_says_what_the_page_asks_for(ann: Any, page_of: Callable[..., str]) -> None:
+def test_ann_record_contains_all_documented_figures(ann: Any, render_block: Callable[..., str]) -> None:
     figures = ann.measure(600)
-    assert "600 vertices" in page_of("ann", figures)
+    assert "600 vertices" in render_block("ann", figures)
     assert figures["recall_least"] <= figures["recall_mean"] <= 1
     assert figures["churn_share"] == pytest.approx(0.1)
     assert figures["anchors"] > 0

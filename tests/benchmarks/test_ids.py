@@ -1,4 +1,4 @@
-"""Names in the benchmark: distinct, known ones found, unknown ones not; wrong answers are no rates."""
+"""Tests of the id table benchmark: its ids are distinct, and wrong lookups are detected."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ def ids(benchmark: Callable[[str], Any]) -> Any:
     return benchmark("ids")
 
 
-@pytest.mark.parametrize("kind", ["integers", "texts"])
-def test_shifts_give_other_names_and_all_are_distinct(ids: Any, kind: str) -> None:
+@pytest.mark.parametrize("function", ["create_integers", "create_texts"])
+def test_created_ids_of_different_shifts_are_distinct(ids: Any, function: str) -> None:
     order = np.random.default_rng(0).permutation(1_000)
-    named = [ids_to_list(getattr(ids, kind)(order, shift)) for shift in (0, 1)]
-    assert len({*named[0], *named[1]}) == 2_000
-    assert kind == "integers" or f"user-{10 * order[0]}" == named[0][0]
-    assert kind == "texts" or max(named[1]) > 2**62
+    id_lists = [ids_to_list(getattr(ids, function)(order, shift)) for shift in (0, 1)]
+    assert len({*id_lists[0], *id_lists[1]}) == 2_000
+    assert function == "create_integers" or f"user-{10 * order[0]}" == id_lists[0][0]
+    assert function == "create_texts" or max(id_lists[1]) > 2**62
 
 
-def test_answers_that_are_wrong_stop_it(ids: Any) -> None:
+def test_check_table_raises_on_wrong_lookups(ids: Any) -> None:
     order = np.arange(10)
-    names, others = ids.integers(order, 0), ids.integers(order, 1)
-    table = ids.grown(*ids.in_pairs(names))
-    ids.check(table, names, others, order)
+    known_ids, unknown_ids = ids.create_integers(order, 0), ids.create_integers(order, 1)
+    table = ids.create_table(*ids.split_endpoints(known_ids))
+    ids.check_table(table, known_ids, unknown_ids, order)
     for known, unknown, rows in (
-        (names, names, order),
-        (take_ids(names, order[::-1]), others, order),
-        (names, others, order[::-1]),
+        (known_ids, known_ids, order),
+        (take_ids(known_ids, order[::-1]), unknown_ids, order),
+        (known_ids, unknown_ids, order[::-1]),
     ):
         with pytest.raises(RuntimeError, match="another row"):
-            ids.check(table, known, unknown, rows)
+            ids.check_table(table, known, unknown, rows)
 
 
-def test_a_record_says_what_the_page_asks_for(ids: Any, page_of: Callable[..., str]) -> None:
+def test_ids_record_contains_all_documented_figures(ids: Any, render_block: Callable[..., str]) -> None:
     figures = ids.measure(2_001)
-    assert "2,000 ids" in page_of("ids", figures)
+    assert "2,000 ids" in render_block("ids", figures)
     assert 16 < figures["int_bytes_per_id"] < figures["text_bytes_per_id"] < 500

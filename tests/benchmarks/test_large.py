@@ -1,4 +1,4 @@
-"""A hundred million edges, a few of them: the graph is the one that was promised, and its record fills the page."""
+"""Tests of the benchmark of large graphs, on small ones."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is counted on Linux alone")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux only")
 EDGES = 20_000
 
 
 @pytest.mark.filterwarnings("ignore:self-loops")
-def test_a_record_says_what_the_page_asks_for(
-    benchmark: Callable[[str], Any], page_of: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_large_record_contains_all_documented_figures(
+    benchmark: Callable[[str], Any], render_block: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "record.json"
     monkeypatch.setattr("sys.argv", ["large", "--edges", str(EDGES), "--threads", "1", "--json", str(path)])
     benchmark("large").main()
     record = json.loads(path.read_text())
     assert record["environment"]["versions"]
-    assert "rmat, float16" in page_of("large", record)
+    assert "rmat, float16" in render_block("large", record)
     assert record["preferential"]["vertices"] == EDGES // 10 + 1
-    assert 0.95 * EDGES < record["preferential"]["edges"] <= EDGES  # an edge may come twice
+    assert 0.95 * EDGES < record["preferential"]["edges"] <= EDGES  # edges may repeat
     for graph in ("preferential", "rmat"):
-        found = record[graph]
-        assert found["edges_per_second"] == pytest.approx(0.9 * EDGES / found["stream_seconds"])
-        assert 0 < found["us_per_edge_at_the_end"] * 0.1 * EDGES < 1e6 * found["stream_seconds"]
-        assert 0 < found["resident_gib"] <= found["stream_peak_gib"] + 0.01
+        figures = record[graph]
+        assert figures["edges_per_second"] == pytest.approx(0.9 * EDGES / figures["stream_seconds"])
+        assert 0 < figures["us_per_edge_at_the_end"] * 0.1 * EDGES < 1e6 * figures["stream_seconds"]
+        assert 0 < figures["resident_gib"] <= figures["stream_peak_gib"] + 0.01
 
 
-def test_a_batch_of_all_is_what_the_batches_hold(benchmark: Callable[[str], Any]) -> None:
-    large, make = benchmark("large"), benchmark("_generated").preferential(EDGES)
-    (batch,) = benchmark("_generated").batches(make, 0, 500, 500)
-    assert large.all_of(make, 500).src.equals(batch.src)
-    assert len(large.all_of(make, 500)) == 500
+def test_generate_one_batch_holds_all_edges(benchmark: Callable[[str], Any]) -> None:
+    large, generators = benchmark("large"), benchmark("_graph_generators")
+    generate = generators.preferential_generator(EDGES)
+    (batch,) = generators.generate_batches(generate, 0, 500, 500)
+    assert large.generate_one_batch(generate, 500).src.equals(batch.src)
+    assert len(large.generate_one_batch(generate, 500)) == 500

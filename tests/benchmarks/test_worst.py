@@ -1,4 +1,4 @@
-"""The worst case, small: the graphs are what they are said to be, and the record fills the page."""
+"""Tests of the benchmark of worst cases, on small graphs."""
 
 from __future__ import annotations
 
@@ -13,26 +13,32 @@ LEAVES, SIDE = 300, 30
 
 
 @pytest.fixture
-def kept() -> list[Embedder]:
+def models() -> list[Embedder]:
     return []
 
 
 @pytest.fixture
-def worst(benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, kept: list[Embedder]) -> Any:
-    made = benchmark("worst")
+def worst(benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, models: list[Embedder]) -> Any:
+    module = benchmark("worst")
 
-    def keep(**parameters: Any) -> Embedder:
-        kept.append(Embedder(**parameters))
-        return kept[-1]
+    def create_model(**parameters: Any) -> Embedder:
+        models.append(Embedder(**parameters))
+        return models[-1]
 
-    for name, value in {"DIM": 4, "ARRIVALS": 150, "AT_ONCE": 15, "READ_EVERY": 0, "Embedder": keep}.items():
-        monkeypatch.setattr(made, name, value)
-    return made
+    for name, value in {
+        "DIM": 4,
+        "ARRIVALS": 150,
+        "BATCH_SIZE": 15,
+        "READ_INTERVAL_SECONDS": 0,
+        "Embedder": create_model,
+    }.items():
+        monkeypatch.setattr(module, name, value)
+    return module
 
 
-def test_everybody_joins_the_hub_and_a_leaf(worst: Any, kept: list[Embedder]) -> None:
-    figures = worst.star(LEAVES)
-    (model,) = kept
+def test_measure_star_connects_arrivals_to_the_hub_and_a_leaf(worst: Any, models: list[Embedder]) -> None:
+    figures = worst.measure_star(LEAVES)
+    (model,) = models
     arrivals = 150 + 100
     assert len(model) == 1 + LEAVES + arrivals
     assert model.diagnostics()["edges"] == LEAVES + 2 * arrivals
@@ -40,12 +46,12 @@ def test_everybody_joins_the_hub_and_a_leaf(worst: Any, kept: list[Embedder]) ->
     assert 0 < figures["star_p50_ms"] <= figures["star_p99_ms"] <= figures["star_p999_ms"] <= figures["star_longest_ms"]
 
 
-def test_all_of_one_side_are_joined_to_all_of_the_other_and_the_record_fills_the_page(
-    worst: Any, kept: list[Embedder], page_of: Callable[..., str]
+def test_measure_burst_connects_both_sides_and_fills_the_record(
+    worst: Any, models: list[Embedder], render_block: Callable[..., str]
 ) -> None:
-    figures = {"leaves": LEAVES, **worst.star(LEAVES), **worst.burst(SIDE)}
-    model = kept[-1]
+    figures = {"leaves": LEAVES, **worst.measure_star(LEAVES), **worst.measure_burst(SIDE)}
+    model = models[-1]
     assert (model.degree(list(range(200_000, 200_000 + SIDE))) == SIDE).all()
     assert figures["burst_edges_per_second"] * figures["burst_batch_ms"] == pytest.approx(1e3 * 15)
     assert figures["burst_read_p50_ms"] <= figures["burst_read_p99_ms"] <= figures["burst_read_longest_ms"]
-    assert "300 leaves" in page_of("worst", figures)
+    assert "300 leaves" in render_block("worst", figures)
