@@ -1,8 +1,18 @@
-# make demo: see it work. make live: see it move, in a browser. make test: everything that must hold.
-# make docs: the documents as a site, in build/site. make reproduce: the paper's experiments, for hours.
-# make dist: what a package index gets, used in empty environments. make audit: known vulnerabilities of what it needs.
-# make lock: the hashes in requirements/, for the versions in constraints.txt.
-# make tutorials: their pages, run again. Each sets up what it needs, once.
+# make demo       run the demo and draw a map
+# make live       start a service with its live page and a growing graph
+# make test       run all checks and tests
+# make docs       build the documentation site in build/site
+# make tutorials  run the tutorials and write their pages
+# make bench      run the short benchmarks
+# make crash      kill processes, simulate power failures and inject I/O errors; extends the records
+# make fuzz       damage files of all kinds
+# make soak       run one part of the long-term test
+# make reproduce  run the experiments of the paper (takes hours)
+# make dist       build the packages and check them in empty environments
+# make audit      search the dependencies for known vulnerabilities
+# make lock       update the hashes in requirements/ for the versions in constraints.txt
+# make clean      remove build output and caches
+# Every target installs its requirements when it is first used.
 PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto --dist loadfile
 
@@ -40,14 +50,14 @@ docs: $(VENV)/.docs
 tutorials: $(VENV)/.tutorials
 	$(BIN)/python tutorials/build.py
 
-# Those that take long, fetch other software or want a GPU are run by themselves.
+# Not part of `make bench`: these take long, download other software or need a GPU.
 LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py power_cuts.py io_errors.py \
 	file_fuzz.py load_fuzz.py stream_fuzz.py overload.py)
 
 bench: $(VENV)/.test
 	for file in $(filter-out $(LONG),$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
 
-# Adds so many kills to the record, which may be interrupted and continued.
+# Adds this many kills to the record. The run may be interrupted and continued.
 KILLS ?= 200
 POINTS ?= 4000
 
@@ -56,16 +66,15 @@ crash: $(VENV)/.test
 	$(BIN)/python benchmarks/power_cuts.py --points $(POINTS) --json results/power_cuts.json
 	$(BIN)/python benchmarks/io_errors.py --calls 300 --batches 24 --json results/io_errors.json
 
-# Damaged files of every kind.
 fuzz: $(VENV)/.test
 	$(BIN)/python benchmarks/file_fuzz.py --cases 1500 --seed 7 --json results/file_fuzz.json
 	$(BIN)/python benchmarks/load_fuzz.py --cases 2000 --seed 7 --json results/load_fuzz.json
 
-# One part of a soak, which goes on with the state of the part before it: eight hours are sixteen parts of thirty minutes.
+# Each run is one part and continues with the state of the previous part: eight hours are sixteen parts of 30 minutes.
 MINUTES ?= 30
 SOAK_STATE ?= build/soak
 
-# (A longer run of the fuzzer of random streams belongs here, before the service.)
+# The service first, then a long run of the stream fuzzer.
 soak: $(VENV)/.test
 	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --kills $$(( ($(MINUTES) + 2) / 3 )) --state $(SOAK_STATE) \
 		--json results/soak.json --picture results/figures/soak.svg
@@ -80,7 +89,7 @@ dist: $(VENV)/.dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python release/check_wheel.py dist/*.whl
 
-# Known vulnerabilities of everything that is installed; asks a public service.
+# Needs access to a public service.
 audit: $(VENV)/.audit
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes $(foreach file,test dist torch audit,-r requirements/$(file).txt)
 
@@ -88,22 +97,22 @@ clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp per set of extras: installed again only when what is to be installed has changed. Everything that comes from
-# elsewhere is checked against the hashes in requirements/, the build backend included.
+# One stamp file per set of extras: packages are installed again only if the requirements have changed. All downloads,
+# including the build backend, are checked against the hashes in requirements/.
 $(VENV)/.%: requirements/%.txt pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r $<
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
 
-# PyTorch brings gigabytes of CUDA, but for its build for CPUs, which the package index does not have: it alone is not
-# checked. Where pip finds none, the tests that want it are skipped.
+# The default build of PyTorch includes gigabytes of CUDA. The CPU build is not on the package index, so it is the only
+# package whose hash is not checked. If pip does not find it, the tests that need it are skipped.
 $(VENV)/.cpu-torch: requirements/torch.txt $(VENV)/.test
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r $< && \
 		$(BIN)/pip install --quiet --no-deps "$$(sed -n 's/^torch==.*/&+cpu/p' constraints.txt)" || \
-		echo "PyTorch for CPUs could not be installed: the tests that want it will be skipped" >&2
+		echo "The CPU build of PyTorch could not be installed: the tests that need it will be skipped" >&2
 	touch $@
 
-# The hashes of all files of the versions in constraints.txt, for every Python and platform.
+# Hashes of all files of the versions in constraints.txt, for every Python version and platform.
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
 	--constraint constraints.txt
