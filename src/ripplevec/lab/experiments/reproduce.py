@@ -20,12 +20,12 @@ from ripplevec.lab.experiments.report import picture_path, render_markdown
 from ripplevec.lab.experiments.runner import Trial, TrialCallback, find_pending, run_trials
 from ripplevec.lab.experiments.study import Study, load_configurations, load_study
 
-HEADING = "Ripplevec: the paper's experiments, and ours beside them"
+HEADING = "Ripplevec: the paper's experiments and further studies"
 INTRO = """
-Every figure on this page comes from a record written by the command `ripplevec reproduce`: one JSON file per study with
-the configuration of each cell, its seed, the versions, the machine and the commit. Nothing is filled in by hand; what
-has not been measured is a dash. Values in small print are known ones, each with its label: *paper* is what the paper
-prints, *floor* and *aim* are what was to be reached.
+Every number on this page comes from a record written by the command `ripplevec reproduce`: one JSON file per study with
+the configuration, the seed, the library versions, the machine and the commit of each trial. No number is entered by
+hand; a value that has not been measured is a dash. Values in small print are reference values with a label: *paper* is
+the value printed in the paper, *floor* and *aim* are goals.
 """
 
 GRIDS = {"tuned": "grid", "full": "grid_full"}

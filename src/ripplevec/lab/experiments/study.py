@@ -94,7 +94,8 @@ class Study:
                     _check_names(self.datasets, values)
         for plot in self.plots.values():
             _check_names(self.settings, plot.settings, "plots")
-        for configuration in {(setting, dataset): own for setting, dataset, own in self.trials()}.values():
+        representatives = {(setting, dataset): configuration for setting, dataset, configuration in self.trials()}
+        for configuration in representatives.values():  # seeds do not matter for the check
             check_trial({name: value for name, value in configuration.items() if name != TUNED_BY})
 
     def trials(self) -> Iterator[tuple[str, str, Configuration]]:

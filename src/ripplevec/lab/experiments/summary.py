@@ -67,16 +67,16 @@ def _summarize_dataset(study: Study, values: dict[tuple[str, str], ValuesBySeed]
         }
         for group, belongs in GROUPS.items()
     }
-    ours = next(iter(groups["ripplevec"].values()), {})
-    return {group: _find_best(settings, ours) for group, settings in groups.items()}
+    ripplevec = next(iter(groups["ripplevec"].values()), {})
+    return {group: _find_best(settings, ripplevec) for group, settings in groups.items()}
 
 
-def _find_best(settings: dict[str, ValuesBySeed], ours: ValuesBySeed) -> dict[str, Any] | None:
+def _find_best(settings: dict[str, ValuesBySeed], ripplevec: ValuesBySeed) -> dict[str, Any] | None:
     """Return the setting over which Ripplevec leads least; without Ripplevec, the one with the highest mean."""
     if not settings:
         return None
-    leads = {setting: mean_paired_difference(ours, theirs) for setting, theirs in settings.items()}
-    means = {setting: fmean(theirs.values()) for setting, theirs in settings.items()}
+    leads = {setting: mean_paired_difference(ripplevec, values) for setting, values in settings.items()}
+    means = {setting: fmean(values.values()) for setting, values in settings.items()}
 
     def rank(setting: str) -> tuple[float, float]:
         lead = leads[setting]
@@ -86,7 +86,7 @@ def _find_best(settings: dict[str, ValuesBySeed], ours: ValuesBySeed) -> dict[st
     return {"setting": best, "micro_f1": means[best], "ours_above": leads[best]}
 
 
-def mean_paired_difference(ours: ValuesBySeed, theirs: ValuesBySeed) -> float | None:
+def mean_paired_difference(first: ValuesBySeed, second: ValuesBySeed) -> float | None:
     """Return the mean difference over common seeds, because each seed is another split and some are easier."""
-    shared = ours.keys() & theirs.keys()
-    return fmean(ours[seed] - theirs[seed] for seed in shared) if shared else None
+    common = first.keys() & second.keys()
+    return fmean(first[seed] - second[seed] for seed in common) if common else None

@@ -39,7 +39,7 @@ class TrialResult:
 class Measurement:
     """A kind of measurement: how to check a configuration, and how to measure it.
 
-    An `exclusive` measurement takes times, so that no other trial may run at the same time.
+    An `exclusive` measurement measures time, so no other trial may run at the same time.
     """
 
     check: Callable[[Configuration], object]

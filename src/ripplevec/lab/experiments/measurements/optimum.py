@@ -82,11 +82,11 @@ def _measure_optimum(configuration: Configuration) -> TrialResult:
         optima = [minimize(_objective(state), tolerance=configuration.get("tolerance", 1e-6)) for state in states]
         actions = [action for model in models for action in model.actions]
         observation = MarkObservation(states, optima, actions, configuration["seed"])
-        found = _deviation_metrics(observation) | _loss_metrics(observation)
+        at_mark = _deviation_metrics(observation) | _loss_metrics(observation)
         if configuration.get("rule") == "paper":
             lower_bound = min_homophily_loss(states[0].adjacency, observation.columns)
-            found |= _premise_metrics(observation) | {"least_homophily": lower_bound}
-        metrics |= {name + share_suffix(mark): value for name, value in found.items()}
+            at_mark |= _premise_metrics(observation) | {"least_homophily": lower_bound}
+        metrics |= {name + share_suffix(mark): value for name, value in at_mark.items()}
     return TrialResult(metrics | _quantile_metrics(observation), full_parameters(models[0].model))
 
 

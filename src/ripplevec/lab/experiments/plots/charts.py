@@ -136,7 +136,7 @@ def _paint_along(plot: Plot, dataset: str, lines: Lines, index_of: dict[str, int
     if plot.log and positive:
         set_log_scale(axes, "y")
         axes.set_ylim(*_enclosing_decades(positive))
-    axes.set(title=dataset, xlabel="vertices that are there (% of all)")
+    axes.set(title=dataset, xlabel="vertices present (% of all)")
 
 
 def _enclosing_decades(values: list[float]) -> tuple[float, float]:
@@ -151,7 +151,7 @@ def _paint_spread(plot: Plot, dataset: str, lines: Lines, index_of: dict[str, in
         axes.plot(values, percentages, **numbered_style(index_of[label]))
     if plot.log:
         set_log_scale(axes, "x")
-    axes.set(title=dataset, xlabel=plot.x, ylabel="% of them below")
+    axes.set(title=dataset, xlabel=plot.x, ylabel="share below (%)")
 
 
 def _paint_numbered_legend(index_of: dict[str, int], axes: Axes) -> None:
