@@ -1,4 +1,4 @@
-"""The research side: data sets, baselines, evaluation, the paper's objective and experiments.
+"""Research code: data sets, baselines, evaluation, the objective of the paper, and experiments.
 
-The product never imports it at module level.
+The other packages import it only on demand, never at module level, except for the command line.
 """
