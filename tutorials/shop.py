@@ -277,7 +277,7 @@ for method in ("user-to-item", "item-to-item"):
 
 # %%
 print(
-    f"The next purchase is among ten recommendations in {hits[3]:.0%} (item-to-item)\n"
-    f"or {hits[2]:.0%} (user-to-item) of the cases. It is {hits[1]:.0%} with vectors that are\n"
-    f"not updated, {hits[0]:.0%} by popularity, and at best {hits[4]:.0%}."
+    f"The next purchase is among ten recommendations in {hits[3]:.0%} of the cases\n"
+    f"(item-to-item) or {hits[2]:.0%} (user-to-item). The share is {hits[1]:.0%} with vectors that\n"
+    f"are not updated and {hits[0]:.0%} by popularity; the best possible share is {hits[4]:.0%}."
 )

@@ -1,4 +1,4 @@
-"""Pages are made of scripts, cell by cell, and the kept ones are those of the scripts."""
+"""Pages are built from scripts cell by cell, and the committed pages match the scripts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def scripts(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-def test_a_script_becomes_a_page_with_what_it_printed_and_drew(build: ModuleType, scripts: Path) -> None:
+def test_run_script_gives_page_with_output_and_figures(build: ModuleType, scripts: Path) -> None:
     (scripts / "sums.py").write_text(SCRIPT)
     cells, names = build.run("sums", scripts / "images")
     assert build.render_page("sums", cells) == PAGE
@@ -74,35 +74,33 @@ def test_a_script_becomes_a_page_with_what_it_printed_and_drew(build: ModuleType
     assert (scripts / "images/sums-1.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_picture_that_is_too_large_is_refused(
-    build: ModuleType, scripts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_picture_too_large_raises(build: ModuleType, scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (scripts / "sums.py").write_text(SCRIPT)
     monkeypatch.setattr(build, "MAX_PICTURE_BYTES", 100)
     with pytest.raises(ValueError, match=r"sums-1.png: expected at most 100 bytes"):
         build.run("sums", scripts / "images")
 
 
-def test_outputs_are_alike_in_their_words_and_nearly_in_their_numbers(alike: Callable[[str, str], bool]) -> None:
+def test_alike_same_words_and_close_numbers_only(alike: Callable[[str, str], bool]) -> None:
     assert alike("right: 71.6% of 1,354", "right: 72.0%  of 1,354")
     assert not alike("right: 71.6%", "wrong: 71.6%")
     assert not alike("right: 71.6%", "right: 76.0%")
 
 
-def test_every_script_has_its_page_as_it_is_now(build: ModuleType) -> None:
+def test_pages_match_their_scripts(build: ModuleType) -> None:
     assert {path.stem for path in build.SCRIPTS.glob("*.py")} == {"build", *build.NAMES}
     for name in build.NAMES:
-        told = build.render_page(name, build.parse_cells((build.SCRIPTS / f"{name}.py").read_text()))
+        expected = build.render_page(name, build.parse_cells((build.SCRIPTS / f"{name}.py").read_text()))
         kept = OUTCOME.sub("", (build.PAGES / f"{name}.md").read_text())
-        assert kept.split() == told.split(), f"run `python tutorials/build.py {name}`"
+        assert kept.split() == expected.split(), f"run `python tutorials/build.py {name}`"
 
 
-def test_the_first_page_says_what_the_others_do(build: ModuleType) -> None:
+def test_index_matches_the_pages(build: ModuleType) -> None:
     kept = {name: (build.PAGES / f"{name}.md").read_text() for name in build.NAMES}
     assert (build.PAGES / "index.md").read_text() == build.render_index(kept)
 
 
-def test_the_kept_pictures_are_those_of_the_pages(build: ModuleType) -> None:
+def test_committed_pictures_are_those_of_the_pages(build: ModuleType) -> None:
     shown = {file for page in build.PAGES.glob("*.md") for file in re.findall(r"\(images/(.*?)\)", page.read_text())}
     kept = {path.name: path.stat().st_size for path in (build.PAGES / "images").iterdir()}
     assert set(kept) == shown

@@ -1,4 +1,4 @@
-"""A classifier trained once keeps working, and the stream's vectors are worth what recomputed ones are."""
+"""A classifier trained once keeps working, and streamed vectors are as good as recomputed ones."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ripplevec.lab import datasets
 from ripplevec.lab.datasets.download import MissingDataError
 
 
-def test_what_the_page_says_is_so(play: Callable[[str], dict[str, Any]]) -> None:
+def test_citations_results_match_the_page(play: Callable[[str], dict[str, Any]]) -> None:
     try:
         datasets.load("cora")
     except MissingDataError as error:
         pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
-    said = play("citations")
-    assert said["on_arrival"] == pytest.approx(0.72, abs=0.02)
-    assert said["at_the_end"] == pytest.approx(0.76, abs=0.02)
-    assert said["trained_again"] == pytest.approx(said["recomputed"], abs=0.02)
-    assert said["recomputed"] == pytest.approx(0.83, abs=0.02)
-    assert said["mixed_up"] < 0.4
-    assert said["along"][-1] > said["along"][0] + 5
+    results = play("citations")
+    assert results["on_arrival"] == pytest.approx(0.72, abs=0.02)
+    assert results["at_the_end"] == pytest.approx(0.76, abs=0.02)
+    assert results["trained_again"] == pytest.approx(results["recomputed"], abs=0.02)
+    assert results["recomputed"] == pytest.approx(0.83, abs=0.02)
+    assert results["mixed_up"] < 0.4
+    assert results["along"][-1] > results["along"][0] + 5
