@@ -1,4 +1,4 @@
-"""The site in a real browser: it fits a phone, asks nobody else for anything, and can be searched."""
+"""Tests of the site in a browser: it fits a phone, makes no external requests, and can be searched."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser is installed: apt-get install chromium")
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 860}
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 860}
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files; says nothing."""
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files without logging."""
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 class Server(ThreadingHTTPServer):
-    """One that does not turn a browser away that asks for many files at once."""
+    """Server with a queue long enough for a browser that requests many files at once."""
 
     request_queue_size = 128
 
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    server = Server(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    server = Server(("127.0.0.1", 0), partial(QuietHandler, directory=str(site)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"
@@ -52,10 +52,10 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-def test_pages_fit_a_phone_and_ask_nobody_else(site: Path, browser: Any) -> None:
-    asked: list[str] = []
+def test_pages_on_a_phone_fit_and_make_no_external_requests(site: Path, browser: Any) -> None:
+    requested: list[str] = []
     tab = browser.new_page(viewport=PHONE)
-    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("request", lambda request: requested.append(request.url))
     too_wide = []
     for page in sorted(site.rglob("*.html")):
         tab.goto(page.as_uri())
@@ -63,14 +63,14 @@ def test_pages_fit_a_phone_and_ask_nobody_else(site: Path, browser: Any) -> None
             too_wide.append(page.relative_to(site).as_posix())
     tab.close()
     assert too_wide == []
-    assert {url for url in asked if not url.startswith(("file:", "data:", "blob:"))} == set()
+    assert {url for url in requested if not url.startswith(("file:", "data:", "blob:"))} == set()
 
 
-def test_the_site_can_be_searched(address: str, browser: Any) -> None:
-    tab = browser.new_page(viewport=DESK)
+def test_search_for_a_term_finds_its_page(address: str, browser: Any) -> None:
+    tab = browser.new_page(viewport=DESKTOP)
     tab.goto(address + "index.html")
     tab.get_by_role("textbox", name="Search").click()
     tab.keyboard.type("anchor")
-    found = tab.locator("a.md-search-result__link[href*='method.html']")
-    found.first.wait_for(timeout=60_000)
+    results = tab.locator("a.md-search-result__link[href*='method.html']")
+    results.first.wait_for(timeout=60_000)
     tab.close()

@@ -25,19 +25,19 @@ def record(concepts: ModuleType) -> Any:
     return json.loads(concepts.RECORD.read_text())
 
 
-def numbers(found: Any) -> tuple[Any, list[float]]:
+def separate_numbers(value: Any) -> tuple[Any, list[float]]:
     """Separate a record into everything but its numbers, and its numbers in order."""
-    if isinstance(found, dict):
-        found = [part for item in found.items() for part in item]
-    if isinstance(found, list):
-        parts = [numbers(part) for part in found]
+    if isinstance(value, dict):
+        value = [part for item in value.items() for part in item]
+    if isinstance(value, list):
+        parts = [separate_numbers(part) for part in value]
         return [words for words, _ in parts], [number for _, inner in parts for number in inner]
-    return (None, [found]) if isinstance(found, float) else (found, [])
+    return (None, [value]) if isinstance(value, float) else (value, [])
 
 
 def test_concepts_record_matches_the_engine(concepts: ModuleType, record: Any) -> None:
-    words, values = numbers(json.loads(json.dumps(concepts.record_steps())))
-    expected_words, expected = numbers(record)
+    words, values = separate_numbers(json.loads(json.dumps(concepts.record_steps())))
+    expected_words, expected = separate_numbers(record)
     assert words == expected_words
     assert values == pytest.approx(expected, abs=0.02)
 
@@ -52,8 +52,8 @@ def test_concept_pictures_match_the_record(concepts: ModuleType, record: Any) ->
     if f"matplotlib=={matplotlib.__version__}" not in (ROOT / "constraints.txt").read_text():
         pytest.skip("another version of matplotlib than in constraints.txt draws slightly differently")
     drawn = {f"{name}.svg": picture for name, picture in concepts.draw_pictures(record).items()}
-    kept = {path.name: path.read_text() for path in concepts.PICTURES.iterdir()}
-    assert drawn.keys() == kept.keys()
-    assert [name for name in drawn if drawn[name] != kept[name]] == [], "run python studies/concepts.py"
+    committed = {path.name: path.read_text() for path in concepts.PICTURES.iterdir()}
+    assert drawn.keys() == committed.keys()
+    assert [name for name in drawn if drawn[name] != committed[name]] == [], "run python studies/concepts.py"
     page = (ROOT / "docs/concepts.md").read_text()
-    assert [name for name in kept if f"(images/concepts/{name})" not in page] == []
+    assert [name for name in committed if f"(images/concepts/{name})" not in page] == []

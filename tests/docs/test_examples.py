@@ -1,4 +1,4 @@
-"""Every example runs: the blocks of a page in order, in an empty folder, with real servers where they need one."""
+"""Tests that run all examples of the documentation: the blocks of a page in order, with real servers if needed."""
 
 from __future__ import annotations
 
@@ -20,30 +20,33 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-PAGES = [page for page in PAGES if page.parent.name != "tutorials"]  # those are scripts, run by tests/tutorials
+PAGES = [page for page in PAGES if page.parent.name != "tutorials"]  # built from scripts, which tests/tutorials runs
 BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 ONLY_COMPILED = {"docs/scaling.md": "eight shards on a Ray cluster: tests/cluster/on_ray make the same call"}
-ONLY_READ = {  # commands that are checked by test_commands.py, and not run here
+NOT_RUN = {  # commands that test_commands.py checks, with the reason why they are not run here
     r"pip install|-m venv|^make\b": "sets up environments",
-    r"ripplevec (serve|demo|bench|reproduce)\b|--built-in": "takes minutes, or goes on for ever; has tests of its own",
-    r"python (benchmarks|studies|examples)/": "takes minutes; has tests of its own",
-    r"text/event-stream": "ends only when the reader does",
-    r"--download|\.example\.|example\.org": "reaches beyond this machine",
-    r"systemctl|useradd|/etc/|/var/|/opt/|\bDIR\b": "is about the reader's own machine",
+    r"ripplevec (serve|demo|bench|reproduce)\b|--built-in": "takes minutes or runs forever; has its own tests",
+    r"python (benchmarks|studies|examples)/": "takes minutes; has its own tests",
+    r"text/event-stream": "never ends",
+    r"--download|\.example\.|example\.org": "needs the network",
+    r"systemctl|useradd|/etc/|/var/|/opt/|\bDIR\b": "changes the machine of the reader",
 }
-CAREFUL = 'set -euo pipefail\ncurl() { command curl --silent --show-error --fail-with-body --max-time 60 "$@"; }\n'
+SHELL_PROLOGUE = (
+    'set -euo pipefail\ncurl() { command curl --silent --show-error --fail-with-body --max-time 60 "$@"; }\n'
+)
 
 
-def blocks(page: Path) -> list[tuple[str, str]]:
+def list_blocks(page: Path) -> list[tuple[str, str]]:
+    """Return language and code of the blocks of a page."""
     return [(language, textwrap.dedent(code)) for _, language, code in BLOCK.findall(page.read_text())]
 
 
-def commands(code: str) -> Iterator[str]:
-    """The commands of a shell block; one may go over several lines."""
+def split_commands(code: str) -> Iterator[str]:
+    """Yield the commands of a shell block; a command may span several lines."""
     lines = iter(code.splitlines())
     for line in lines:
-        while line.endswith("\\") or not is_closed(line):
+        while line.endswith("\\") or not has_closed_quotes(line):
             line += "\n" + next(lines)
         if heredoc := re.search(r"<<\s*'?(\w+)'?", line):
             while line.splitlines()[-1] != heredoc[1]:
@@ -51,24 +54,24 @@ def commands(code: str) -> Iterator[str]:
         yield line
 
 
-def is_closed(line: str) -> bool:
+def has_closed_quotes(line: str) -> bool:
     try:
         shlex.split(line, comments=True)
-    except ValueError:  # a quotation goes on in the next line
+    except ValueError:  # a quotation continues on the next line
         return False
     return True
 
 
 def is_run(command: str) -> bool:
-    return not any(re.search(pattern, command) for pattern in ONLY_READ)
+    return not any(re.search(pattern, command) for pattern in NOT_RUN)
 
 
 @pytest.fixture
-def at_home(request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """Puts the addresses of servers that really run into code; they are started when they are first spoken of."""
+def replace_addresses(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Return a function that replaces addresses in code by those of servers, which are started on first use."""
     service: list[str] = []
 
-    def replaced(code: str) -> str:
+    def replace(code: str) -> str:
         if re.search(r"(localhost|127\.0\.0\.1):8080", code):
             service or service.append(request.getfixturevalue("start")().url.partition("//")[2])
             code = re.sub(r"(localhost|127\.0\.0\.1):8080", service[0], code)
@@ -78,15 +81,15 @@ def at_home(request: pytest.FixtureRequest) -> Callable[[str], str]:
             code = code.replace("localhost:9092", request.getfixturevalue("kafka_servers"))
         return code
 
-    return replaced
+    return replace
 
 
-@pytest.mark.usefixtures("contributing")  # what the examples register is forgotten again
-@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES if blocks(page)])
-def test_the_examples_of_a_page_run(
+@pytest.mark.usefixtures("contributing")  # unregisters what the examples register
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES if list_blocks(page)])
+def test_examples_of_a_page_run(
     page: str,
-    prepared: dict[str, Callable[[], dict[str, Any] | None]],
-    at_home: Callable[[str], str],
+    page_setups: dict[str, Callable[[], dict[str, Any] | None]],
+    replace_addresses: Callable[[str], str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -94,34 +97,34 @@ def test_the_examples_of_a_page_run(
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    names = {"__name__": "__main__"} | (prepared[page]() or {} if page in prepared else {})
+    variables = {"__name__": "__main__"} | (page_setups[page]() or {} if page in page_setups else {})
     printed = ""
-    for language, code in blocks(ROOT / page):
+    for language, code in list_blocks(ROOT / page):
         if language == "python":
-            program = compile(at_home(code), page, "exec")
-            page in ONLY_COMPILED or exec(program, names)
+            program = compile(replace_addresses(code), page, "exec")
+            page in ONLY_COMPILED or exec(program, variables)
         elif language == "sh":
-            printed = run("\n".join(filter(is_run, commands(code))), at_home)
+            printed = run_shell("\n".join(filter(is_run, split_commands(code))), replace_addresses)
             continue
-        elif language == "py":  # wants a library too large for every reader: run by the test of that integration
+        elif language == "py":  # needs a large optional library; the test of that integration runs it
             compile(code, page, "exec")
         elif language == "json" and printed:
-            assert json.loads(code) == json.loads(printed), "what the commands before it print"
+            assert json.loads(code) == json.loads(printed), "expected the output of the commands before it"
         else:
-            understood(language, code)
+            check_syntax(language, code)
         printed = ""
 
 
-def run(script: str, at_home: Callable[[str], str]) -> str:
+def run_shell(script: str, replace_addresses: Callable[[str], str]) -> str:
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    command = ["bash", "-c", CAREFUL + at_home(script)]
+    command = ["bash", "-c", SHELL_PROLOGUE + replace_addresses(script)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 
-def understood(language: str, code: str) -> None:
-    """What is no program is at least what it says it is."""
+def check_syntax(language: str, code: str) -> None:
+    """Check that a block which is not a program can be parsed as its language."""
     if language == "json":
         _ = (
             [json.loads(line) for line in code.splitlines()]
@@ -135,5 +138,7 @@ def understood(language: str, code: str) -> None:
     elif language == "toml":
         assert tomllib.loads(code)
     else:
-        assert language in ("", "text"), f"no test knows what to do with a block of {language}"
-        assert not re.search(r"^\s*(ripplevec|curl|pip|python|make|import) ", code, re.MULTILINE), "name its language"
+        assert language in ("", "text"), f"unknown language of a block: {language}"
+        assert not re.search(r"^\s*(ripplevec|curl|pip|python|make|import) ", code, re.MULTILINE), (
+            "a block of commands needs a language"
+        )

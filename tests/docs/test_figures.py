@@ -1,4 +1,4 @@
-"""The documents are true: figures come from records, links lead somewhere, the examples give what they say."""
+"""Tests that figures in the documentation match the records, links work, and examples give the stated results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_example_of_the_readme_runs(
+def test_readme_example_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -24,44 +24,47 @@ def test_the_example_of_the_readme_runs(
     assert "1 new" in capsys.readouterr().out
 
 
-def test_the_example_of_the_objective_runs() -> None:
+def test_objective_example_reports_the_objective() -> None:
     page = (ROOT / "docs/objective.md").read_text()
     (example,) = [code for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "import copy" in code]
     exec(compile(example, "objective.md", "exec"), names := {})
-    found = names["report"]["objective"]
-    assert 0 < found["least_total"] < found["total"]
-    assert found["smoothness"] > 0
+    objective = names["report"]["objective"]
+    assert 0 < objective["least_total"] < objective["total"]
+    assert objective["smoothness"] > 0
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_in_pages_lead_to_existing_files() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_figures_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_in_pages_match_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "studies")
     figures = importlib.import_module("figures")
     pages = {path.name: path.read_text() for path in figures.PAGES}
     for name, page in pages.items():
         assert figures.fill_blocks(page) == page, f"{name}: run python studies/figures.py"
     markers = re.findall(r"<!-- (/?)(\w+) -->", "".join(pages.values()))
-    begun, ended = ([name for slash, name in markers if slash == which] for which in ("", "/"))
+    begun, ended = ([name for slash, name in markers if slash == kind] for kind in ("", "/"))
     assert begun == ended
     assert set(begun) == figures.BLOCKS.keys()
 
 
-def test_differences_are_over_the_seeds_that_both_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_strongest_compares_common_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "studies")
     comparison = importlib.import_module("blocks.comparison")
     scores = {"few": {0: 72.0}, "many": {0: 70.0, 1: 76.0, 2: 76.0}, "missing": {}}
-    ours = {0: 73.0, 1: 79.0, 2: 79.0}  # the first split is the hard one
+    ours = {0: 73.0, 1: 79.0, 2: 79.0}  # the first split is the hardest
     rival = comparison.find_strongest(["few", "many"], "cora", lambda setting, name: scores[setting], ours)
     assert rival == ("few", 72.0, 1.0)
-    assert comparison.find_strongest(scores, "cora", lambda setting, name: scores[setting], ours).setting == comparison.MISSING
+    assert (
+        comparison.find_strongest(scores, "cora", lambda setting, name: scores[setting], ours).setting
+        == comparison.MISSING
+    )
 
 
-def test_a_tie_is_level_and_not_above(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aim_on_a_tie_is_met_unless_it_must_be_above(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "studies")
     aims = importlib.import_module("blocks.aims")
     values = {"cora": 0.0, "wiki": 2.0}

@@ -1,4 +1,4 @@
-"""The site is whole: it builds without a warning, links lead somewhere, and nothing is loaded from elsewhere."""
+"""Tests of the built site: pages and links are complete, and nothing is loaded from other servers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+LOADED_BY_TAG = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 
 
-class Contents(HTMLParser):
-    """What a page can be entered by, where it leads, and what a browser loads for it."""
+class PageContents(HTMLParser):
+    """Anchors and links of a page, and the files that a browser loads for it."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -22,26 +22,26 @@ class Contents(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value for name, value in attrs if value is not None}
-        self.anchors |= {found[name] for name in ("id", "name") if name in found}
-        if tag == "a" and "href" in found:
-            self.links.add(found["href"])
-        if (address := found.get(LOADING.get(tag, ""))) is not None:
+        attributes = {name: value for name, value in attrs if value is not None}
+        self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag == "a" and "href" in attributes:
+            self.links.add(attributes["href"])
+        if (address := attributes.get(LOADED_BY_TAG.get(tag, ""))) is not None:
             self.loads.add(address)
 
 
 @cache
-def contents(page: Path) -> Contents:
-    return Contents(page.read_text())
+def parse_page(page: Path) -> PageContents:
+    return PageContents(page.read_text())
 
 
-def test_every_page_of_the_documents_is_in_the_site(site: Path) -> None:
+def test_site_contains_every_page(site: Path) -> None:
     pages = [page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")]
     assert len(pages) > 10
     assert [page for page in pages if not (site / page).is_file()] == []
 
 
-def test_a_page_goes_by_its_heading(site: Path) -> None:
+def test_page_title_equals_its_heading(site: Path) -> None:
     for folder in ("tutorials", "howto"):
         for page in (DOCS / folder).glob("*.md"):
             (heading,) = re.findall(r"\A(?:<!--.*-->\n)?# (.+)$", page.read_text(), re.MULTILINE)
@@ -49,29 +49,29 @@ def test_a_page_goes_by_its_heading(site: Path) -> None:
             assert [unescape(name) for name in title] == [heading]
 
 
-def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
+def test_links_of_the_site_lead_to_existing_targets(site: Path) -> None:
     broken = []
     for page in site.rglob("*.html"):
-        for link in contents(page).links | contents(page).loads:
+        for link in parse_page(page).links | parse_page(page).loads:
             address = urlsplit(link)
             if address.scheme or page.name == "404.html":
                 continue
             target = (page.parent / unquote(address.path)) if address.path else page
             if not target.is_file() or (
-                target.suffix == ".html" and unquote(address.fragment) not in contents(target.resolve()).anchors
+                target.suffix == ".html" and unquote(address.fragment) not in parse_page(target.resolve()).anchors
             ):
                 broken.append(f"{page.relative_to(site)}: {link}")
     assert not broken
 
 
-def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
-    outside = [
+def test_site_loads_nothing_from_other_servers(site: Path) -> None:
+    external = [
         f"{page.relative_to(site)}: {address}"
         for page in site.rglob("*.html")
-        for address in contents(page).loads
+        for address in parse_page(page).loads
         if urlsplit(address).netloc
     ]
     styles = [
         style for style in site.rglob("*.css") if re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", style.read_text())
     ]
-    assert (outside, styles) == ([], [])
+    assert (external, styles) == ([], [])
