@@ -15,28 +15,29 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
-def normalized(name: str) -> str:
+def normalize_name(name: str) -> str:
+    """Normalize a package name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def locked(path: Path) -> list[tuple[str, str, list[str]]]:
+def read_lock_file(path: Path) -> list[tuple[str, str, list[str]]]:
     """Return names, versions and hashes of a lock file."""
-    found = []
+    packages = []
     for entry in re.split(r"\n(?! )", path.read_text().strip()):
         name, version = re.match(r"([\w.-]+)==([\w.!+]+)(?: ;[^\\]*)? \\\n", entry).groups()
-        found.append((normalized(name), version, re.findall(r"--hash=(\S+)", entry)))
-    return found
+        packages.append((normalize_name(name), version, re.findall(r"--hash=(\S+)", entry)))
+    return packages
 
 
-def wanted(requirements: list[str]) -> set[str]:
+def collect_packages(requirements: list[str]) -> set[str]:
     """Return the packages that requirements name, including those of extras of this project."""
     names: set[str] = set()
     for requirement in requirements:
         name, extras = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", requirement).groups()
         if name == PROJECT["name"]:
-            names |= wanted([each for extra in extras.split(",") for each in EXTRAS[extra]])
+            names |= collect_packages([dependency for extra in extras.split(",") for dependency in EXTRAS[extra]])
         else:
-            names.add(normalized(name))
+            names.add(normalize_name(name))
     return names
 
 
@@ -49,26 +50,26 @@ def test_actions_of_a_workflow_are_pinned_by_commit(workflow: Path) -> None:
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
 def test_locked_requirements_have_hashes_and_name_no_index(lock: Path) -> None:
-    for name, version, hashes in locked(lock):
+    for name, version, hashes in read_lock_file(lock):
         assert hashes, f"{name}=={version}"
-        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", each) for each in hashes)
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", value) for value in hashes)
     assert "://" not in lock.read_text()
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
 def test_locked_versions_are_those_of_the_constraints(lock: Path) -> None:
     lines = (ROOT / "constraints.txt").read_text().split()
-    versions = {normalized(name): version for name, version in (line.split("==") for line in lines)}
-    assert [(name, version) for name, version, _ in locked(lock) if versions.get(name) != version] == []
+    versions = {normalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    assert [(name, version) for name, version, _ in read_lock_file(lock) if versions.get(name) != version] == []
 
 
 @pytest.mark.parametrize("extra", ["demo", "serve", "test", "docs", "tutorials", "eval", "dist"])
-def test_lock_of_an_extra_holds_everything_that_it_names(extra: str) -> None:
-    names = {name for name, _, _ in locked(ROOT / f"requirements/{extra}.txt")}
-    assert wanted([*PROJECT["dependencies"], *EXTRAS[extra], "hatchling"]) <= names
+def test_lock_file_contains_all_packages_of_its_extra(extra: str) -> None:
+    names = {name for name, _, _ in read_lock_file(ROOT / f"requirements/{extra}.txt")}
+    assert collect_packages([*PROJECT["dependencies"], *EXTRAS[extra], "hatchling"]) <= names
 
 
-def test_makefile_installs_nothing_unchecked_but_torch_and_the_project() -> None:
+def test_makefile_installs_only_torch_and_the_project_without_hashes() -> None:
     lines = re.findall(r"pip install (.*)", (ROOT / "Makefile").read_text())
     checked = [line for line in lines if "--require-hashes" in line]
     rest = [line for line in lines if "--require-hashes" not in line]

@@ -15,11 +15,11 @@ STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
 FORMS = [path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
 
 
-def text_of(part: object) -> str:
+def join_text(part: object) -> str:
     return str(part).replace("\\n", " ")
 
 
-def minors(text: str) -> set[str]:
+def find_python_versions(text: str) -> set[str]:
     return set(re.findall(r"\b3\.\d+\b", text))
 
 
@@ -30,7 +30,7 @@ def test_workflow_make_targets_exist():
 
 
 def test_workflow_files_exist():
-    named = set(re.findall(r"[\w./-]+\.(?:toml|txt|py|md|yml)\b", text_of(STEPS)))
+    named = set(re.findall(r"[\w./-]+\.(?:toml|txt|py|md|yml)\b", join_text(STEPS)))
     assert named
     assert not [name for name in named if not (ROOT / name).exists()]
 
@@ -42,12 +42,14 @@ def test_workflow_actions_get_no_secrets():
 
 def test_python_versions_are_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = minors(" ".join(project["classifiers"]))
+    named = find_python_versions(" ".join(project["classifiers"]))
     assert min(named) == project["requires-python"].removeprefix(">=")
     assert set(WORKFLOW["jobs"]["test"]["strategy"]["matrix"]["python"]) == named
-    assert minors(text_of(WORKFLOW["jobs"]["dist"])) == named
+    assert find_python_versions(join_text(WORKFLOW["jobs"]["dist"])) == named
     assert (
-        minors(re.search(r"^PYTHONS = .*", (ROOT / "release/check_wheel.py").read_text(), flags=re.MULTILINE)[0])
+        find_python_versions(
+            re.search(r"^PYTHONS = .*", (ROOT / "release/check_wheel.py").read_text(), flags=re.MULTILINE)[0]
+        )
         == named
     )
 

@@ -24,34 +24,34 @@ def build(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.fixture
-def play(build: ModuleType, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+def run_tutorial(build: ModuleType, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
     """Run a tutorial, compare it with its committed page, and return its variables."""
 
-    def played(name: str) -> dict[str, Any]:
+    def run(name: str) -> dict[str, Any]:
         cells, names = build.run(name, tmp_path)
-        made, kept = build.render_page(name, cells), (build.PAGES / f"{name}.md").read_text()
-        assert OUTPUT.sub("", made) == OUTPUT.sub("", kept), f"run `python tutorials/build.py {name}`"
-        for now, then in zip(OUTPUT.findall(made), OUTPUT.findall(kept), strict=True):
-            assert alike(now, then), f"{name} prints\n{now}where its page has\n{then}"
+        built, committed = build.render_page(name, cells), (build.PAGES / f"{name}.md").read_text()
+        assert OUTPUT.sub("", built) == OUTPUT.sub("", committed), f"run `python tutorials/build.py {name}`"
+        for actual, expected in zip(OUTPUT.findall(built), OUTPUT.findall(committed), strict=True):
+            assert have_similar_outputs(actual, expected), f"{name} prints\n{actual}where its page has\n{expected}"
         return names
 
-    return played
+    return run
 
 
-def alike(one: str, other: str) -> bool:
+def have_similar_outputs(one: str, other: str) -> bool:
     """Tell whether two outputs have the same words, and numbers that agree up to differences between machines."""
-    words, numbers = zip(*(_taken_apart(text) for text in (one, other)), strict=True)
+    words, numbers = zip(*(_separate_numbers(text) for text in (one, other)), strict=True)
     return words[0] == words[1] and all(
-        abs(now - then) <= 0.02 + 0.05 * abs(then) for now, then in zip(*numbers, strict=True)
+        abs(actual - expected) <= 0.02 + 0.05 * abs(expected) for actual, expected in zip(*numbers, strict=True)
     )
 
 
-def _taken_apart(text: str) -> tuple[list[str], list[float]]:
+def _separate_numbers(text: str) -> tuple[list[str], list[float]]:
     """Split a text into its words, regardless of whitespace, and its numbers."""
     numbers = [float(number.replace(",", "")) for number in NUMBER.findall(text)]
     return NUMBER.sub("0", text).split(), numbers
 
 
-@pytest.fixture(name="alike")
-def _alike() -> Callable[[str, str], bool]:
-    return alike
+@pytest.fixture(name="have_similar_outputs")
+def _have_similar_outputs() -> Callable[[str, str], bool]:
+    return have_similar_outputs

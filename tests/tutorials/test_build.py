@@ -57,7 +57,7 @@ plt.plot([0, total])
 
 <!-- Made by `make tutorials` from tutorials/sums.py. -->
 """
-OUTCOME = re.compile(r"^```text\n.*?^```$|^!\[[^\n]*\)$", flags=re.DOTALL | re.MULTILINE)
+OUTPUT_OR_PICTURE = re.compile(r"^```text\n.*?^```$|^!\[[^\n]*\)$", flags=re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -81,27 +81,27 @@ def test_run_picture_too_large_raises(build: ModuleType, scripts: Path, monkeypa
         build.run("sums", scripts / "images")
 
 
-def test_alike_same_words_and_close_numbers_only(alike: Callable[[str, str], bool]) -> None:
-    assert alike("right: 71.6% of 1,354", "right: 72.0%  of 1,354")
-    assert not alike("right: 71.6%", "wrong: 71.6%")
-    assert not alike("right: 71.6%", "right: 76.0%")
+def test_similar_outputs_have_equal_words_and_close_numbers(have_similar_outputs: Callable[[str, str], bool]) -> None:
+    assert have_similar_outputs("right: 71.6% of 1,354", "right: 72.0%  of 1,354")
+    assert not have_similar_outputs("right: 71.6%", "wrong: 71.6%")
+    assert not have_similar_outputs("right: 71.6%", "right: 76.0%")
 
 
 def test_pages_match_their_scripts(build: ModuleType) -> None:
     assert {path.stem for path in build.SCRIPTS.glob("*.py")} == {"build", *build.NAMES}
     for name in build.NAMES:
         expected = build.render_page(name, build.parse_cells((build.SCRIPTS / f"{name}.py").read_text()))
-        kept = OUTCOME.sub("", (build.PAGES / f"{name}.md").read_text())
-        assert kept.split() == expected.split(), f"run `python tutorials/build.py {name}`"
+        committed = OUTPUT_OR_PICTURE.sub("", (build.PAGES / f"{name}.md").read_text())
+        assert committed.split() == expected.split(), f"run `python tutorials/build.py {name}`"
 
 
 def test_index_matches_the_pages(build: ModuleType) -> None:
-    kept = {name: (build.PAGES / f"{name}.md").read_text() for name in build.NAMES}
-    assert (build.PAGES / "index.md").read_text() == build.render_index(kept)
+    committed = {name: (build.PAGES / f"{name}.md").read_text() for name in build.NAMES}
+    assert (build.PAGES / "index.md").read_text() == build.render_index(committed)
 
 
 def test_committed_pictures_are_those_of_the_pages(build: ModuleType) -> None:
     shown = {file for page in build.PAGES.glob("*.md") for file in re.findall(r"\(images/(.*?)\)", page.read_text())}
-    kept = {path.name: path.stat().st_size for path in (build.PAGES / "images").iterdir()}
-    assert set(kept) == shown
-    assert max(kept.values()) <= build.MAX_PICTURE_BYTES
+    committed = {path.name: path.stat().st_size for path in (build.PAGES / "images").iterdir()}
+    assert set(committed) == shown
+    assert max(committed.values()) <= build.MAX_PICTURE_BYTES

@@ -11,12 +11,12 @@ from ripplevec.lab import datasets
 from ripplevec.lab.datasets.download import MissingDataError
 
 
-def test_citations_results_match_the_page(play: Callable[[str], dict[str, Any]]) -> None:
+def test_citations_results_match_the_page(run_tutorial: Callable[[str], dict[str, Any]]) -> None:
     try:
         datasets.load("cora")
     except MissingDataError as error:
         pytest.skip(f"set RIPPLEVEC_DATA to run this: {error}")
-    results = play("citations")
+    results = run_tutorial("citations")
     assert results["on_arrival"] == pytest.approx(0.72, abs=0.02)
     assert results["at_the_end"] == pytest.approx(0.76, abs=0.02)
     assert results["trained_again"] == pytest.approx(results["recomputed"], abs=0.02)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 
-def test_lookalikes_results_match_the_page(play: Callable[[str], dict[str, Any]]) -> None:
-    results = play("lookalikes")
+def test_lookalikes_results_match_the_page(run_tutorial: Callable[[str], dict[str, Any]]) -> None:
+    results = run_tutorial("lookalikes")
     assert results["precision"] >= 0.98
     assert results["recall"] == pytest.approx(0.81, abs=0.03)
     assert results["recall_after"] == pytest.approx(results["recall"], abs=0.02)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 
-def test_online_results_match_the_page(play: Callable[[str], dict[str, Any]]) -> None:
-    results = play("online")
+def test_online_results_match_the_page(run_tutorial: Callable[[str], dict[str, Any]]) -> None:
+    results = run_tutorial("online")
     assert results["accuracy"]["vectors"] == pytest.approx(0.91, abs=0.02)
     assert results["late"]["vectors"] == pytest.approx(0.96, abs=0.02)
     assert results["accuracy"]["vote"] == pytest.approx(0.33, abs=0.02)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 
-def test_shop_results_match_the_page(play: Callable[[str], dict[str, Any]]) -> None:
-    results = play("shop")
+def test_shop_results_match_the_page(run_tutorial: Callable[[str], dict[str, Any]]) -> None:
+    results = run_tutorial("shop")
     hits = dict(zip(results["methods"], results["hits"], strict=True))
     assert hits["item-to-item"] == pytest.approx(0.377, abs=0.015)
     assert hits["user-to-item"] == pytest.approx(0.367, abs=0.015)
