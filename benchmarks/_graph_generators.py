@@ -27,6 +27,11 @@ EdgeGenerator = Callable[[int, int], Endpoints]
 
 @njit(cache=True)
 def _fill_preferential(first: int, src: NDArray[np.int64], dst: NDArray[np.int64]) -> None:
+    """Compute edges of preferential attachment from the edge `first` on.
+
+    A target is drawn from the slots of earlier vertices: slot 0 is vertex 0, odd slots are sources of earlier edges,
+    even slots are their targets, which are computed in the same way.
+    """
     for i in range(src.size):
         edge = first + i
         src[i] = edge // EDGES_PER_VERTEX + 1
@@ -43,6 +48,7 @@ def _fill_preferential(first: int, src: NDArray[np.int64], dst: NDArray[np.int64
 
 @njit(cache=True)
 def _fill_rmat(first: int, scale: int, src: NDArray[np.int64], dst: NDArray[np.int64]) -> None:
+    """Compute R-MAT edges from the edge `first` on: one quadrant, that is one bit of each endpoint, per level."""
     for i in range(src.size):
         u, v, word = 0, 0, mix(uint64(first + i))
         for _ in range(scale):

@@ -52,18 +52,15 @@ def run_kernel(
 ) -> None:
     """Apply arrivals one by one to graph and vectors; ids are already translated to rows."""
     weight, op = np.ones(EDGES_PER_ARRIVAL, np.float32), np.zeros(EDGES_PER_ARRIVAL, np.int8)
-    chance, pairs, numbers = (
-        np.empty((EDGES_PER_ARRIVAL, 2)),
-        np.empty((EDGES_PER_ARRIVAL, 2), np.int64),
-        np.empty((EDGES_PER_ARRIVAL, 2), np.int64),
-    )
+    shape = (EDGES_PER_ARRIVAL, 2)
+    chance, pairs, arrival_numbers = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
     for i in range(rows.size):
         for j in range(EDGES_PER_ARRIVAL):
             pairs[j, 0], pairs[j, 1] = rows[i], neighbors[i, j]
-            numbers[j, 0], numbers[j, 1] = first_new + i, state.arrival[neighbors[i, j]]
+            arrival_numbers[j, 0], arrival_numbers[j, 1] = first_new + i, state.arrival[neighbors[i, j]]
         apply_edges(state.links, op, pairs, weight, chance, 0, 0, False)
         context = BatchContext(seed, sequence + i, 1, 4096, first_new + i)
-        apply_batch(state, rows[i : i + 1], pairs, numbers, chance, seen, context)
+        apply_batch(state, rows[i : i + 1], pairs, arrival_numbers, chance, seen, context)
 
 
 @njit(cache=True, nogil=True)

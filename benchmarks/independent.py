@@ -119,7 +119,7 @@ def score_vectors(vectors: np.ndarray, dataset: datasets.Dataset, seed: int) -> 
 
 
 def compare(comparison: Comparison, dataset: datasets.Dataset, peer_scores: dict[str, list[float]]) -> dict[str, Any]:
-    """Compare the scores of both; an error if the public implementation cannot be installed or run.
+    """Compare the scores; the result has an error (`failed`) if the public implementation cannot be installed or run.
 
     `peer_scores` caches the scores of public implementations that have already been run.
     """

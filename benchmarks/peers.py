@@ -267,7 +267,12 @@ def save_figure(record: dict[str, Any], path: Path) -> None:
                 if "failed" not in results:
                     final_f1 = 100 * fmean(seed[-1] for seed in results["micro"])
                     medians = [median(seeds) for seeds in zip(*results["seconds"], strict=True)]
-                    axes.plot(graph["arrivals"], medians, label=f"{system} ({final_f1:.1f})", **styles[system].line())
+                    axes.plot(
+                        graph["arrivals"],
+                        medians,
+                        label=f"{system} ({final_f1:.1f})",
+                        **styles[system].line_arguments(),
+                    )
             axes.set(xscale="log", yscale="log", xlabel="arrivals", ylabel="seconds until up to date")
             axes.set_title(f"{name}, {graph['vertices']:,} vertices (final micro-F1 in %)")
             axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))

@@ -43,11 +43,11 @@ def create_records(model: ModuleType, **constants: float) -> tuple[dict[str, Any
     for shards in (1, 2, 4):
         seconds = {size: model.predict_local(exact, shards, size, CORES, TWO_THREADS) for size in (200, 20_000)}
         seconds[1] = exact.fixed(shards) / exact.calls_over_one
-        found = {f"seconds_{size}": value for size, value in seconds.items()}
-        found |= {f"of_single_{size}": size * 5e-6 / value for size, value in seconds.items()}
-        found |= {f"{name}_per_arrival": value * (1 - 1 / shards) for name, value in _bytes_sent(exact).items()}
-        found |= {"sent_over_needed": exact.sent / exact.needed, "same": 1.0}
-        cluster |= {f"shards_{shards}_{name}": value for name, value in found.items()}
+        figures = {f"seconds_{size}": value for size, value in seconds.items()}
+        figures |= {f"of_single_{size}": size * 5e-6 / value for size, value in seconds.items()}
+        figures |= {f"{name}_per_arrival": value * (1 - 1 / shards) for name, value in _bytes_sent(exact).items()}
+        figures |= {"sent_over_needed": exact.sent / exact.needed, "same": 1.0}
+        cluster |= {f"shards_{shards}_{name}": value for name, value in figures.items()}
     driver = {"arrivals": 1000, "calls_1": exact.calls / exact.calls_over_one, "calls_20000": exact.calls}
     for shards in (1, 4, 16, 64, 256):
         driver[f"shards_{shards}_us_per_arrival"] = 1e6 * exact.driver(shards)
@@ -61,40 +61,40 @@ def _bytes_sent(exact: Any) -> dict[str, float]:
 
 @pytest.mark.parametrize("constants", [{}, {"pair": 0.0}, {"exchange": 0.0}])
 def test_calibrate_recovers_the_constants(model: ModuleType, constants: dict[str, float]) -> None:
-    found = model.calibrate(*create_records(model, **constants), TWO_THREADS)
+    costs = model.calibrate(*create_records(model, **constants), TWO_THREADS)
     for name, value in (CONSTANTS | constants).items():
-        assert getattr(found, name) == pytest.approx(value, rel=1e-6, abs=1e-9), name
-    assert found.check == pytest.approx(0, abs=1e-9)
-    assert found.traffic_check == pytest.approx(0, abs=1e-9)
+        assert getattr(costs, name) == pytest.approx(value, rel=1e-6, abs=1e-9), name
+    assert costs.check == pytest.approx(0, abs=1e-9)
+    assert costs.traffic_check == pytest.approx(0, abs=1e-9)
 
 
 def test_calibrate_checks_but_does_not_fit_four_shards(model: ModuleType) -> None:
     cluster, driver = create_records(model)
     cluster["shards_4_seconds_20000"] *= 2
     cluster["shards_4_bytes_per_arrival"] *= 0.8
-    found = model.calibrate(cluster, driver, TWO_THREADS)
-    assert found.work == pytest.approx(CONSTANTS["work"])
-    assert found.check == pytest.approx(-0.5)
-    assert found.traffic_check == pytest.approx(0.25)
+    costs = model.calibrate(cluster, driver, TWO_THREADS)
+    assert costs.work == pytest.approx(CONSTANTS["work"])
+    assert costs.check == pytest.approx(-0.5)
+    assert costs.traffic_check == pytest.approx(0.25)
 
 
 def test_calibrate_with_noise_gives_no_negative_cost(model: ModuleType) -> None:
     cluster, driver = create_records(model)
     cluster["shards_4_seconds_1"] = cluster["shards_1_seconds_1"] / 2
     cluster["shards_2_seconds_20000"] = cluster["shards_1_seconds_20000"] / 9
-    found = model.calibrate(cluster, driver, TWO_THREADS)
-    assert min(found.call, found.shard, found.pair, found.work, found.exchange) >= 0
+    costs = model.calibrate(cluster, driver, TWO_THREADS)
+    assert min(costs.call, costs.shard, costs.pair, costs.work, costs.exchange) >= 0
 
 
 def test_predictions_are_monotonic(model: ModuleType) -> None:
-    found = model.CostModel(**CONSTANTS)
+    costs = model.CostModel(**CONSTANTS)
     for machines in model.MACHINES:
-        speeds = [model.predict(found, machines, batch).edges_per_second for batch in model.BATCHES]
+        speeds = [model.predict(costs, machines, batch).edges_per_second for batch in model.BATCHES]
         assert speeds == sorted(speeds)
-        assert speeds[-1] < model.driver_limit(found, machines)
-        slow, fast = (model.predict(found, machines, 10**7, gain) for gain in (1, 4))
+        assert speeds[-1] < model.driver_limit(costs, machines)
+        slow, fast = (model.predict(costs, machines, 10**7, gain) for gain in (1, 4))
         assert fast.pieces[model.WORK] == pytest.approx(slow.pieces[model.WORK] / 4)
-        assert model.predict(found.cautious, machines, 10**7).edges_per_second < slow.edges_per_second
+        assert model.predict(costs.cautious, machines, 10**7).edges_per_second < slow.edges_per_second
     scalable = model.CostModel(
         **CONSTANTS | {"shard": 0.0, "pair": 0.0, "serial_per_shard": 0.0, "through_driver_per_shard": 0.0}
     )
@@ -117,15 +117,15 @@ def test_predictions_are_monotonic(model: ModuleType) -> None:
     ],
 )
 def test_prediction_names_the_dominant_cost(model: ModuleType, constants: dict[str, float], limit: str) -> None:
-    found = model.predict(model.CostModel(**CONSTANTS | constants), 64, 10**6)
-    assert found.limit == limit
-    assert found.share(limit) > 0.9
-    assert found.share(*found.pieces) == pytest.approx(1)
+    prediction = model.predict(model.CostModel(**CONSTANTS | constants), 64, 10**6)
+    assert prediction.limit == limit
+    assert prediction.share(limit) > 0.9
+    assert prediction.share(*prediction.pieces) == pytest.approx(1)
 
 
 def test_half_precision_halves_the_bytes_of_rows(model: ModuleType) -> None:
-    found = model.CostModel(**CONSTANTS)
-    assert model.bytes_between_shards(found, 4) == pytest.approx((4_000 - 1_500) * 3 / 4)
+    costs = model.CostModel(**CONSTANTS)
+    assert model.bytes_between_shards(costs, 4) == pytest.approx((4_000 - 1_500) * 3 / 4)
     memory = {"vertices": 2**20, "resident_mb": 1_100, "resident_beyond_imports_mb": 1_000}
     ids = {"int_bytes_per_id": 40, "text_bytes_per_id": 60}
     assert model.state_bytes(memory, ids) == pytest.approx(10**9 * (1_000 - 256 - 40 + 60))
@@ -208,9 +208,9 @@ def test_driver_benchmark_runs_without_shards(
     driver = benchmark("driver")
     monkeypatch.setattr(driver, "count_calls", dict)
     monkeypatch.setattr(driver, "SHARDS", (1, 3))
-    found = driver.measure(50)
-    assert set(found) == {"arrivals"} | {f"shards_{n}_{unit}_per_arrival" for n in (1, 3) for unit in ("us", "bytes")}
-    assert found["shards_3_bytes_per_arrival"] == found["shards_1_bytes_per_arrival"]  # all batches go to one shard
+    figures = driver.measure(50)
+    assert set(figures) == {"arrivals"} | {f"shards_{n}_{unit}_per_arrival" for n in (1, 3) for unit in ("us", "bytes")}
+    assert figures["shards_3_bytes_per_arrival"] == figures["shards_1_bytes_per_arrival"]  # all batches go to one shard
 
 
 def test_count_calls_grows_with_the_batch(
@@ -219,5 +219,5 @@ def test_count_calls_grows_with_the_batch(
     driver = benchmark("driver")
     for name, value in {"SMALL": 400, "START": 200, "BATCHES": (1, 100)}.items():
         monkeypatch.setattr(driver, name, value)
-    found = driver.count_calls()
-    assert found["calls_100"] > found["calls_1"] > found["exchanges_1"] > 0
+    figures = driver.count_calls()
+    assert figures["calls_100"] > figures["calls_1"] > figures["exchanges_1"] > 0

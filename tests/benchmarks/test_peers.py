@@ -113,3 +113,14 @@ def test_vectors_by_vertex_of_unknown_vertices_are_zero(peers: Any) -> None:
     assert np.array_equal(rows[:120:2], model.vectors(list(range(0, 120, 2))))
     assert rows[:120:2].any(axis=1).all()
     assert not rows[1::2].any()
+
+
+def test_save_figure_plots_every_system_that_did_not_fail(peers: Any, tmp_path: Path) -> None:
+    measured = {"start": [1.0], "seconds": [[0.1, 0.2, 0.4]], "micro": [[0.5, 0.6, 0.75]], "newcomers": [[0.5] * 3]}
+    systems = {peers.RIPPLEVEC: measured, "other": measured, "fails": {"failed": "ValueError: too much"}}
+    graph = {"vertices": 60, "arrivals": [1, 5, 14], "systems": systems}
+    peers.save_figure({"graphs": {"small": graph}}, tmp_path / "new" / "peers.svg")
+    svg = (tmp_path / "new" / "peers.svg").read_text()
+    assert "ripplevec (75.0)" in svg
+    assert "other (75.0)" in svg
+    assert "fails" not in svg
