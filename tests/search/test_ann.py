@@ -88,7 +88,8 @@ def apply_step(model: Embedder, step: str, seed: int) -> None:
     elif step == "arrive":
         model.add_vertex(f"new {seed}", random.choice(ids, 2).tolist())
     elif step == "edges":
-        model.add_edges([(f"mass {seed} {i}", random.choice(ids).item()) for i in range(40)])
+        pairs = [(f"mass {seed} {i}", random.choice(ids).item()) for i in range(40)]
+        model.add_edges([(new, known) for new, known in pairs if new != known])  # a seed may be drawn twice
     elif step == "remove":
         for vertex in random.choice(len(ids), min(20, len(ids) - 2), replace=False):
             model.remove_vertex(ids[vertex])
