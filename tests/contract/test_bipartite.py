@@ -16,12 +16,12 @@ from scipy.sparse.linalg import svds
 
 from ripplevec import Embedder
 from ripplevec.lab.datasets.synthetic import purchases
-from ripplevec.views.graph_stats import DENSE_GRAPH, GraphStats
+from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
 from ripplevec.views.spectral import auto_views
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/bipartite-directed.md"
 ITEMS, USERS, FIRST = 400, 2_000, 10
-WITH_HUB_VIEW = auto_views(GraphStats(DENSE_GRAPH))  # the default views of other dense graphs
+WITH_HUB_VIEW = auto_views(GraphStats(DENSE_MEAN_DEGREE))  # the default views of other dense graphs
 PER_USER = (4, 8, 30)
 
 Scores = NDArray[np.float64]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ripplevec.errors import FormatError, InvalidValueError, RipplevecError
 from ripplevec.graph import _block_kernels as blocks
 from ripplevec.graph import _edge_kernels as kernels
-from ripplevec.graph.adjacency import MAX_ROWS, Adjacency, WeightScale, grow_array
+from ripplevec.graph.adjacency import MAX_ROWS, Adjacency, WeightScale
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 
 ROWS = 7
@@ -359,12 +359,6 @@ def test_adjacency_empty_is_consistent() -> None:
     adjacency.check()
     again = Adjacency.from_packed(adjacency.to_packed(), directed=False, duplicates="add")
     assert (again.capacity, again.edge_count, again.nbytes) == (0, 0, 0)
-
-
-def test_grow_array_keeps_content_and_fills_rest() -> None:
-    array = np.array([[1, 2], [3, 4]])
-    assert grow_array(array, 3, -1).tolist() == [[1, 2], [3, 4], [-1, -1]]
-    assert array.shape == (2, 2)
 
 
 @pytest.mark.parametrize("directed", [False, True])

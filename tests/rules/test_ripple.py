@@ -12,7 +12,7 @@ from ripplevec.lab.evaluation import score_at_end, stream
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules import ripple
 from ripplevec.rules._kernels import BatchContext
-from ripplevec.views.graph_stats import DENSE_GRAPH
+from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE
 from ripplevec.views.spectral import SpectralView
 
 
@@ -179,7 +179,7 @@ def test_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch: 
     for _ in range(12):
         anchors += model.partial_fit(edges(100)).anchored
     rule = model._engine.rule
-    assert rule.graph_stats.mean_degree >= DENSE_GRAPH
+    assert rule.graph_stats.mean_degree >= DENSE_MEAN_DEGREE
     assert len(rule.coordinates.views) == min(dim, 2)
     assert len(calls) == 1 < anchors
     placed = before.any(axis=1)

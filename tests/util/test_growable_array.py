@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec.util import growable_array
-from ripplevec.util.growable_array import LARGE_BYTES, GrowableArray, next_capacity, widen_half
+from ripplevec.util.growable_array import LARGE_BYTES, GrowableArray, grow_array, next_capacity, widen_half
 
 
 @given(sizes=st.lists(st.integers(0, 3000), max_size=8), large=st.sampled_from([1, 1000, LARGE_BYTES]))
@@ -81,6 +81,12 @@ def test_next_capacity_doubles_few_rows_and_adds_a_sixteenth_to_many() -> None:
     assert next_capacity(800, 801) == 1_616
     assert next_capacity(800, 5_000) == 5_000
     assert next_capacity(1_000_000, 1_000_001) == 1_062_516
+
+
+def test_grow_array_keeps_content_and_fills_rest() -> None:
+    array = np.array([[1, 2], [3, 4]])
+    assert grow_array(array, 3, -1).tolist() == [[1, 2], [3, 4], [-1, -1]]
+    assert array.shape == (2, 2)
 
 
 def test_widen_half_changes_half_precision_only() -> None:

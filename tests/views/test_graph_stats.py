@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder, load
-from ripplevec.views.graph_stats import DENSE_GRAPH, GraphStats
+from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
 
 
 def dense_edges(bipartite: bool, seed: int = 0) -> list[tuple[int, int]]:
@@ -25,7 +25,7 @@ def rule_of(model: Embedder) -> Any:
 @pytest.mark.parametrize("bipartite", [True, False])
 def test_graph_stats_of_a_dense_graph_detect_bipartiteness(bipartite: bool) -> None:
     stats = rule_of(Embedder(dim=8).fit(dense_edges(bipartite))).graph_stats
-    assert stats.mean_degree >= DENSE_GRAPH
+    assert stats.mean_degree >= DENSE_MEAN_DEGREE
     assert stats.bipartite == bipartite
 
 
@@ -49,7 +49,7 @@ def test_graph_stats_are_kept_by_anchors_and_saved(tmp_path: Any) -> None:
 def test_views_change_when_a_graph_becomes_dense(bipartite: bool) -> None:
     edges = dense_edges(bipartite)
     model = Embedder(dim=8, anchor_growth=0).fit(edges[::6])
-    assert rule_of(model).graph_stats.mean_degree < DENSE_GRAPH
+    assert rule_of(model).graph_stats.mean_degree < DENSE_MEAN_DEGREE
     model.partial_fit(edges)
     model.anchor()
     assert len(rule_of(model).coordinates.views) == (1 if bipartite else 2)

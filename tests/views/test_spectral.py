@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ripplevec.errors import InvalidValueError
 from ripplevec.views import operators
 from ripplevec.views.base import MIN_EIGENVALUE
-from ripplevec.views.graph_stats import DENSE_GRAPH, GraphStats
+from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
 from ripplevec.views.operators import Operator
 from ripplevec.views.spectral import MAX_POWER, SpectralView, auto_views
 
@@ -240,11 +240,11 @@ def test_power_of_a_flat_spectrum_is_bounded() -> None:
 
 
 def test_auto_views_of_a_dense_graph_include_a_hub_view() -> None:
-    assert len(auto_views(GraphStats())) == len(auto_views(GraphStats(DENSE_GRAPH - 0.01))) == 1
-    community, hubs = auto_views(GraphStats(DENSE_GRAPH))
+    assert len(auto_views(GraphStats())) == len(auto_views(GraphStats(DENSE_MEAN_DEGREE - 0.01))) == 1
+    community, hubs = auto_views(GraphStats(DENSE_MEAN_DEGREE))
     assert community.share > hubs.share
 
 
 def test_auto_views_of_a_bipartite_graph_have_no_hub_view() -> None:
-    (alone,) = auto_views(GraphStats(DENSE_GRAPH, bipartite=True))
-    assert alone == auto_views(GraphStats(DENSE_GRAPH))[0]
+    (alone,) = auto_views(GraphStats(DENSE_MEAN_DEGREE, bipartite=True))
+    assert alone == auto_views(GraphStats(DENSE_MEAN_DEGREE))[0]

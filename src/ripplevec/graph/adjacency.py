@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import add
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ripplevec.graph._query_kernels import has_edge, has_edges
 from ripplevec.util.growable_array import GrowableArray, next_capacity
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 
-Rows: TypeAlias = NDArray[np.int64]  # row numbers
+RowArray: TypeAlias = NDArray[np.int64]  # row numbers
 
 DUPLICATE_POLICIES = {"add": kernels.SUM, "ignore": kernels.KEEP_FIRST, "replace": kernels.REPLACE}
 # Under decay an ignored duplicate still renews the edge: it counts once, with the weight of its latest arrival.
@@ -407,12 +407,3 @@ def _free_row(vertex: np.dtype[Any]) -> NDArray[Any]:
     free = np.zeros((), vertex)
     free["arrival"], free["size_class"], free["index_begin"] = -1, blocks.NO_BLOCK, blocks.NO_INDEX
     return free
-
-
-def grow_array(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
-    """Return a longer copy along the first axis, with `fill` in the new part; untouched zeros use no memory yet."""
-    new = np.zeros((size, *array.shape[1:]), array.dtype)
-    new[: len(array)] = array
-    if fill:
-        new[len(array) :] = fill
-    return cast(NDArray[Any], new)

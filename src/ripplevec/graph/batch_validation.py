@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, select_rows, take_ids
 from ripplevec.errors import RipplevecError, UnknownEdgeError, UnknownVertexError
-from ripplevec.graph.adjacency import Rows
+from ripplevec.graph.adjacency import RowArray
 
 
 class GraphLookup(Protocol):
@@ -31,10 +31,10 @@ class GraphLookup(Protocol):
     def has_edge(self, src: Id, dst: Id) -> bool:
         """Return whether an edge exists (from src to dst if directed)."""
 
-    def rows_of(self, column: IdColumn) -> Rows:
+    def rows_of(self, column: IdColumn) -> RowArray:
         """Return the rows of vertices; raise `UnknownVertexError` with the ids that are not in the graph."""
 
-    def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
         """Return, for each pair of rows, whether an edge exists (from src to dst if directed)."""
 
 
@@ -184,9 +184,9 @@ def _check_edge_removals(graph: GraphLookup, batch: Batch) -> None:
 
 def bound_growth(
     batch: Batch,
-    find_rows: Callable[[IdColumn], Rows],
-    get_degrees: Callable[[Rows], Rows],
-    has_edges: Callable[[Rows, Rows], NDArray[np.bool_]] | None,
+    find_rows: Callable[[IdColumn], RowArray],
+    get_degrees: Callable[[RowArray], RowArray],
+    has_edges: Callable[[RowArray, RowArray], NDArray[np.bool_]] | None,
 ) -> tuple[int, int]:
     """Return upper bounds of the vertices that a batch adds, and of the edges that it adds, changes or removes.
 
@@ -220,5 +220,5 @@ def bound_growth(
     return vertices, edges
 
 
-def _unknown_ids(column: IdColumn, rows: Rows) -> set[Id]:
+def _unknown_ids(column: IdColumn, rows: RowArray) -> set[Id]:
     return set(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, take_ids
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownVertexError
-from ripplevec.graph.adjacency import Adjacency, Rows
+from ripplevec.graph.adjacency import Adjacency, RowArray
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.id_table import IdTable
 
@@ -23,11 +23,11 @@ _NO_PAIRS = np.empty((0, 2), np.int64)
 class GraphDelta(NamedTuple):
     """Changes that one step made to a graph, by row."""
 
-    arrived: Rows  # rows of new vertices, in order of arrival
+    arrived: RowArray  # rows of new vertices, in order of arrival
     pairs: NDArray[np.int64]  # (m, 2): endpoints of the edges that were added, changed or removed, in order
     arrival_numbers: NDArray[np.int64]  # (m, 2): arrival numbers of these endpoints at that moment
     changed_share: NDArray[np.float64]  # (m, 2): share of each endpoint's strength that changed
-    vacated_rows: Rows  # rows whose vertex was removed; a new vertex may already have reused one of them
+    vacated_rows: RowArray  # rows whose vertex was removed; a new vertex may already have reused one of them
     removed_ids: list[Id]  # ids of the removed vertices
 
 
@@ -64,7 +64,7 @@ class Graph:
         """Number of rows ever used; every vertex has a row below this."""
         return self.ids.row_count
 
-    def rows_of(self, column: IdColumn) -> Rows:
+    def rows_of(self, column: IdColumn) -> RowArray:
         """Return the rows of vertices; raise `UnknownVertexError` with the ids that are not in the graph."""
         rows = self.ids.find_rows(column)
         if rows.size and rows.min() < 0:
@@ -88,18 +88,18 @@ class Graph:
         rows = self.ids.find_row(src), self.ids.find_row(dst)
         return min(rows) >= 0 and (self.edges_expire or self.adjacency.has_edge(*rows))
 
-    def has_edges(self, src: Rows, dst: Rows) -> NDArray[np.bool_]:
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
         """Return, for each pair of rows, whether an edge exists, or may have existed and expired."""
         return np.ones(src.size, np.bool_) if self.edges_expire else self.adjacency.has_edges(src, dst)
 
-    def rows_by_arrival(self, wanted: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None) -> Rows:
+    def rows_by_arrival(self, wanted: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None) -> RowArray:
         """Return the rows of vertices in order of arrival: all, or those whose arrival numbers satisfy `wanted`."""
         arrival = self.arrival[: self.row_count]
         alive = arrival >= 0
         rows = np.flatnonzero(alive if wanted is None else alive & wanted(arrival))
         return rows[np.argsort(arrival[rows], kind="stable")]
 
-    def adjacency_by_arrival(self) -> tuple[Adjacency, Rows | None]:
+    def adjacency_by_arrival(self) -> tuple[Adjacency, RowArray | None]:
         """Return the adjacency with rows in order of arrival, and the original rows; None if already in order.
 
         It makes the initial embedding independent of which free rows the vertices were given.
@@ -174,7 +174,7 @@ class Graph:
             new_vertex = arrived[:0] if step_key % 2 else arrived[step_key // 2 - first_new :][:1]
             yield self._apply_rows(new_vertex, op[chosen], pairs[chosen], weight[chosen])
 
-    def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], Rows]:
+    def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], RowArray]:
         """Return the rows of both endpoints, adding vertices that are new, and the rows of the new vertices."""
         pairs = np.empty((len(src), 2), np.int64)
         pairs[:, 0], pairs[:, 1], arrived = self.ids.intern(src, dst)
@@ -182,7 +182,7 @@ class Graph:
         return pairs, arrived
 
     def _apply_rows(
-        self, arrived: Rows, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
+        self, arrived: RowArray, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
     ) -> GraphDelta:
         changed_share = self.adjacency.apply(op, pairs, weight)
         return GraphDelta(arrived, pairs, self.arrival[pairs], changed_share, _NO_ROWS, [])
@@ -211,7 +211,7 @@ class Graph:
         changed_share = np.stack([lost_share, np.zeros_like(lost_share)], axis=1)
         return GraphDelta(_NO_ROWS, pairs, arrival_numbers, changed_share, rows, ids_to_list(vertex))
 
-    def _assign_arrival_numbers(self, arrived: Rows) -> None:
+    def _assign_arrival_numbers(self, arrived: RowArray) -> None:
         """Assign arrival numbers to new vertices; a number is never reused."""
         if not arrived.size:
             return

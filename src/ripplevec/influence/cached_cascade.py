@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.graph.adjacency import Rows, grow_array
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph
 from ripplevec.influence.cascade import Cascade
+from ripplevec.util.growable_array import grow_array
 
 _SAVED_ARRAYS = ("owner", "made", "begin", "members")
 
@@ -31,10 +32,10 @@ class CachedCascade(Cascade):
         self.owner: NDArray[np.int64] = np.full(0, -1, np.int64)
         self.made: NDArray[np.int64] = np.zeros(0, np.int64)
         self.begin: NDArray[np.int64] = np.zeros((0, self.stored_rounds + 1), np.int64)
-        self.members: Rows = np.zeros(0, np.int64)
+        self.members: RowArray = np.zeros(0, np.int64)
         self.used = 0  # length of the used part of `members`
 
-    def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> Rows:
+    def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> RowArray:
         """Sample one round from `source`, then add the cached rounds of the vertices reached."""
         first, _ = self.sample_rounds(graph, source, min(self.depth, 1), attempt)
         rounds = [first]
@@ -44,13 +45,13 @@ class CachedCascade(Cascade):
         self._store(graph, source, rounds[: self.stored_rounds])
         return np.concatenate(rounds)
 
-    def _select_new(self, rows: Rows, source: int, rounds: list[Rows]) -> Rows:
+    def _select_new(self, rows: RowArray, source: int, rounds: list[RowArray]) -> RowArray:
         """Return the first occurrence of each row that is not in an earlier round."""
         _, at = np.unique(rows, return_index=True)
         rows = rows[np.sort(at)]
         return rows[~np.isin(rows, np.concatenate([[source], *rounds]))]
 
-    def _load_round(self, graph: Graph, row: int, number: int) -> Rows:
+    def _load_round(self, graph: Graph, row: int, number: int) -> RowArray:
         """Return the cached round `number` + 1 of a vertex, without vertices removed since; sample it if missing."""
         self._ensure_rows(graph.adjacency.capacity)
         if self.owner[row] != graph.arrival[row]:
@@ -59,9 +60,9 @@ class CachedCascade(Cascade):
             self._store(graph, row, [rows[ends[i] : ends[i + 1]] for i in range(self.stored_rounds)])
         members = self.members[self.begin[row, number] : self.begin[row, number + 1]]
         numbers = graph.arrival[members]
-        return cast(Rows, members[(numbers >= 0) & (numbers < self.made[row])])
+        return cast(RowArray, members[(numbers >= 0) & (numbers < self.made[row])])
 
-    def _store(self, graph: Graph, row: int, rounds: list[Rows]) -> None:
+    def _store(self, graph: Graph, row: int, rounds: list[RowArray]) -> None:
         """Cache the rounds of a vertex."""
         self._ensure_rows(graph.adjacency.capacity)
         length = sum(map(len, rounds))

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import RipplevecError
-from ripplevec.rules.vector_store import RowArray, VectorStore
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.growable_array import GrowableArray
 from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
 from ripplevec.views.aligned_matrix import copy_aligned
@@ -118,7 +119,7 @@ def basis_is_finite(basis: Basis) -> bool:
     return bool(np.isfinite(values).all())
 
 
-def captured_spectrum(mu: NDArray[np.float64]) -> float:
+def sum_eigenvalues(mu: NDArray[np.float64]) -> float:
     """Return the sum of the non-negligible eigenvalues of some columns."""
     return float(mu[mu > MIN_EIGENVALUE].sum())
 
@@ -129,9 +130,9 @@ def preserves_spectrum(old: Coordinates, bases: list[Basis]) -> bool:
     The spectrum of a growing graph changes slowly between anchors; columns that have become dependent, zero or not
     finite lose much of it.
     """
-    before = [captured_spectrum(old.mu[part]) for part in old.parts]
+    before = [sum_eigenvalues(old.mu[part]) for part in old.parts]
     return all(
-        basis_is_finite(basis) and captured_spectrum(basis.mu) >= MIN_SPECTRUM_RATIO * previous
+        basis_is_finite(basis) and sum_eigenvalues(basis.mu) >= MIN_SPECTRUM_RATIO * previous
         for basis, previous in zip(bases, before, strict=True)
     )
 

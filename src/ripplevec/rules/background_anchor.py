@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.rules.anchor import Correction, PreparedCorrection, TouchedRows
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.rules.vector_store import RowArray, VectorStore
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import run_in_background
 
 MAX_REFRESH_STEPS = 32

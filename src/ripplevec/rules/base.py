@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import GraphDelta
-from ripplevec.rules.vector_store import RowArray, VectorStore
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.base import Progress
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
-from ripplevec.rules.vector_store import RowArray, VectorStore
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.base import Progress

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import GraphDelta, strip_prefix
 from ripplevec.influence.cached_cascade import CachedCascade
 from ripplevec.influence.cascade import Cascade
 from ripplevec.rules import _paper_kernels as kernels
 from ripplevec.rules.laplacian_rule import LaplacianRule
-from ripplevec.rules.vector_store import RowArray, VectorStore
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import GraphDelta, unit_weights
 from ripplevec.graph.id_table import encode_ids
 from ripplevec.influence import _kernels as influence
@@ -32,7 +33,6 @@ from ripplevec.rules.anchor import (
     bases_from_other_views,
     bases_from_scratch,
     basis_is_finite,
-    captured_spectrum,
     concatenate_views,
     correct_bases,
     drop_stale_rows,
@@ -40,10 +40,11 @@ from ripplevec.rules.anchor import (
     find_moved_rows,
     orthogonality_error,
     preserves_spectrum,
+    sum_eigenvalues,
     to_weight_unit,
     write_bases,
 )
-from ripplevec.rules.vector_store import RowArray, VectorStore
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import for_each_block
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.aligned_matrix import copy_aligned
@@ -185,7 +186,7 @@ class RippleRule:
             del bases  # frees memory for the next ones
             bases = solve(coordinates, adjacency, len(vectors), self.threads)
         if not all(map(basis_is_finite, bases)) or (
-            captured_spectrum(old.mu) > 0 and not any(captured_spectrum(basis.mu) > 0 for basis in bases)
+            sum_eigenvalues(old.mu) > 0 and not any(sum_eigenvalues(basis.mu) > 0 for basis in bases)
         ):
             raise CorrectionError(
                 f"anchor after batch {sequence}: no usable vectors found; the current vectors are kept"

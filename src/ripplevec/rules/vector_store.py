@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 from ripplevec.graph.graph import Graph, GraphDelta
 from ripplevec.util.growable_array import GrowableArray
 
-RowArray = NDArray[np.int64]
-"""Row numbers."""
-
 
 class Lineage:
     """Identity token shared by a vector store and its copies; a search index of one is valid for the others."""

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from usearch.index import Index
 
-from ripplevec.rules.vector_store import RowArray, VectorStore
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search import exact
 from ripplevec.search._kernels import find_stale_rows
 from ripplevec.search.query import Query, SearchResults, SearchTarget

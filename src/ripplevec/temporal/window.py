@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import FormatError
-from ripplevec.graph.adjacency import Rows
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.temporal import _kernels as kernels
 from ripplevec.temporal._kernels import EDGE_COUNT, EMPTY, HEAP_SIZE, EdgeTimes
 from ripplevec.temporal.clock import Times
@@ -43,12 +43,12 @@ class Window:
         """Bytes allocated."""
         return sum(array.nbytes for array in self._edges)
 
-    def record(self, op: NDArray[np.int8], ends: Rows, numbers: NDArray[np.int64], times: Times) -> None:
+    def record(self, op: NDArray[np.int8], ends: RowArray, numbers: NDArray[np.int64], times: Times) -> None:
         """Record edge operations in order: the rows of their endpoints, the arrival numbers of these, and the times."""
         self._make_room(op.size)
         kernels.record_edges(self._edges, op, ends, numbers, times, self.directed)
 
-    def pop_expired(self, now: float) -> tuple[Rows, NDArray[np.int64]]:
+    def pop_expired(self, now: float) -> tuple[RowArray, NDArray[np.int64]]:
         """Remove the expired edges from the window; return their rows and arrival numbers, oldest edge first.
 
         An endpoint may have been removed from the graph in the meantime: the window is not notified of that.

@@ -73,6 +73,15 @@ def next_capacity(rows: int, needed: int) -> int:
     return max(needed, rows + max(rows // 16, min(rows, DOUBLING_LIMIT)) + 16)
 
 
+def grow_array(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
+    """Return a longer copy along the first axis, with `fill` in the new part; untouched zeros use no memory yet."""
+    new = np.zeros((size, *array.shape[1:]), array.dtype)
+    new[: len(array)] = array
+    if fill:
+        new[len(array) :] = fill
+    return new
+
+
 def widen_half(rows: NDArray[Any]) -> NDArray[Any]:
     """Return rows in a precision to compute with: half precision as single precision, others unchanged."""
     return rows.astype(np.float32) if rows.dtype == np.float16 else rows

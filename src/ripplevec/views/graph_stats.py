@@ -11,7 +11,7 @@ from ripplevec.graph._query_kernels import is_bipartite
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.views.operator_factory import AdjacencyLike
 
-DENSE_GRAPH = 10  # mean degree from which hubs carry enough information for a view of their own
+DENSE_MEAN_DEGREE = 10  # mean degree from which hubs carry enough information for a view of their own
 
 
 class GraphStats(NamedTuple):
@@ -27,8 +27,8 @@ class GraphStats(NamedTuple):
         sparse graphs are often bipartite by chance (every tree is). A remote graph counts as not bipartite.
         """
         degree = max(self.mean_degree, adjacency.totals(rows).mean_degree)
-        tested = self.bipartite or self.mean_degree >= DENSE_GRAPH
-        if tested or degree < DENSE_GRAPH or not isinstance(adjacency, Adjacency):
+        tested = self.bipartite or self.mean_degree >= DENSE_MEAN_DEGREE
+        if tested or degree < DENSE_MEAN_DEGREE or not isinstance(adjacency, Adjacency):
             return GraphStats(degree, self.bipartite)
         return GraphStats(degree, bool(is_bipartite(adjacency.links, rows)))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
-from ripplevec.views.graph_stats import DENSE_GRAPH, GraphStats
+from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
 from ripplevec.views.operator_factory import DEVICES, AdjacencyLike, make_operator
 from ripplevec.views.operators import Operator
 from ripplevec.views.solvers import solve_leading_eigenpairs
@@ -219,7 +219,7 @@ def auto_views(stats: GraphStats) -> tuple[SpectralView, ...]:
     On a bipartite graph, a hub view would separate vertices that belong together: hubs of one side and their neighbors
     on the other.
     """
-    if stats.mean_degree < DENSE_GRAPH:
+    if stats.mean_degree < DENSE_MEAN_DEGREE:
         return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)
     communities = SpectralView(share=3, tau_per_degree=0.25, tail=0.0625)
     if stats.bipartite:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.graph.adjacency import Adjacency, grow_array
+from ripplevec.graph.adjacency import Adjacency
 from ripplevec.lab.baselines.base import add_edges
+from ripplevec.util.growable_array import grow_array
 
 
 class StreamingBaseline(Protocol):
