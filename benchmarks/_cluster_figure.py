@@ -16,53 +16,53 @@ from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, CostModel, cali
 from ripplevec.lab.experiments.plots.style import INK, figure_style, numbered_style, render_svg
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
-MEASURED = (1, 200, 20_000)  # arrivals in a batch
+BATCH_ARRIVALS = (1, 200, 20_000)  # sizes of the batches measured by cluster.py
 
 
 def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> None:
     """Draw throughput on shards relative to no shards (left) and, if the driver was timed, predictions (right)."""
     with figure_style() as create_figure:
         figure = create_figure(10, 4.2)
-        _measured(figure.add_subplot(1, 2, 1), record)
-        driver = _read(results / "driver.json")
+        _draw_measured(figure.add_subplot(1, 2, 1), record)
+        driver = _read_record(results / "driver.json")
         if driver is not None:
-            roofline = _read(results / "roofline.json") or {}
+            roofline = _read_record(results / "roofline.json") or {}
             model = calibrate(record, driver, roofline.get("float32_two_over_one", 1.0))
-            _predicted(figure.add_subplot(1, 2, 2), model)
+            _draw_predicted(figure.add_subplot(1, 2, 2), model)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_svg(figure, path.stem), encoding="utf-8")
 
 
-def _measured(axes: Any, record: dict[str, Any]) -> None:
-    for place, size in enumerate(MEASURED):
+def _draw_measured(axes: Any, record: dict[str, Any]) -> None:
+    for index, size in enumerate(BATCH_ARRIVALS):
         shares = select_by_shards(record, f"of_single_{size}")
         label = f"{size * EDGES_PER_ARRIVAL:,} edges a batch"
-        axes.plot(list(shares), list(shares.values()), label=label, **numbered_style(place))
+        axes.plot(list(shares), list(shares.values()), label=label, **numbered_style(index))
     axes.axhline(1, color=INK, linestyle=":", linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="shards", ylabel="throughput over no shards")
-    _finish(axes, list(shares), f"Measured: one machine, {record['cores']} cores")
+    _finish_axes(axes, list(shares), f"Measured: one machine, {record['cores']} cores")
 
 
-def _predicted(axes: Any, model: CostModel) -> None:
-    for place, batch in enumerate(BATCHES):
+def _draw_predicted(axes: Any, model: CostModel) -> None:
+    for index, batch in enumerate(BATCHES):
         speeds = [predict(model, machines, batch).edges_per_second for machines in MACHINES]
-        axes.plot(MACHINES, speeds, label=f"{batch:,} edges a batch", **numbered_style(place))
+        axes.plot(MACHINES, speeds, label=f"{batch:,} edges a batch", **numbered_style(index))
     ideal = [machines * EDGES_PER_ARRIVAL / model.work for machines in MACHINES]
     axes.plot(MACHINES, ideal, color=INK, linestyle=":", linewidth=1, label="ideal: nothing but work")
     axes.set(xscale="log", yscale="log", xlabel="machines", ylabel="edges/s")
-    _finish(axes, list(MACHINES), "Predicted: 10⁹ vertices, 10¹⁰ edges")
+    _finish_axes(axes, list(MACHINES), "Predicted: 10⁹ vertices, 10¹⁰ edges")
 
 
-def _finish(axes: Any, counts: list[int], title: str) -> None:
+def _finish_axes(axes: Any, counts: list[int], title: str) -> None:
     axes.set_xticks(counts, labels=map(str, counts))
     axes.set_xticks([], minor=True)
     axes.set_title(title)
     axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
 
 
-def _read(path: Path) -> Any:
+def _read_record(path: Path) -> Any:
     return json.loads(path.read_text()) if path.exists() else None
 
 
 if __name__ == "__main__":
-    save_figure(_read(RESULTS / "cluster.json"), RESULTS / "figures/scaling.svg")
+    save_figure(_read_record(RESULTS / "cluster.json"), RESULTS / "figures/scaling.svg")

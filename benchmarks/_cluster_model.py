@@ -138,14 +138,14 @@ def calibrate(cluster: Record, driver: Record, two_threads: float = 1.0) -> Cost
         calls_over_one=calls / driver["calls_1"],
     )
     concurrency, gain = local_parallelism(cluster["cores"], two_threads)
-    one, two = (_left(model, cluster, shards) * concurrency(shards) * gain(shards) for shards in (1, 2))
+    one, two = (_unexplained_seconds(model, cluster, shards) * concurrency(shards) * gain(shards) for shards in (1, 2))
     model = replace(model, work=one, exchange=max(0.0, two - one) / remote_share(2))
     traffic = model.sent * remote_share(CHECK) / cluster[f"shards_{CHECK}_bytes_per_arrival"] - 1
     seconds = predict_local(model, CHECK, LARGEST, cluster["cores"], two_threads)
     return replace(model, check=seconds / cluster[f"shards_{CHECK}_seconds_{LARGEST}"] - 1, traffic_check=traffic)
 
 
-def _left(model: CostModel, cluster: Record, shards: int) -> float:
+def _unexplained_seconds(model: CostModel, cluster: Record, shards: int) -> float:
     """Return the seconds per arrival that neither the calls nor the driver account for."""
     seconds = cluster[f"shards_{shards}_seconds_{LARGEST}"] - model.fixed(shards)
     return max(0.0, seconds / LARGEST - model.driver(shards))

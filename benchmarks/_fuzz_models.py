@@ -36,7 +36,7 @@ def make_batch(random: np.random.Generator, number: int, *, timed: bool) -> Batc
 
 
 def make_model(kind: str) -> Embedder:
-    """Return a model of a kind after arrivals, removals and corrections."""
+    """Return a model of a kind after arrivals, removals and anchors."""
     random, parameters = np.random.default_rng(len(kind)), KINDS[kind]
     model = Embedder(dim=6, start_size=16, threads=1, **parameters)
     timed = "half_life" in parameters or "expire_after" in parameters
@@ -48,7 +48,7 @@ def make_model(kind: str) -> Embedder:
 
 
 def save_all(directory: Path) -> list[Path]:
-    """Save a model of every kind and a snapshot with a pending correction; return their paths."""
+    """Save a model of every kind and a snapshot with a pending anchor; return their paths."""
     saved = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelfLoopWarning)
@@ -60,7 +60,7 @@ def save_all(directory: Path) -> list[Path]:
 
 
 def _write_snapshot(directory: Path) -> Path:
-    """Write a snapshot of a session while a correction is pending; return its path."""
+    """Write a snapshot of a session while an anchor is pending; return its path."""
     random = np.random.default_rng(17)
     with Session(directory, **SESSION) as session:
         number = 0
@@ -69,5 +69,5 @@ def _write_snapshot(directory: Path) -> Path:
             number += 1
         session.apply(make_batch(random, number, timed=False))
         if session.model.engine.pending_anchor is None:
-            raise AssertionError("expected a pending correction")
+            raise AssertionError("expected a pending anchor")
         return directory / "snapshots" / f"{session.snapshot():012d}"

@@ -1,4 +1,4 @@
-"""Measurements of one soak part: samples over time, their trend in settled periods, and a figure."""
+"""Measurements of one part of the soak test: samples over time, their trend in settled periods, and a figure."""
 
 from __future__ import annotations
 
@@ -45,16 +45,15 @@ class Kill:
 
 
 def take_sample(service: ServiceProcess, state: Path, seconds: float, batches: int, calm: bool) -> Sample | None:
-    """Measure the service; return None while it is down."""
+    """Measure the service; return None while it is down. `calm`: the warm-up is over and the stream is on time."""
     try:
         feed = service.get("/v1/stats")[1]["feed"]
         process = psutil.Process(service.process.pid)
         resident, handles = process.memory_info().rss / 2**20, process.num_fds()
     except (psutil.Error, OSError, HTTPException, KeyError):
         return None
-    feed_full = (
-        feed["oldest"] > service.ready_event()["sequence"]
-    )  # it has already dropped batches that it received itself
+    # A restarted service begins with an empty feed; the feed is full once it has dropped a batch received since then.
+    feed_full = feed["oldest"] > service.ready_event()["sequence"]
     sizes = round(resident, 1), round(_directory_bytes(state) / 2**20, 1)
     return Sample(round(seconds, 2), *sizes, handles, batches, calm and feed_full)
 
@@ -100,11 +99,11 @@ class SoakSeries:
 
     def flatness(self) -> dict[str, dict[str, float | None]]:
         """Compare the first and the last third of the settled time for every figure that should stay constant."""
-        found = {name: self._column_trend(name) for name in ("resident_mb", "state_mb", "handles")}
+        trends = {name: self._column_trend(name) for name in ("resident_mb", "state_mb", "handles")}
         for name in self.latencies:
             for share in (50, 99):
-                found[f"{name}_p{share}_ms"] = self._latency_trend(name, share)
-        return found
+                trends[f"{name}_p{share}_ms"] = self._latency_trend(name, share)
+        return trends
 
     def after_kills(self) -> dict[str, float | None]:
         """Return the latencies of the unsettled periods, which `flatness` leaves out."""

@@ -45,11 +45,11 @@ def grow(model: Embedder, vertices: int) -> Embedder:
 
 def time_batches(model: Embedder, vertices: int) -> dict[int, float]:
     """Return the median seconds of a batch by its number of arrivals; the first batch is not counted."""
-    results, place = {}, vertices
+    results, next_vertex = {}, vertices
     for size, times in BATCHES.items():
         seconds = []
         for number in range(times + 1):
-            batch, place = arrivals(place, place + size), place + size
+            batch, next_vertex = arrivals(next_vertex, next_vertex + size), next_vertex + size
             began = time.perf_counter()
             model.partial_fit(batch)
             if number:

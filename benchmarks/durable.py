@@ -1,4 +1,4 @@
-"""Cost of durability: throughput of a session relative to a model in memory, in batches of 1,000 edges.
+"""Benchmark of durability: throughput of a session relative to a model in memory, in batches of 1,000 edges.
 
     python benchmarks/durable.py [--edges 200000] [--json FILE]
 
@@ -32,7 +32,7 @@ def make_stream(edges: int) -> list[Batch]:
     return [Batch.of(src[first : first + BATCH], dst[first : first + BATCH]) for first in range(0, src.size, BATCH)]
 
 
-def measure_memory(batches: list[Batch], **parameters: Any) -> float:
+def measure_model_rate(batches: list[Batch], **parameters: Any) -> float:
     """Return the edges per second of a model in memory."""
     model = Embedder(**parameters)
     started = time.perf_counter()
@@ -41,7 +41,7 @@ def measure_memory(batches: list[Batch], **parameters: Any) -> float:
     return len(batches) * BATCH / (time.perf_counter() - started)
 
 
-def measure_session(batches: list[Batch], group: int, **parameters: Any) -> float:
+def measure_session_rate(batches: list[Batch], group: int, **parameters: Any) -> float:
     """Return the edges per second of a session with `group` batches per flush."""
     with (
         tempfile.TemporaryDirectory(dir=Path.cwd()) as folder,
@@ -77,13 +77,13 @@ def measure(edges: int) -> dict[str, Any]:
     warm_up(batches[:40])
     figures = {"edges": edges, "flush_ms": measure_flush() * 1e3}
     for growth, name in ((0, "no_anchors"), ("auto", "anchors")):
-        memory_rate = measure_memory(batches, anchor_growth=growth)
+        memory_rate = measure_model_rate(batches, anchor_growth=growth)
         figures[f"{name}_memory_per_second"] = memory_rate
         for group, label in ((1, "one_by_one"), (GROUP_SIZE, "grouped")):
             figures[f"{name}_{label}_over_memory"] = (
-                measure_session(batches, group, anchor_growth=growth, anchor_lag=0) / memory_rate
+                measure_session_rate(batches, group, anchor_growth=growth, anchor_lag=0) / memory_rate
             )
-    figures["anchors_behind_over_memory"] = measure_session(batches, GROUP_SIZE) / memory_rate
+    figures["anchors_behind_over_memory"] = measure_session_rate(batches, GROUP_SIZE) / memory_rate
     return figures
 
 

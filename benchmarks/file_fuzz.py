@@ -178,9 +178,9 @@ def run(cases: int, seed: int, directory: Path) -> dict[str, Any]:
         chooser = random.Random(seed * 1_000_003 + case)
         faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
         try:
-            description, ending, found = run_case(directory, expected, digests, chooser)
+            description, ending, case_faults = run_case(directory, expected, digests, chooser)
             endings[ending] += 1
-            faults += [f"case {case}, {description}: {fault}" for fault in found]
+            faults += [f"case {case}, {description}: {fault}" for fault in case_faults]
         except Exception as error:
             faults.append(f"case {case}: {error!r}")
         finally:

@@ -96,10 +96,10 @@ def main() -> None:
             directory.mkdir()
             acknowledgments, ending = run_with_failure(shim, directory, call, kind, options.batches)
             endings[f"{kind}: {ending}"] += 1
-            found, _ = check_recovery(directory, acknowledgments.numbers, digests, additional=4)
+            case_faults, _ = check_recovery(directory, acknowledgments.numbers, digests, additional=4)
             if ending.startswith("raw"):
-                found.append(ending)
-            faults += [f"call {call}, {kind}: {fault}" for fault in found]
+                case_faults.append(ending)
+            faults += [f"call {call}, {kind}: {fault}" for fault in case_faults]
     attempts = min(options.calls, len(pairs))
     seconds = round(time.monotonic() - started, 1)
     record = {"calls": attempts, "of": len(pairs), "batches": options.batches, "endings": dict(endings)}

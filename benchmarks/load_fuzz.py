@@ -4,7 +4,7 @@
 
 A directory from an untrusted source may contain anything, with matching checksums. Each case changes values, shapes,
 types or manifest entries of a small saved model. Loading must raise `FormatError`, or give a model that passes its own
-check and handles arrivals, removals, corrections and queries. A crash ends the process; the last case is printed.
+check and handles arrivals, removals, anchors and queries. A crash ends the process; the last case is printed.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def replace_values(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
-    """Replace some cells by values that no valid state contains, or that belong elsewhere."""
+    """Replace some entries by values that no valid state contains, or that belong elsewhere."""
     changed = array.copy()
     flat = changed.reshape(-1)
-    for cell in random.integers(0, flat.size, int(random.choice([1, 1, 1, 2, 5]))) if flat.size else ():
+    for index in random.integers(0, flat.size, int(random.choice([1, 1, 1, 2, 5]))) if flat.size else ():
         if flat.dtype.kind == "f":
             value = random.choice([*REALS, float(random.choice(flat))])
         elif flat.dtype.kind == "b":
-            value = not flat[cell]
+            value = not flat[index]
         else:
-            near = [flat.size, flat.size - 1, int(random.choice(flat)), int(flat[cell]) + 1, int(flat[cell]) - 1]
+            near = [flat.size, flat.size - 1, int(random.choice(flat)), int(flat[index]) + 1, int(flat[index]) - 1]
             limits = np.iinfo(flat.dtype)
             value = np.clip(int(random.choice(np.array(INTEGERS + near, dtype=object))), limits.min, limits.max)
         with np.errstate(all="ignore"):
-            flat[cell] = value
+            flat[index] = value
     return changed
 
 
@@ -259,7 +259,7 @@ def open_model(directory: Path) -> Embedder:
 
 
 def exercise(model: Embedder) -> None:
-    """Read from a loaded model, and apply arrivals, removals and a correction."""
+    """Read from a loaded model, and apply arrivals, removals and an anchor."""
     model.check()
     model.digest()
     ids = model.ids

@@ -189,7 +189,7 @@ def measure(vertices: int) -> dict[str, Any]:
             if storage == "float32":
                 results |= measure_anchor_step(engine, threads)
             del engine
-            gc.collect()  # otherwise its memory would exist beside that of the next engine
+            gc.collect()  # otherwise its memory would still be allocated while the next engine runs
             figures |= {f"{storage}_{threads}_{name}": value for name, value in results.items()}
         one, two = (figures[f"{storage}_{threads}_edges_per_second"] for threads in (1, 2))
         figures[f"{storage}_two_over_one"] = two / one

@@ -119,7 +119,7 @@ def measure_arrivals(service: ServiceProcess, vertices: int) -> tuple[float, flo
 
 
 def measure_flush(folder: Path) -> tuple[float, float]:
-    """Return the same percentiles for a write of 4 KiB with a flush."""
+    """Return the median and 99th percentile latency of a 4 KiB write with a flush, in milliseconds."""
     latencies = []
     with (folder / "flushed").open("wb", buffering=0) as file:
         for _ in range(ARRIVALS // 4):

@@ -1,8 +1,8 @@
 """Benchmark of the worst cases of a stream: arrivals at a hub with a million leaves, and a burst of a million edges.
 
 The star tests whether the cost of an arrival is bounded regardless of its neighbors (`max_reads`). The burst, which
-connects every vertex of one side with every vertex of the other in batches of 1,000, tests whether it delays readers
-of vectors.
+connects each of 1,000 known vertices with each of 1,000 new ones in batches of 1,000 edges, tests whether writes delay
+reads of vectors.
 
     python benchmarks/worst.py [--leaves 1043576] [--json FILE]
 
@@ -43,7 +43,7 @@ def measure_star(leaves: int) -> dict[str, float]:
 
 
 def measure_burst(side: int) -> dict[str, float]:
-    """Measure reads, in milliseconds, while every vertex of one side is connected with every one of the other."""
+    """Measure reads, in milliseconds, while each of `side` known vertices is connected with each of `side` new ones."""
     edges = np.random.default_rng(0).integers(0, 100_000, (500_000, 2))
     model = Embedder(dim=DIM, anchor_growth=0).fit(edges[edges[:, 0] != edges[:, 1]])
     pairs = np.stack(np.meshgrid(np.arange(side), 200_000 + np.arange(side), indexing="ij"), axis=-1).reshape(-1, 2)

@@ -49,8 +49,8 @@ def find_python(version: str) -> str | None:
 def candidate_paths(version: str) -> Iterator[str]:
     """Yield the paths where a Python of this version may be."""
     yield sys.executable
-    if found := shutil.which(f"python{version}"):
-        yield found
+    if path := shutil.which(f"python{version}"):
+        yield path
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     yield from (str(path) for path in sorted(versions.glob(f"{version}.*/bin/python{version}"), reverse=True))
 
@@ -89,9 +89,9 @@ class Environment:
 
 def readme_example() -> str:
     """Return the first Python example of the README."""
-    found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert found is not None
-    return found[1]
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert example is not None
+    return example[1]
 
 
 def expect(condition: bool, description: str) -> None:

@@ -1,4 +1,4 @@
-"""Generates the reference of the command line from the help of every command."""
+"""MkDocs hook that generates the command-line reference from the help text of every command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ripplevec.cli.main import app
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the page."""
+    """Add the page reference/commands.md."""
     about = "This page has the output of `--help`. [The command line](../cli.md) describes the commands in detail."
     parts = [part for name, command in commands(typer.main.get_command(app)) for part in _describe(name, command)]
     text = "\n\n".join(["# Commands", about, *parts]) + "\n"

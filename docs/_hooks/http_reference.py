@@ -1,4 +1,4 @@
-"""Generates the reference of the service from its OpenAPI description."""
+"""MkDocs hook that generates the HTTP reference from the OpenAPI description of the service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABOUT = """The service returns the same description at `/openapi.json`, and for 
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the page."""
+    """Add the page reference/http.md."""
     schema = create_app(Settings(Path("nowhere"))).openapi()  # the directory is created only when the service starts
     parts = [*_endpoints(schema), "## Request and response bodies", *_schemas(schema["components"]["schemas"])]
     text = "\n\n".join(["# Endpoints", ABOUT, *parts]) + "\n"

@@ -1,4 +1,4 @@
-"""Converts numpydoc docstrings to Markdown.
+"""Conversion of numpydoc docstrings to Markdown, for the Python reference.
 
 Unchanged, the underlined section titles of numpydoc would become headings of the page.
 """

@@ -1,4 +1,4 @@
-"""Generates the reference of the Python library, one page per module, from signatures and docstrings."""
+"""MkDocs hook that generates the Python reference, one page per module, from signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -54,8 +54,10 @@ def page(module: ModuleType) -> str:
 
 def members(owner: type) -> dict[str, Any]:
     """Return the public methods and properties of a class that Ripplevec defines, including inherited ones."""
-    found = {name: member for base in reversed(owner.__mro__) for name, member in vars(base).items()}
-    return {name: member for name, member in found.items() if not name.startswith("_") and _is_ours(_function(member))}
+    attributes = {name: member for base in reversed(owner.__mro__) for name, member in vars(base).items()}
+    return {
+        name: member for name, member in attributes.items() if not name.startswith("_") and _is_ours(_function(member))
+    }
 
 
 def _function(member: Any) -> Any:

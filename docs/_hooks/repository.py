@@ -1,4 +1,4 @@
-"""Adds files outside docs/ that pages link to, so that links work both in the repository and in the site.
+"""MkDocs hook that adds linked files from outside docs/, so that links work in the repository and in the site.
 
 Pages use the paths of the repository: `../results/quality.md` from a page in docs/. In the site, the pages of docs/ are
 at the top level, and all other files keep their paths: `results/quality.md`.

@@ -30,7 +30,7 @@ def file_size_limit() -> Iterator[None]:
 def test_translate_errors_failed_write_saves_nothing_and_next_succeeds(journal_at: Any) -> None:
     journal = journal_at()
     journal.append([SMALL_ENTRY])
-    with pytest.raises(StateError, match=r"could not write.*Nothing of it was saved"):
+    with pytest.raises(StateError, match=r"could not write.*Nothing was saved"):
         journal.append([LARGE_ENTRY])
     assert (journal.last, journal.commit_uncertain) == (1, False)
     journal.append([SMALL_ENTRY])

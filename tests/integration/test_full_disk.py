@@ -85,7 +85,7 @@ def apply_until_full(session: Session, first: int) -> int:
         except StateError as error:
             message = str(error)
         if message is not None:
-            assert "full). Nothing of it was saved; free some space and try again." in message
+            assert "full). Nothing was saved; free some space and try again." in message
             assert (session.model.digest(), session.find_key(f"k{number}")) == (before, None)
             return number
     raise AssertionError("the disk was never full")

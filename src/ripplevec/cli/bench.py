@@ -1,4 +1,4 @@
-"""The command `ripplevec bench`: its options. Heavy modules are imported when it runs."""
+"""The command `ripplevec bench`: its options and output; `bench_run` measures."""
 
 from __future__ import annotations
 

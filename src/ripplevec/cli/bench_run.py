@@ -153,7 +153,7 @@ def read_record(path: Path, workload_name: str) -> dict[str, Any]:
     try:
         run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")).get(workload_name, {})
         if run and not (_describe_machine(run["environment"]) and all(run["figures"][name] > 0 for name in METRICS)):
-            raise ValueError("a figure that is not above 0")
+            raise ValueError("a metric that is not above 0")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _not_a_record(path, error) from error
     return run
@@ -193,7 +193,7 @@ def summarize(workload: Workload, metrics: dict[str, float], record: dict[str, A
 
 
 def print_comparison(workload: Workload, metrics: dict[str, float], record: dict[str, Any]) -> None:
-    """Print the run beside the record as a table."""
+    """Print a table of the metrics of this run, of the record, and their ratios."""
     ratios = compute_ratios(metrics, record)
     rows = []
     for name, metric in METRICS.items():

@@ -1,4 +1,4 @@
-"""The command `ripplevec datasets`: its options. Heavy modules are imported when it runs."""
+"""The command `ripplevec datasets`: list the published data sets, and download missing ones."""
 
 from __future__ import annotations
 

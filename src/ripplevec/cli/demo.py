@@ -1,4 +1,4 @@
-"""The command `ripplevec demo`: its options. Heavy modules are imported when it runs."""
+"""The command `ripplevec demo`: its options and output; `demo_run` streams, scores and draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `ripplevec embed`: its options. Heavy modules are imported when it runs."""
+"""The command `ripplevec embed`: its options and output; `embed_run` does the work."""
 
 from __future__ import annotations
 

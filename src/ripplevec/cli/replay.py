@@ -1,4 +1,4 @@
-"""The command `ripplevec replay`: its options. Heavy modules are imported when it runs."""
+"""The command `ripplevec replay`: its options, progress and summary; `ripplevec.replay` does the work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ripplevec.replay.pacing import Report
-    from ripplevec.replay.run import Replay
+    from ripplevec.replay.replay import Replay
     from ripplevec.replay.targets import Target
 
 INTERRUPTED = 130
@@ -59,7 +59,7 @@ def replay(
     model |= options.parse_settings(setting)
     read = options.drop_unset(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
 
-    from ripplevec.replay.run import replay_builtin, replay_file
+    from ripplevec.replay.replay import replay_builtin, replay_file
     from ripplevec.replay.targets import open_target
 
     if file is None:

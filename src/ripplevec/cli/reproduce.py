@@ -1,4 +1,4 @@
-"""The command `ripplevec reproduce`: its options. Heavy modules are imported when it runs."""
+"""The command `ripplevec reproduce`: its options, progress and summary; `ripplevec.lab.experiments` does the work."""
 
 from __future__ import annotations
 

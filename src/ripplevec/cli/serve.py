@@ -1,4 +1,4 @@
-"""The command `ripplevec serve`: its options. Heavy modules are imported when it runs."""
+"""The command `ripplevec serve`: its options; `ripplevec.service` does the work."""
 
 from __future__ import annotations
 

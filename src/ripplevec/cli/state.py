@@ -1,4 +1,4 @@
-"""The commands `ripplevec state …`: inspect, verify, compact and repair a session directory."""
+"""The commands `ripplevec state …`: inspect, verify or compact a session directory, or cut off its damaged end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Session directory.")]
 
-state = typer.Typer(no_args_is_help=True, help="Inspect, verify, compact and repair a session directory.")
+state = typer.Typer(no_args_is_help=True, help="Inspect, verify or compact a session directory, or cut off damage.")
 
 
 @state.command()

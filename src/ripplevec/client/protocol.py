@@ -21,6 +21,8 @@ Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None
 
 EVENTS = "text/event-stream"
+"""Media type of a change stream."""
+
 STREAM_TIMEOUT = 90.0
 """Seconds of silence after which a change stream counts as dead; the service sends a heartbeat every 15 s."""
 

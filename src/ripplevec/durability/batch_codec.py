@@ -38,7 +38,7 @@ def decode_batch(payload: bytes) -> Batch:
         return Batch.of(**columns)
     except (pa.ArrowException, OSError, LookupError, StopIteration, TypeError, ValueError) as error:
         raise FormatError(
-            f"invalid batch payload: expected the bytes of an encoded batch, got others ({error})"
+            f"invalid batch payload: expected the bytes of an encoded batch, got other bytes ({error})"
         ) from error
 
 

@@ -46,7 +46,7 @@ class ChangePublisher:
         return errors
 
     def start_source(self, source: str, last: int) -> None:
-        """Expect sinks for the changes of a source after batch `last`, unless the source is already known."""
+        """Register a source with sinks: they need its changes after batch `last`. A registered source is unchanged."""
         self.published.setdefault(source, last)
 
     def skip_source(self, source: str, up_to: int) -> None:

@@ -92,7 +92,7 @@ class CommitGroup:
 
 
 def _make_bad_message(read: ReadResult, row: int, error: RipplevecError) -> BadMessage:
-    """Return a row that cannot be applied in the form of a message that could have contained it."""
+    """Describe a row that cannot be applied as a bad message, whose text is the row as JSON."""
     only_row, batch = slice(row, row + 1), read.batch
     (src,), (dst,) = ids_to_list(take_ids(batch.src, only_row)), ids_to_list(take_ids(batch.dst, only_row))
     op = Op(0 if batch.op is None else int(batch.op[row])).name.lower()

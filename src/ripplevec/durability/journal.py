@@ -381,7 +381,7 @@ class Journal:
         self._set_metadata(journal_schema.read_metadata(self._db))
 
     def _set_metadata(self, metadata: dict[str, Any]) -> None:
-        """Validate metadata and take its values over."""
+        """Validate metadata and adopt its values."""
         try:
             last, first, key_count = (_require_count(metadata[name]) for name in ("last", "first", "keys"))
             positions, compacted = (
@@ -389,12 +389,13 @@ class Journal:
                 for name in ("sources", "sources_before")
             )
             published = {source: _require_count(sequence) for source, sequence in metadata["published"].items()}
-            consistent = 1 <= first <= last + 1 and all(0 < place.sequence <= last for place in positions.values())
+            consistent = 1 <= first <= last + 1 and all(0 < source.sequence <= last for source in positions.values())
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise FormatError(f"a metadata value is missing or has the wrong type ({error!r})") from error
         if not consistent:
             raise FormatError(f"the metadata values are inconsistent: batches {first:,} to {last:,}")
         self.metadata, self.last, self._first, self._key_count = metadata, last, first, key_count
+        # `compacted` holds the position of each source after its last deleted batch.
         self._positions, self._compacted_positions, self._published = positions, compacted, published
 
     def _drop_batches(self, up_to: int, changed: dict[str, Any]) -> None:
@@ -440,7 +441,7 @@ def validate_entry(entry: JournalEntry) -> None:
         raise InvalidValueError.of("source", "a non-empty string", source)
     try:
         json.dumps([key, source, position], allow_nan=False).encode()
-        (f"{key}{source}").encode()
+        (f"{key}{source}").encode()  # JSON escapes unpaired surrogates, but SQLite cannot store them
     except (TypeError, ValueError) as error:
         raise InvalidValueError.of("position", f"a value that JSON can represent ({error})", position) from error
 

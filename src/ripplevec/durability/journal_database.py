@@ -18,13 +18,13 @@ STRUCTURE_CHECK_LIMIT = 256 << 20
 CHECKPOINT_PAGES = 4_000
 """Pages of 4 KiB in the write-ahead log before SQLite moves them into the main file."""
 
-_NOTHING_SAVED = "Nothing of it was saved"
+_NOTHING_SAVED = "Nothing was saved"
 _DISK_FULL = f"{_NOTHING_SAVED}; free some space and try again."
 _DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA)
 _REMEDIES = {
     sqlite3.SQLITE_FULL: _DISK_FULL,
     sqlite3.SQLITE_IOERR_SHMSIZE: _DISK_FULL,
-    sqlite3.SQLITE_IOERR_FSYNC: "It is unknown whether it was saved; reopen the directory to find out.",
+    sqlite3.SQLITE_IOERR_FSYNC: "It is unknown whether the data was saved; reopen the directory to find out.",
     sqlite3.SQLITE_READONLY: f"{_NOTHING_SAVED}; a session needs a writable directory.",
     sqlite3.SQLITE_CANTOPEN: "SQLite needs a writable directory; copy the state to one to inspect it.",
 }
@@ -33,7 +33,7 @@ _REMEDIES = {
 def connect(
     path: Path, *, read_only: bool = False, wal: bool = True, tolerate_damage: bool = False
 ) -> sqlite3.Connection:
-    """Open a connection whose commits return once the bytes are on disk; any one thread may use it at a time.
+    """Open a connection whose commits return once the bytes are on disk; threads may share it, one at a time.
 
     With `tolerate_damage`, a file opens even if its table descriptions cannot be parsed.
     """

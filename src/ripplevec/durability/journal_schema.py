@@ -98,11 +98,11 @@ def repair_schema(db: sqlite3.Connection) -> None:
     expected = _expected_schema()
     if len(rowid_by_name) == len(expected) and _read_schema(db) != expected:
         expected_names = {name for _, name, _, _ in expected}
-        unnamed = iter([rowid for name, rowid in rowid_by_name.items() if name not in expected_names])
+        damaged_names = iter([rowid for name, rowid in rowid_by_name.items() if name not in expected_names])
         with transaction(db):
             for kind, name, table, sql in expected:
                 update = "UPDATE sqlite_master SET type = ?, name = ?, tbl_name = ?, sql = ? WHERE rowid = ?"
-                rowid = rowid_by_name[name] if name in rowid_by_name else next(unnamed, None)
+                rowid = rowid_by_name[name] if name in rowid_by_name else next(damaged_names, None)
                 db.execute(update, (kind, name, table, sql, rowid))
     db.execute("PRAGMA writable_schema = RESET")
 

@@ -288,7 +288,7 @@ class Session:
     ) -> int:
         """Apply the batches of a source until it ends.
 
-        Each read is one batch; reads that are available at once share a flush. A read is acknowledged to the source
+        Each read is one batch; reads that are available immediately share a flush. A read is acknowledged to the source
         once its batch is on disk and the sinks have received its changes. While there is no input, the sinks are
         flushed every second, so that a sink whose receiver is away ends the loop after its own timeout.
 
@@ -329,7 +329,7 @@ class Session:
             elif time.monotonic() - last_flush < IDLE_FLUSH_SECONDS:
                 continue
             else:
-                for sink in sinks:  # deliver what they still hold, and notice receivers that are gone
+                for sink in sinks:  # deliver queued changes, and detect receivers that are gone
                     sink.flush()
             last_flush = time.monotonic()
         return batches
@@ -414,8 +414,8 @@ class Session:
     def close(self) -> None:
         """Close the session and unlock the directory.
 
-        Nothing has to be saved: all batches are on disk. A snapshot that is being written is waited for. Later calls
-        have no effect.
+        Nothing has to be saved: all batches are on disk. If a snapshot is being written, the call waits for it.
+        Later calls have no effect.
         """
         with self._write_lock:
             self._closed = True
@@ -483,13 +483,13 @@ class Session:
             raise StateError(f"{self.directory}: the session is closed. Open another one.")
         if self._failure is not None:
             raise StateError(
-                f"{self.directory}: the session failed while memory and disk may differ ({self._failure}). Open the "
+                f"{self.directory}: the session failed, and memory and disk may differ ({self._failure}). Open the "
                 "directory again: everything that was acknowledged is in it."
             ) from self._failure
 
 
 def _read_group(source: EventSource) -> tuple[list[ReadResult], bool]:
-    """Wait shortly for a read and return all that are available, at most a group, and whether the source has ended."""
+    """Wait briefly for a read; return all available reads, at most `GROUP_SIZE`, and whether the source has ended."""
     reads: list[ReadResult] = []
     try:
         while len(reads) < GROUP_SIZE and (read := source.read(0 if reads else _READ_TIMEOUT_SECONDS)) is not None:

@@ -19,7 +19,8 @@ from ripplevec.graph._query_kernels import has_edge, has_edges
 from ripplevec.util.growable_array import GrowableArray, next_capacity
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 
-RowArray: TypeAlias = NDArray[np.int64]  # row numbers
+RowArray: TypeAlias = NDArray[np.int64]
+"""Row numbers."""
 
 DUPLICATE_POLICIES = {"add": kernels.SUM, "ignore": kernels.KEEP_FIRST, "replace": kernels.REPLACE}
 # Under decay an ignored duplicate still renews the edge: it counts once, with the weight of its latest arrival.
@@ -34,12 +35,12 @@ MAX_ROWS = 2**31 - 1
 SUM_TOLERANCE = 1e-6  # relative; ten times the rounding error of a sum of float32 weights
 
 # The fields of a vertex share one cache line, and so do the fields of a slot: on a large graph most time is spent
-# waiting for cache lines. Kernels get the columns of these tables.
+# waiting for cache lines. Kernels read the columns of these two tables.
 _VERTEX_FIELDS = [
     ("begin", np.int64),
     ("strength", np.float64),
     ("arrival", np.int64),  # arrival number; −1 if the row is free
-    ("seen", np.int64),  # stamp of the last batch that reached the vertex
+    ("seen", np.int64),  # stamp (2 · sequence number, or 1 less) of the last batch that reached the vertex
     ("index_begin", np.int64),
     ("degree", np.int32),
     ("size_class", np.int8),
@@ -59,7 +60,7 @@ class WeightScale(NamedTuple):
     """Scale of the stored weights, which changes over time under decay (see `ripplevec.temporal.decay`)."""
 
     unit: float = 1.0  # stored value of a weight of one that arrives now
-    effective_edges: float = float("inf")  # effective number of edges that have not decayed, at most all of them
+    effective_edges: float = float("inf")  # number of edges, decayed ones counted in part; infinite without decay
 
 
 class Totals(NamedTuple):
@@ -88,10 +89,10 @@ class Adjacency:
         self._slots = GrowableArray([*_SLOT_FIELDS, *(_DIRECTION_FIELDS if directed else [])])
         self._index_cells = GrowableArray(np.int32)
         self._allocator = blocks.create_allocator()
-        self._update_views()
+        self._update_columns()
 
-    def _update_views(self) -> None:
-        """Point the column views at the current tables, which move when they grow."""
+    def _update_columns(self) -> None:
+        """Refer to the columns of the current tables, which may move when they grow."""
         vertices, slots = self._vertices.array, self._slots.array
         self.arrival: NDArray[np.int64] = vertices["arrival"]
         self.placed: NDArray[np.uint8] = vertices["placed"]
@@ -122,7 +123,7 @@ class Adjacency:
         return int(self.links.allocator[blocks.EDGE_COUNT])
 
     def set_edge_count(self, edges: int) -> None:
-        """Set the number of edges counted here: a shard counts only the edges whose counting endpoint it holds."""
+        """Set the number of edges: a shard counts only the edges whose outgoing (src) endpoint it stores."""
         self.links.allocator[blocks.EDGE_COUNT] = edges
 
     @property
@@ -139,7 +140,7 @@ class Adjacency:
         return vertices.nbytes + used
 
     def totals(self, rows: int) -> Totals:
-        """Compute sums over the first rows; decayed edges do not count as endpoints."""
+        """Compute sums over the first `rows` rows; endpoints are limited to those of the effective edges under decay."""
         degrees = self.links.degree[:rows]
         endpoints = int(min(degrees.sum(), 2 * self.weight_scale.effective_edges))
         return Totals(endpoints, float(self.links.strength[:rows].sum()), int(np.count_nonzero(degrees)))
@@ -151,7 +152,7 @@ class Adjacency:
         if rows > MAX_ROWS:
             raise RipplevecError(f"Too many vertices: expected at most {MAX_ROWS:,} vertices in a graph, got {rows:,}.")
         self._vertices.grow(min(next_capacity(self.capacity, rows), MAX_ROWS))
-        self._update_views()
+        self._update_columns()
 
     def apply(self, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]) -> NDArray[np.float64]:
         """Add and remove edges in order; return, per operation and endpoint, the share of its strength that changed."""
@@ -211,7 +212,7 @@ class Adjacency:
         self._slots.grow(self._target_size(self._slots, blocks.ARENA_TOP, max(largest_need, 1024), min_slots))
         if size_class + 1 >= blocks.HUB_SIZE_CLASS:
             self._index_cells.grow(self._target_size(self._index_cells, blocks.INDEX_ARENA_TOP, largest_need))
-        self._update_views()
+        self._update_columns()
 
     def _target_size(self, arena: GrowableArray, top: int, free: int, min_size: int = 0) -> int:
         """Return the size at which an arena has `free` unused cells and at least `min_size` cells in total."""
@@ -229,7 +230,7 @@ class Adjacency:
             used = int(self._allocator[top])
             target.grow(used)[:] = source.array[:used]
         copy._allocator[:] = self._allocator
-        copy._update_views()
+        copy._update_columns()
         copy.weight_scale, copy.duplicate_policy = self.weight_scale, self.duplicate_policy
         return copy
 
@@ -348,16 +349,16 @@ class Adjacency:
         }
 
     def _wrong_sums(self, sums: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return the rows whose strength is not this sum: exactly, or within the tolerance if the degree is large."""
+        """Return, per row, whether its strength differs from this sum, by more than the tolerance if the degree is large."""
         difference = np.abs(sums - self.links.strength)
         return np.where(
             self.links.degree > kernels.EXACT_SUM_DEGREE, difference > SUM_TOLERANCE * sums, difference != 0
         )
 
     def _wrong_in_sums(self, sums: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return the rows whose in-strength is not this sum within the tolerance, relative to the full strength.
+        """Return, per row, whether its in-strength differs from this sum by more than the tolerance.
 
-        The weight of a pair is the rounded sum of both directions, so the error scales with the full strength.
+        The tolerance is relative to the strength: a weight is the rounded sum of both directions.
         """
         return np.abs(sums - self.links.in_strength) > SUM_TOLERANCE * np.abs(self.links.strength)
 
@@ -366,7 +367,7 @@ class Adjacency:
 
     @property
     def endpoint_count(self) -> int:
-        """Number of edge endpoints; if directed, of outgoing endpoints, which are the ones that count edges."""
+        """Number of edge endpoints, two per edge; if directed, only the outgoing ones, one per edge."""
         slots = self.slots()
         return int((self.links.outgoing[slots] > 0).sum()) if self.directed else slots.size
 

@@ -1,4 +1,4 @@
-"""Checks of a batch before it is applied: can everything it removes be removed, and how much can the graph grow."""
+"""Checks of a batch before it is applied: whether everything it removes exists, and how much the graph may grow."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BatchSimulation:
 
     def __init__(self, graph: GraphLookup) -> None:
         self.graph = graph
-        self.edges: dict[Hashable, bool] = {}  # whether an edge exists, as far as the batches have changed that
+        self.edges: dict[Hashable, bool] = {}  # whether an edge exists, for the edges that the batches mention
         self.vertices: dict[Id, bool] = {}  # likewise for vertices
         self.removals: Counter[Id] = Counter()  # times a vertex was removed: its earlier edges no longer exist
 
@@ -106,7 +106,7 @@ class BatchSimulation:
 
 
 class BatchAdmission:
-    """Validates successive batches before any of them is applied, each on top of those admitted before it."""
+    """Validates successive batches before any of them is applied, each as if the admitted ones had been applied."""
 
     def __init__(self, graph: GraphLookup) -> None:
         self.graph = graph

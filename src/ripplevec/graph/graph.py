@@ -24,9 +24,9 @@ class GraphDelta(NamedTuple):
     """Changes that one step made to a graph, by row."""
 
     arrived: RowArray  # rows of new vertices, in order of arrival
-    pairs: NDArray[np.int64]  # (m, 2): endpoints of the edges that were added, changed or removed, in order
+    pairs: NDArray[np.int64]  # (m, 2): rows of both endpoints of each edge operation, in order, also without effect
     arrival_numbers: NDArray[np.int64]  # (m, 2): arrival numbers of these endpoints at that moment
-    changed_share: NDArray[np.float64]  # (m, 2): share of each endpoint's strength that changed
+    changed_share: NDArray[np.float64]  # (m, 2): share of each endpoint's strength that changed; 0 without effect
     vacated_rows: RowArray  # rows whose vertex was removed; a new vertex may already have reused one of them
     removed_ids: list[Id]  # ids of the removed vertices
 
@@ -102,7 +102,7 @@ class Graph:
     def adjacency_by_arrival(self) -> tuple[Adjacency, RowArray | None]:
         """Return the adjacency with rows in order of arrival, and the original rows; None if already in order.
 
-        It makes the initial embedding independent of which free rows the vertices were given.
+        In this order, the initial embedding does not depend on which free rows the vertices were given.
         """
         order = self.rows_by_arrival()
         if np.array_equal(order, np.arange(self.row_count)):
@@ -194,7 +194,7 @@ class Graph:
     def warn_self_loops(self) -> None:
         """Warn once if self-loops were ignored.
 
-        The caller calls it after everything else is done, because a warning filter may turn the warning into an error.
+        Call it after the update is complete: a warning filter may turn the warning into an error.
         """
         if self.adjacency.self_loop_count and not self._warned:
             self._warned = True

@@ -83,11 +83,11 @@ class IdTable:
         Ids are added by first occurrence in the order src[0], dst[0], src[1], …
         """
         (src_rows, dst_rows), added = np.empty((2, len(src)), np.int64), np.empty(2 * len(src), np.int64)
-        work = encode_ids(src), encode_ids(dst), src_rows, dst_rows, added
-        pairs, new = kernels.intern_ids(self._table, *work, (0, 0))
+        arguments = encode_ids(src), encode_ids(dst), src_rows, dst_rows, added
+        pairs, new = kernels.intern_ids(self._table, *arguments, (0, 0))
         while pairs < len(src):
             self._make_room()
-            pairs, new = kernels.intern_ids(self._table, *work, (pairs, new))
+            pairs, new = kernels.intern_ids(self._table, *arguments, (pairs, new))
         return src_rows, dst_rows, added[:new].copy()
 
     def intern_one(self, vertex: Id) -> tuple[int, bool]:

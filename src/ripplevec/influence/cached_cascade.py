@@ -1,6 +1,6 @@
 """Influenced sets assembled from cached ones, as the paper suggests: only the first round is sampled anew.
 
-This is an approximation: a neighbor passes on the set that its own last cascade reached, as old as that cascade.
+This is an approximation: the set of a neighbor is the one that its own last cascade reached, and may be out of date.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class CachedCascade(Cascade):
             raise InvalidValueError.of("depth", "a number of rounds when reuse_influence is on", depth)
         super().__init__(depth, seed)
         self.stored_rounds = max(depth - 1, 0)  # rounds cached per vertex
-        # Per row: arrival number of the vertex that the set belongs to, arrival number from which on vertices are newer
-        # than the set, and bounds of the rounds in `members`.
+        # Per row: `owner` is the arrival number of the vertex that the set belongs to. Vertices with arrival number
+        # `made` or higher are newer than the set. `begin` holds the bounds of the rounds in `members`.
         self.owner: NDArray[np.int64] = np.full(0, -1, np.int64)
         self.made: NDArray[np.int64] = np.zeros(0, np.int64)
         self.begin: NDArray[np.int64] = np.zeros((0, self.stored_rounds + 1), np.int64)
@@ -40,8 +40,8 @@ class CachedCascade(Cascade):
         first, _ = self.sample_rounds(graph, source, min(self.depth, 1), attempt)
         rounds = [first]
         for number in range(self.stored_rounds):
-            passed_on = [self._load_round(graph, u, number) for u in first]
-            rounds.append(self._select_new(np.concatenate(passed_on or [first]), source, rounds))
+            cached = [self._load_round(graph, u, number) for u in first]
+            rounds.append(self._select_new(np.concatenate(cached or [first]), source, rounds))
         self._store(graph, source, rounds[: self.stored_rounds])
         return np.concatenate(rounds)
 
@@ -76,9 +76,7 @@ class CachedCascade(Cascade):
 
     def _compact(self, graph: Graph) -> None:
         """Keep only the sets of vertices that still exist, without gaps."""
-        rows = min(
-            self.owner.size, graph.arrival.size
-        )  # a restored graph may have fewer rows allocated than when saved
+        rows = min(self.owner.size, graph.arrival.size)  # a restored graph may have fewer rows allocated than before
         live = np.flatnonzero((self.owner[:rows] >= 0) & (self.owner[:rows] == graph.arrival[:rows]))
         first, size = self.begin[live, 0], self.begin[live, -1] - self.begin[live, 0]
         new_first = np.cumsum(size) - size

@@ -11,17 +11,17 @@ from ripplevec.influence import _kernels as kernels
 from ripplevec.influence._kernels import draw_key
 from ripplevec.util.growable_array import grow_array
 
-UNLIMITED_DEPTH = -1
+UNLIMITED_DEPTH = -1  # as many rounds as reach new vertices
 
 
 class Cascade:
-    """Samples influenced sets: v gets one chance to influence each neighbor u not yet influenced, with a_uv / d_u."""
+    """Samples influenced sets: v influences each neighbor u that is not yet influenced with probability a_uv / d_u."""
 
     def __init__(self, depth: int | None, seed: int) -> None:
         self.depth = UNLIMITED_DEPTH if depth is None else depth
         self.seed = seed
-        self._seen: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._stamp = 0
+        self._seen: NDArray[np.int64] = np.zeros(0, np.int64)  # per row: number of the last sample that reached it
+        self._stamp = 0  # number of the current sample
 
     def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> RowArray:
         """Return the rows that `source` influences, in order of rounds; each `attempt` is an independent sample."""

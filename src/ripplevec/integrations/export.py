@@ -37,8 +37,6 @@ def export_graph(model: Embedder) -> GraphExport:
     position = np.empty(size, np.int64)
     position[rows] = np.arange(len(rows))
     src, dst = np.repeat(np.arange(len(rows)), edges["degree"]), position[edges["neighbor"]]
-    weight = (edges["outgoing" if directed else "weight"] / unit).astype(
-        np.float32
-    )  # an edge is stored at both endpoints
+    weight = (edges["outgoing" if directed else "weight"] / unit).astype(np.float32)
     keep = weight > 0 if directed else src < dst  # an edge is stored at both endpoints
     return GraphExport(ids, vectors, src[keep], dst[keep], weight[keep], directed)

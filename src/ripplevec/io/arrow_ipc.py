@@ -1,4 +1,4 @@
-"""Arrow IPC streams: encoding a table, and the memory a foreign stream would need, known before it is decoded.
+"""Arrow IPC streams: encoding a table, and computing the memory that an untrusted stream needs before decoding it.
 
 A compressed buffer starts with its claimed decompressed length, and Arrow allocates that much memory before it looks
 further. The positions of the buffers are in the message metadata: FlatBuffers tables, of which a few fields are parsed
@@ -26,7 +26,7 @@ def encode_arrow_stream(rows: pa.Table | pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-# Size of a foreign stream
+# Size of an untrusted stream
 
 
 def unpacked_size(stream: bytes) -> int:

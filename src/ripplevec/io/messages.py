@@ -2,7 +2,7 @@
 
 JSON forms: one edge, `{"src": …, "dst": …, "weight": …, "op": …, "time": …}` or `[src, dst, weight, time]`, or a
 document with any of `arrivals`, `edges`, `remove_edges`, `remove_vertices`, applied in this order, and optionally a
-`key`. A key that is not known is an error, because ignoring it could lose events silently.
+`key` (its idempotency key). An unknown name in an object is an error, because ignoring it could lose events silently.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def decode_messages(
 ) -> tuple[Batch, list[BadMessage]]:
     """Decode messages, each with its place in the stream, into one batch in their order, and the bad messages.
 
-    They are decoded together for speed. Only if one of them is bad, or is Arrow, they are decoded one by one.
+    They are decoded together for speed. If one of them is bad or is Arrow, all of them are decoded one by one.
     """
     items, extractor = list(items), EdgeFieldExtractor(options or ReadOptions())
     columns, edges = _EventColumns(), list[Any]()
@@ -386,8 +386,8 @@ def _unexpected_fields_error(fields: Mapping[str, bytes]) -> MessageError:
 def _build_batch(columns: _EventColumns, options: ReadOptions | None) -> Batch:
     ids = "auto" if options is None else options.ids
     try:
-        ends = (columns.src, columns.dst)
-        src, dst = ends if ids == "auto" else ([parse_id(name, ids) for name in column] for column in ends)
+        endpoints = (columns.src, columns.dst)
+        src, dst = endpoints if ids == "auto" else ([parse_id(name, ids) for name in column] for column in endpoints)
         weight, op, time = _convert_weights(columns.weight), _convert_ops(columns.op), _convert_times(columns.time)
         batch = Batch.of(src, dst, weight, op, time)
     except RowError as error:

@@ -17,7 +17,7 @@ DEFAULT_READ_SIZE = 1000
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:
-    """A message that could not be decoded into events.
+    """A message that could not be decoded into events, or whose events could not be applied.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class ChangeSink(Protocol):
 
 
 class DeadLetterSink(Protocol):
-    """A destination for messages that could not be decoded."""
+    """A destination for messages that could not be decoded or applied."""
 
     def record(self, source: str, bad_message: BadMessage) -> None:
         """Store a message with its reason; return once it has reached the receiver."""

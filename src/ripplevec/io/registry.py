@@ -30,7 +30,7 @@ REDIS_OPTIONS = (
     *("stream", "group", "consumer", "batch_size", "fixed"),
     *("claim_idle", "patience", "maxlen", "ids", "name"),
 )
-"""Options in the query of a Redis address that are ours; the rest of the query is for the client library."""
+"""Options in the query of a Redis address that belong to Ripplevec; the rest of the query is for the client library."""
 
 SOURCES: dict[str, Callable[..., EventSource]] = {}
 """Additional sources by the scheme of their address; each is called with the whole address and its options."""
@@ -119,7 +119,7 @@ def create_lance_sink(address: str, **options: Any) -> LanceSink:
 
 
 def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> DeadLetterSink:
-    """Create a sink for messages that could not be decoded.
+    """Create a sink for messages that could not be decoded or applied.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ def _parse_bool(text: str) -> bool:
 def _construct(factory: Callable[..., T], *arguments: Any, **options: Any) -> T:
     """Call a factory; raise an error that names an option that it does not have."""
     parameters = inspect.signature(factory).parameters
-    accepted = {name for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+    accepted = {name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         accepted |= {field.name for field in fields(ReadOptions)} - {"on_error"}
     unknown = sorted(options.keys() - accepted)
     if unknown:

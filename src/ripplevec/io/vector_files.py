@@ -1,4 +1,4 @@
-"""Vector files (Parquet, CSV, npz, word2vec) and change logs; every file appears complete or not at all."""
+"""Writers of vector files (Parquet, CSV, npz, word2vec) and change logs; a file appears complete or not at all."""
 
 from __future__ import annotations
 

@@ -8,11 +8,12 @@ from ripplevec.batch import Batch, Id
 
 LABELS = ("alder", "birch", "cedar", "elm", "hazel", "juniper", "larch", "maple", "oak", "willow")
 EDGES_PER_VERTEX, NOISE = 5, 0.2
+"""Edges of each new vertex, and the probability that an edge goes to the community of a random vertex instead."""
 
 
 def generate_stream(vertices: int, seed: int = 0) -> tuple[Batch, dict[Id, str]]:
     """Return the edges in order of time, and the community name of every vertex."""
-    from ripplevec.lab.datasets.synthetic import growing_communities  # the research side is imported on demand
+    from ripplevec.lab.datasets.synthetic import growing_communities  # imported on demand: other replays do not need it
 
     data = growing_communities(vertices, len(LABELS), EDGES_PER_VERTEX, NOISE, seed)
     older, newer = data.edges.T

@@ -93,7 +93,7 @@ def play(
     clock: Callable[[], float] = monotonic,
     sleep: Callable[[float], None] = pause,
 ) -> Report:
-    """Send each batch when it is due. A late batch is sent at once, and the following ones catch up.
+    """Send each batch when it is due. A late batch is sent immediately, and the following ones catch up.
 
     `on_sent` is called after every batch. A keyboard interrupt ends the replay, and the report covers what was sent.
     """

@@ -32,7 +32,7 @@ class Target(Protocol):
 def open_target(address: str, *, labels: Mapping[Id, str] | None = None, **parameters: Any) -> Target:
     """Open DIR, redis://host:port/db?stream=…, kafka://host:port/topic or http://host:port.
 
-    `labels` are sent to a service; other targets have none. `parameters` configure the model of a new directory.
+    `labels` are sent to a service; other targets ignore them. `parameters` configure the model of a new directory.
     """
     scheme = address.partition("://")[0] if "://" in address else ""
     if parameters and scheme:
@@ -43,8 +43,8 @@ def open_target(address: str, *, labels: Mapping[Id, str] | None = None, **param
         return ServiceTarget(address, labels or {})
     url = parse_broker_address(address)
     assert url is not None  # it has a scheme, so it is an address
-    made: Target = create_for_broker(url, [RedisTarget, KafkaTarget], {})
-    return made
+    target: Target = create_for_broker(url, [RedisTarget, KafkaTarget], {})
+    return target
 
 
 class DirectoryTarget:
@@ -147,7 +147,7 @@ class KafkaTarget:
 
     def _flush(self) -> None:
         if left := self._producer.flush(self._patience):
-            raise UnreachableError(f"{self._name} has not taken {left:,} messages within {self._patience:g} s")
+            raise UnreachableError(f"{self._name} has not accepted {left:,} messages within {self._patience:g} s")
 
     def close(self) -> None:
         """Do nothing: every `send` has flushed."""

@@ -125,7 +125,7 @@ class Runtime:
         seconds = self.settings.limits.write_seconds
         done, _ = await asyncio.wait([writing], timeout=seconds)
         if not done:
-            reason = f"not on disk within {seconds:g} s, but it may still be written; retry with the same key"
+            reason = f"the batch is not on disk after {seconds:g} s, but may still be written; retry with the same key"
             raise RejectedRequest(503, reason, {"Retry-After": "5"})
         return writing.result()
 
@@ -178,7 +178,7 @@ class Runtime:
         self._recovery_thread.start()
 
     def begin_stop(self) -> None:
-        """Release requests that wait for changes: an event stream would never end by itself."""
+        """Begin to close: end the requests that wait for changes, since an event stream never ends by itself."""
         self._stopping.set()
         if self.status == "ready":
             self.status = "closing"
@@ -232,7 +232,7 @@ class Runtime:
         )
 
     def _fail(self, error: BaseException) -> None:
-        """Reject all requests from now on, as the state is unusable, and notify the caller, who may restart."""
+        """Reject all requests from now on, as the state is unusable, and call `on_failure`."""
         self.status, self.failure = "failed", error
         log_event("failed", logging.CRITICAL, reason=str(error))
         if self._on_failure is not None:

@@ -43,7 +43,7 @@ class Tokens:
 
     @classmethod
     def of(cls, read: Iterable[str] = (), write: Iterable[str] = ()) -> Tokens:
-        """Create from token texts."""
+        """Hash the given tokens; raise `InvalidValueError` for one that is too short or not printable ASCII."""
         return cls(frozenset(map(_hash, map(_validate, read))), frozenset(map(_hash, map(_validate, write))))
 
     @classmethod
@@ -83,7 +83,9 @@ class Tokens:
 
 def _validate(token: str) -> str:
     if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
-        raise InvalidValueError(f"token: expected at least {MIN_TOKEN_LENGTH} printable ASCII characters, got others")
+        raise InvalidValueError(
+            f"token: expected at least {MIN_TOKEN_LENGTH} printable ASCII characters, got another text"
+        )
     return token
 
 

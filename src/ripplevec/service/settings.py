@@ -16,26 +16,26 @@ from ripplevec.service.security import Tokens
 class Limits:
     """Limits on single requests and on all requests together."""
 
-    body_bytes: int = 16 << 20
+    body_bytes: int = 16 << 20  # per request
     bodies_bytes: int = 256 << 20  # bodies of all writes, until they are written
     read_bodies_bytes: int = 64 << 20  # bodies of all reads, until they are answered
     answers_bytes: int = 256 << 20  # large responses that clients have not received yet
     events: int = 100_000  # per request
     ids: int = 10_000  # per request for vectors
     neighbors: int = 1_000  # per response of `nearest`
-    queue_requests: int = 1_024
-    queue_events: int = 1_000_000
+    queue_requests: int = 1_024  # requests in the write queue
+    queue_events: int = 1_000_000  # events in the write queue
     queue_seconds: float = 30.0  # expected wait of a batch for the writer
     queue_reads: int = 256  # reads of each kind that wait for a thread
     read_seconds: float = 30.0  # from a read request to its response
-    body_seconds: float = 30.0
+    body_seconds: float = 30.0  # from the start of a body to its end
     body_grace: float = 5.0  # seconds after which `body_rate` is enforced
     body_rate: int = 16 << 10  # minimum bytes per second
-    write_seconds: float = 60.0
+    write_seconds: float = 60.0  # from queueing a batch to its response
     poll_seconds: float = 60.0  # maximum wait of a long poll
-    followers: int = 256
-    retained_batches: int = 100_000
-    retained_bytes: int = 256 << 20
+    followers: int = 256  # open change streams and requests that wait for changes
+    retained_batches: int = 100_000  # batches in the change feed
+    retained_bytes: int = 256 << 20  # memory of the change feed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,16 @@ class Settings:
     state: Path
     host: str = "127.0.0.1"
     port: int = 8080
-    source: str | None = None
-    dead_letters: str | None = None
+    source: str | None = None  # address of a source of events to follow
+    dead_letters: str | None = None  # address for messages of the source that cannot be decoded or applied
     sink: str | None = None  # address of a vector store to keep up to date
     parameters: Mapping[str, Any] = field(default_factory=dict)
     shards: int | None = None  # number of shards on a Ray cluster; None for this process
     ray_address: str | None = None
-    max_delay_ms: float = 0.0
-    max_batch: int = 10_000
+    max_delay_ms: float = 0.0  # how long a batch may wait for others to share its flush
+    max_batch: int = 10_000  # events in one flush
     tokens: Tokens = field(default_factory=Tokens)
-    hosts: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()  # additional names accepted in the Host header
     limits: Limits = field(default_factory=Limits)
     access_log: bool = True
 

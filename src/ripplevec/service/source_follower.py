@@ -22,7 +22,10 @@ def open_source(address: str) -> EventSource:
 
 
 class SourceFollower:
-    """Follows one source until the source ends or the follower is closed; failures are logged and retried."""
+    """Follows one source until the source ends or the follower is closed; failures are logged and retried.
+
+    It is also the dead-letter sink of the source: it logs bad messages, and passes them on if a sink is configured.
+    """
 
     def __init__(
         self,
@@ -35,7 +38,7 @@ class SourceFollower:
         self._session, self._metrics, self._address = session, metrics, address
         self._dead_letters, self._on_failure = dead_letters, on_failure
         self._stopped = threading.Event()
-        self._source: EventSource | None = open_source(address)  # here, so that an invalid address raises at once
+        self._source: EventSource | None = open_source(address)  # here, so that an invalid address raises immediately
         self._thread = threading.Thread(target=self._run, name="ripplevec-source", daemon=True)
         self._thread.start()
 
@@ -68,7 +71,7 @@ class SourceFollower:
             source.close()
 
     def record(self, source: str, bad_message: BadMessage) -> None:
-        """Log a message that cannot be decoded, by position and reason but without content; store it if configured."""
+        """Log the position and reason of a bad message, but not its content; store the message if configured."""
         if self._dead_letters is not None:
             self._dead_letters.record(source, bad_message)
         self._metrics.refused_batches.inc()

@@ -21,7 +21,7 @@ class ThreadQueue:
     """A few threads and a bounded queue in front of them, for one event loop.
 
     A request is rejected if the queue is full or its time is over. A request whose client disconnects leaves the queue
-    at once; work that has started runs to its end and occupies its thread until then.
+    immediately; work that has started runs to its end and occupies its thread until then.
     """
 
     def __init__(self, name: str, *, threads: int, max_waiting: int, timeout: float) -> None:

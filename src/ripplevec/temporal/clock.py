@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Times = NDArray[np.float64]
+"""Event times; NaN where an event has no timestamp."""
 
 
 class EventClock:
     """The latest event time. Internally, times are relative to the first timestamp ever seen.
 
-    Events that precede the first timestamp are treated as if they happened at that timestamp.
+    Events without a timestamp that arrive before the first timestamp have the time of that timestamp.
     """
 
     def __init__(self, first: float = np.nan, latest: float = np.nan) -> None:

@@ -16,7 +16,7 @@ from ripplevec.graph.adjacency import Adjacency, WeightScale
 from ripplevec.temporal.clock import Times
 
 RESCALE_HALF_LIVES = 20.0  # half-lives after which all stored weights are rescaled
-MAX_EDGES_PER_EFFECTIVE = 16.0  # at least one edge in 16 counts as effective; it bounds the cost of anchors
+MAX_EDGES_PER_EFFECTIVE = 16.0  # at least one edge in 16 counts as effective, which limits how often anchors run
 MIN_EXPONENT = -500  # binary exponent of a weight so old that it is negligible, whatever its original value
 
 
@@ -30,19 +30,19 @@ class Decay:
 
     def stored_unit(self, times: Times) -> NDArray[np.float64]:
         """Return the stored value of a weight of one that arrives at each of these times."""
-        age = times / self.half_life
-        whole = np.floor(age)  # separate from the fraction, so that rescaling is exact
-        return np.ldexp(np.exp2(age - whole), np.maximum(whole - self.halvings, MIN_EXPONENT).astype(np.int64))
+        half_lives = times / self.half_life
+        whole = np.floor(half_lives)  # separate from the fraction, so that rescaling is exact
+        return np.ldexp(np.exp2(half_lives - whole), np.maximum(whole - self.halvings, MIN_EXPONENT).astype(np.int64))
 
     def rescale(self, now: float, adjacency: Adjacency) -> None:
         """Rescale all stored weights if a weight that arrives now would be stored as too large a number."""
-        age = now / self.half_life
-        if age - self.halvings < RESCALE_HALF_LIVES:
+        half_lives = now / self.half_life  # since the first timestamp
+        if half_lives - self.halvings < RESCALE_HALF_LIVES:
             return
         # The number of halvings is even: then the square roots of weights, which anchors use, are exact as well. It is
-        # computed from the age itself: where floats are so large that they have gaps, a running sum of halvings would
-        # be off by more than a weight can represent.
-        halvings = float(2 * np.floor(age / 2))
+        # computed from the elapsed time, not summed up: for very large times a running sum would accumulate rounding
+        # errors larger than the range of a weight.
+        halvings = float(2 * np.floor(half_lives / 2))
         factor = 0.5 ** min(halvings - self.halvings, -MIN_EXPONENT)
         adjacency.scale_weights(factor)
         self.halvings = halvings
@@ -50,7 +50,7 @@ class Decay:
             self.unit_sum = max(self.unit_sum * factor, MIN_WEIGHT)
             self.unit_square_sum = max(self.unit_square_sum * factor**2, MIN_WEIGHT**2)
 
-    def stored_weights(self, weight: Times | None, times: Times, added: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def stored_weights(self, weight: NDArray[np.float64] | None, times: Times, added: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return weights as they are stored; those of `added` edges enter the effective number of edges."""
         units = self.stored_unit(times)
         self.unit_sum += float(units[added].sum())

@@ -1,7 +1,7 @@
 """Sliding time window: records when each edge last arrived, and finds the edges that have expired.
 
-Edges are identified by the arrival numbers of their endpoints, which are never reused. With them the window stores the
-rows of the endpoints, without interpreting these.
+Edges are identified by the arrival numbers of their endpoints, which are never reused. The rows of the endpoints are
+stored too, and returned unchanged when the edge expires.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Window:
         return sum(array.nbytes for array in self._edges)
 
     def record(self, op: NDArray[np.int8], ends: RowArray, numbers: NDArray[np.int64], times: Times) -> None:
-        """Record edge operations in order: the rows of their endpoints, the arrival numbers of these, and the times."""
+        """Record edge operations in order, given the rows and the arrival numbers of both endpoints, and the times."""
         self._make_room(op.size)
         kernels.record_edges(self._edges, op, ends, numbers, times, self.directed)
 
     def pop_expired(self, now: float) -> tuple[RowArray, NDArray[np.int64]]:
         """Remove the expired edges from the window; return their rows and arrival numbers, oldest edge first.
 
-        An endpoint may have been removed from the graph in the meantime: the window is not notified of that.
+        An endpoint may have been removed from the graph in the meantime: the window does not record removed vertices.
         """
         edges, times = [np.empty((0, 4), np.int64)], [np.empty(0)]
         while kernels.has_due(self._edges, now - self.expire_after):

@@ -43,7 +43,7 @@ class ByteStream(io.RawIOBase):
         self._peeked = b""
 
     def readable(self) -> bool:
-        """Return True; `io.RawIOBase` asks."""
+        """Return True, as `io.RawIOBase` requires of a stream that can be read."""
         return True
 
     def peek(self, size: int) -> bytes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ripplevec.embedder import Embedder
 
 MAX_QUEUED_ROWS = 1 << 17
-"""Vertices queued for the next flush at most; then they are written without one."""
+"""Largest number of vertices queued; once it is reached, the sink flushes by itself."""
 
 FLUSHES_PER_COMPACTION = 256
 """Flushes after which small fragments are merged and old table versions are deleted."""

@@ -16,7 +16,7 @@ from ripplevec.io.atomic_file import atomic_write
 from ripplevec.io.vector_files import changes_to_columns
 
 MAX_QUEUED_ROWS = 1 << 17
-"""Rows queued for the next flush at most; then they are written without one."""
+"""Largest number of rows queued; once it is reached, the sink flushes by itself."""
 
 
 class ParquetSink:

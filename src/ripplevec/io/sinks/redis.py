@@ -18,7 +18,7 @@ from ripplevec.io.retry_policy import DEFAULT_PATIENCE, OutageTimer, retry
 from ripplevec.io.sinks.jsonl import dead_letter_fields
 
 MAX_QUEUED_BYTES = 1 << 23
-"""Bytes queued for the next flush at most; then they are sent without one."""
+"""Largest number of bytes queued; once it is exceeded, the sink flushes by itself."""
 
 
 class _EntryQueue:

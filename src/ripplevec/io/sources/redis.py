@@ -63,7 +63,7 @@ class RedisSource:
         self._connection_errors = connection_errors()
         self.name = name or f"{server_address(self._client)}/{stream}"
         self._stream, self._group, self._consumer = stream, group, consumer
-        # Claimed entries belong to a consumer of their own: all entries of ours up to `last` have been applied.
+        # Claimed entries get a separate consumer: every entry of `consumer` up to the position counts as applied.
         self._claim_consumer = f"{consumer}.claimed"
         self._batch_size, self._fixed = check_positive_int("batch_size", batch_size), fixed
         self._claim_idle, self._patience = claim_idle, patience
@@ -170,7 +170,7 @@ class RedisSource:
     # Position of the group
 
     def _sync_group(self) -> None:
-        """Set the group's position to the last entry received here, whatever was delivered before."""
+        """Set the group's position to the last entry received here; later entries are delivered again."""
         if self._synced:
             return
         from redis.exceptions import ResponseError

@@ -96,7 +96,7 @@ class LineFormat(Protocol):
         ...
 
     def saved_state(self) -> dict[str, Any]:
-        """Return what the first lines determined, as JSON; it becomes part of the position."""
+        """Return the properties detected in the first lines, as JSON; they become part of the position."""
         ...
 
 
@@ -176,7 +176,7 @@ class JsonLines:
         return decode_messages(items, self._options)
 
     def saved_state(self) -> dict[str, Any]:
-        """Return nothing: every line is self-contained."""
+        """Return an empty state: every line is self-contained."""
         return {}
 
 

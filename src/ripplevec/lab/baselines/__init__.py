@@ -1,4 +1,4 @@
-"""Baselines: other embedding methods to compare with, all with the same interface."""
+"""Baselines to compare with: methods that embed a whole graph at once; `streaming` has those that can be updated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs studies and writes their records, tables, pictures and one HTML page; interrupted runs can be resumed."""
+"""Run studies and write their records, tables, pictures and one HTML page; interrupted runs can be resumed."""
 
 from __future__ import annotations
 

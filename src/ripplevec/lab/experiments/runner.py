@@ -1,4 +1,4 @@
-"""Runs the trials of a study that are not recorded yet, several in parallel, and records each when it is done."""
+"""Run the trials of a study that are not recorded yet, several in parallel, and record each when it is done."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _build_study(path: Path, content: dict[str, Any], results: Path | None) -> S
     if results:
         tuned = TunedSettings.read(results, load_configurations(path.parent, tuning_studies))
     study = Study(name=path.stem, **content, tuned=tuned)
-    study.quick_version()  # finds mistakes in it now
+    study.quick_version()  # raises now if the quick version is invalid
     return study
 
 

@@ -31,7 +31,7 @@ MAX_EXACT_INTEGER = 2**53
 """Larger integers are not exact in JavaScript and are sent as text."""
 
 
-class ChangeLog(Protocol):
+class RecentChanges(Protocol):
     """Source of the changes of recent batches."""
 
     newest: int
@@ -62,7 +62,7 @@ class MapState:
     def __init__(
         self,
         model: Embedder,
-        feed: ChangeLog,
+        feed: RecentChanges,
         labels: LabelStore,
         *,
         limit: int = MAX_POINTS,

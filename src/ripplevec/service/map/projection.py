@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_COMMUNITIES = 10
-"""More colors than this cannot be distinguished."""
+"""Largest number of communities: more colors could not be distinguished."""
 
 FIT_SAMPLE = 2000
 """Approximate number of vectors that the centers are fitted to."""
@@ -28,7 +28,7 @@ MIN_IMPROVEMENT = 0.004
 """Increase of the mean cosine by which new centers must improve on the previous ones to replace them."""
 
 MIN_AXES_QUALITY = 0.75
-"""Share of the variance of the best axes at which the previous axes are kept."""
+"""The previous axes are kept while they show at least this share of the variance that the best axes show."""
 
 SOFTMAX_SHARPNESS = 6.0
 """Factor of the cosines in the softmax weights of the centers."""

@@ -18,10 +18,10 @@ from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError, UnknownVertexError
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.map.map_sample import read_neighborhood
-from ripplevec.service.map.map_state import ChangeLog, LabelStore, MapState, json_id
+from ripplevec.service.map.map_state import LabelStore, MapState, RecentChanges, json_id
 from ripplevec.service.map.stream_stats import StreamStats
 from ripplevec.service.metrics import Metrics
-from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads import model_reads
 from ripplevec.service.reads.path_ids import IdKind
 from ripplevec.service.responses import RejectedRequest, json_response
 
@@ -56,14 +56,14 @@ _creation_lock = threading.Lock()
 class LivePage:
     """Data of the live page for one model."""
 
-    def __init__(self, model: Embedder, feed: ChangeLog, labels: LabelStore, metrics: Metrics) -> None:
+    def __init__(self, model: Embedder, feed: RecentChanges, labels: LabelStore, metrics: Metrics) -> None:
         self.model, self.labels = model, labels
         self.map_state = MapState(model, feed, labels)
         self.stream_stats = StreamStats(model, feed, metrics.recent_batches)
 
     def read_map(self, epoch: int | None, tick: int | None) -> dict[str, Any]:
-        """Return all points, or those updated since a tick, and the figures of the model."""
-        return {**self.map_state.read(epoch, tick), "model": vertex_lookup.read_model_stats(self.model)}
+        """Return all points, or those updated since a tick, and the statistics of the model."""
+        return {**self.map_state.read(epoch, tick), "model": model_reads.read_model_stats(self.model)}
 
     def read_around(self, text: str, kind: IdKind, k: int) -> dict[str, Any]:
         """Return a vertex with its neighbors and nearest vertices, each with its position; an id of null if unknown.
@@ -71,7 +71,7 @@ class LivePage:
         Not a 404: browsers would log a mistyped id as an error.
         """
         try:
-            vertex = vertex_lookup.resolve_id(self.model, text, kind)
+            vertex = model_reads.resolve_id(self.model, text, kind)
         except UnknownVertexError:
             return {"id": None}
         nearest = self.model.nearest(vertex, k)

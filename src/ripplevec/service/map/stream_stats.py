@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -13,13 +14,13 @@ import numpy as np
 
 from ripplevec.embedder import Embedder
 from ripplevec.service.map.map_sample import read_vertices, sample_vertices
-from ripplevec.service.map.map_state import MAX_BATCHES, ChangeLog
+from ripplevec.service.map.map_state import MAX_BATCHES, RecentChanges
 from ripplevec.service.map.projection import normalize
 from ripplevec.service.metrics import AppliedBatch
 from ripplevec.service.responses import RejectedRequest
 
 SECONDS = 120
-"""Length of the history."""
+"""Length of the history in seconds."""
 
 DRIFT_SAMPLE = 1000
 """Approximate number of vertices whose drift is measured."""
@@ -59,7 +60,7 @@ class SecondStats:
     batches: int = 0
     events: int = 0
     arrivals: int = 0
-    counted_arrivals: int = 0  # arrivals of batches without an anchor, which would move nearly all vectors
+    counted_arrivals: int = 0  # arrivals of batches without an anchor (an anchor moves nearly all vectors)
     counted_changes: int = 0  # changes of the same batches
     drift: float | None = None
     latencies: list[float] = field(default_factory=list)
@@ -70,7 +71,7 @@ class SecondStats:
         self.batches += 1
         self.events += events
         self.arrivals += arrivals
-        if seconds == seconds:
+        if not math.isnan(seconds):
             self.latencies.append(seconds)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +92,7 @@ class StreamStats:
     def __init__(
         self,
         model: Embedder,
-        feed: ChangeLog,
+        feed: RecentChanges,
         recent_batches: Callable[[], Iterable[AppliedBatch]],
         *,
         clock: Callable[[], float] = monotonic,
@@ -106,12 +107,12 @@ class StreamStats:
         """Return the last two minutes and the number of the current second, which is not complete yet."""
         with self._lock:
             self._count_batches()
-            now = self._second_at(self._clock())
-            self._count_changes(now)
-            if now.drift is None:
-                now.drift = self._drift.measure()
-            rows = [second.to_dict() for second in self._seconds if second.number > now.number - SECONDS]
-            return {"now": now.number, "seconds": rows, "since_anchor": self._drift.since_anchor}
+            current = self._second_at(self._clock())
+            self._count_changes(current)
+            if current.drift is None:
+                current.drift = self._drift.measure()
+            rows = [second.to_dict() for second in self._seconds if second.number > current.number - SECONDS]
+            return {"now": current.number, "seconds": rows, "since_anchor": self._drift.since_anchor}
 
     def _count_batches(self) -> None:
         new = [batch for batch in self._recent_batches() if batch[0] > self._counted_until]
@@ -120,7 +121,7 @@ class StreamStats:
         if new:
             self._counted_until = new[-1][0]
 
-    def _count_changes(self, now: SecondStats) -> None:
+    def _count_changes(self, current: SecondStats) -> None:
         """Count the changes of new batches, in the second in which they are read from the feed."""
         try:
             new = self._feed.read_after(self._since, MAX_BATCHES)
@@ -129,8 +130,8 @@ class StreamStats:
             return
         for changes in new:
             if not changes.anchored:
-                now.counted_arrivals += int(np.count_nonzero(changes.arrived))
-                now.counted_changes += len(changes)
+                current.counted_arrivals += int(np.count_nonzero(changes.arrived))
+                current.counted_changes += len(changes)
             self._since = changes.sequence
 
     def _second_at(self, time: float) -> SecondStats:

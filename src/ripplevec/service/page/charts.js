@@ -1,4 +1,4 @@
-// Four small charts of the last two minutes.
+// Charts of the last two minutes: arrivals, write latency, ripples (changes per arrival) and drift.
 
 import { cssColor } from "./colors.js";
 

@@ -1,5 +1,5 @@
-// Canvas layer with all points. Added points are painted onto the current image at once; any other change repaints the
-// image, at a rate that depends on how long painting takes.
+// Canvas layer with all points. Added points are painted onto the current image immediately; any other change repaints
+// the image, at a rate that depends on how long painting takes.
 
 import { parseColor } from "./colors.js";
 
@@ -20,7 +20,7 @@ export class PointLayer {
     this.groups = [];
     this.paintedAt = this.duration = 0;
     this.timer = this.frame = 0;
-    this.onPaint = () => {}; // the image is complete
+    this.onPaint = () => {}; // called when the image is complete
   }
 
   /** Schedule a repaint after the points have changed. */
@@ -32,6 +32,7 @@ export class PointLayer {
     this.timer = setTimeout(() => this.regroup(), Math.max(0, delay));
   }
 
+  /** Fit the viewport to the points, group them by color, and repaint. */
   regroup() {
     this.timer = 0;
     this.viewport.follow(this.points.boundingBox());

@@ -8,9 +8,9 @@ export class Viewport {
     this.container = container;
     this.movedByUser = false;
     this.pointers = new Map();
-    this.onChange = () => {}; // the visible part has changed
-    this.onTap = () => {}; // a position was clicked or tapped
-    this.onHover = () => {}; // the mouse is over a position, or has left (null)
+    this.onChange = () => {}; // called when the visible part has changed
+    this.onTap = () => {}; // called with the pixels of a click or tap, and the pointer type
+    this.onHover = () => {}; // called with the pixels under the mouse, or null when it has left
     this.show({ left: -1, right: 1, bottom: -1, top: 1 });
     container.addEventListener("wheel", (event) => this.handleWheel(event), { passive: false });
     container.addEventListener("pointerdown", (event) => this.handlePointerDown(event));
@@ -82,7 +82,7 @@ export class Viewport {
     this.onChange();
   }
 
-  /** Zoom out by a factor; the position at these pixels stays in place. */
+  /** Zoom by a factor, above 1 out and below 1 in; the position at these pixels stays in place. */
   zoom(factor, left = this.width / 2, top = this.height / 2) {
     const [x, y] = this.toPosition(left, top);
     this.unit = Math.min(Math.max(this.unit * factor, 1e-6), 1);
@@ -127,10 +127,10 @@ export class Viewport {
     this.zoom(oldDistance / Math.max(newDistance, 1), (now[0] + other.at[0]) / 2, (now[1] + other.at[1]) / 2);
   }
 
-  handlePointerUp(event, isIntended) {
+  handlePointerUp(event, mayTap) {
     const pointer = this.pointers.get(event.pointerId);
     this.pointers.delete(event.pointerId);
-    if (isIntended && pointer && !pointer.moved && !this.pointers.size) this.onTap(pointer.at, event.pointerType);
+    if (mayTap && pointer && !pointer.moved && !this.pointers.size) this.onTap(pointer.at, event.pointerType);
   }
 
   pixelsOf(event) {

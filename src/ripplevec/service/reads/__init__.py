@@ -1,1 +1,1 @@
-"""Reads of the model for HTTP endpoints: vertex lookups, coalesced reads and the fast path."""
+"""Reads for HTTP endpoints: ids in paths, model reads, coalesced reads and the fast path."""

@@ -1,4 +1,4 @@
-"""Coalesced reads: short reads from an event loop run at once, or together when the current batch is written."""
+"""Coalesced reads: short reads from an event loop run immediately, or together after the current batch is applied."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ripplevec.errors import RipplevecError
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads import model_reads
 from ripplevec.service.reads.path_ids import NEAREST_SUFFIX, VERTICES_PREFIX, IdKind, decode_id, raw_vertex_path
 from ripplevec.service.responses import json_response
 
@@ -41,7 +41,7 @@ class FastReadMiddleware:
 
 
 async def read_labeled_vertex(runtime: Runtime, escaped_id: str, kind: IdKind, receive: Receive) -> dict[str, Any]:
-    """Return the vector, figures and label of the vertex that a path names."""
+    """Return the vector, degree, age and label of the vertex that a path names."""
     model, labels, text = runtime.model, runtime.labels, decode_id(escaped_id)
-    vertex = await runtime.read_inline(lambda: vertex_lookup.read_vertex(model.engine, text, kind), receive)
+    vertex = await runtime.read_inline(lambda: model_reads.read_vertex(model.engine, text, kind), receive)
     return vertex | {"label": labels.get(vertex["id"])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -10,7 +11,7 @@ from ripplevec._version import __version__
 from ripplevec.service import schemas
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.metrics import CONTENT_TYPE
-from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads import model_reads
 from ripplevec.service.responses import json_response
 
 router = APIRouter(tags=["operations"])
@@ -29,14 +30,14 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
     model, feed, writer = runtime.model, runtime.feed, runtime.writer
     snapshot, age = runtime.snapshot_state()
     report: dict[str, Any] = {
-        **await runtime.read_inline(lambda: vertex_lookup.read_model_stats(model)),
+        **await runtime.read_inline(lambda: model_reads.read_model_stats(model)),
         "version": __version__,
         "status": runtime.status,
         "queue": {"requests": writer.queued_requests, "events": writer.queued_events},
         "feed": {"oldest": feed.oldest, "newest": feed.newest, "followers": feed.followers},
         "snapshot": {
             "sequence": snapshot,
-            "age_seconds": None if age != age else age,
+            "age_seconds": None if math.isnan(age) else age,
             "failed": runtime.snapshot_failed,
         },
         "recent": runtime.metrics.summarize_last_minute(),
@@ -48,7 +49,7 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
         )
     if digest:
         report["sequence"], report["digest"] = await runtime.run_search(
-            vertex_lookup.read_digest, model, receive=request.receive, timeout=_FULL_READ_SECONDS
+            model_reads.read_digest, model, receive=request.receive, timeout=_FULL_READ_SECONDS
         )
     return json_response(report, finite=False)
 

@@ -14,7 +14,7 @@ from ripplevec.batch import Id
 from ripplevec.io.arrow_ipc import encode_arrow_stream
 from ripplevec.service import schemas
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads import model_reads
 from ripplevec.service.reads.fast_read import read_labeled_vertex
 from ripplevec.service.reads.path_ids import IdKind, decode_id, parse_id_kind
 from ripplevec.service.request_body import ARROW, parse_body
@@ -37,7 +37,7 @@ async def nearest(
     text = decode_id(id)
 
     def search() -> tuple[int, list[tuple[Id, float]]]:
-        return runtime.model.nearest_with_sequence(vertex_lookup.resolve_id(runtime.model, text, kind), k)
+        return runtime.model.nearest_with_sequence(model_reads.resolve_id(runtime.model, text, kind), k)
 
     sequence, neighbors = await runtime.run_search(search, receive=request.receive)
     return json_response({"sequence": sequence, "nearest": neighbors})
@@ -84,7 +84,7 @@ async def vectors(request: Request) -> Response:
             raise RejectedRequest(413, f"expected at most {limit:,} ids in one request, got {len(ids):,}")
         encode = _encode_arrow if request.headers.get("accept") == ARROW else _encode_json
         response = await runtime.run_read(
-            lambda: encode(ids, *vertex_lookup.read_vectors(runtime.model, ids)), receive=request.receive
+            lambda: encode(ids, *model_reads.read_vectors(runtime.model, ids)), receive=request.receive
         )
     return runtime.response_budget.track(response)
 
@@ -134,7 +134,7 @@ async def preview(request: Request) -> Response:
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.read(request) as (_, data):
         body = parse_body(schemas.PreviewRequest, data)
-        read = partial(vertex_lookup.preview_vector, runtime.model, body.neighbors, body.weights)
+        read = partial(model_reads.preview_vector, runtime.model, body.neighbors, body.weights)
         sequence, vector = await runtime.run_read(read, receive=request.receive)
     return json_response({"sequence": sequence, "vector": vector.tolist()})
 

@@ -11,7 +11,7 @@ from ripplevec.io.messages import Message, check_message_key
 from ripplevec.service import schemas
 from ripplevec.service.batch_writer import WriteResult
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads import model_reads
 from ripplevec.service.reads.path_ids import IdKind, decode_id
 from ripplevec.service.request_body import EVENT_TYPES, JSON, KEY_HEADER, decode_events, encode_removals
 from ripplevec.service.responses import json_response
@@ -61,7 +61,7 @@ async def remove_vertex(request: Request, id: str, kind: IdKind = "auto") -> Res
     text, key = decode_id(id), check_message_key(request.headers.get(KEY_HEADER))
     if key is not None and (sequence := await runtime.run_write_task(runtime.session.find_key, key)) is not None:
         return _receipt(WriteResult(runtime.model.empty_changes(sequence), True), 1)
-    vertex = await runtime.run_write_task(vertex_lookup.resolve_id, runtime.model, text, kind)
+    vertex = await runtime.run_write_task(model_reads.resolve_id, runtime.model, text, kind)
     batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
     return _receipt(await runtime.write(batch, key), len(batch))
 

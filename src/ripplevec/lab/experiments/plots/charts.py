@@ -1,7 +1,8 @@
-"""The kinds of charts: `shares`, `along`, `spread`, `sweep`, `growth` and `bars`.
+"""Charts of a study: over train shares, along a stream, distributions, parameter sweeps, graph growth, and bars.
 
-Each function returns the panels of a picture. Most charts have one panel per data set, and a legend for all of them.
-Settings and data sets that have not been measured are left out.
+Each chart function draws one `kind` of plot (`shares_chart` draws kind `shares`) and returns the panels of a picture.
+Most charts have one panel per data set, and a common legend. Settings and data sets that have not been measured
+are left out.
 """
 
 from __future__ import annotations

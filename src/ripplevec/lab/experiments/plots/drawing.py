@@ -1,4 +1,4 @@
-"""Draws the plots of a study from its record: as a whole picture, panel by panel, or into a file."""
+"""Draw the plots of a study from its record: as a whole picture, panel by panel, or into a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of the model for endpoints: each returns its values with the sequence number that they belong to."""
+"""Model reads for endpoints: each returns its values with the sequence number that they belong to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def resolve_id(model: Embedder, text: str, kind: IdKind) -> Id:
 
 
 def read_vertex(engine: Engine, text: str, kind: IdKind) -> dict[str, Any]:
-    """Return the vector and figures of one vertex; its age is the number of vertices that arrived after it.
+    """Return the vector, degree and age of one vertex; its age is the number of vertices that arrived after it.
 
     The caller holds the read lock.
     """
@@ -62,7 +62,7 @@ def preview_vector(model: Embedder, neighbors: Sequence[Id], weights: Any) -> tu
 
 
 def read_model_stats(model: Embedder) -> dict[str, Any]:
-    """Return the figures of the model that are available in constant time."""
+    """Return the statistics of the model that are available in constant time."""
     with model.lock.reading():
         engine = model.engine
         return {

@@ -7,7 +7,7 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.errors import UnknownVertexError
-from ripplevec.service.reads import vertex_lookup
+from ripplevec.service.reads import model_reads
 
 
 @pytest.fixture(scope="module")
@@ -17,28 +17,28 @@ def model() -> Embedder:
 
 
 def test_resolve_id_prefers_the_text_id(model: Embedder) -> None:
-    assert vertex_lookup.resolve_id(model, "8", "auto") == "8"
-    assert vertex_lookup.resolve_id(model, "8", "integer") == 8
-    assert vertex_lookup.resolve_id(model, "7", "auto") == 7
+    assert model_reads.resolve_id(model, "8", "auto") == "8"
+    assert model_reads.resolve_id(model, "8", "integer") == 8
+    assert model_reads.resolve_id(model, "7", "auto") == 7
     with pytest.raises(UnknownVertexError):
-        vertex_lookup.resolve_id(model, "7", "text")
+        model_reads.resolve_id(model, "7", "text")
 
 
 def test_read_vertex_returns_vector_and_figures(model: Embedder) -> None:
-    vertex = vertex_lookup.read_vertex(model._engine, "v3", "auto")
+    vertex = model_reads.read_vertex(model._engine, "v3", "auto")
     assert np.array_equal(np.array(vertex.pop("vector"), np.float32), model["v3"])
     expected = {"id": "v3", "degree": 4, "strength": 4.0, "placed": True, "arrival": 3, "age": 29, "sequence": 0}
     assert vertex == expected
     with pytest.raises(UnknownVertexError):
-        vertex_lookup.read_vertex(model._engine, "unknown", "auto")
+        model_reads.read_vertex(model._engine, "unknown", "auto")
 
 
 def test_read_vectors_masks_unknown_ids(model: Embedder) -> None:
-    sequence, exists, vectors = vertex_lookup.read_vectors(model, ["v1", "unknown", 7])
+    sequence, exists, vectors = model_reads.read_vectors(model, ["v1", "unknown", 7])
     assert exists.tolist() == [True, False, True]
     assert np.array_equal(vectors, model.vectors(["v1", 7]))
     assert sequence == model.sequence
 
 
 def test_read_digest_returns_sequence_and_digest(model: Embedder) -> None:
-    assert vertex_lookup.read_digest(model) == (model.sequence, model.digest())
+    assert model_reads.read_digest(model) == (model.sequence, model.digest())

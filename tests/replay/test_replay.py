@@ -10,7 +10,7 @@ import pytest
 from ripplevec.batch import Batch, Id, ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.replay.pacing import Report
-from ripplevec.replay.run import Replay, replay_builtin, replay_file
+from ripplevec.replay.replay import Replay, replay_builtin, replay_file
 
 
 @pytest.fixture
