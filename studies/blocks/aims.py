@@ -114,7 +114,10 @@ def _arrival_aims() -> list[Aim]:
 
 def _time_aims() -> list[Aim]:
     wanted = {
-        "start and stream without anchors 10 times faster than the fastest retraining by walks": ("no_anchor_", 10),
+        "start and stream without anchors 10 times faster than the fastest retraining with random walks": (
+            "no_anchor_",
+            10,
+        ),
         "start and stream with anchors 3 times faster than that retraining": ("", 3),
         "an arrival without anchors 10,000 times faster than that retraining": ("no_anchor_arrival_", 10_000),
         "an arrival with its share of the anchors 500 times faster than that retraining": ("arrival_", 500),

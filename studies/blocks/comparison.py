@@ -127,7 +127,7 @@ def _summarize_speedups(words: str, figure: str) -> str:
     if not all_measured(*times):
         return ""
     low, high = format_number(min(times)), format_number(max(times))
-    return list_item(f"{words}: {low} to {high} times faster than one retraining by walks.")
+    return list_item(f"{words}: {low} to {high} times faster than one retraining with random walks.")
 
 
 def checkpoint(score: str) -> str:
