@@ -1,3 +1,3 @@
-"""The one place that says which version this is."""
+"""Version of the package; the build reads it from here."""
 
 __version__ = "0.1.0.dev0"

@@ -22,7 +22,7 @@ Id: TypeAlias = int | str
 """The id of a vertex. The integer 1 and the string "1" are different ids."""
 
 IdColumn: TypeAlias = "NDArray[np.int64] | pa.LargeStringArray | list[Id]"
-"""A checked column of ids: int64 if all ids fit, an Arrow string array if all are strings, otherwise a list."""
+"""A checked column of ids: an int64 array, an Arrow array of strings, or a list of mixed or very large ids."""
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-30, 1e30
 """Bounds of an edge weight: sums of products of weights must stay within single precision."""
@@ -198,7 +198,7 @@ class Batch:
         Parameters
         ----------
         src, dst : list, array, series or Arrow array of int or str
-            Ids of the two vertices of each row. Only `src` counts in rows with a vertex operation.
+            Ids of the two vertices of each row. Rows with a vertex operation use `src` only.
         weight : array_like of float, optional
             Positive finite edge weights, from 1e-30 to 1e30. By default 1.
         op : array_like of Op, optional
@@ -272,7 +272,7 @@ class Batch:
         2
         """
         source: Any = edges
-        if isinstance(source, Batch):  # may not have been created by `of`, and kernels do not check bounds
+        if isinstance(source, Batch):  # may be unchecked, and kernels do not check bounds
             return cls.of(source.src, source.dst, source.weight, source.op, source.time)
         if hasattr(source, "tocoo"):
             return _from_sparse(source, op, directed)
@@ -380,7 +380,7 @@ def resolve_neighbors(neighbors: IdsLike, neighbours: IdsLike | None) -> IdsLike
 def arrival_columns(
     vertex: Id, neighbors: IdsLike, weights: ArrayLike | None
 ) -> tuple[Sequence[Id], IdColumn, NDArray[np.float64] | None]:
-    """Check an arrival; return its neighbors, the id column of the vertex followed by them, and the weights."""
+    """Check an arrival; return its neighbors, the id column of `[vertex, *neighbors]`, and the weights."""
     if not isinstance(neighbors, list | tuple):
         neighbors = ids_to_list(id_column(neighbors, "neighbors"))
     column = id_column([vertex, *neighbors], "vertex and neighbors")
@@ -413,7 +413,7 @@ def _ids_from_array(values: NDArray[Any], name: str) -> IdColumn:
         if whole.all():
             return values.astype(np.int64)
         raise InvalidValueError.of(name, "ids that are int or str", float(values[~whole][0]))
-    if values.dtype.kind in "mM":  # in a list, nanoseconds would pass for integers
+    if values.dtype.kind in "mM":  # `tolist` would convert nanoseconds to integers
         raise InvalidValueError.of(name, "ids that are int or str", f"an array of {values.dtype}")
     return _ids_from_list(values.tolist(), name)
 
@@ -612,7 +612,7 @@ def _from_table(frame: Any, op: Op) -> Batch:
 
 
 def _table_column(column: Any) -> Any:
-    """Convert a pandas column to an array, which may hold ids of both kinds; return an Arrow column unchanged."""
+    """Convert a pandas column to an array, which may hold int and str ids; return an Arrow column unchanged."""
     return column if isinstance(column, pa.Array | pa.ChunkedArray) else column.to_numpy()
 
 

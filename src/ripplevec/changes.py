@@ -15,9 +15,9 @@ class BatchOutcome(NamedTuple):
     """Effect of a batch on an engine, by row."""
 
     moved: NDArray[np.int64]  # rows whose vectors moved
-    first_new: int  # vertices with arrival numbers from here on are new
+    first_new: int  # arrival number of the first new vertex; later numbers are new too
     removed: list[Id]
-    anchored: bool
+    anchored: bool  # whether an anchor came with the batch
 
 
 class Changes:
@@ -37,7 +37,8 @@ class Changes:
     anchored : bool
         Whether an anchor (global correction) came with the batch.
     spectrum : list of two lists of float, or None
-        For `Embedder.anchor(gap=True)`: the share of its spectrum that each view held before and after; else None.
+        For `Embedder.anchor(gap=True)`: the share of the attainable spectrum that each view captured, one list from
+        before the anchor and one from after; else None.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class Changes:
         "arrived": "for each changed vertex, whether the batch added it",
         "removed": "the vertices that the batch removed",
         "sequence": "sequence number of the batch",
-        "spectrum": "share of its spectrum that each view held before and after a requested anchor, or None",
+        "spectrum": "share of the attainable spectrum per view, before and after a requested anchor, or None",
     }
 
     def __init__(

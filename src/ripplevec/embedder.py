@@ -165,8 +165,8 @@ class Embedder:
     half_life: float | None = None
     expire_after: float | None = None
 
-    # without an annotation: it is no parameter
-    _recovery_hint = "Load a saved model, or start over with fit"  # after an interrupted update
+    # Advice in the error after an interrupted update. Not annotated, so the dataclass does not make it a parameter.
+    _recovery_hint = "Load a saved model, or start over with fit"
 
     def __post_init__(self) -> None:
         self._lock = ReadWriteLock()
@@ -231,7 +231,7 @@ class Embedder:
         InvalidValueError
             If `edges` cannot be used.
         UnknownVertexError, UnknownEdgeError
-            If a vertex or an edge is to be removed that is not there.
+            If a vertex or an edge to be removed is not in the model.
 
         Examples
         --------
@@ -339,7 +339,7 @@ class Embedder:
         InvalidValueError
             If `edges` cannot be used, or is a `Batch` with other operations than removals.
         UnknownEdgeError
-            If an edge is not there. Nothing is removed.
+            If an edge is not in the model. Nothing is removed.
 
         Examples
         --------
@@ -389,8 +389,8 @@ class Embedder:
         Parameters
         ----------
         gap : bool, default False
-            Whether `changes.spectrum` reports the share of its spectrum that each view held before and after. This
-            solves an eigenproblem on the whole graph, which takes about as long as a start.
+            Whether `spectrum` of the result reports the share of the attainable spectrum that each view captured before
+            and after. This solves an eigenproblem on the whole graph, which takes about as long as a start.
 
         Returns
         -------
@@ -408,13 +408,13 @@ class Embedder:
         with self._lock.exclude_writers():
             possible = self.rule != "paper" and self._engine.edges > 0
             anchors_before = self._engine.anchors
-            best: dict[Any, float] = {}  # depends on the graph, which an anchor does not change
-            before = _spectrum_shares(self._engine, best) if gap else []
+            attainable: dict[Any, float] = {}  # depends on the graph, which an anchor does not change
+            before = _spectrum_shares(self._engine, attainable) if gap else []
             moved = self._update_copy(lambda engine: engine.anchor()) if possible else np.empty(0, np.int64)
-            anchored = self._engine.anchors > anchors_before  # not if the result was rejected
+            anchored = self._engine.anchors > anchors_before  # False if the result was refused
             changes = self._engine.build_changes(BatchOutcome(moved, self._engine.next_arrival, [], anchored))
             if gap:
-                changes.spectrum = [before, _spectrum_shares(self._engine, best)]
+                changes.spectrum = [before, _spectrum_shares(self._engine, attainable)]
             return changes
 
     # ------------------------------------------------------------------ reading the model
@@ -745,9 +745,9 @@ class Embedder:
 
     @property
     def lock(self) -> ReadWriteLock:
-        """The lock of the state, to read several things of one state: `with model.lock.reading(): …`.
+        """The lock of the state, for several reads of the same state: `with model.lock.reading(): …`.
 
-        Inside the block use `engine` only, no methods of the model that change it.
+        Inside the block read from `engine`, and do not call methods that change the model.
         """
         return self._lock
 
@@ -761,8 +761,8 @@ class Embedder:
         objective : bool, default False
             Whether to add the losses of the paper: homophily, and smoothness relative to `since`.
         gap : bool, default False
-            Whether to add the best possible losses, and the share of its operator's spectrum that the vectors of each
-            view hold. This solves an eigenproblem on the whole graph, which takes about as long as a start.
+            Whether to add the best possible losses, and the share of the attainable spectrum that each view captures.
+            This solves an eigenproblem on the whole graph, which takes about as long as a start.
         since : Embedder, optional
             An earlier copy of the model, for the smoothness loss. By default the loss is 0.
 
@@ -770,7 +770,7 @@ class Embedder:
         -------
         dict
             Numbers of vertices and edges, unplaced vertices, orthogonality error, growth since the last anchor, numbers
-            of anchors, batches, events and changes, bytes of memory, and what was requested.
+            of anchors, batches, events and changes, bytes of memory, and the requested measures.
 
         Examples
         --------
@@ -975,7 +975,8 @@ class Embedder:
         type(self).__init__(self, **Parameters.from_json(state["parameters"]))
         self._engine.restore(state["arrays"])
 
-    # ------------------------------------------------------------------ internals; "writer": holds `exclude_writers`
+    # ------------------------------------------------------------------ internals
+    # "For the writer" means: the caller holds `self._lock.exclude_writers()`.
 
     def _validated_parameters(self) -> Parameters:
         return Parameters(**self.get_params())
@@ -1041,7 +1042,7 @@ class Embedder:
             self._replace_attributes(_engine=readable)
             result = update(engine)
             self._replace_attributes(_engine=engine)
-        except BaseException:  # the state from before has not changed
+        except BaseException:  # `before` is as it was: the update ran on a copy, or was undone
             self._replace_attributes(_engine=before)
             raise
         return result
@@ -1122,8 +1123,8 @@ def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | N
     return Embedder.load(directory, storage_dir=storage_dir)
 
 
-def _spectrum_shares(engine: Engine, best: dict[Any, float] | None = None) -> list[float]:
-    """Return the share of its operator's spectrum that each view holds; `best` caches the attainable maxima."""
+def _spectrum_shares(engine: Engine, attainable: dict[Any, float] | None = None) -> list[float]:
+    """Return the share of the attainable spectrum that each view captures; `attainable` caches the denominators."""
     from ripplevec.lab.objective.gap import measure_spectrum_shares  # research code, imported on demand
 
-    return [gap.share for gap in measure_spectrum_shares(engine, best)]
+    return [gap.share for gap in measure_spectrum_shares(engine, attainable)]

@@ -65,7 +65,7 @@ class InvalidValueError(RipplevecError, ValueError):
 
 
 class UnknownVertexError(RipplevecError, KeyError):
-    """A vertex was requested or removed that is not in the model. Also a `KeyError`.
+    """A vertex to be read or removed is not in the model. Also a `KeyError`.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class UnknownVertexError(RipplevecError, KeyError):
 
 
 class UnknownEdgeError(RipplevecError, KeyError):
-    """An edge was to be removed that is not in the graph. Also a `KeyError`.
+    """An edge to be removed is not in the graph. Also a `KeyError`.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def install_command(extra: str) -> str:
 
 
 def upgrade_advice() -> str:
-    """Return the instruction, one line, that gets a newer version of this installation."""
+    """Return a one-line instruction to upgrade this installation."""
     checkout, editable = _checkout()
     if checkout is not None:
         command = f"cd {quote(str(checkout))} && pip install {'-e ' if editable else ''}."
@@ -61,7 +61,7 @@ def _origin() -> dict[str, Any]:
 
 
 def _checkout() -> tuple[Path | None, bool]:
-    """Return the source directory this package was installed or is imported from, and whether it is editable."""
+    """Return the source directory of this package, None if there is none, and whether the install is editable."""
     origin = _origin()
     if "dir_info" in origin:
         return _path(origin["url"]), bool(origin["dir_info"].get("editable"))
@@ -73,7 +73,7 @@ def _checkout() -> tuple[Path | None, bool]:
 
 
 def _local_file(origin: dict[str, Any]) -> str | None:
-    """Return the wheel or source archive it was installed from: its path, or its name if it has been moved."""
+    """Return the path of the wheel or archive the package was installed from, or its name if the file is gone."""
     if "archive_info" not in origin or not origin["url"].startswith("file:"):
         return None
     path = _path(origin["url"])
@@ -81,7 +81,7 @@ def _local_file(origin: dict[str, Any]) -> str | None:
 
 
 def _remote_url(origin: dict[str, Any]) -> str | None:
-    """Return the URL it was installed from, with the version control system and revision, if there is one."""
+    """Return the URL the package was installed from, with version control system and revision, or None."""
     if "vcs_info" in origin:
         info = origin["vcs_info"]
         revision = info.get("requested_revision") or info.get("commit_id")

@@ -54,7 +54,7 @@ class Parameters:
     seed: int
     max_reads: int
     storage: Storage
-    storage_dir: str | PathLike[str] | None = None  # depends on the machine: not saved
+    storage_dir: str | PathLike[str] | None = None  # not saved: the directory depends on the machine
     directed: bool
     duplicates: DuplicatePolicy
     normalize: Literal["auto"] | bool
@@ -130,7 +130,7 @@ class Parameters:
 
     @property
     def resolved_anchor_growth(self) -> float:
-        """Growth of the graph between anchors, as a share; 0: no anchors."""
+        """Growth of the graph between anchors, as a share of its size; 0: no anchors."""
         if self.anchor_growth == "auto":
             return DEFAULT_ANCHOR_GROWTH if self.rule == "ripple" else 0.0
         return float(self.anchor_growth)
@@ -145,7 +145,7 @@ class Parameters:
         return Graph(directed=self.directed, duplicates=self.duplicates)
 
     def create_edge_aging(self) -> EdgeAging | None:
-        """Create the decay and expiry of edges; None if edges keep their weight forever."""
+        """Create the decay and expiry of edges; None if edges neither decay nor expire."""
         if self.half_life is None and self.expire_after is None:
             return None
         return EdgeAging(self.half_life, self.expire_after, directed=self.directed)

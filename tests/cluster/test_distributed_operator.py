@@ -80,7 +80,7 @@ def test_noise_is_independent_of_shard_count(graph_pair: Any, shards: int, kind:
 
 def test_noise_drawn_in_blocks_is_unchanged(graph_pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = graph_pair(1, 3)
-    monkeypatch.setattr("ripplevec.cluster.shard_matrices.WORDS", 7)
+    monkeypatch.setattr("ripplevec.cluster.shard_matrices.NOISE_BLOCK_WORDS", 7)
     with pair.open_graph() as graph:
         drawn = pair.read(graph.operator(1.0).make_noise(7, 3, np.float32))
     assert np.array_equal(drawn, local_operator(pair, 1.0).make_noise(7, 3, np.float32))

@@ -1,10 +1,12 @@
-"""The sequence of calls by which all shards update their vectors after a batch; the driver sees no rows or vectors.
+"""The sequence of calls by which all shards update their vectors after a batch; no vector reaches the driver.
 
 The steps are those of `rules/_kernels.apply_batch`, in the same order. Every step reads only values from before the
 step, so the result does not depend on which shard stores which vertex.
 
-Two sets of vertices drive the protocol. The *frontier* contains unplaced vertices that gained a placed neighbor and are
-placed next. The *refresh set* of a round contains placed vertices whose vectors are recomputed in that round.
+New vertices are *admitted* first: they are placed from neighbors that arrived before them, in waves (see
+`routing.schedule_waves`). Then two sets of vertices drive the protocol. The *frontier* contains unplaced vertices that
+gained a placed neighbor and are placed next. The *refresh set* of a round contains placed vertices whose vectors are
+recomputed in that round.
 """
 
 from __future__ import annotations
@@ -97,16 +99,16 @@ class BatchProtocol:
         The rounds end when the refresh set is empty, the depth of the rule is reached, or `budget` neighbors were read.
         """
         transport, depth, max_depth = self.transport, 0, self.rule.depth
-        requested, infos = self._exchange("begin_refresh", *pushed)
+        requested, set_infos = self._exchange("begin_refresh", *pushed)
         while True:
-            refresh_sets = transport.get(infos)
-            size = sum(count for at, count, _ in refresh_sets if at == depth)
+            refresh_sets = transport.get(set_infos)  # for each shard: depth, size and largest degree of its set
+            size = sum(count for set_depth, count, _ in refresh_sets if set_depth == depth)
             limit = budget // (2 * max(1, size))
             if limit == 0 or (not size and depth):
                 break
             if size:
                 round_arguments = {"limit": limit, "depth": depth}
-                if any(at > depth or degree > limit for at, _, degree in refresh_sets):
+                if any(set_depth > depth or degree > limit for set_depth, _, degree in refresh_sets):
                     requested = transport.call("request_refresh_rows", **round_arguments, parts=transport.size)
                 last = depth == max_depth
                 pushed, reads = self._exchange("refresh", *self._pull(requested), **round_arguments, last=last)
@@ -120,5 +122,5 @@ class BatchProtocol:
                 limit = max(1, budget // (2 * max(1, size)))
                 candidates, reads = self._exchange("send_influence", limit=limit, depth=depth)
                 budget -= sum(transport.get(reads))
-                requested, infos = self._exchange("draw_influenced", *candidates, depth=depth)
+                requested, set_infos = self._exchange("draw_influenced", *candidates, depth=depth)
         return transport.call("push_moved_rows", parts=transport.size)

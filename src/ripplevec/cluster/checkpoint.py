@@ -1,4 +1,4 @@
-"""Saved state of a model on shards as plain arrays: one group per shard, and the state of the driver."""
+"""The state of a model on shards as plain arrays, to be saved: one group per shard, and the state of the driver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Arrays = dict[str, NDArray[Any]]
 class ClusterSnapshot:
     """The state of a cluster at one moment, which can be saved while the cluster continues.
 
-    The copies made by the shards stay there until they are read, and are then fetched one shard after the other. The
+    The copies stay on the shards until they are read, and are then fetched one shard after the other. The
     digest is computed immediately: it takes many queries to all shards and cannot be deferred.
     """
 

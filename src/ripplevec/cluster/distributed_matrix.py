@@ -1,4 +1,4 @@
-"""Matrices that are distributed over the shards during an anchor or a start, and the graph that views see meanwhile.
+"""Matrices that are distributed over the shards during an anchor or a start, and the graph that views work on.
 
 The driver has handles only; a view uses a `MatrixHandle` like a NumPy array.
 """
@@ -49,7 +49,7 @@ class DistributedGraph:
         return self
 
     def __exit__(self, error_type: type[BaseException] | None = None, *details: object) -> None:
-        """Restore the slots of every shard; a second error is ignored, so that the first one is reported."""
+        """Restore the slots of every shard. After an error, further errors are ignored: the first one is reported."""
         closed = self.transport.call("close_matrices")
         if error_type is None:
             self.transport.get(closed)
@@ -107,7 +107,7 @@ class MatrixHandle:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows on the shard that has most of them, and columns."""
+        """The largest number of rows on a shard, and the number of columns."""
         return self.graph.rows, self.columns.last - self.columns.first
 
     def __len__(self) -> int:

@@ -21,7 +21,7 @@ Block = Any
 
 
 class DistributedOperator(Operator):
-    """W for the graph of all shards and one τ; blocks are matrix handles."""
+    """The operator W for the graph of all shards and one τ; blocks are matrix handles."""
 
     def __init__(self, graph: DistributedGraph, tau: float) -> None:
         totals = graph.totals()
@@ -61,7 +61,7 @@ class DistributedOperator(Operator):
         self.graph.submit_step("subtract", target=target.columns, value=value)
 
     def clear_unusable_rows(self, target: Block) -> None:
-        """Set rows to zero that have no edges, or that no step of this package can have produced, in place."""
+        """Zero the rows without edges, and rows with an entry that is not finite or is too large, in place."""
         self.graph.submit_step("clear", target=target.columns)
 
     def scale_columns(self, target: Block, factors: NDArray[np.float64], how: np.ufunc = np.multiply) -> None:
@@ -85,9 +85,9 @@ class DistributedOperator(Operator):
         lengths = self.graph.submit_step("max_row_length", source=source.columns)
         return float(np.max(self.graph.transport.get(lengths)))
 
-    def transform_columns(self, target: Block, turn: NDArray[np.float64]) -> None:
+    def transform_columns(self, target: Block, matrix: NDArray[np.float64]) -> None:
         """Compute target ← target · matrix, in place."""
-        self.graph.submit_step("transform", target=target.columns, matrix=turn)
+        self.graph.submit_step("transform", target=target.columns, matrix=matrix)
 
     def make_noise(self, seed: int, columns: int, kind: Any) -> Block:
         """Return pseudorandom columns that depend on the seed and the vertex, not on the number of shards."""

@@ -115,7 +115,7 @@ class RemoteGraph:
         self._edges: dict[tuple[Id, Id], bool] = {}
 
     def prefetch_batch(self, batch: Batch) -> None:
-        """Fetch the facts about a batch that `has_vertex` and `has_edge` will return."""
+        """Fetch, for `has_vertex` and `has_edge`, whether the vertices and edges that a batch removes exist."""
         removals = np.flatnonzero((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX))
         src, dst = (take_ids(column, removals) for column in (batch.src, batch.dst))
         src_rows, dst_rows = self._find_rows(src), self._find_rows(dst)
@@ -127,16 +127,16 @@ class RemoteGraph:
         self._edges.update(zip(pairs, exists.tolist(), strict=True))
 
     def has_vertex(self, name: Id) -> bool:
-        """Test whether a vertex exists."""
+        """Return whether a vertex exists."""
         return self._rows[name] >= 0
 
     def has_edge(self, src: Id, dst: Id) -> bool:
-        """Test whether an edge between two vertices exists (from src to dst, if directed)."""
+        """Return whether an edge between two vertices exists (from src to dst, if directed)."""
         return self._edges.get((src, dst), False)
 
 
 class DriverReads(ShardQueries, EngineCounters):
-    """Read access to a model on shards: the shards, their coordinates, and the counters."""
+    """Read access to a model: rows are read from the shards; coordinates and counters are on the driver."""
 
     parameters: Parameters
     rule: RippleRule
@@ -156,7 +156,7 @@ class DriverReads(ShardQueries, EngineCounters):
 
     @property
     def ready(self) -> bool:
-        """Whether there has been a start, so that arrivals can be placed."""
+        """Whether the start has been computed, so that arrivals can be placed."""
         return self.rule.ready
 
     @property
@@ -168,9 +168,9 @@ class DriverReads(ShardQueries, EngineCounters):
         """Return the number of vertices with edges."""
         return self.sizes()["with_edges"]
 
-    def find_row(self, name: Id) -> int:
+    def find_row(self, vertex: Id) -> int:
         """Return the row of a vertex, −1 if it is unknown."""
-        return int(self.find_rows(id_column([name]))[0])
+        return int(self.find_rows(id_column([vertex]))[0])
 
     def find_rows(self, column: IdColumn) -> RowArray:
         """Return the rows of vertices, −1 for unknown ones."""
@@ -188,13 +188,13 @@ class DriverReads(ShardQueries, EngineCounters):
             raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
         return rows
 
-    def rows_by_arrival(self, wanted: Callable[[RowArray], NDArray[np.bool_]] | None = None) -> RowArray:
-        """Return rows in order of arrival: all, or those whose arrival numbers `wanted` selects."""
+    def rows_by_arrival(self, select: Callable[[RowArray], NDArray[np.bool_]] | None = None) -> RowArray:
+        """Return the rows of all vertices, or of those whose arrival numbers `select` marks, in order of arrival."""
         shards, results = self.transport.size, self.query("list_rows")
         rows = np.concatenate([rows * shards + shard for shard, (rows, _) in enumerate(results)])
         numbers = np.concatenate([numbers for _, numbers in results])
         order = np.argsort(numbers, kind="stable")
-        return rows[order] if wanted is None else rows[order][wanted(numbers[order])]
+        return rows[order] if select is None else rows[order][select(numbers[order])]
 
     def id_column_of(self, rows: RowArray) -> IdColumn:
         """Return the ids of rows as a column."""
@@ -216,7 +216,7 @@ class DriverReads(ShardQueries, EngineCounters):
         return self.read_rows(rows, "degree").astype(np.int64)
 
     def placed(self, rows: RowArray) -> NDArray[np.bool_]:
-        """Test which rows have a vector."""
+        """Return which rows have a vector."""
         return self.read_rows(rows, "placed") != 0
 
     def vertex_info(self, row: int) -> VertexInfo:
@@ -226,13 +226,13 @@ class DriverReads(ShardQueries, EngineCounters):
         )
         return VertexInfo(int(arrival), int(degree), float(strength), bool(placed))
 
-    def neighbors(self, row: int, most: int | None = None) -> tuple[RowArray, NDArray[np.float32]]:
-        """Return the neighbors of a row and the edge weights, latest edge first: all, or the first `most`."""
-        results = self.query("list_neighbors", self._row_on_owner(row), limit=most)
+    def neighbors(self, row: int, limit: int | None = None) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the neighbors of a row and the edge weights, latest edge first: all, or `limit` of them."""
+        results = self.query("list_neighbors", self._row_on_owner(row), limit=limit)
         return cast(tuple[RowArray, NDArray[np.float32]], results[row % self.transport.size])
 
     def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
-        """Test, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
+        """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
         results, positions = self.query_rows("edges_exist", src, dst)
         return scatter_parts(results, positions)
 
@@ -264,8 +264,8 @@ class DriverReads(ShardQueries, EngineCounters):
     ) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the rows of highest cosine with a row (itself excluded) or with a served vector, best first.
 
-        Every shard searches its own rows with its own search object; `search` is not used. Among
-        equal cosines the earlier arrival comes first.
+        Every shard searches its own rows with its own search object; `search` is not used. Among equal cosines the
+        earlier arrival comes first.
         """
         if isinstance(like, int):
             query = query_from_row(self.rule, self.read_rows(np.array([like]), "vectors")[0], like)
@@ -306,18 +306,18 @@ class DriverReads(ShardQueries, EngineCounters):
         )
 
     def fetch_changed_vectors(self, results: list[Any], requested: list[RowArray], sequence: int) -> list[Any]:
-        """Resolve the vectors of `requested` rows that were read after the batch with number `sequence`."""
+        """Resolve the vectors of `requested` rows that were read after the batch with sequence number `sequence`."""
         return self.transport.get(results)
 
     def empty_changes(self, sequence: int) -> Changes:
-        """Return the changes of a batch that had already been applied under this number: none."""
+        """Return the empty changes of a batch that had already been applied under this sequence number."""
         vectors = np.empty((0, self.parameters.dim), np.float32)
         return Changes(NO_ROWS, vectors, self.rule.served_transform(), np.empty(0, np.bool_), [], sequence, False)
 
     # ------------------------------------------------------------------ the whole model
 
     def diagnostics(self) -> dict[str, Any]:
-        """Return the condition of the model in numbers."""
+        """Return sizes, counters and quality measures."""
         sizes, grams = self.sizes(), self.query("grams")
         return {
             "vertices": len(self),
@@ -339,13 +339,13 @@ class DriverReads(ShardQueries, EngineCounters):
         """Return the hash that the same state has on one machine; vectors and edges are fetched block by block."""
         return compute_digest(self, self.rule.state(), self.counters())
 
-    def edge_values(self, rows: RowArray, what: str) -> NDArray[Any]:
-        """Return the values that are hashed of the edges of rows: a weight, or the neighbors' arrival numbers."""
-        return self.arrival_numbers(self.read_edges(rows, "code")) if what == "arrival" else self.read_edges(rows, what)
+    def edge_values(self, rows: RowArray, name: str) -> NDArray[Any]:
+        """Return values of all edges of rows; see `DigestSource`."""
+        return self.arrival_numbers(self.read_edges(rows, "code")) if name == "arrival" else self.read_edges(rows, name)
 
-    def row_values(self, rows: RowArray, what: str) -> NDArray[Any]:
-        """Return the values that are hashed of rows: the stored vectors, or whether rows are placed."""
-        return self.read_rows(rows, what)
+    def row_values(self, rows: RowArray, name: str) -> NDArray[Any]:
+        """Return values of rows; see `DigestSource`."""
+        return self.read_rows(rows, name)
 
     def gather(self) -> GatheredState:
         """Gather the whole model on the driver; raise an error if it is too large."""
@@ -358,7 +358,7 @@ class DriverReads(ShardQueries, EngineCounters):
                 raise RipplevecError(f"Cluster state is inconsistent: {fault}. Restore a snapshot.")
 
     def _find_faults(self) -> dict[str, bool]:
-        """Return the possible faults, each with whether it is present."""
+        """Return, for each possible fault, whether it is present."""
         faults = self.query("find_faults")
         endpoints = self.transport.call("list_endpoints", parts=self.transport.size)
         mismatches = self.query("find_mismatched_shards", *endpoints)

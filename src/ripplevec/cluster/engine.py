@@ -1,4 +1,6 @@
-"""Engine of a model on several shards, with the methods of the single-machine `Engine` and bit-identical results.
+"""Engine of a model on several shards, with the methods of the single-machine `Engine`.
+
+Results equal those of `Engine`: bit for bit without anchors, up to rounding with anchors that run on shards.
 
 The driver knows the number of vertices and edges, the coordinates and the counters; it stores no rows. All rows are row
 codes (see `routing.py`).
@@ -65,13 +67,13 @@ class ClusterEngine(DriverReads):
         self.transport, self.parameters = transport, parameters
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
         self.anchor_lag = 0
-        self.update_incomplete = False  # always: `FaultTolerantEngine` undoes a change that fails
+        self.update_incomplete = False  # always: `FaultTolerantEngine` undoes an update that fails
         self._warned = False
         self.rule = cast(RippleRule, self.parameters.create_rule())  # used for its coordinates; the shards store rows
         self.next_arrival = self.loops = self._vertices = self._edges = 0
         self.reset_counters()
 
-    # ------------------------------------------------------------------ changes
+    # ------------------------------------------------------------------ updates
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Apply a batch as the initial graph and embed it from scratch."""
@@ -82,11 +84,11 @@ class ClusterEngine(DriverReads):
         self._update(batch, self.next_arrival)
         self.events = len(batch)
         if self.edges:
-            self._start(progress)
+            self._compute_start(progress)
         self._record_size()
 
     def apply(self, batch: Batch) -> BatchOutcome:
-        """Apply a batch completely, or, if it is refused, not at all."""
+        """Apply a batch: all of it, or none of it if it is invalid."""
         check_batch(self.graph_lookup, batch)
         return self.run_atomically(partial(ClusterEngine._apply, batch=batch))
 
@@ -101,26 +103,26 @@ class ClusterEngine(DriverReads):
         """Do nothing: anchors are not computed in the background here."""
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
-        """Test whether a batch may make an anchor due."""
+        """Return whether a batch may make an anchor due."""
         if 2 * len(batch) < self.growth_slack and batch.op is None:
             return False
         has_edges = self.has_edges if self.parameters.duplicates == "ignore" else None
         return self.may_exceed_growth(*bound_growth(batch, self.find_rows, self.degrees, has_edges))
 
     def fork_for_update(self) -> tuple[ReadSnapshot, ClusterEngine]:
-        """Return a snapshot for readers during a long change, and the engine to change."""
+        """Return a snapshot for readers during a long update, and the engine to update."""
         return ReadSnapshot(self), self
 
-    def apply_arrival(self, names: IdColumn, weights: NDArray[np.float64] | None) -> int:
+    def apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
         """Return −1: there is no fast path for a single arrival, which must be applied as a batch."""
         return -1
 
-    def run_atomically(self, operation: Callable[[ClusterEngine], Result]) -> Result:
-        """Apply an operation that changes the state; a subclass may undo it if it fails."""
-        return operation(self)
+    def run_atomically(self, update: Callable[[ClusterEngine], Result]) -> Result:
+        """Apply an update of the state; a subclass may undo it if it fails."""
+        return update(self)
 
     def _apply(self, batch: Batch) -> BatchOutcome:
-        first_new, anchors = self.next_arrival, self.anchors
+        first_new, anchors_before = self.next_arrival, self.anchors
         moved, removed, edges = self._update(batch, first_new)
         due = self._record_batch(len(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
         corrected = self._anchor() if due else None
@@ -129,22 +131,24 @@ class ClusterEngine(DriverReads):
         if not self.edges:
             self.rule.reset(cast(Any, None))
             self._broadcast_coordinates()
-        return BatchOutcome(moved, first_new, removed, self.anchors > anchors)
+        return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
 
     def _update(self, batch: Batch, first_new: int) -> tuple[RowArray, list[Id], int]:
         """Update the graph, then the vectors; return rows that may have moved, removed ids, and changed edges."""
         endpoints, removed = self._update_graph(batch)
-        # The first new vertex that was not removed again.
-        first = int(endpoints.new_numbers[0]) if endpoints.new_codes.size else self.next_arrival
+        # Arrival number of the first new vertex that was not removed again.
+        first_kept = int(endpoints.new_numbers[0]) if endpoints.new_codes.size else self.next_arrival
         removed_ids, removed_numbers = self._find_absent(removed), np.array([v.number for v in removed], np.int64)
         self.rule.rows_shortened = 0
         if not self.ready:
-            self._edges, changed, _ = map(sum, zip(*self.query("finish_graph_update", first_new=first), strict=True))
+            self._edges, changed, _ = map(
+                sum, zip(*self.query("finish_graph_update", first_new=first_kept), strict=True)
+            )
             return endpoints.new_codes, removed_ids, changed
         new, count, shards = endpoints.new_numbers - first_new, self.next_arrival - first_new, self.transport.size
         wave, step = schedule_waves(endpoints, first_new, count, shards)
         protocol = BatchProtocol(self.transport, self.rule, self.sequence + 1)
-        result = protocol.run(endpoints.new_codes, (wave[new], step[new]), first, removed_numbers)
+        result = protocol.run(endpoints.new_codes, (wave[new], step[new]), first_kept, removed_numbers)
         self._edges, self.rule.rows_shortened = result.edges, result.shortened
         moved = np.concatenate([rows * shards + shard for shard, rows in enumerate(result.moved)])
         return moved, removed_ids, result.changed
@@ -197,7 +201,7 @@ class ClusterEngine(DriverReads):
         return [name for name, row in zip(ids, rows, strict=True) if row < 0]
 
     def warn_self_loops(self) -> None:
-        """Warn about self-loops, once, after a change is complete: a warning may be turned into an error."""
+        """Warn about self-loops, once, after an update is complete: a warning filter may raise an error."""
         if self.loops and not self._warned:
             self._warned = True
             warnings.warn("Self-loops are ignored (further warnings suppressed).", SelfLoopWarning, stacklevel=3)
@@ -220,7 +224,7 @@ class ClusterEngine(DriverReads):
 
     def _correct(self) -> RowArray:
         if not self.ready:
-            self._start()
+            self._compute_start()
             rows = self.rows_by_arrival()
             return rows[self.placed(rows)]
         threshold, shards = self.parameters.change_threshold, self.transport.size
@@ -242,7 +246,7 @@ class ClusterEngine(DriverReads):
         self._send_rows("set_vectors", rows, store.vectors[: rows.size])
         return rows[moved]
 
-    def _start(self, progress: Progress | None = None) -> None:
+    def _compute_start(self, progress: Progress | None = None) -> None:
         """Embed the graph from scratch; a small graph is gathered on the driver, for the same bits as one machine."""
         if self.edges > MAX_DRIVER_START_EDGES and self.count_connected() > 2 * self.rule.dim + MAX_DENSE_SIZE:
             anchor.start(self.transport, self.rule, progress)

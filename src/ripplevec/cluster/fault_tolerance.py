@@ -1,7 +1,7 @@
-"""Engine that recovers lost shards from the last snapshot and the operations applied since.
+"""Engine that recovers lost shards from the last snapshot and the updates applied since.
 
 A shard loses its state when its process or machine fails. Then all shards return to the snapshot and apply the same
-operations again, with bit-identical results; an operation that was interrupted is applied as if for the first time.
+updates again, with bit-identical results; an update that was interrupted is applied as if for the first time.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ SNAPSHOT_EVERY = 250_000
 """Events between two snapshots, or a tenth of the graph's edges if that is more."""
 
 MAX_ATTEMPTS = 5
-"""Number of times in a row that shards may be lost during one operation before it fails."""
+"""Number of times in a row that shards may be lost during one update before it fails."""
 
 _KIND = "shards"  # of the snapshot directory
 _NOT_RECOVERED = ("transport", "parameters", "anchor_lag", "_warned")  # attributes that are not part of the state
 _log = logging.getLogger("ripplevec.cluster")
 
-Operation = Callable[[ClusterEngine], Result]
-"""A function that changes the state of an engine; it can be repeated on another engine."""
+Update = Callable[[ClusterEngine], Result]
+"""A function that updates the state of an engine; it can be repeated on another engine."""
 
 
 class FaultTolerantEngine(ClusterEngine):
@@ -68,14 +68,14 @@ class FaultTolerantEngine(ClusterEngine):
         snapshot_dir: str | PathLike[str] | None = None,
     ) -> None:
         self.snapshot_every = snapshot_every
-        self.recoveries = 0  # how many times the shards had to be recovered
+        self.recoveries = 0  # number of times that the shards were recovered
         self._directory = mkdtemp(prefix="ripplevec-", dir=snapshot_dir)
         weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         self._has_snapshot, self._snapshot_events = False, 0
-        self._operations: list[Operation[Any]] = []  # applied since the snapshot
+        self._updates: list[Update[Any]] = []  # applied since the snapshot
         self._recovery_lock = ReadWriteLock()
-        self._change_lock = threading.RLock()
-        self._changing_thread: int | None = None
+        self._update_lock = threading.RLock()
+        self._updating_thread: int | None = None
         self._reader = threading.local()
         self._needs_recovery = False  # whether the state of the shards may differ from that of the driver
         super().__init__(transport, parameters)
@@ -110,12 +110,12 @@ class FaultTolerantEngine(ClusterEngine):
             raise
 
     def _is_idle_at(self, sequence: int) -> bool:
-        return self._changing_thread is None and self.sequence == sequence
+        return self._updating_thread is None and self.sequence == sequence
 
     def _read(self, read: Callable[[], Result]) -> Result:
         """Perform a read; recover the shards and repeat it if one is lost."""
-        if self._changing_thread == threading.get_ident() or getattr(self._reader, "active", False):
-            return read()  # nested in a change or in another read, which handles a lost shard
+        if self._updating_thread == threading.get_ident() or getattr(self._reader, "active", False):
+            return read()  # nested in an update or in another read, which handles a lost shard
         for _ in range(MAX_ATTEMPTS):
             recoveries = self.recoveries
             if self._needs_recovery:
@@ -136,11 +136,11 @@ class FaultTolerantEngine(ClusterEngine):
         finally:
             self._reader.active = False
 
-    # ------------------------------------------------------------------ changes
+    # ------------------------------------------------------------------ updates
 
-    def run_atomically(self, operation: Operation[Result]) -> Result:
-        """Apply an operation exactly once, with retries if shards are lost; if it fails, the state is unchanged."""
-        result = self._apply_with_retries(operation)
+    def run_atomically(self, update: Update[Result]) -> Result:
+        """Apply an update exactly once, with retries if shards are lost; if it fails, the state is unchanged."""
+        result = self._apply_with_retries(update)
         if self.events - self._snapshot_events >= max(self.snapshot_every, self.edges // 10):
             self._take_snapshot()
         return result
@@ -150,47 +150,47 @@ class FaultTolerantEngine(ClusterEngine):
         self._apply_with_retries(partial(ClusterEngine.restore, state=state))
         self._write_snapshot(state)
 
-    def _apply_with_retries(self, operation: Operation[Result]) -> Result:
+    def _apply_with_retries(self, update: Update[Result]) -> Result:
         for attempt in range(MAX_ATTEMPTS):
             try:
-                result = self._apply_once(operation)
+                result = self._apply_once(update)
                 break
             except ShardLostError:
                 if attempt + 1 == MAX_ATTEMPTS:
                     raise
-        self._operations.append(operation)
+        self._updates.append(update)
         return result
 
-    def _apply_once(self, operation: Operation[Result]) -> Result:
-        with self._change_lock:
+    def _apply_once(self, update: Update[Result]) -> Result:
+        with self._update_lock:
             if self._needs_recovery:
                 self._recover_shards(self.recoveries)
-            self._changing_thread = threading.get_ident()
+            self._updating_thread = threading.get_ident()
             try:
-                return operation(self)
-            except BaseException as error:  # after any error, some shards may have applied a part of the operation
-                _log.warning("operation failed on the shards: error=%s", error)
+                return update(self)
+            except BaseException as error:  # after any error, some shards may have applied a part of the update
+                _log.warning("update failed on the shards: error=%s", error)
                 self._needs_recovery = True
                 self._recover_shards(self.recoveries)
                 raise
             finally:
-                self._changing_thread = None
+                self._updating_thread = None
 
     def _take_snapshot(self) -> None:
         try:
             self._write_snapshot(self._read(partial(lazy_state, self)))
-        except ShardLostError as error:  # the next operation tries again
+        except ShardLostError as error:  # the next update tries again
             _log.warning("snapshot of the shards failed: error=%s", error)
 
     def _write_snapshot(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Write a state to disk and forget the operations that led to it."""
+        """Write a state to disk and forget the updates that led to it."""
         try:
             write_arrays(self._directory, state, {}, kind=_KIND)
         except OSError as error:
             _log.warning("snapshot of the shards failed: error=%s", error)
             return
         self._has_snapshot, self._snapshot_events = True, self.events
-        self._operations.clear()
+        self._updates.clear()
 
     # ------------------------------------------------------------------ recovery
 
@@ -202,18 +202,18 @@ class FaultTolerantEngine(ClusterEngine):
     def _recover_exclusively(self, recoveries_seen: int) -> None:
         if self.recoveries != recoveries_seen:
             return
-        # Waiting here could deadlock: a change in another thread may itself wait for this reader.
-        if not self._change_lock.acquire(blocking=False):
+        # Waiting here could deadlock: an update in another thread may itself wait for this reader.
+        if not self._update_lock.acquire(blocking=False):
             raise ShardLostError(RECOVERING)
         try:
             self._needs_recovery = True
             self._rebuild_shards()
             self._needs_recovery, self.recoveries = False, self.recoveries + 1
         finally:
-            self._change_lock.release()
+            self._update_lock.release()
 
     def _rebuild_shards(self) -> None:
-        _log.warning("recovering all shards: operations=%d", len(self._operations))
+        _log.warning("recovering all shards: updates=%d", len(self._updates))
         for attempt in range(MAX_ATTEMPTS):
             try:
                 recovered = self._replay()
@@ -224,7 +224,7 @@ class FaultTolerantEngine(ClusterEngine):
         vars(self).update({name: value for name, value in vars(recovered).items() if name not in _NOT_RECOVERED})
 
     def _replay(self) -> ClusterEngine:
-        """Restore the snapshot and repeat the operations since, in a separate engine.
+        """Restore the snapshot and repeat the updates since, in a separate engine.
 
         Threads that read the counters of this engine meanwhile see no change.
         """
@@ -232,6 +232,6 @@ class FaultTolerantEngine(ClusterEngine):
         recovered = ClusterEngine(self.transport, self.parameters)
         if self._has_snapshot:
             recovered.restore(read_arrays(self._directory, kind=_KIND, mapped=True)[0])
-        for operation in self._operations:
-            operation(recovered)
+        for update in self._updates:
+            update(recovered)
         return recovered

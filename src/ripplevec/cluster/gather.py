@@ -1,4 +1,4 @@
-"""Gathering of a model on shards onto the driver: for starts, and for analyses that need the whole graph.
+"""Gathering of a model on the driver: for starts and anchors of small graphs, and for analyses of the whole graph.
 
 Rows of the gathered graph are in order of arrival.
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ripplevec.cluster.driver_reads import DriverReads
 
 MAX_GATHERED_EDGES = 10_000_000
-"""Largest graph that is gathered together with its vectors; larger ones do not belong on a driver."""
+"""Largest graph that is gathered together with its vectors, to bound the memory of the driver."""
 
 
 class GatheredState(EngineReads):
-    """Graph, vectors and coordinates of a model on shards, as one machine has them; the coordinates are not copied."""
+    """Graph, vectors and coordinates of a model on shards, as one machine has them; the rule is not copied."""
 
     def __init__(self, engine: DriverReads) -> None:
         if engine.edges > MAX_GATHERED_EDGES:

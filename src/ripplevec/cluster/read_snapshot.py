@@ -1,4 +1,4 @@
-"""Read-only snapshot of a model on shards, which serves reads during a change that takes long."""
+"""Read-only snapshot of a model on shards, which serves reads during a long update."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COPIED = ("parameters", "anchor_growth", "start_size", "next_arrival", "_vertic
 
 
 class ReadSnapshot(DriverReads):
-    """The state that an engine had when this snapshot was created; valid until the engine has been changed.
+    """The state that an engine had when this snapshot was created, for readers until an update is complete.
 
     Every shard keeps a copy of its state until the snapshot is garbage-collected.
     """

@@ -24,9 +24,9 @@ RowArray: TypeAlias = NDArray[np.int64]
 
 
 class EdgeEndpoints(NamedTuple):
-    """Both endpoints of the operations in one step of a batch; entry i of each array belongs to operation i."""
+    """Both endpoints of the operations in one step of a batch, and the new vertices among them."""
 
-    op: NDArray[np.int8]
+    op: NDArray[np.int8]  # (m,): the operations
     codes: RowArray  # (m, 2): row codes of both endpoints
     numbers: RowArray  # (m, 2): their arrival numbers
     new_codes: RowArray  # row codes of new vertices, in order of arrival
@@ -38,14 +38,14 @@ class ShardOperations(NamedTuple):
 
     new_rows: RowArray  # rows of new vertices
     new_numbers: RowArray  # their arrival numbers
-    endpoints: RowArray  # (m, 4): row of the local endpoint, its neighbor, and the arrival numbers of both
+    endpoints: RowArray  # (m, 4): local row, its neighbor as stored in the slot, and the arrival numbers of both
     op: NDArray[np.int8]
     weight: NDArray[np.float32]
     side: NDArray[np.int8]  # which endpoint of the operation the local one is: 0 source, 1 target
 
 
 def split_positions(owner: RowArray, shards: int) -> list[RowArray]:
-    """Return, for each shard, the positions in `owner` at which it stands, in order; one pass for any shard count."""
+    """Return, for each shard, the positions of its number in `owner`, in order; one sort for any number of shards."""
     small = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # NumPy sorts 16-bit integers by radix sort
     order = np.argsort(small, kind="stable")
     return np.split(order, np.searchsorted(small[order], np.arange(1, shards)))

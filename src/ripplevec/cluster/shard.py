@@ -1,4 +1,4 @@
-"""A shard's part in the vector update of a batch, in anchors, and in reads from snapshots.
+"""The `Shard`: one shard's part in the vector update of a batch, in anchors, and in reads from snapshots.
 
 A shard runs the kernels of the single-machine engine on its own rows (`shard_graph.py`). An edge may lead to a vertex
 on another shard; the row of that vertex is then copied into a halo (`halo.py`) before a step reads it.
@@ -46,9 +46,9 @@ class Shard(ShardGraph):
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
         super().__init__(index, shards, parameters)
         self.sent = 0  # bytes sent to other shards
-        self.needed = 0  # bytes of those that were vectors which the receiver had to read
+        self.needed = 0  # how many of these bytes were vectors that the receiver had to read
         self.matrices: ShardMatrices | None = None  # only during an anchor or a start
-        self.snapshots: dict[int, Shard] = {}  # copies of the state before a change, by number
+        self.snapshots: dict[int, Shard] = {}  # copies of the state before an update, by number
 
     # ------------------------------------------------------------------ a batch: new vertices
 
@@ -315,7 +315,7 @@ class Shard(ShardGraph):
         return self.newly_placed[self.graph.arrival[self.newly_placed] < self.first_new]
 
     def request_late_rows(self) -> list[RowArray]:
-        """Return the rows of each shard that late-placed existing vertices read; these are not pushed."""
+        """Return the rows of each shard that existing vertices placed in this batch read; these are not pushed."""
         return self._request(self._late_rows, UNLIMITED, 0)
 
     def finish_batch(self, *received: Any) -> tuple[RowArray, int]:
@@ -372,7 +372,7 @@ class Shard(ShardGraph):
         self.matrices = None
 
     def edges_exist(self, rows: RowArray, codes: RowArray) -> NDArray[np.bool_]:
-        """Test, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
+        """Return, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
         if self.matrices is None:
             return super().edges_exist(rows, codes)
         # The slots are remapped during an anchor, so the lookup by neighbor does not work.
@@ -403,7 +403,7 @@ class Shard(ShardGraph):
         """Drop a snapshot."""
         self.snapshots.pop(snapshot, None)
 
-    # ------------------------------------------------------------------ assignments
+    # ------------------------------------------------------------------ state, coordinates and vectors
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Replace the state of this shard by one that `state` returned; abandon an anchor of the previous state."""

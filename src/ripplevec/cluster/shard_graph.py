@@ -141,7 +141,7 @@ class ShardGraph:
     def _count_changes(self, first_new: int) -> tuple[int, int, int]:
         """Return the number of edges, of changed edges, and of operations on edges between existing vertices.
 
-        Vertices with an arrival number from `first_new` on are new in this batch.
+        Vertices with an arrival number from `first_new` on are new in this batch. Also stores `first_new`.
         """
         self.first_new = first_new
         existing = np.count_nonzero(np.concatenate(self.later_numbers) < first_new)
@@ -191,7 +191,7 @@ class ShardGraph:
         return self._slot_codes(slots), self._links.weight[slots]
 
     def edges_exist(self, rows: RowArray, codes: RowArray) -> NDArray[np.bool_]:
-        """Test, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
+        """Return, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
         found, directed = np.empty(rows.size, np.bool_), self.graph.adjacency.directed
         stored = np.where(codes % self.shards == self.index, codes // self.shards, -1 - codes)
         shard_kernels.has_neighbors(self._links, rows, stored, found, directed)
@@ -247,7 +247,7 @@ class ShardGraph:
     def find_faults(self) -> str:
         """Check internal invariants; return a description of the first violation, or an empty string.
 
-        It is returned and not raised, because a shard whose method raises is dropped.
+        The description is returned and not raised, because a shard whose method raises is dropped.
         """
         try:
             self.graph.check(whole=False)
@@ -309,7 +309,7 @@ class ShardGraph:
 
 
 def _endpoints_agree(local: NDArray[Any], remote: NDArray[Any]) -> bool:
-    """Test whether two shards have the same records of the edges between them."""
+    """Return whether two shards have the same records of the edges between them."""
     if local.size != remote.size:
         return False
     remote = remote[np.lexsort((remote["row"], remote["remote_row"]))]

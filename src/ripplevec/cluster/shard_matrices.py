@@ -27,7 +27,7 @@ from ripplevec.views.operators import Operator
 Matrix = NDArray[Any]
 SavedCoordinates = dict[str, NDArray[Any]]
 VECTORS = 0  # matrix number of the stored vectors, which have no halo and are read-only here
-WORDS = 1 << 20  # random words drawn at a time
+NOISE_BLOCK_WORDS = 1 << 20  # random words drawn at a time
 
 
 class ColumnSlice(NamedTuple):
@@ -130,7 +130,7 @@ class ShardMatrices:
         arrival = self.store.graph.arrival[: self.rows]
         words, generator = np.zeros(self.rows, np.uint64), np.random.Generator(np.random.Philox(seed))
         order = np.argsort(arrival, kind="stable")
-        for first, last in block_ranges(int(arrival.max(initial=-1)) + 1, WORDS):
+        for first, last in block_ranges(int(arrival.max(initial=-1)) + 1, NOISE_BLOCK_WORDS):
             drawn = generator.integers(0, 2**64, last - first, np.uint64)
             rows = order[slice(*np.searchsorted(arrival, (first, last), sorter=order))]
             words[rows] = drawn[arrival[rows] - first]
@@ -166,7 +166,7 @@ class ShardMatrices:
         self.operator.subtract_from_rows(self.select(target), value.copy())
 
     def clear(self, target: ColumnSlice) -> None:
-        """Set rows to zero that have no edges, or that no step of this package can have produced."""
+        """Zero the rows without edges, and rows with an entry that is not finite or is too large."""
         self.operator.clear_unusable_rows(self.select(target))
 
     def scale(self, target: ColumnSlice, factors: NDArray[np.float64], how: np.ufunc) -> None:

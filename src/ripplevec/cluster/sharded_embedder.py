@@ -31,9 +31,9 @@ class ShardedEmbedder(Embedder):
 
     Parameters
     ----------
-    shards
+    shards : int, default 8
         Number of shards, distributed over the machines in proportion to their processors.
-    address
+    address : str, optional
         Address of a Ray cluster; "auto" for the cluster that this machine belongs to. By default, a cluster is started
         on this machine.
     **parameters
@@ -60,7 +60,7 @@ class ShardedEmbedder(Embedder):
         for name in ("half_life", "expire_after"):
             if parameters.get(name) is not None:
                 raise InvalidValueError.of(
-                    name, "None (models with forgetting run on one machine only)", parameters[name]
+                    name, "None (models with edge aging run on one machine only)", parameters[name]
                 )
         self.shards, self.address = shards, address
         self._actors = ShardActors(shards, address)
@@ -71,7 +71,7 @@ class ShardedEmbedder(Embedder):
 
         Parameters
         ----------
-        deep
+        deep : bool, default True
             Ignored; accepted for compatibility with scikit-learn.
 
         Returns
@@ -94,11 +94,11 @@ class ShardedEmbedder(Embedder):
 
         Parameters
         ----------
-        directory
+        directory : path
             Directory of the saved model.
-        storage_dir
+        storage_dir : path, optional
             Directory for vectors on disk, as in `Embedder`; by default, vectors are in memory.
-        address
+        address : str, optional
             Address of a Ray cluster, as in the constructor.
 
         Returns
@@ -136,8 +136,8 @@ class ShardedEmbedder(Embedder):
         self._actors.close()
 
     def _validated_parameters(self) -> Parameters:
-        not_shared = {"shards", "address"}
-        return Parameters(**{name: value for name, value in self.get_params().items() if name not in not_shared})
+        cluster_only = {"shards", "address"}
+        return Parameters(**{name: value for name, value in self.get_params().items() if name not in cluster_only})
 
     def _create_engine(self, parameters: Parameters) -> Engine:
         return cast(Engine, FaultTolerantEngine(RayTransport(self._actors, parameters), parameters))
@@ -152,9 +152,9 @@ class Sharded(NamedTuple):
 
     Parameters
     ----------
-    shards
+    shards : int, default 8
         Number of shards; a session directory can only be opened with the number that it was created with.
-    address
+    address : str, optional
         Address of a Ray cluster, as in `ShardedEmbedder`.
 
     Examples
@@ -173,5 +173,5 @@ class Sharded(NamedTuple):
         return {"shards": self.shards, "anchor_lag": 0}
 
     def __call__(self, *ignored: Any, **parameters: Any) -> SessionModel:
-        """Return an empty model."""
+        """Create an empty model. Positional arguments are ignored."""
         return SessionShardedEmbedder(shards=self.shards, address=self.address, **parameters)

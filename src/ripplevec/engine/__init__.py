@@ -1,1 +1,1 @@
-"""The model state, the batch step that changes it, and the reads it answers."""
+"""The state of a model on one machine: its update by batches, its reads, and the checks of a saved state."""

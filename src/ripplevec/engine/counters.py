@@ -35,7 +35,8 @@ class EngineCounters:
     def reset_counters(self) -> None:
         """Set all counters to zero."""
         self.sequence = self.events = self.changes = self.anchors = 0
-        self.vertices_at_anchor = self.edges_at_anchor = self.edge_events = 0  # at the last anchor, and since
+        self.vertices_at_anchor = self.edges_at_anchor = 0  # size of the graph at the last anchor
+        self.edge_events = 0  # edges changed since the last anchor
         self.rows_shortened = 0  # since the last anchor: rows scaled back to the length bound
         self.anchors_refused = 0  # consecutive anchors whose result could not be used
         self.growth_slack = 0.0  # fewer new vertices and edges than this cannot make an anchor due; 0: not known
@@ -59,10 +60,10 @@ class EngineCounters:
 
     @property
     def growth(self) -> float:
-        """Growth of the graph since the last anchor: its share of new vertices, or half its share of changed edges.
+        """Growth of the graph since the last anchor: the share of new vertices, or half that of changed edges.
 
-        The larger of the two counts. A shortened row counts like a new vertex: its local updates have become
-        inaccurate.
+        The larger share is used. Both are relative to the size at the last anchor. A shortened row counts like a new
+        vertex: its local updates have become inaccurate.
         """
         return self._growth(len(self), self.edge_events)
 
@@ -91,9 +92,11 @@ class EngineCounters:
         if not self.ready:  # a model that began empty gets its start even if anchors are off
             return 2 * self.edges >= self.start_size and self.count_connected() >= self.start_size
         due = self.anchor_growth > 0 and self.growth >= self.anchor_growth
-        self.rows_shortened += shortened  # counts from the next batch on: the number cannot be predicted
-        room = self.anchor_growth - self.growth
-        self.growth_slack = room * min(self.vertices_at_anchor, 2 * self.edges_at_anchor) if self.anchor_growth else inf
+        self.rows_shortened += shortened  # only from the next batch on: `may_exceed_growth` cannot predict it
+        remaining = self.anchor_growth - self.growth
+        self.growth_slack = (
+            remaining * min(self.vertices_at_anchor, 2 * self.edges_at_anchor) if self.anchor_growth else inf
+        )
         return due
 
     def _record_anchor(self) -> None:

@@ -39,7 +39,7 @@ class StateSnapshot:
         return self._counters["sequence"]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the state as plain arrays, including a pending anchor; waits until that is computed."""
+        """Return the state as plain arrays. Waits until a pending anchor is computed, and includes it."""
         pending = {} if self._pending is None else self._pending.state()
         return self._arrays | {f"pending_{name}": array for name, array in pending.items()}
 
@@ -144,7 +144,7 @@ def _hashed_arrays(
     for name in ("vectors", "placed"):
         yield _read_by_blocks(source.row_values, order, name, order.size)
     for name in sorted(rule_arrays):
-        if not name.startswith("cascade_"):
+        if not name.startswith("cascade_"):  # a cache of rows, which depend on the memory layout
             yield _whole_array(rule_arrays[name])
     since_anchor = (
         counters[name] for name in ("edge_events", "vertices_at_anchor", "edges_at_anchor", "rows_shortened")

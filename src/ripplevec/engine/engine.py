@@ -55,7 +55,7 @@ class Engine(EngineReads, EngineCounters):
         self.store = VectorStore(graph, dim, rule.precision, directory)
         self.update_incomplete = False  # an update has begun and not finished: the state must not be used
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
-        self.anchor_lag = anchor_lag  # events from when an anchor is due until it is adopted, as a share of the graph
+        self.anchor_lag = anchor_lag  # events until a due anchor is adopted, as a share of vertices plus edges
         self.pending_anchor: BackgroundAnchor | None = None
         if aging is not None:
             aging.attach(graph)
@@ -104,7 +104,7 @@ class Engine(EngineReads, EngineCounters):
         first_new, steps = self.graph.next_arrival, self._graph_steps(batch)
         self.store.reserve(2 * len(batch))
         self.update_incomplete = True
-        anchors = self.anchors
+        anchors_before = self.anchors
         if prepared is not None:
             self.pending_anchor = None
         if isinstance(prepared, CorrectionError):
@@ -123,7 +123,7 @@ class Engine(EngineReads, EngineCounters):
             self.rule.reset(self.store)
             self.pending_anchor, self.growth_slack = None, 0.0
         self.update_incomplete = self.pending_anchor is not None and self.pending_anchor.correction is None
-        return BatchOutcome(moved, first_new, removed, self.anchors > anchors)
+        return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
 
     def start_pending_anchor(self) -> None:
         """Start computing, in the background, the anchor that the last batch made due. Readers may continue."""
@@ -208,7 +208,7 @@ class Engine(EngineReads, EngineCounters):
         """Run an anchor now and return the moved rows, or schedule one in the background and return None."""
         if not (self.rule.ready and self._anchors_in_background()):
             return self.anchor()
-        lag = max(1, ceil(self.anchor_lag * (len(self) + self.edges)))  # time to compute in proportion to the work
+        lag = max(1, ceil(self.anchor_lag * (len(self) + self.edges)))  # allows time in proportion to the work
         self.pending_anchor = BackgroundAnchor(self.sequence, self.events + lag)
         self._record_size()
         return None
@@ -267,7 +267,7 @@ class Engine(EngineReads, EngineCounters):
         """Return sizes, counters and quality measures."""
         graph, rows = self.graph, self.graph.row_count
         alive = graph.arrival[:rows] >= 0
-        times = 0 if self.aging is None else self.aging.nbytes
+        aging_bytes = 0 if self.aging is None else self.aging.nbytes
         return {
             "vertices": len(graph),
             "edges": graph.adjacency.edge_count,
@@ -282,7 +282,7 @@ class Engine(EngineReads, EngineCounters):
             "events": self.events,
             "changes": self.changes,
             **({} if self.aging is None else {"time": self.aging.time}),
-            "bytes": graph.ids.nbytes + graph.adjacency.nbytes + times + rows * self.store.vectors[:1].nbytes,
+            "bytes": graph.ids.nbytes + graph.adjacency.nbytes + aging_bytes + rows * self.store.vectors[:1].nbytes,
         }
 
     def digest(self) -> str:
@@ -309,7 +309,7 @@ class Engine(EngineReads, EngineCounters):
         return {
             **{f"graph_{name}": array for name, array in self.graph.state().items()},
             **{f"rule_{name}": array for name, array in rule.items()},
-            **{f"memory_{name}": array for name, array in aging.items()},
+            **{f"memory_{name}": array for name, array in aging.items()},  # saved name of edge aging
             "vectors": self.store.vectors[:rows].copy(),
             "placed": self.store.placed[:rows].copy(),
             "counters": np.array(list(self.counters().values())),

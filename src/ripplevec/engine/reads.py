@@ -22,22 +22,22 @@ from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.query import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 
 RowArray: TypeAlias = NDArray[np.int64]
-"""Row numbers of vertices in an engine, or other integers per row."""
+"""Rows of vertices in an engine, or their arrival numbers or degrees."""
 
 
 class VertexInfo(NamedTuple):
-    """Facts about one vertex, besides its id and its vector."""
+    """Properties of one vertex, besides its id and its vector."""
 
     arrival: int
     degree: int
-    strength: float
-    placed: bool
+    strength: float  # sum of the edge weights
+    placed: bool  # whether it has a vector
 
 
 class EngineReads:
     """Read methods of an engine.
 
-    RowArray come from `find_row`, `rows_of` and `rows_by_arrival`, and are valid until the next batch.
+    Rows come from `find_row`, `find_rows`, `rows_of` and `rows_by_arrival`, and are valid until the next batch.
     """
 
     graph: Graph
@@ -95,7 +95,7 @@ class EngineReads:
         """Return the ids of rows as a list of ints and strs."""
         return self.graph.ids.to_list(rows)
 
-    # ------------------------------------------------------------------ edges
+    # ------------------------------------------------------------------ properties of vertices
 
     def arrival_numbers(self, rows: RowArray) -> RowArray:
         """Return the arrival numbers of rows."""
@@ -110,7 +110,7 @@ class EngineReads:
         return self.store.placed[rows] != 0
 
     def vertex_info(self, row: int) -> VertexInfo:
-        """Return the facts about one row."""
+        """Return the properties of one vertex."""
         links = self.graph.adjacency.links
         return VertexInfo(
             int(self.graph.arrival[row]),

@@ -40,7 +40,7 @@ MAX_WEIGHTED_MEAN = 2.0**120
 """Upper bound of coordinates averaged with edge weights, which are at most 1e30."""
 
 _ORTHOGONALITY_TOLERANCE = 1e-6
-_BLOCK_ROWS = 16_384  # rows
+_BLOCK_ROWS = 16_384  # rows checked at a time
 _EDGE_FAULTS = {
     kernels.BAD_NEIGHBOR: "a neighbor is not a row of the graph",
     kernels.SELF_LOOP: "a vertex is its own neighbor",
@@ -123,9 +123,10 @@ def check_rows(graph: Arrays, directed: bool, next_arrival: int) -> int:
 
 
 def check_edges(graph: Arrays, directed: bool, part: GraphPart, key: int) -> int:
-    """Check the edges of a graph, or of one part of it.
+    """Check the edges of a graph, or of one part of it; return the balance of the part.
 
-    Returns a balance. With the same key, the balances of all parts must add up to zero.
+    An edge adds a hash with this key to the balance at one end and subtracts it at the other. The balances of all parts
+    add up to zero modulo 2⁶⁴ if every edge is stored equally at both ends.
     """
     degree = graph["edges_degree"]
     _reject_if((degree < 0).any(), "a degree is negative")
@@ -164,9 +165,8 @@ def check_vectors(state: Arrays, rows: int, dim: int, precision: DTypeLike) -> N
 def check_counters(counters: NDArray[Any] | None) -> int:
     """Check the counters; return the sequence number."""
     if counters is None or counters.dtype != np.int64 or counters.shape != (len(COUNTERS),):
-        raise FormatError(
-            f"the saved state is damaged: counters: expected {len(COUNTERS)} whole numbers, got something else"
-        )
+        got = "nothing" if counters is None else f"{counters.dtype} of shape {counters.shape}"
+        raise FormatError(f"the saved state is damaged: counters: expected {len(COUNTERS)} values of int64, got {got}")
     _reject_if((counters < 0).any() or (counters > MAX_COUNT).any(), "a counter is out of range")
     return int(counters[COUNTERS.index("sequence")])
 
@@ -182,8 +182,8 @@ def _check_id_text(graph: Arrays) -> None:
     keys, ends = _get_column(graph, "ids_key", np.int64, graph["ids_end"].size), graph["ids_end"]
     text = _get_column(graph, "ids_text", np.uint8)
     _get_column(graph, "ids_free", np.int64)
-    spans = ends >= 0
-    begins, stops = keys[spans], ends[spans]
+    in_buffer = ends >= 0  # the others are 64-bit integers, or rows without an id
+    begins, stops = keys[in_buffer], ends[in_buffer]
     bounds = np.concatenate([np.zeros(1, np.int64), stops])
     packed = np.array_equal(begins, bounds[:-1]) and (np.diff(bounds) >= 0).all() and bounds[-1] == text.size
     _reject_if(not packed, "ids do not fill the text buffer")
@@ -251,7 +251,9 @@ def _check_cascade(sets: Arrays, columns: int, rows: int, next_arrival: int) -> 
     _reject_if(used > members.size, "influenced sets: more members are in use than exist")
     _reject_if((owner < -1).any() or (owner >= next_arrival).any(), "influenced sets: an owner is out of range")
     _reject_if((owner[rows:] >= 0).any(), "influenced sets: an owner has no row")
-    _reject_if((created < 0).any() or (created > next_arrival).any(), "influenced sets: an age is out of range")
+    _reject_if(
+        (created < 0).any() or (created > next_arrival).any(), "influenced sets: a creation number is out of range"
+    )
     _reject_if((members[:used] < 0).any() or (members[:used] >= rows).any(), "influenced sets: a member is not a row")
     bounds = begin[owner >= 0]
     inside = bounds.size == 0 or (bounds.min() >= 0 and bounds.max() <= used)
@@ -278,7 +280,7 @@ def _check_window(window: Arrays, directed: bool, rows: int, next_arrival: int) 
     latest = _check_finite(_get_column(window, "latest", np.float64), "window")
     numbers, ends = (_get_matrix(window, name, np.int64, (latest.size, 2)) for name in ("numbers", "ends"))
     _reject_if((numbers < 0).any() or (numbers >= next_arrival).any(), "window: an arrival number is out of range")
-    _reject_if((ends < 0).any() or (ends >= rows).any(), "window: an end is not a row of the graph")
+    _reject_if((ends < 0).any() or (ends >= rows).any(), "window: an endpoint is not a row of the graph")
     first, second = numbers[:, 0], numbers[:, 1]
     _reject_if((first == second).any() or (not directed and (first > second).any()), "window: ends are out of order")
     later = (np.diff(first) > 0) | ((np.diff(first) == 0) & (np.diff(second) > 0))
@@ -323,6 +325,7 @@ def _get_array(arrays: Arrays, name: str, dtype: DTypeLike) -> NDArray[Any]:
 
 
 def _get_matrix(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array; raise `FormatError` if it is missing or has another dtype or shape."""
     array = _get_array(arrays, name, dtype)
     if array.shape != shape:
         raise FormatError(f"the saved state is damaged: {name}: expected shape {shape}, got {array.shape}")
@@ -346,7 +349,7 @@ def _get_count(arrays: Arrays, name: str) -> int:
 
 def _check_finite(array: NDArray[Any], name: str) -> NDArray[Any]:
     if not np.isfinite(array).all():
-        raise FormatError(f"the saved state is damaged: {name}: expected finite numbers, got something else")
+        raise FormatError(f"the saved state is damaged: {name}: expected finite numbers, got NaN or infinity")
     return array
 
 
@@ -356,5 +359,5 @@ def _check_bounded(array: NDArray[Any], name: str, limit: float = MAX_COORDINATE
         part = array[first : first + _BLOCK_ROWS]
         if part.size and not (-limit <= float(part.min()) and float(part.max()) <= limit):  # false for NaN too
             raise FormatError(
-                f"the saved state is damaged: {name}: expected numbers up to {limit:.0e}, got something else"
+                f"the saved state is damaged: {name}: expected magnitudes up to {limit:.0e}, got larger ones or NaN"
             )
