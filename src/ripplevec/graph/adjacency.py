@@ -140,7 +140,7 @@ class Adjacency:
         return vertices.nbytes + used
 
     def totals(self, rows: int) -> Totals:
-        """Compute sums over the first `rows` rows; endpoints are limited to those of the effective edges under decay."""
+        """Compute sums over the first `rows` rows; under decay, only the effective edges count as endpoints."""
         degrees = self.links.degree[:rows]
         endpoints = int(min(degrees.sum(), 2 * self.weight_scale.effective_edges))
         return Totals(endpoints, float(self.links.strength[:rows].sum()), int(np.count_nonzero(degrees)))
@@ -349,7 +349,7 @@ class Adjacency:
         }
 
     def _wrong_sums(self, sums: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return, per row, whether its strength differs from this sum, by more than the tolerance if the degree is large."""
+        """Return, per row, whether its strength differs from this sum; large degrees have a tolerance."""
         difference = np.abs(sums - self.links.strength)
         return np.where(
             self.links.degree > kernels.EXACT_SUM_DEGREE, difference > SUM_TOLERANCE * sums, difference != 0

@@ -47,8 +47,8 @@ class IndexUpdate(NamedTuple):
     """Rows that the index should add and drop: planned while writers are excluded, applied while they may run."""
 
     added: RowArray
-    vectors: NDArray[np.float32]
-    dropped: RowArray
+    vectors: NDArray[np.float32]  # served directions of the added rows
+    dropped: RowArray  # rows that have an entry but are no longer placed
     indexed_rows: int  # rows below this number have been indexed after the update
 
 
@@ -71,8 +71,8 @@ class AnnIndex:
         self.versions = np.zeros(0, np.uint64)  # number of times that this index has added each row
         self.live_entries = 0  # entries of current rows; dead ones remain as nodes of the search graph
         self.total_added = 0  # rows added so far, over all rebuilds
-        self._checked_at = np.empty(0, np.int64)  # per block: stamp of the batch at which it was last scanned
-        self._anchors = self._sequence = 0
+        self._checked_at = np.empty(0, np.int64)  # per block: stamp (2 · sequence number) of its last scan
+        self._anchors = self._sequence = 0  # of the target at the last update
         self._usearch_lock = Lock()  # usearch reuses the same buffers in every call
 
     def nearest(self, target: SearchTarget, query: Query, count: int) -> SearchResults:
@@ -89,7 +89,7 @@ class AnnIndex:
         return _merge(near, self._search_tail(target, covered, query, count), count)
 
     def plan_update(self, target: SearchTarget) -> IndexUpdate:
-        """Scan for moved rows and choose rows to index; the work is bounded."""
+        """Scan for moved rows and choose rows to index; the work of one call is bounded."""
         self._grow(len(target.store.placed), 2 * target.sequence)
         self._detect_anchor(target)
         if self._needs_rebuild():
@@ -179,7 +179,10 @@ class AnnIndex:
             )
 
     def _detect_anchor(self, target: SearchTarget) -> None:
-        """Mark all rows for comparison after an anchor, or after any batch if the rule does not stamp moved rows."""
+        """Mark all rows for comparison after an anchor, or after any batch if the rule does not stamp moved rows.
+
+        Rules that apply arrivals one by one do not write stamps to `store.seen`.
+        """
         unstamped = target.rule.one_by_one and target.sequence != self._sequence
         if target.anchors != self._anchors or unstamped:
             self._checked_at[: _block_count(self.indexed_rows)] = _NEVER  # rows above are indexed later
@@ -229,7 +232,7 @@ class AnnIndex:
         return np.unique(np.concatenate([queued, following])), last
 
     def _unqueue(self, rows: RowArray) -> None:
-        """Take rows without a direction from the queue; a row that gets a vector again is queued by the next scan."""
+        """Remove rows without a direction from the queue; a row that gets a vector again is queued by the next scan."""
         if rows.size:
             self.queued[rows] = 0
             self.queue = self.queue[self.queued[self.queue] == 1]

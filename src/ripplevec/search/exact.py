@@ -30,20 +30,22 @@ def nearest(
     """Return the `count` rows with the highest cosine per query, as (rows, cosines); ties in ascending row order.
 
     Only rows flagged in `alive` are considered. Rows are in internal coordinates and are scaled by `scaling` before the
-    comparison; queries are compared unscaled. Rows and queries without a direction (zero or not finite) have no
-    neighbors. `exclude` is one row per query to leave out, −1 for none. If fewer than `count` rows are found, the
-    result is padded with row −1 and cosine 0.
+    comparison; queries must already be scaled (see `Query.internal`). Rows and queries without a direction (zero or
+    not finite) have no neighbors. `exclude` is one row per query to leave out, −1 for none. If fewer than `count` rows
+    are found, the result is padded with row −1 and cosine 0.
     """
     _check(rows, alive, queries, scaling, count)
     is_alive, excluded = np.asarray(alive, np.bool_), _check_exclusions(exclude, len(queries))
-    served = normalize_queries(queries).astype(widen_half(rows[:0]).dtype)
+    unit_queries = normalize_queries(queries).astype(widen_half(rows[:0]).dtype)
     found = np.full((len(queries), count), -1, np.int64)
     cosines = np.zeros((len(queries), count), np.float32)
-    nonzero = np.flatnonzero(served.any(axis=1))
+    nonzero = np.flatnonzero(unit_queries.any(axis=1))
     per_query = min(count, ROWS_PER_BLOCK) * -(-len(rows) // ROWS_PER_BLOCK)
     for first, last in block_ranges(len(nonzero), max(1, MAX_PENDING_CANDIDATES // max(1, per_query))):
         part = nonzero[first:last]
-        best = _search_blocks(rows, is_alive, served[part], excluded[part], scaling, count, resolve_threads(threads))
+        best = _search_blocks(
+            rows, is_alive, unit_queries[part], excluded[part], scaling, count, resolve_threads(threads)
+        )
         width = best[0].shape[1]
         found[part, :width], cosines[part, :width] = best
     return found, cosines
@@ -52,31 +54,31 @@ def nearest(
 def _search_blocks(
     rows: NDArray[np.floating[Any]],
     alive: NDArray[np.bool_],
-    served: NDArray[np.floating[Any]],
+    unit_queries: NDArray[np.floating[Any]],
     exclude: NDArray[np.int64],
     scaling: ViewScaling,
     count: int,
     threads: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return the best rows of normalized queries: a heap per block, then all heaps merged in one order."""
-    shape = (len(served), -(-len(rows) // ROWS_PER_BLOCK), min(count, ROWS_PER_BLOCK, len(rows)))
+    shape = (len(unit_queries), -(-len(rows) // ROWS_PER_BLOCK), min(count, ROWS_PER_BLOCK, len(rows)))
     cosines, found = np.empty(shape, np.float32), np.empty(shape, np.int64)
 
     def work(first: int, last: int) -> None:
         block = first // ROWS_PER_BLOCK
         best = found[:, block]
         part = widen_half(rows[first:last])
-        collect_best(part, alive[first:last], served, exclude - first, scaling, cosines[:, block], best)
+        collect_best(part, alive[first:last], unit_queries, exclude - first, scaling, cosines[:, block], best)
         best[best >= 0] += first
 
     for_each_block(work, len(rows), size=ROWS_PER_BLOCK, threads=threads)
-    return merge_best(found.reshape(len(served), -1), cosines.reshape(len(served), -1), count)
+    return merge_best(found.reshape(len(unit_queries), -1), cosines.reshape(len(unit_queries), -1), count)
 
 
 def merge_best(
     found: NDArray[np.int64], cosines: NDArray[np.float32], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the best `count` of each line, by descending cosine, then ascending row."""
+    """Return the best `count` candidates of each query (line), by descending cosine, then ascending row."""
     order = np.lexsort((found, -cosines), axis=-1)[:, :count]
     rows = np.take_along_axis(found, order, axis=1)
     return rows, np.where(rows < 0, np.float32(0), np.take_along_axis(cosines, order, axis=1))
@@ -84,11 +86,11 @@ def merge_best(
 
 def normalize_queries(queries: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Normalize queries to length one; zero or non-finite queries become zero."""
-    exact = np.where(np.isfinite(queries).all(axis=1, keepdims=True), queries, 0.0).astype(np.float64)
-    largest = np.abs(exact).max(axis=1, keepdims=True, initial=0.0)
-    exact = np.divide(exact, largest, out=np.zeros_like(exact), where=largest > 0)
-    length = np.linalg.norm(exact, axis=1, keepdims=True)
-    return np.divide(exact, length, out=np.zeros_like(exact), where=length > 0)
+    finite = np.where(np.isfinite(queries).all(axis=1, keepdims=True), queries, 0.0).astype(np.float64)
+    largest = np.abs(finite).max(axis=1, keepdims=True, initial=0.0)
+    scaled = np.divide(finite, largest, out=np.zeros_like(finite), where=largest > 0)  # squares cannot overflow
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.divide(scaled, length, out=np.zeros_like(scaled), where=length > 0)
 
 
 def _check_exclusions(exclude: NDArray[np.int64] | None, length: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Types of a nearest-neighbor search: target, query and results."""
+"""Types of a nearest-neighbor search (target, query and results), and functions that create queries."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class SearchTarget(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A direction in internal and in served coordinates, and a row to exclude."""
+    """A direction, scaled like a served vector, with and without the rotation, and a row to exclude."""
 
-    internal: NDArray[Any]  # one line
-    served: NDArray[Any]
+    internal: NDArray[Any]  # (1, dim): not rotated, to be compared with scaled internal rows
+    served: NDArray[Any]  # (dim,): rotated, to be compared with served vectors
     exclude: int  # −1 for none
 
 
@@ -40,6 +40,6 @@ def query_from_vector(rule: Rule, vector: NDArray[np.float64]) -> Query:
 
 def query_from_row(rule: Rule, vector: NDArray[Any], row: int) -> Query:
     """Create the query for the neighbors of a row with this internal vector, excluding the row itself."""
-    inside = np.empty((1, vector.size))
-    scale_to_unit(widen_half(vector[None]), rule.scaling, inside)
-    return Query(inside, rule.to_served(vector[None])[0], row)
+    internal = np.empty((1, vector.size))
+    scale_to_unit(widen_half(vector[None]), rule.scaling, internal)
+    return Query(internal, rule.to_served(vector[None])[0], row)

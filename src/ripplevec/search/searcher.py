@@ -33,7 +33,7 @@ def check_search_method(method: object) -> None:
 
 
 class Searcher:
-    """Search of one model; owns the index, which is never saved and is built on demand."""
+    """Nearest-neighbor search of one model; owns the index, which is built on demand and never saved."""
 
     def __init__(self, method: str, threads: int | None) -> None:
         self.method, self.threads = method, threads
@@ -42,7 +42,7 @@ class Searcher:
 
     @contextmanager
     def open_search(self) -> Iterator[Callable[[SearchTarget, Query, int], SearchResults]]:
-        """Yield a search function, to be called while writers are excluded; then bring the index up to date a little.
+        """Yield a search function to call while writers are excluded; at exit, apply the index updates that it planned.
 
         The caller admits writers again before the context exits, so that the index is updated while they may run. One
         thread at a time plans and applies updates; the others search the index in its current state.

@@ -50,7 +50,9 @@ class Decay:
             self.unit_sum = max(self.unit_sum * factor, MIN_WEIGHT)
             self.unit_square_sum = max(self.unit_square_sum * factor**2, MIN_WEIGHT**2)
 
-    def stored_weights(self, weight: NDArray[np.float64] | None, times: Times, added: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def stored_weights(
+        self, weight: NDArray[np.float64] | None, times: Times, added: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
         """Return weights as they are stored; those of `added` edges enter the effective number of edges."""
         units = self.stored_unit(times)
         self.unit_sum += float(units[added].sum())

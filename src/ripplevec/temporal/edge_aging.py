@@ -108,5 +108,8 @@ class EdgeAging:
 
 
 def select_digest_arrays(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a `state` that enter a digest, without the rows of endpoints, which equal models may differ in."""
+    """Return the arrays of a `state` that enter a digest: all but the rows of endpoints.
+
+    Models that are equal in all other respects may have vertices in different rows.
+    """
     return {f"memory_{name}": array for name, array in state.items() if name != "window_ends"}

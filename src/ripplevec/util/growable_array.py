@@ -69,7 +69,7 @@ class GrowableArray:
 
 
 def next_capacity(rows: int, needed: int) -> int:
-    """Return the number of rows to grow to: twice as many if there are few, else a sixteenth more to limit waste."""
+    """Return the number of rows to grow to, at least `needed`: twice as many, or a sixteenth more for a large array."""
     return max(needed, rows + max(rows // 16, min(rows, DOUBLING_LIMIT)) + 16)
 
 
@@ -83,7 +83,7 @@ def grow_array(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
 
 
 def widen_half(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return rows in a precision to compute with: half precision as single precision, others unchanged."""
+    """Convert half-precision rows to single precision for computing; return other rows unchanged."""
     return rows.astype(np.float32) if rows.dtype == np.float16 else rows
 
 
@@ -93,14 +93,14 @@ def _byte_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 def _reserve(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return zeros in newly reserved address space, as many rows as fit; only `shape` if the system refuses."""
-    row = max(_byte_size(shape[1:], dtype), 1)
-    size = max(RESERVED_BYTES, 2 * shape[0] * row)
+    row_bytes = max(_byte_size(shape[1:], dtype), 1)
+    size = max(RESERVED_BYTES, 2 * shape[0] * row_bytes)
     try:
         space = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
         space.madvise(mmap.MADV_HUGEPAGE)  # rows are read at random: larger pages mean fewer TLB misses
     except (AttributeError, OSError, ValueError):  # not Linux, or address space is limited
         return np.zeros(shape, dtype)
-    return np.frombuffer(space, dtype, size // row * (row // dtype.itemsize)).reshape(-1, *shape[1:])
+    return np.frombuffer(space, dtype, size // row_bytes * (row_bytes // dtype.itemsize)).reshape(-1, *shape[1:])
 
 
 def _map_file(file: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

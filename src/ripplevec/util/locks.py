@@ -36,7 +36,7 @@ class ReadWriteLock:
         self._thread = threading.local()
 
     def exclude_writers(self) -> AbstractContextManager[Any]:
-        """Exclude all other writers while the context is active; readers continue."""
+        """Return a context that excludes all other writers while it is active; readers continue."""
         return self._writer_lock
 
     def run_exclusively(self, work: Callable[[], Result]) -> Result:
@@ -53,8 +53,9 @@ class ReadWriteLock:
             return work()
 
     def reading(self) -> AbstractContextManager[Any]:
-        """Exclude changes while the context is active; nested contexts of the same thread have no effect."""
+        """Return a context that excludes changes while it is active; without effect if the thread already reads."""
         reader = self._reader()
+        # A new lock is a context without effect, for a thread that already reads.
         return threading.Lock() if reader.is_inside() else reader.context
 
     def try_reading(self) -> bool:
@@ -96,7 +97,7 @@ class _Reader:
 
 
 def _create_read_context(gate: Any, inside: Any, queued: Any) -> AbstractContextManager[Any]:
-    """Return a context manager whose exit is a C function, which an interrupt cannot precede."""
+    """Return a context manager whose exit is a C function, so that an interrupt cannot prevent the release."""
 
     def enter(_: object) -> None:
         try:

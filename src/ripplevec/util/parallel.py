@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
-BACKGROUND_NICENESS = 10  # added to the niceness of threads whose result is not awaited
+BACKGROUND_NICENESS = 10  # added to the niceness of background threads
 
 
 def resolve_threads(threads: int | None) -> int:
@@ -30,12 +30,12 @@ def resolve_threads(threads: int | None) -> int:
 
 
 def block_ranges(length: int, size: int) -> list[tuple[int, int]]:
-    """Return the half-open ranges of `size` that cover `length`."""
+    """Split 0 … length−1 into half-open ranges (first, last) of `size`; the final range may be shorter."""
     return [(first, min(first + size, length)) for first in range(0, length, size)]
 
 
 def for_each_block(work: Callable[[int, int], None], length: int, *, size: int, threads: int) -> None:
-    """Call `work(first, last)` for every block; return when all are done, and raise what any of them raised.
+    """Call `work(first, last)` for every block; return when all are done, or raise the exception of a failed block.
 
     The calling thread works too. When it is done, it cancels the pool tasks that have not started.
     """
@@ -58,7 +58,7 @@ def for_each_block(work: Callable[[int, int], None], length: int, *, size: int, 
 
 
 def run_in_background(work: Callable[[], Result]) -> Result:
-    """Run work whose result is not awaited yet, at low priority for this thread and for the threads that help it."""
+    """Run work at low priority, in this thread and in the threads that process its blocks."""
     _thread.background = True
     lower_priority()
     return work()
@@ -67,7 +67,7 @@ def run_in_background(work: Callable[[], Result]) -> Result:
 class _ThreadState(local):
     """Settings of each thread."""
 
-    background = False
+    background = False  # whether the thread runs background work
 
 
 _thread = _ThreadState()

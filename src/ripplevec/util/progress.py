@@ -37,7 +37,10 @@ def create_progress() -> Progress:
 
 
 class TimeLeftColumn(TimeRemainingColumn):
-    """Remaining time of a task: until its `ends` field, on the clock of the bars, else estimated from its speed."""
+    """Remaining time of a task: until the time in its `ends` field if it has one, else estimated from its speed.
+
+    `ends` is a time of the clock `Task.get_time`.
+    """
 
     def render(self, task: Task) -> Text:
         """Render the remaining time as hours, minutes and seconds."""
