@@ -29,20 +29,20 @@ def sent_ids(replay: Replay) -> list[Id]:
 
 
 def test_file_at_a_rate_is_sent_in_file_order(file: str) -> None:
-    replay = replay_file(file, {}, 6, sort=False).paced(1e6, None, 1000, 0, None)
+    replay = replay_file(file, {}, 6, sort=False).with_schedule(1e6, None, 1000, 0, None)
     assert sent_ids(replay) == list(range(20))
     assert replay.total is None
 
 
 def test_file_at_a_speed_is_sent_in_order_of_time(file: str) -> None:
-    replay = replay_file(file, {}, 6, sort=True).paced(None, 1e6, 1000, 0, None)
+    replay = replay_file(file, {}, 6, sort=True).with_schedule(None, 1e6, 1000, 0, None)
     assert sent_ids(replay) == sorted(range(20), key=lambda i: (i * 7) % 20)
     assert replay.total == 20
 
 
 @pytest.mark.parametrize("pace", [(1e6, None), (None, 1e6)])
 def test_immediate_events_are_sent_before_the_clock_starts(file: str, pace: tuple[float | None, float | None]) -> None:
-    replay = replay_file(file, {}, 6, sort=pace[1] is not None).paced(*pace, 4, 9, None)
+    replay = replay_file(file, {}, 6, sort=pace[1] is not None).with_schedule(*pace, 4, 9, None)
     reports: list[Report] = []
     batches: list[Batch] = []
     report = replay.play(batches.append, reports.append)
@@ -56,13 +56,13 @@ def test_immediate_events_are_sent_before_the_clock_starts(file: str, pace: tupl
 @pytest.mark.parametrize(("limit", "immediate", "sort"), [(7, 0, False), (7, 3, True), (7, 9, False), (50, 0, True)])
 def test_limit_counts_immediate_and_scheduled_events(file: str, limit: int, immediate: int, sort: bool) -> None:
     pace = (None, 1e6) if sort else (1e6, None)
-    replay = replay_file(file, {}, 6, sort=sort).paced(*pace, 5, immediate, limit)
+    replay = replay_file(file, {}, 6, sort=sort).with_schedule(*pace, 5, immediate, limit)
     assert replay.total == min(limit, 20) if sort else 7
     assert len(sent_ids(replay)) == min(limit, 20)
 
 
 def test_builtin_replay_has_labels() -> None:
-    replay = replay_builtin(100, 0).paced(None, 1e6, 1000, 0, 40)
+    replay = replay_builtin(100, 0).with_schedule(None, 1e6, 1000, 0, 40)
     batches: list[Batch] = []
     replay.play(batches.append)
     assert sum(map(len, batches)) == 40
@@ -80,6 +80,6 @@ def test_interrupt_during_immediate_events_ends_the_replay() -> None:
     def send(batch: Batch) -> None:
         raise KeyboardInterrupt
 
-    report = replay_builtin(50, 0).paced(1e6, None, 10, 30, None).play(send)
+    report = replay_builtin(50, 0).with_schedule(1e6, None, 10, 30, None).play(send)
     assert report.interrupted
     assert report.events == 0

@@ -18,7 +18,7 @@ from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.io.messages import decode_json
 from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.replay import targets
-from ripplevec.replay.targets import ServiceTarget, messages, open_target
+from ripplevec.replay.targets import ServiceTarget, encode_messages, open_target
 
 
 class Recorder(HTTPServer):
@@ -119,7 +119,7 @@ def test_model_parameters_for_a_service_target_are_refused() -> None:
 @pytest.mark.parametrize("time", [None, [3.5, float("nan")]])
 def test_messages_decode_to_the_original_events(op: Any, weight: Any, time: Any) -> None:
     batch = Batch.of(["é", 2], [1, "b"], weight, op, time)
-    for row, message in enumerate(messages(batch)):
+    for row, message in enumerate(encode_messages(batch)):
         decoded = decode_json(message).batch
         assert ids_to_list(decoded.src) == [ids_to_list(batch.src)[row]]
         assert ids_to_list(decoded.dst) == [ids_to_list(batch.dst)[row]]

@@ -67,7 +67,7 @@ def replay(
     else:
         source = replay_file(file, read, batch_size, sort=speed is not None)
     with closing(source), closing(open_target(to, labels=source.labels, **model)) as target, show_progress() as bars:
-        report = _play_stream(source.paced(rate, speed, batch_size, at_once, limit), target, bars)
+        report = _play_stream(source.with_schedule(rate, speed, batch_size, at_once, limit), target, bars)
     if json:
         print_json({**report.summary(), "to": to, "asked_rate": rate, "asked_speed": speed})
     else:

@@ -92,7 +92,7 @@ class BatchChanges:
     removed : list of int or str
         Vertices that were removed.
     anchored : bool
-        Whether the batch includes a global correction of all vectors.
+        Whether the batch includes an anchor (a global correction of all vectors).
     last : bool
         Whether this is the last part of the batch.
     """
@@ -108,7 +108,7 @@ class BatchChanges:
 
 def add_vertex(vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None, time: float | None = None) -> Call:
     """Add a vertex with its edges."""
-    arrival: dict[str, Any] = {"id": vertex, "neighbors": _ids(neighbors, "neighbors")}
+    arrival: dict[str, Any] = {"id": vertex, "neighbors": _list_ids(neighbors, "neighbors")}
     if weights is not None:
         arrival["weights"] = list(weights)
     if time is not None:
@@ -116,7 +116,7 @@ def add_vertex(vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None
     return Call("POST", "/v1/arrivals", {"key": key or new_key(), "arrivals": [arrival]})
 
 
-def _ids(values: IdsLike, name: str = "ids") -> list[Id]:
+def _list_ids(values: IdsLike, name: str = "ids") -> list[Id]:
     """Convert ids to a list for JSON. A string is refused: it is one id, not a list of letters."""
     return ids_to_list(id_column(values, name))
 
@@ -143,12 +143,12 @@ def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call:
 
 def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call:
     """Remove vertices with all their edges."""
-    return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": _ids(vertices)})
+    return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": _list_ids(vertices)})
 
 
 def vectors(ids: Iterable[Id]) -> Call:
     """Get the vectors of vertices."""
-    return Call("POST", "/v1/vectors", {"ids": _ids(ids)})
+    return Call("POST", "/v1/vectors", {"ids": _list_ids(ids)})
 
 
 def nearest(vertex: Id | Sequence[float] | Vector, k: int) -> Call:
@@ -166,7 +166,7 @@ def vertex(name: Id) -> Call:
 
 def preview(neighbors: IdsLike, weights: Weights) -> Call:
     """Get the vector that a new vertex with these neighbors would receive."""
-    body = {"neighbors": _ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
+    body = {"neighbors": _list_ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
     return Call("POST", "/v1/preview", body)
 
 

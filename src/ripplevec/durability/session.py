@@ -46,8 +46,8 @@ class Session:
     """Model in a directory that survives crashes with every acknowledged batch, bit for bit.
 
     One session at a time may use a directory. Within it, any thread may write, one after the other, and any number
-    of threads may read `model`. All methods that write raise `StateError` after `close`, or after an error that left
-    memory and disk in doubt.
+    of threads may read `model`. All methods that write raise `StateError` after `close`, or after an error that
+    may have left different states in memory and on disk.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ class Replay:
     sent_immediately: int = 0
     close: Callable[[], None] = lambda: None  # closes the file, also before its end
 
-    def paced(
+    def with_schedule(
         self, rate: float | None, speed: float | None, max_batch: int, immediate: int, limit: int | None
     ) -> Replay:
         """Return this replay with a schedule: `rate` events per second, or `speed` times the original pace.

@@ -111,7 +111,7 @@ class RedisTarget:
         from ripplevec.io.redis_client import connection_errors
 
         with self._client.pipeline(transaction=True) as pipe:
-            for message in messages(batch):
+            for message in encode_messages(batch):
                 pipe.xadd(self._stream, {"data": message}, maxlen=self._maxlen)
             retry(pipe.execute, connection_errors(), self._patience, self._name)
 
@@ -133,7 +133,7 @@ class KafkaTarget:
 
     def send(self, batch: Batch) -> None:
         """Send the messages; return once Kafka has acknowledged them."""
-        for message, source in zip(messages(batch), ids_to_list(batch.src), strict=True):
+        for message, source in zip(encode_messages(batch), ids_to_list(batch.src), strict=True):
             self._produce(message, str(source).encode())
         self._flush()
 
@@ -153,7 +153,7 @@ class KafkaTarget:
         """Do nothing: every `send` has flushed."""
 
 
-def messages(batch: Batch) -> Iterator[bytes]:
+def encode_messages(batch: Batch) -> Iterator[bytes]:
     """Yield one JSON message per event: `[src, dst, weight]`, or an object if it has an operation or a time."""
     columns: dict[str, list[Any]] = {"src": ids_to_list(batch.src), "dst": ids_to_list(batch.dst)}
     for name in ("weight", "op"):

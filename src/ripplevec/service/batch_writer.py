@@ -52,7 +52,26 @@ class _QueuedBatch:
 class BatchWriter:
     """A bounded queue of batches and the thread that writes them.
 
-    Every request stays a batch of its own, even if several are flushed together.
+    Every request stays a separate batch, even if several are flushed together.
+
+    Parameters
+    ----------
+    session
+        Session that journals and applies the batches.
+    metrics
+        Metrics in which batches and failures are counted.
+    max_delay
+        Seconds that a batch may wait for others to share its flush.
+    max_batch
+        Maximum number of events in one flush.
+    queue_requests, queue_events
+        Maximum number of requests and events in the queue.
+    queue_seconds
+        Maximum expected wait in the queue.
+    newest
+        Sequence number of the newest batch; a result with this number or a lower one is a repeated batch.
+    on_failure
+        Called with the error if a failed write leaves the session unusable.
     """
 
     def __init__(

@@ -149,7 +149,7 @@ class EncodedChangeFeed:
         self._queue = ThreadQueue(
             "ripplevec-encoder", threads=_ENCODER_THREADS, max_waiting=max_waiting, timeout=timeout
         )
-        self._bounds: OrderedDict[int, list[int]] = OrderedDict()
+        self._bounds: OrderedDict[int, list[int]] = OrderedDict()  # per batch, the split points of its parts
         self._parts: OrderedDict[tuple[int, int], EncodedPart] = OrderedDict()
         self._cached_bytes = 0
         self._encoding: dict[tuple[int, int], asyncio.Task[EncodedPart]] = {}

@@ -99,6 +99,8 @@ class ResponseBudget:
 
 
 class _ChunkedResponse(Response):
+    """A response that is sent in chunks and counts against a budget until it is sent."""
+
     def __init__(self, response: Response, budget: ResponseBudget) -> None:
         super().__init__(None, response.status_code)
         self.body, self.raw_headers, self._budget = response.body, response.raw_headers, budget

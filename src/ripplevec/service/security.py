@@ -84,7 +84,8 @@ class Tokens:
 def _validate(token: str) -> str:
     if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
         raise InvalidValueError(
-            f"token: expected at least {MIN_TOKEN_LENGTH} printable ASCII characters, got another text"
+            f"token: expected at least {MIN_TOKEN_LENGTH} printable ASCII characters, got a shorter token or other "
+            "characters"
         )
     return token
 

@@ -156,7 +156,7 @@ class MapState:
 
     def _replace_points(self, ids: list[Id], arrival: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         self._ids, self._arrival = ids, arrival
-        self._slot = {vertex: slot for slot, vertex in enumerate(ids)}
+        self._slot = {vertex: slot for slot, vertex in enumerate(ids)}  # index of each point in the columns
         self._label = [self.labels.get(vertex) for vertex in ids]
         self._positions, self._community = self._project(vectors)
         self._updated_tick = np.full(len(ids), self.tick)

@@ -1,4 +1,5 @@
-// The points of the map as columns. A point is identified by the arrival number of its vertex, which is never reused.
+// The points of the map as columns. A point is identified by the arrival number of its vertex, which is never reused;
+// its slot is its index in the columns.
 
 export class PointStore {
   constructor() {

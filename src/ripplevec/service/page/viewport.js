@@ -29,7 +29,8 @@ export class Viewport {
     return Math.max(this.container.clientHeight, 1);
   }
 
-  // Conversion between map positions and pixels. `unit` is the size of a pixel on the map.
+  // Conversion between map positions and pixels, [left, top] from the corner of the container. `unit` is the size of a
+  // pixel on the map.
 
   toPixels(x, y) {
     return [(x - this.x) / this.unit + this.width / 2, (this.y - y) / this.unit + this.height / 2];
