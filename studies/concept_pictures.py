@@ -118,8 +118,8 @@ def _draw_dots(panel: Axes, points: Points, size: float) -> None:
         panel.text(x, y, name, color="white", ha="center", va="center", fontsize=size * 0.65, zorder=4, clip_on=True)
 
 
-def _draw_line(panel: Axes, some: Any, other: Any, **options: Any) -> None:
-    panel.plot([some[0], other[0]], [some[1], other[1]], zorder=2, **options)
+def _draw_line(panel: Axes, start: Any, end: Any, **options: Any) -> None:
+    panel.plot([start[0], end[0]], [start[1], end[1]], zorder=2, **options)
 
 
 def _draw_move(panel: Axes, before: list[float], after: list[float]) -> None:

@@ -1,6 +1,6 @@
 """Record what an arrival does step by step on ten vertices, and draw it.
 
-python studies/concepts.py
+    python studies/concepts.py
 
 Writes results/concepts.json and, from it, the pictures of docs/concepts.md. The vectors come from the real engine and
 have two dimensions, so that they can be drawn.
@@ -105,14 +105,14 @@ def _round_row(row: NDArray[Any]) -> list[float]:
     return [round(float(value), DIGITS) for value in row]
 
 
-def _mean_cosine(some: NDArray[Any], others: NDArray[Any]) -> float:
-    lengths = np.linalg.norm(some, axis=1) * np.linalg.norm(others, axis=1)
-    return float(((some * others).sum(axis=1) / lengths).mean())
+def _mean_cosine(left: NDArray[Any], right: NDArray[Any]) -> float:
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return float(((left * right).sum(axis=1) / lengths).mean())
 
 
 if __name__ == "__main__":
-    found = json.loads(json.dumps(record_steps()))
-    RECORD.write_text(json.dumps(found, indent=1) + "\n")
+    record = json.loads(json.dumps(record_steps()))
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name, picture in draw_pictures(found).items():
+    for name, picture in draw_pictures(record).items():
         (PICTURES / f"{name}.svg").write_text(picture)

@@ -1,6 +1,6 @@
 """Measure facts that explain the scores of rule `paper` besides its parameters.
 
-python studies/streams.py [FILE]     # by default results/streams.json
+    python studies/streams.py [FILE]     # by default results/streams.json
 
 The facts are how strongly the index order follows the classes, how many vertices an arrival influences, and the effect
 of placing vertices late.
@@ -62,30 +62,30 @@ def measure_influence(dataset: Dataset) -> dict[str, float]:
 
 def score_without_late_placement(dataset: Dataset) -> dict[str, float]:
     """Return the scores in percent if a vertex that arrives without a neighbor is never placed later."""
-    drawn = PaperRule._draw_influenced
+    draw_influenced = PaperRule._draw_influenced
 
     def influence_of_new_vertices(rule: PaperRule, store: VectorStore, row: int) -> Rows | None:
-        return drawn(rule, store, row) if row == store.graph.row_count - 1 else None
+        return draw_influenced(rule, store, row) if row == store.graph.row_count - 1 else None
 
     with patch.object(PaperRule, "_draw_influenced", influence_of_new_vertices):
-        found = [stream(_build_model("neighbors", seed), dataset, START, seed) for seed in SEEDS]
+        results = [stream(_build_model("neighbors", seed), dataset, START, seed) for seed in SEEDS]
     return {
-        "arrival_micro": 100 * fmean(score_on_arrival(result).micro for result in found),
-        "current_micro": 100 * fmean(score_at_end(result).micro for result in found),
+        "arrival_micro": 100 * fmean(score_on_arrival(result).micro for result in results),
+        "current_micro": 100 * fmean(score_at_end(result).micro for result in results),
     }
 
 
 def _influenced_set_sizes(dataset: Dataset) -> list[int]:
     """Return the size of every influenced set drawn in a stream, including empty ones."""
-    sizes, drawn = [], PaperRule._draw_influenced
+    sizes, draw_influenced = [], PaperRule._draw_influenced
 
-    def recording(rule: PaperRule, store: VectorStore, row: int) -> Rows | None:
-        found = drawn(rule, store, row)
-        if found is not None:  # an arrival without neighbors draws no set
-            sizes.append(len(found))
-        return found
+    def draw_and_record(rule: PaperRule, store: VectorStore, row: int) -> Rows | None:
+        influenced = draw_influenced(rule, store, row)
+        if influenced is not None:  # an arrival without neighbors draws no set
+            sizes.append(len(influenced))
+        return influenced
 
-    with patch.object(PaperRule, "_draw_influenced", recording):
+    with patch.object(PaperRule, "_draw_influenced", draw_and_record):
         stream(_build_model("zero"), dataset, START, SEED)
     return sizes
 
@@ -96,10 +96,10 @@ def _build_model(on_empty: str, seed: int = SEED) -> Embedder:
 
 if __name__ == "__main__":
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "results/streams.json"
-    found = {}
+    facts = {}
     for name in datasets.available():
         data = datasets.load(name)
-        found[name] = {
+        facts[name] = {
             "index": measure_index_order(data),
             "influence": measure_influence(data),
             "never_late": score_without_late_placement(data),
@@ -110,6 +110,6 @@ if __name__ == "__main__":
         "seeds_of_scores": SEEDS,
         "dim": DIM,
         "environment": describe_environment(),
-        "datasets": found,
+        "datasets": facts,
     }
     path.write_text(json.dumps(content, indent=1) + "\n")

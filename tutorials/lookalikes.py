@@ -113,15 +113,15 @@ print(f"  honest accounts {nearby_before[~fake].mean():.2f}")
 
 # %% drawing
 plt.figure()
-for who, color, name in (
+for mask, color, name in (
     (fake, "#ff725c", "fakes"),
     (~fake, "#4269d0", "honest accounts"),
 ):
     shares = [
-        100 * np.mean(nearby_before[who] == count) for count in range(NEAREST + 1)
+        100 * np.mean(nearby_before[mask] == count) for count in range(NEAREST + 1)
     ]
     plt.bar(
-        np.arange(NEAREST + 1) + (0.2 if who is fake else -0.2),
+        np.arange(NEAREST + 1) + (0.2 if mask is fake else -0.2),
         shares,
         0.4,
         color=color,

@@ -40,12 +40,12 @@ class Aim:
         """Return the table row: the goal, whether it was met, and the data sets below it or nearest to it."""
         if not all_measured(*self.values.values()):
             return f"| {self.text} | {MISSING} | {MISSING} |"
-        short = [name for name, value in self.values.items() if not self._is_reached(value)]
-        reached = len(self.values) - len(short)
-        named = short or [min(self.values, key=self.values.__getitem__)]
+        missed = [name for name, value in self.values.items() if not self._is_reached(value)]
+        reached = len(self.values) - len(missed)
+        named = missed or [min(self.values, key=self.values.__getitem__)]
         where = ", ".join(f"{NAMES[name]} {self.show(self.values[name])}" for name in named)
         verdict = "met" if reached >= self.wanted else "**missed**"
-        details = f"{'not reached' if short else 'lowest'}: {where}{self.remark}"
+        details = f"{'not reached' if missed else 'lowest'}: {where}{self.remark}"
         return f"| {self.text} | {verdict}, {reached} of {len(self.values)} | {details} |"
 
     def _is_reached(self, value: float) -> bool:
@@ -96,11 +96,11 @@ def _cluster_aims() -> list[Aim]:
 
 
 def _arrival_aims() -> list[Aim]:
-    found = load_results("checkpoint")
+    results = load_results("checkpoint")
 
     def difference(score: str, name: str) -> float:
-        theirs = found.by_seed(f"checkpoint_{score}", "spectral, every 5 %", name)
-        return mean_paired_difference(found.by_seed(f"arrival_{score}", "ripplevec, on arrival", name), theirs)
+        theirs = results.by_seed(f"checkpoint_{score}", "spectral, every 5 %", name)
+        return mean_paired_difference(results.by_seed(f"arrival_{score}", "ripplevec, on arrival", name), theirs)
 
     return [
         Aim(

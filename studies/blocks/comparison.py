@@ -69,7 +69,7 @@ GROUPS = {
 def find_strongest(group: Iterable[str], name: str, score: Score, ours: ValuesBySeed) -> Rival:
     """Return the method of a group over which Ripplevec leads least; missing unless all are measured."""
     theirs = {setting: score(setting, name) for setting in group}
-    leads = {setting: mean_paired_difference(ours, found) for setting, found in theirs.items()}
+    leads = {setting: mean_paired_difference(ours, scores) for setting, scores in theirs.items()}
     if not all_measured(*leads.values()):
         return Rival(MISSING, math.nan, math.nan)
     strongest = min(leads, key=leads.__getitem__)
@@ -132,19 +132,19 @@ def _summarize_speedups(words: str, figure: str) -> str:
 
 def checkpoint(score: str) -> str:
     """Return scores of Ripplevec on arrival, and of the others at the next retraining."""
-    found = load_results("checkpoint")
+    results = load_results("checkpoint")
     rows = {
-        setting: found.mean_and_deviation(
-            f"{'checkpoint' if own['kind'] == 'checkpoint' else 'arrival'}_{score}", setting
+        setting: results.mean_and_deviation(
+            f"{'checkpoint' if parameters['kind'] == 'checkpoint' else 'arrival'}_{score}", setting
         )
-        for setting, own in found.study.settings.items()
+        for setting, parameters in results.study.settings.items()
     }
     return table_by_dataset(rows)
 
 
 def ratios() -> str:
     """Return the speedups over the fastest baseline by random walks."""
-    found = load_results("time")
+    results = load_results("time")
     rows = {
         "start and stream": "ripplevec_times_faster",
         "start and stream, no anchors": "ripplevec_no_anchor_times_faster",
@@ -152,19 +152,19 @@ def ratios() -> str:
         "an arrival, no anchors": "ripplevec_no_anchor_arrival_times_faster",
     }
     return table_by_dataset(
-        {label: found.means([figure], "one thread", format_number) for label, figure in rows.items()}
+        {label: results.means([figure], "one thread", format_number) for label, figure in rows.items()}
     )
 
 
 def growth() -> str:
     """Return the cost on the smallest and the largest graph, and the fitted exponent of growth."""
-    found = load_results("growth")
+    results = load_results("growth")
     rows: dict[str, Iterable[str]] = {}
-    for figure, label in found.study.figures.items():
+    for figure, label in results.study.figures.items():
         costs = {}
-        for setting, own in found.study.settings.items():
-            if all_measured(cost := found.mean(figure, setting, found.study.datasets[0])):
-                costs[own["vertices"]] = cost
+        for setting, parameters in results.study.settings.items():
+            if all_measured(cost := results.mean(figure, setting, results.study.datasets[0])):
+                costs[parameters["vertices"]] = cost
         rows[label] = _growth_row(costs)
     return markdown_table(["smallest graph", "largest graph", "grows as"], rows)
 
@@ -178,18 +178,18 @@ def _growth_row(costs: dict[int, float]) -> list[str]:
 
 def links() -> str:
     """Return AUC / mean reciprocal rank of link prediction."""
-    found = load_results("links")
+    results = load_results("links")
     return table_by_dataset(
-        {setting: found.means(["auc", "mrr"], setting, format_points) for setting in found.study.settings}
+        {setting: results.means(["auc", "mrr"], setting, format_points) for setting in results.study.settings}
     )
 
 
 def latency() -> str:
     """Return the microseconds of an arrival: median / 99th percentile / maximum."""
-    found = load_results("time")
+    results = load_results("time")
 
     def row(method: str) -> CellFormatter:
-        return found.means([f"{method}_{part}_us" for part in ("p50", "p99", "maximum")], "one thread", format_number)
+        return results.means([f"{method}_{part}_us" for part in ("p50", "p99", "maximum")], "one thread", format_number)
 
     methods = {"ripplevec": "ripplevec", "ripplevec, no anchor": "ripplevec_no_anchor", "rule paper": "paper"}
     return table_by_dataset({label: row(method) for label, method in methods.items()})

@@ -42,12 +42,12 @@ def anchor() -> str:
     record = read_record("concepts.json")
     if record is None:
         return MISSING
-    found = record["anchor"]
-    internal = f"{found['mean_cosine_inside']:.2f}".replace("-", "−")
+    moved = record["anchor"]
+    internal = f"{moved['mean_cosine_inside']:.2f}".replace("-", "−")
     return _wrap(
-        f"Internally, the vectors have rotated by {abs(found['turn_degrees'])} degrees: the mean cosine between a "
+        f"Internally, the vectors have rotated by {abs(moved['turn_degrees'])} degrees: the mean cosine between a "
         f"vector before and after the anchor is {internal}. For the returned vectors, which are rotated back, it is "
-        f"{found['mean_cosine_served']:.2f}."
+        f"{moved['mean_cosine_served']:.2f}."
     )
 
 
@@ -56,12 +56,12 @@ def batch() -> str:
     record = read_record("concepts.json")
     if record is None:
         return MISSING
-    found = record["batch"]
-    each = "; ".join(map(_vertices, found["apart"]["changed"]))
+    runs = record["batch"]
+    each = "; ".join(map(_vertices, runs["apart"]["changed"]))
     return _wrap(
-        f"Together: {found['together']['batches']} batch, which changed {_vertices(found['together']['changed'])}. One "
-        f"edge at a time: {found['apart']['batches']} batches, which changed {each}. The final graph is the same. The "
-        f"mean cosine between the vectors of the two models is {found['mean_cosine']:.2f}."
+        f"Together: {runs['together']['batches']} batch, which changed {_vertices(runs['together']['changed'])}. One "
+        f"edge at a time: {runs['apart']['batches']} batches, which changed {each}. The final graph is the same. The "
+        f"mean cosine between the vectors of the two models is {runs['mean_cosine']:.2f}."
     )
 
 

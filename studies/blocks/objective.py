@@ -26,11 +26,11 @@ ROUNDING = 1e-9  # smaller values are rounding errors
 
 def ritz() -> str:
     """Return the share of the leading eigenvalues that each view holds at the end."""
-    found = load_results("ritz")
+    results = load_results("ritz")
     views = {"first view": "view_1@100", "second view": "view_2@100"}
     settings = {"rule `ripple`": OURS, "rule `ripple`, no anchor": NO_ANCHOR}
     return table_by_dataset({
-        f"{rule}, {view}": found.mean_and_deviation(figure, setting)
+        f"{rule}, {view}": results.mean_and_deviation(figure, setting)
         for rule, setting in settings.items()
         for view, figure in views.items()
     })  # fmt: skip
@@ -50,8 +50,8 @@ def ritz_aim() -> str:
 
 
 def _lowest_share(setting: str, *positions: int) -> float:
-    found = load_results("ritz")
-    shares = [found.values(f"lowest@{position}", setting, name) for position in positions for name in NAMES]
+    results = load_results("ritz")
+    shares = [results.values(f"lowest@{position}", setting, name) for position in positions for name in NAMES]
     return min(map(min, shares)) if all(shares) else math.nan
 
 
@@ -82,10 +82,10 @@ def two_digits(value: float) -> str:
 
 def relative() -> str:
     """Return the relative deviations of the rules and of the controls at the end."""
-    found = load_results("lemma")
+    results = load_results("lemma")
 
     def row(figure: str, setting: str) -> CellFormatter:
-        return found.means([f"{figure}@100"], setting, two_digits)
+        return results.means([f"{figure}@100"], setting, two_digits)
 
     return table_by_dataset({
         "rule `paper`": row("relative", PAPER),
@@ -99,11 +99,11 @@ def relative() -> str:
 
 def degrees() -> str:
     """Return the mean degree weighted by squared length, divided by the mean degree."""
-    found = load_results("lemma")
+    results = load_results("lemma")
     settings = {"rule `paper`": PAPER, "rule `ripple`": OURS, "rule `ripple`, no anchor": NO_ANCHOR}
-    rows = {label: found.means(["degree@100"], setting, two_digits) for label, setting in settings.items()}
+    rows = {label: results.means(["degree@100"], setting, two_digits) for label, setting in settings.items()}
     return table_by_dataset(
-        rows | {"optimum from rule `paper`": found.means(["optimum_degree@100"], PAPER, two_digits)}
+        rows | {"optimum from rule `paper`": results.means(["optimum_degree@100"], PAPER, two_digits)}
     )
 
 
@@ -126,8 +126,8 @@ def deviations() -> str:
 
 def lemma_2() -> str:
     """Return a sentence about the share of arrivals that violate Lemma 2."""
-    found = load_results("lemma")
-    above = {k: [100 - found.mean("all_below@100", setting, name) for name in NAMES] for k, setting in SIZES.items()}
+    results = load_results("lemma")
+    above = {k: [100 - results.mean("all_below@100", setting, name) for name in NAMES] for k, setting in SIZES.items()}
     if not all_measured(*(value for values in above.values() for value in values)):
         return MISSING
     by_size = "; ".join(
@@ -155,8 +155,8 @@ def premises() -> str:
 
 def _both_dimensions(figure: str, show: Callable[[float], str]) -> CellFormatter:
     """Return a row of values for k = 32 (three seeds) / k = 90 (one seed)."""
-    found = load_results("lemma")
-    return lambda name: " / ".join(show(found.mean(figure, setting, name)) for setting in SIZES.values())
+    results = load_results("lemma")
+    return lambda name: " / ".join(show(results.mean(figure, setting, name)) for setting in SIZES.values())
 
 
 def format_percent(value: float) -> str:

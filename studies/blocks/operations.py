@@ -1,4 +1,4 @@
-"""Memory requirements, the cost and tests of durability, and the speed of the service."""
+"""Blocks about operation: memory requirements, the cost and tests of durability, and the speed of the service."""
 
 from __future__ import annotations
 
@@ -44,43 +44,43 @@ def crashes() -> str:
 
 def soak() -> str:
     """Return latency and memory of a service over hours of traffic and kills."""
-    found = read_record("soak.json")
-    if found is None:
+    record = read_record("soak.json")
+    if record is None:
         return MISSING
-    parts, whole = found["parts"], found["overall"]
+    parts, whole = record["parts"], record["overall"]
     exact = "every acknowledged batch was applied exactly once, and the final digests equal those of an undisturbed run"
     rates = [part["arrivals_per_second"] for part in parts]
-    said = fill(
-        f"{found['hours']:.2f} hours in {len(parts)} parts ({whole['continued_parts']} of them continued the state of "
+    text = fill(
+        f"{record['hours']:.2f} hours in {len(parts)} parts ({whole['continued_parts']} of them continued the state of "
         f"the previous part) at {min(rates):,.0f} to {max(rates):,.0f} arrivals per second, half of the maximum rate "
-        f"of the machine, with {found['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} "
+        f"of the machine, with {record['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} "
         f"anchors, {whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} "
-        f"kills; {'; '.join(whole['faults']) or exact}.{_after_kills(whole)}{_memory(whole)}",
+        f"kills; {'; '.join(whole['faults']) or exact}.{_recovery_time(whole)}{_memory_trend(whole)}",
         120,
     )
     rows: dict[str, Iterable[str]] = {
-        what: [f"{format_number(whole['latency_ms'][name][share])} ms" for share in ("p50", "p99", "p99.9")]
-        for what, name in (("write of a batch", "write"), ("read of a vector", "read"), ("`nearest`", "nearest"))
+        label: [f"{format_number(whole['latency_ms'][name][share])} ms" for share in ("p50", "p99", "p99.9")]
+        for label, name in (("write of a batch", "write"), ("read of a vector", "read"), ("`nearest`", "nearest"))
     }
     memory: dict[str, Iterable[str]] = {
-        f"part {number}": _flat(part["flatness"]["resident_mb"], "MB") for number, part in _first_and_last(parts)
+        f"part {number}": _trend_cells(part["flatness"]["resident_mb"], "MB") for number, part in _first_and_last(parts)
     }
     picture = "![Memory and latency over the last part](../results/figures/soak.svg)"
     tables = (
         markdown_table(["p50", "p99", "p99.9"], rows),
         markdown_table(["first third", "last third", "ratio"], memory),
     )
-    return "\n\n".join([said, *tables, picture])
+    return "\n\n".join([text, *tables, picture])
 
 
-def _after_kills(whole: dict[str, Any]) -> str:
+def _recovery_time(whole: dict[str, Any]) -> str:
     if whole["away_seconds_median"] is None:
         return ""
     longest = whole["away_seconds_longest"]
     return f" Recovery after a kill took {whole['away_seconds_median']:.1f} s (median) and at most {longest:.1f} s."
 
 
-def _memory(whole: dict[str, Any]) -> str:
+def _memory_trend(whole: dict[str, Any]) -> str:
     slope = whole["memory_mb_per_hour"]
     return "" if slope is None else f" Memory changed by {slope:+.1f} MB per hour (linear fit over all parts)."
 
@@ -90,7 +90,7 @@ def _first_and_last(parts: list[dict[str, Any]]) -> list[tuple[int, dict[str, An
     return [numbered[0], *numbered[1:][-1:]]
 
 
-def _flat(figure: dict[str, float | None], unit: str) -> list[str]:
+def _trend_cells(figure: dict[str, float | None], unit: str) -> list[str]:
     if figure["last_over_first"] is None:
         return ["–", "–", "–"]
     thirds = [f"{format_number(figure[third])} {unit}".strip() for third in ("first_third", "last_third")]
@@ -99,23 +99,23 @@ def _flat(figure: dict[str, float | None], unit: str) -> list[str]:
 
 def durable() -> str:
     """Return the throughput of a session relative to a model in memory."""
-    found = read_record("durable.json")
-    if found is None:
+    record = read_record("durable.json")
+    if record is None:
         return MISSING
     rows = {
-        "one batch per flush, no anchors": found["no_anchors_one_by_one_over_memory"],
-        "sixteen batches per flush, no anchors": found["no_anchors_grouped_over_memory"],
-        "one batch per flush, immediate anchors": found["anchors_one_by_one_over_memory"],
-        "one batch per flush, anchors in the background": found["anchors_behind_over_memory"],
+        "one batch per flush, no anchors": record["no_anchors_one_by_one_over_memory"],
+        "sixteen batches per flush, no anchors": record["no_anchors_grouped_over_memory"],
+        "one batch per flush, immediate anchors": record["anchors_one_by_one_over_memory"],
+        "one batch per flush, anchors in the background": record["anchors_behind_over_memory"],
     }
     title = "edges/s in batches of 1,000, relative to a model in memory"
-    return _table(title, {name: f"{value:.2f} ×" for name, value in rows.items()})
+    return _two_columns(title, {name: f"{value:.2f} ×" for name, value in rows.items()})
 
 
 def service() -> str:
     """Return throughput and latency of the service, without and with anchors."""
-    found = read_record("service.json")
-    if found is None:
+    record = read_record("service.json")
+    if record is None:
         return MISSING
     rows = {
         "`POST /v1/edges`, 1,000 edges per request": "{edges_per_second_http:,.0f} edges/s",
@@ -124,16 +124,17 @@ def service() -> str:
         "a read during full ingestion (1,000 reads/s), p50 and p99": "{read_p50_ms:.1f} and {read_p99_ms:.0f} ms",
     }
     cells = [
-        (what, *(text.format(**_of(found, kind)) for kind in ("plain", "anchored"))) for what, text in rows.items()
+        (label, *(text.format(**_select_kind(record, kind)) for kind in ("plain", "anchored")))
+        for label, text in rows.items()
     ]
     lines = ["| | no anchors | anchors |", "|---|---:|---:|", *(f"| {' | '.join(row)} |" for row in cells)]
-    recovered = f"Recovery of {found['recovered_vertices']:,.0f} vertices takes {found['recovery_seconds']:.1f} s."
+    recovered = f"Recovery of {record['recovered_vertices']:,.0f} vertices takes {record['recovery_seconds']:.1f} s."
     return "\n".join([*lines, "", recovered])
 
 
-def _of(found: dict[str, float], kind: str) -> dict[str, float]:
-    return {name.removesuffix(f"_{kind}"): value for name, value in found.items() if name.endswith(f"_{kind}")}
+def _select_kind(record: dict[str, float], kind: str) -> dict[str, float]:
+    return {name.removesuffix(f"_{kind}"): value for name, value in record.items() if name.endswith(f"_{kind}")}
 
 
-def _table(title: str, rows: dict[str, str]) -> str:
-    return "\n".join([f"| {title} | |", "|---|---:|", *(f"| {what} | {value} |" for what, value in rows.items())])
+def _two_columns(title: str, rows: dict[str, str]) -> str:
+    return "\n".join([f"| {title} | |", "|---|---:|", *(f"| {label} | {value} |" for label, value in rows.items())])

@@ -93,41 +93,41 @@ def _stream_facts(part: str, rows: dict[str, tuple[str, str]]) -> str:
 
 def readings() -> str:
     """Return micro-F1 of every reading of the paper: on arrival / at the end."""
-    found = load_results("readings")
+    results = load_results("readings")
     both = ["arrival_micro", "current_micro"]
-    rows = {setting: found.means(both, setting, format_points) for setting in found.study.settings}
+    rows = {setting: results.means(both, setting, format_points) for setting in results.study.settings}
     default = next(iter(rows))
     if (facts := read_record("streams.json")) is not None:
-        late = {name: facts["datasets"][name]["never_late"] for name in found.study.datasets}
+        late = {name: facts["datasets"][name]["never_late"] for name in results.study.datasets}
         rows["no neighbor yet: not placed later"] = lambda name: " / ".join(
-            format_points(late[name][one]) for one in both
+            format_points(late[name][metric]) for metric in both
         )
-    rows["final graph embedded from scratch, settings of the first row"] = found.means(
+    rows["final graph embedded from scratch, settings of the first row"] = results.means(
         ["exact_micro"], default, format_points
     )
-    return table_by_dataset(rows, found.study.datasets)
+    return table_by_dataset(rows, results.study.datasets)
 
 
 def epochs() -> str:
     """Return micro-F1 of DeepWalk with one epoch and with three, on the vertices held back."""
-    found = load_results("grid")
+    results = load_results("grid")
     setting = "DeepWalk: length 10, window 10, epochs {}"
     return table_by_dataset({
-        f"{word} of skip-gram": found.means(["validation_micro"], setting.format(number), format_points)
+        f"{word} of skip-gram": results.means(["validation_micro"], setting.format(number), format_points)
         for word, number in {"one epoch": 1, "three epochs": 3}.items()
     })  # fmt: skip
 
 
 def order() -> str:
     """Return micro-F1 at 50 %: on arrival / at the end, or only at the end for retrained vectors."""
-    random, found = load_results("classification"), load_results("order")
+    random_order, by_index = load_results("classification"), load_results("order")
     rows = {}
     for method in (OURS, PAPER, "DeepWalk"):
         figures = ["current_micro@50"] if method == "DeepWalk" else ["arrival_micro@50", "current_micro@50"]
-        rows[f"{method}, random order"] = random.means(figures, method, format_points)
+        rows[f"{method}, random order"] = random_order.means(figures, method, format_points)
         rows |= {
-            setting: found.means(figures, setting, format_points)
-            for setting in found.study.settings
+            setting: by_index.means(figures, setting, format_points)
+            for setting in by_index.study.settings
             if setting.startswith(f"{method}, ")
         }
     return table_by_dataset(rows)
@@ -135,14 +135,14 @@ def order() -> str:
 
 def f1(score: str) -> str:
     """Return micro- or macro-F1 at 50 % of both rules and of the four baselines of the paper."""
-    found = load_results("classification")
+    results = load_results("classification")
     rows = {
-        f"rule `{rule}`, {when}": found.mean_and_deviation(f"{protocol}_{score}@50", setting)
+        f"rule `{rule}`, {when}": results.mean_and_deviation(f"{protocol}_{score}@50", setting)
         for rule, setting in RULES.items()
         for when, protocol in PROTOCOLS.items()
     }
     return table_by_dataset(
-        rows | {name: found.mean_and_deviation(f"current_{score}@50", name) for name in PAPER_BASELINES}
+        rows | {name: results.mean_and_deviation(f"current_{score}@50", name) for name in PAPER_BASELINES}
     )
 
 
@@ -164,13 +164,13 @@ def _compare_points(score: str, rule: str, when: str) -> list[str]:
 
 def _leads(score: str, setting: str, protocol: str) -> list[float]:
     """Return the lead of a setting over the best of the paper's four baselines, for every share and data set."""
-    found = load_results("classification")
+    results = load_results("classification")
     return [
         find_strongest(
             PAPER_BASELINES,
             name,
             classification_score(f"current_{score}@{share}"),
-            found.by_seed(f"{protocol}_{score}@{share}", setting, name),
+            results.by_seed(f"{protocol}_{score}@{share}", setting, name),
         ).lead
         for share in SHARES
         for name in NAMES
@@ -192,7 +192,7 @@ def verdicts() -> str:
         "clustering: “the best performance on Cora and Flickr”": _clusters_best(),
         "running time “much smaller” than a retraining with random walks": _much_faster(),
     }
-    lines = [f"| {claim} | {_verdict(*found)} |" for claim, found in rows.items()]
+    lines = [f"| {claim} | {_verdict(*finding)} |" for claim, finding in rows.items()]
     return "\n".join(["| claim | reproduces? | measured |", "|---|---|---|", *lines])
 
 
@@ -223,26 +223,27 @@ def _outperforms() -> tuple[list[float], float, str]:
 
 
 def _beats_three(name: str, share: int) -> float:
-    found = load_results("classification")
-    ours = found.by_seed(f"arrival_micro@{share}", PAPER, name)
+    results = load_results("classification")
+    ours = results.by_seed(f"arrival_micro@{share}", PAPER, name)
     leads = [
-        mean_paired_difference(ours, found.by_seed(f"current_micro@{share}", other, name)) for other in PAPER_BASELINES
+        mean_paired_difference(ours, results.by_seed(f"current_micro@{share}", other, name))
+        for other in PAPER_BASELINES
     ]
     return float(sum(lead > 0 for lead in leads) >= 3) if all_measured(*leads) else math.nan
 
 
 def _grows_with_share() -> tuple[list[float], float, str]:
-    found = load_results("classification")
+    results = load_results("classification")
     first, last = (f"arrival_micro@{share}" for share in (SHARES[0], SHARES[-1]))
-    gains = [found.mean(last, PAPER, name) - found.mean(first, PAPER, name) for name in NAMES]
+    gains = [results.mean(last, PAPER, name) - results.mean(first, PAPER, name) for name in NAMES]
     return gains, 0.0, "on {good} of {of} data sets; {low:+.1f} to {high:+.1f} points of micro-F1 from 10 % to 90 %"
 
 
 def _clusters_best() -> tuple[list[float], float, str]:
-    found = load_results("classification")
+    results = load_results("classification")
     gaps = [
         find_strongest(
-            PAPER_BASELINES, name, classification_score(figure), found.by_seed(f"arrival_{figure}", PAPER, name)
+            PAPER_BASELINES, name, classification_score(figure), results.by_seed(f"arrival_{figure}", PAPER, name)
         ).lead
         for figure in ("nmi", "completeness")
         for name in ("cora", "flickr")
@@ -275,19 +276,19 @@ def printed_value(figure: str, setting: str, name: str) -> float:
 
 def clustering(figure: str) -> str:
     """Return NMI or completeness, with the numbers printed in the paper in brackets."""
-    found = load_results("classification")
+    results = load_results("classification")
 
     def with_printed_value(setting: str) -> CellFormatter:
         metric = clustering_metric(setting, figure)
         return lambda name: (
-            f"{format_points(found.mean(metric, setting, name))} ({printed_value(figure, setting, name):.2f})"
+            f"{format_points(results.mean(metric, setting, name))} ({printed_value(figure, setting, name):.2f})"
         )
 
     return table_by_dataset({
         "rule `paper`, vectors on arrival": with_printed_value(PAPER),
-        "rule `paper`, vectors at the end": found.means([figure], PAPER, format_points),
+        "rule `paper`, vectors at the end": results.means([figure], PAPER, format_points),
         **{name: with_printed_value(name) for name in PAPER_BASELINES},
-        "rule `ripple`, vectors at the end": found.means([figure], OURS, format_points),
+        "rule `ripple`, vectors at the end": results.means([figure], OURS, format_points),
     })  # fmt: skip
 
 

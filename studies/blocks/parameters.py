@@ -16,10 +16,10 @@ SWEEPS = {
 
 def sweep(parameter: str) -> str:
     """Return the micro-F1 at the end of the stream for each value of a parameter, with the others at their defaults."""
-    found, (label, values) = load_results("sensitivity"), SWEEPS[parameter]
+    results, (label, values) = load_results("sensitivity"), SWEEPS[parameter]
     return table_by_dataset(
         {
-            label.format(value): found.means(["current_micro"], f"{parameter}: {value}", format_points)
+            label.format(value): results.means(["current_micro"], f"{parameter}: {value}", format_points)
             for value in values
         }
     )

@@ -18,12 +18,12 @@ def peers(graph: str) -> str:
     record = read_record(RECORD)
     if record is None:
         return MISSING
-    found = record["graphs"][graph]
-    steps = [f"{count:,} arrivals" for count in found["arrivals"]]
+    run = record["graphs"][graph]
+    steps = [f"{count:,} arrivals" for count in run["arrivals"]]
     steps[0] = "1 arrival"
-    systems = found["systems"]
+    systems = run["systems"]
     ours = _by_step(systems[OURS], "seconds")
-    rows = {name: [_start(name, systems), *_row(system, ours)] for name, system in systems.items()}
+    rows = {name: [_format_start(name, systems), *_format_row(system, ours)] for name, system in systems.items()}
     return markdown_table(["start", *steps, "micro-F1", "newcomers"], rows)
 
 
@@ -32,12 +32,12 @@ def setting(graph: str) -> str:
     record = read_record(RECORD)
     if record is None:
         return MISSING
-    found = record["graphs"][graph]
-    used = found["settings"]
+    run = record["graphs"][graph]
+    used = run["settings"]
     return fill(
-        f"{found['vertices']:,} vertices, {found['edges']:,} edges; the start has {found['start']:,} vertices; "
+        f"{run['vertices']:,} vertices, {run['edges']:,} edges; the start has {run['start']:,} vertices; "
         f"{used['columns']} dimensions; node2vec with {used['walks']} walks of {used['length']} steps and a window of "
-        f"{used['window']}; {_seeds(used['seeds'])}.",
+        f"{used['window']}; {_format_seeds(used['seeds'])}.",
         120,
     )
 
@@ -56,26 +56,29 @@ def versions() -> str:
     record = read_record(RECORD)
     if record is None:
         return MISSING
-    named = ", ".join(f"{name} {version}" for name, version in record["peers"].items())
+    libraries = ", ".join(f"{name} {version}" for name, version in record["peers"].items())
     machine = record["environment"]["machine"]
     return fill(
-        f"{named}; {machine['cores']} cores of {machine['cpu']}; {record['took'] / 60:.0f} minutes in total.", 120
+        f"{libraries}; {machine['cores']} cores of {machine['cpu']}; {record['took'] / 60:.0f} minutes in total.", 120
     )
 
 
-def _start(name: str, systems: dict[str, Any]) -> str:
+def _format_start(name: str, systems: dict[str, Any]) -> str:
     """Return the seconds of the start, including a shared start; missing if the system recomputes everything."""
     parts = [systems[part].get("start") for part in (name, SHARED_START.get(name)) if part]
     seconds = sum(median(part) for part in parts) if all(parts) else 0.0
-    return _time(seconds) if seconds > NEGLIGIBLE_SECONDS else MISSING
+    return _format_time(seconds) if seconds > NEGLIGIBLE_SECONDS else MISSING
 
 
-def _row(system: dict[str, Any], ours: list[float]) -> list[str]:
+def _format_row(system: dict[str, Any], ours: list[float]) -> list[str]:
     if "failed" in system:
         return [MISSING] * (len(ours) + 2)
     seconds, micro = _by_step(system, "seconds"), _by_step(system, "micro")
     return [
-        *(f"{_time(own)} ({format_number(own / base)} ×)" for own, base in zip(seconds, ours, strict=True)),
+        *(
+            f"{_format_time(other)} ({format_number(other / base)} ×)"
+            for other, base in zip(seconds, ours, strict=True)
+        ),
         " / ".join(format_points(100 * value) for value in micro),
         format_points(100 * _by_step(system, "newcomers")[-1]),
     ]
@@ -87,9 +90,9 @@ def _by_step(system: dict[str, Any], figure: str) -> list[float]:
     return [aggregate(seeds) for seeds in zip(*system[figure], strict=True)]
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return f"{1e3 * seconds:.2g} ms" if seconds < 0.1 else f"{seconds:.3g} s"
 
 
-def _seeds(count: int) -> str:
+def _format_seeds(count: int) -> str:
     return "one seed" if count == 1 else f"{count} seeds (median of times, mean of scores)"

@@ -12,16 +12,16 @@ ROWS = {"current": "current_micro", "exact": "exact_micro", "arrival": "arrival_
 
 def quality() -> str:
     """Return the table of scores, and the stability of the coordinates."""
-    found = load_results("quality")
-    scores = table_by_dataset({label: found.mean_and_deviation(figure, START) for label, figure in ROWS.items()})
+    results = load_results("quality")
+    scores = table_by_dataset({label: results.mean_and_deviation(figure, START) for label, figure in ROWS.items()})
     return f"{scores}\n\n{stability()}"
 
 
 def stability() -> str:
     """Return how far anchors move vectors, and how a classifier ages."""
-    found = load_results("quality")
-    cosines = [found.mean("anchor_cosine_mean", START, name) for name in NAMES]
-    gains = [found.mean("ageing_gain", START, name) for name in NAMES]
+    results = load_results("quality")
+    cosines = [results.mean("anchor_cosine_mean", START, name) for name in NAMES]
+    gains = [results.mean("ageing_gain", START, name) for name in NAMES]
     if not all_measured(*cosines, *gains):
         return MISSING
     return fill(

@@ -21,8 +21,8 @@ GRAPHS = ("preferential", "rmat")
 
 def roofline() -> str:
     """Return the speed of the stream relative to a bare loop that reads the same rows."""
-    found = read_record("roofline.json")
-    if found is None:
+    record = read_record("roofline.json")
+    if record is None:
         return MISSING
     kinds = {
         f"{storage}, {number}": f"{storage}_{threads}_"
@@ -39,20 +39,20 @@ def roofline() -> str:
         "speed relative to the bare loop, rows only": "{ripple_share_of_bare:.0%}",
         "speed relative to the bare loop, with ids and edges": "{share_of_bare:.0%}",
     }
-    figures = {kind: _strip_prefix(prefix, found) for kind, prefix in kinds.items()}
-    said = (
-        f"{found['vertices']:,} vertices, five edges per arrival. Two threads are {found['float32_two_over_one']:.2f} "
-        f"× (float32) and {found['float16_two_over_one']:.2f} × (float16) as fast as one. In a step of an anchor, two "
-        f"threads are {found['anchor_step_two_over_one']:.2f} × as fast as one, and one thread reaches "
-        f"{found['float32_1_anchor_step_share_of_bare']:.0%} of the speed of the bare loop."
+    figures = {kind: _strip_prefix(prefix, record) for kind, prefix in kinds.items()}
+    text = (
+        f"{record['vertices']:,} vertices, five edges per arrival. Two threads are "
+        f"{record['float32_two_over_one']:.2f} × (float32) and {record['float16_two_over_one']:.2f} × (float16) as fast as "
+        f"one. In a step of an anchor, two threads are {record['anchor_step_two_over_one']:.2f} × as fast as one, and one thread reaches "
+        f"{record['float32_1_anchor_step_share_of_bare']:.0%} of the speed of the bare loop."
     )
-    return f"{_format_table(figures, rows)}\n\n{fill(said, 120)}"
+    return f"{_format_table(figures, rows)}\n\n{fill(text, 120)}"
 
 
 def large() -> str:
     """Return the measurements with a hundred million edges, in half and in single precision."""
-    found = [record for name in ("large.json", "large_float32.json") if (record := read_record(name)) is not None]
-    graphs = {f"{name}, {record['storage']}": record[name] for record in found for name in GRAPHS if name in record}
+    records = [record for name in ("large.json", "large_float32.json") if (record := read_record(name)) is not None]
+    graphs = {f"{name}, {record['storage']}": record[name] for record in records for name in GRAPHS if name in record}
     if not graphs:
         return MISSING
     rows = {
@@ -83,41 +83,41 @@ def anchor() -> str:
         "share of the spectrum found by the first anchor": "{found_by_the_first:.1%}",
         "share found by the second anchor": "{found_by_the_second:.1%}",
     }
-    said = (
+    text = (
         f"On a GPU (H200), an anchor of {gpu['vertices']:,.0f} vertices and {gpu['edges']:,.0f} edges takes "
         f"{gpu['gpu_seconds']:.1f} s, {gpu['cpu_over_gpu']:.1f} × as fast as on the {gpu['threads']} CPU cores of the "
         f"same machine. The largest relative difference between both results is {gpu['values_apart']:.0e} for the "
         f"eigenvalues and {gpu['inner_products_apart']:.0e} for the inner products of vectors."
     )
     figures = {f"{size['vertices']:,.0f} vertices": size for size in sizes}
-    return f"{_format_table(figures, rows)}\n\n{fill(said, 120)}"
+    return f"{_format_table(figures, rows)}\n\n{fill(text, 120)}"
 
 
 def mapped() -> str:
     """Return the cost of memory-mapped vectors."""
-    found = read_record("mapped.json")
-    if found is None:
+    record = read_record("mapped.json")
+    if record is None:
         return MISSING
-    said = (
-        f"With {found['vertices']:,.0f} vertices, {found['vectors_mb']:,.0f} MB of vectors and edges to random "
-        f"vertices, an arrival takes {found['us_in_memory']:.1f} µs in memory and {found['us_in_a_file']:.1f} µs "
-        f"in a file that fits into memory ({found['file_over_memory']:.2f} ×)."
+    text = (
+        f"With {record['vertices']:,.0f} vertices, {record['vectors_mb']:,.0f} MB of vectors and edges to random "
+        f"vertices, an arrival takes {record['us_in_memory']:.1f} µs in memory and {record['us_in_a_file']:.1f} µs "
+        f"in a file that fits into memory ({record['file_over_memory']:.2f} ×)."
     )
-    if "us_with_room_for_half" not in found:
-        return fill(said, 120)
+    if "us_with_room_for_half" not in record:
+        return fill(text, 120)
     half = (
-        f" If memory has room for half of the file, an arrival takes {found['us_with_room_for_half']:,.0f} µs "
-        f"({found['half_over_memory']:,.0f} ×), because nearly every arrival waits for the disk."
+        f" If memory has room for half of the file, an arrival takes {record['us_with_room_for_half']:,.0f} µs "
+        f"({record['half_over_memory']:,.0f} ×), because nearly every arrival waits for the disk."
     )
-    return fill(said + half, 120)
+    return fill(text + half, 120)
 
 
 def half_precision() -> str:
     """Return the scores with 16-bit and 32-bit rows on the five data sets."""
     study = load_results("storage")
     rows = {
-        f"{what}, {bits} bits": study.mean_and_deviation(figure, f"{bits} bits")
-        for what, figure in (("current", "current_micro"), ("on arrival", "arrival_micro"))
+        f"{label}, {bits} bits": study.mean_and_deviation(figure, f"{bits} bits")
+        for label, figure in (("current", "current_micro"), ("on arrival", "arrival_micro"))
         for bits in (32, 16)
     }
 
@@ -130,8 +130,8 @@ def half_precision() -> str:
 
 def ids() -> str:
     """Return the speed and memory of the id table."""
-    found = read_record("ids.json")
-    if found is None:
+    record = read_record("ids.json")
+    if record is None:
         return MISSING
     rows = {
         "look-ups of known ids": "{look_ups_per_second:,.0f} per second",
@@ -142,20 +142,20 @@ def ids() -> str:
         "speed of look-ups relative to a dict, to pandas": "{over_dict:.1f} ×, {over_pandas:.1f} ×",
     }
     figures = {
-        kind: _strip_prefix(prefix, found) for kind, prefix in {"64-bit integers": "int_", "text": "text_"}.items()
+        kind: _strip_prefix(prefix, record) for kind, prefix in {"64-bit integers": "int_", "text": "text_"}.items()
     }
-    return f"{_format_table(figures, rows)}\n\n{found['ids']:,.0f} ids, one core."
+    return f"{_format_table(figures, rows)}\n\n{record['ids']:,.0f} ids, one core."
 
 
 def ann() -> str:
     """Return recall, latency and memory of the search index during a stream."""
-    found = read_record("ann.json")
-    if found is None:
+    record = read_record("ann.json")
+    if record is None:
         return MISSING
     setting = (
-        f"Measured on {found['vertices']:,.0f} vertices. A fifth of them arrive during the measurement, with "
-        f"{found['anchors']:,.0f} anchors, while others are removed. In the churn test, {found['churn_share']:.0%} of "
-        "the vertices are then replaced by others."
+        f"Measured on {record['vertices']:,.0f} vertices. A fifth of them arrive during the measurement, with "
+        f"{record['anchors']:,.0f} anchors, while others are removed. In the churn test, "
+        f"{record['churn_share']:.0%} of the vertices are then replaced by others."
     )
     rows = {
         "recall@10 against exact search, mean": "{recall_mean:.3f}",
@@ -169,21 +169,21 @@ def ann() -> str:
         "the same, highest in the first half of the churn test": "{churn_bytes_per_vertex_first_half:,.0f} bytes",
         "the same, highest in the second half": "{churn_bytes_per_vertex_second_half:,.0f} bytes",
     }
-    values = markdown_table(["value"], {label: [text.format(**found)] for label, text in rows.items()})
+    values = markdown_table(["value"], {label: [text.format(**record)] for label, text in rows.items()})
     return f"{fill(setting, 120)}\n\n{values}"
 
 
 def worst() -> str:
     """Return the latencies on a hub with many leaves, and during a burst of edges."""
-    found = read_record("worst.json")
-    if found is None:
+    record = read_record("worst.json")
+    if record is None:
         return MISSING
     return fill(
-        f"An arrival at a hub with {found['leaves']:,} leaves takes {found['star_p50_ms']:.2f} ms (p50), "
-        f"{found['star_p99_ms']:.2f} ms (p99), {found['star_p999_ms']:.2f} ms (p99.9). During a burst that connects "
-        f"all vertices of one group with all vertices of another, {found['burst_edges_per_second']:,.0f} edges per "
-        f"second in batches of 1,000, a read takes {found['burst_read_p50_ms']:.1f} ms (p50), "
-        f"{found['burst_read_p99_ms']:.1f} ms (p99).",
+        f"An arrival at a hub with {record['leaves']:,} leaves takes {record['star_p50_ms']:.2f} ms (p50), "
+        f"{record['star_p99_ms']:.2f} ms (p99), {record['star_p999_ms']:.2f} ms (p99.9). During a burst that connects "
+        f"all vertices of one group with all vertices of another, {record['burst_edges_per_second']:,.0f} edges per "
+        f"second in batches of 1,000, a read takes {record['burst_read_p50_ms']:.1f} ms (p50), "
+        f"{record['burst_read_p99_ms']:.1f} ms (p99).",
         120,
     )
 
@@ -238,7 +238,7 @@ def aims_at_scale() -> str:
     ]
     return markdown_table(
         ["goal", "reached"],
-        {what: [goal, MISSING if record is None else show(record)] for what, goal, record, show in goals},
+        {label: [goal, MISSING if record is None else show(record)] for label, goal, record, show in goals},
     )
 
 
@@ -249,9 +249,9 @@ def _each(record: dict[str, Any], name: str, text: str) -> str:
 def _format_table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
     """Return a table with a column per record; each row is a format text applied to the records."""
     return markdown_table(
-        columns, {what: [text.format(**figures) for figures in columns.values()] for what, text in rows.items()}
+        columns, {label: [text.format(**figures) for figures in columns.values()] for label, text in rows.items()}
     )
 
 
-def _strip_prefix(prefix: str, found: dict[str, float]) -> dict[str, float]:
-    return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
+def _strip_prefix(prefix: str, record: dict[str, float]) -> dict[str, float]:
+    return {name.removeprefix(prefix): value for name, value in record.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Table that compares the durability tests with those of other stores."""
+"""Block `tested` of docs/durability.md: the durability tests of Ripplevec and of other stores."""
 
 from __future__ import annotations
 
@@ -80,16 +80,16 @@ def tested() -> str:
 
 
 def _power_cuts() -> str:
-    found = read_record("power_cuts.json")
-    if found is None:
+    record = read_record("power_cuts.json")
+    if record is None:
         return NONE
-    operations = sum(count for kind, count in found["operations"].items() if kind not in ("acknowledged", "saved"))
-    return f"{found['points']:,} power failures over {operations:,} operations, {len(found['faults'])} faults"
+    operations = sum(count for kind, count in record["operations"].items() if kind not in ("acknowledged", "saved"))
+    return f"{record['points']:,} power failures over {operations:,} operations, {len(record['faults'])} faults"
 
 
 def _io_errors() -> str:
-    found = read_record("io_errors.json")
-    return NONE if found is None else f"{found['calls']:,} failures, {len(found['faults'])} faults"
+    record = read_record("io_errors.json")
+    return NONE if record is None else f"{record['calls']:,} failures, {len(record['faults'])} faults"
 
 
 def _fuzzing() -> str:
@@ -101,24 +101,23 @@ def _fuzzing() -> str:
 
 
 def _kills() -> str:
-    found = read_record("crash.json")
-    return NONE if found is None else f"{found['kills']:,} kills, {len(found['faults'])} faults"
+    record = read_record("crash.json")
+    return NONE if record is None else f"{record['kills']:,} kills, {len(record['faults'])} faults"
 
 
 def _soak() -> str:
-    found = read_record("soak.json")
-    return (
-        NONE
-        if found is None
-        else f"{found['minutes']:g} minutes, {found['killed']} kills, {len(found['faults'])} faults"
-    )
+    record = read_record("soak.json")
+    if record is None:
+        return NONE
+    overall = record["overall"]
+    return f"{record['hours']:.2f} hours, {overall['killed']} kills, {len(overall['faults'])} faults"
 
 
 def _allocations() -> str:
-    found = read_record("allocations.json")
-    return NONE if found is None else f"{found['allocations']:,} failures, {len(found['faults'])} faults"
+    record = read_record("allocations.json")
+    return NONE if record is None else f"{record['allocations']:,} failures, {len(record['faults'])} faults"
 
 
 def _schedules() -> str:
-    found = read_record("schedules.json")
-    return NONE if found is None else f"{found['schedules']:,} schedules, {len(found['faults'])} faults"
+    record = read_record("schedules.json")
+    return NONE if record is None else f"{record['schedules']:,} schedules, {len(record['faults'])} faults"
