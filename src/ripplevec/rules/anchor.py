@@ -23,7 +23,7 @@ from ripplevec.views.operators import SUB_BLOCK_ROWS, sum_over_blocks, weighted_
 
 MIN_SPECTRUM_RATIO = 0.9  # share of the previously captured spectrum that a correction must capture to be accepted
 BlockCopier = Callable[[NDArray[Any], int], NDArray[Any]]
-"""Copies rows for a view to overwrite; for local rows, `views.aligned_matrix.copy_aligned`."""
+"""Copies rows, on a number of threads, for a view to overwrite; for local rows, `views.aligned_matrix.copy_aligned`."""
 
 
 class Correction(NamedTuple):
@@ -32,9 +32,9 @@ class Correction(NamedTuple):
     coordinates: Coordinates
     stats: GraphStats  # used to choose the views
     rows: GrowableArray
-    arrival: RowArray  # arrival numbers of the vertices that had these rows
-    has_edges: NDArray[np.bool_]  # whether they had edges; vertices without edges are unplaced
-    next_arrival: int
+    arrival: NDArray[np.int64]  # arrival number of the vertex of each row, at that state
+    has_edges: NDArray[np.bool_]  # whether this vertex had edges; vertices without edges are unplaced
+    next_arrival: int  # vertices with this arrival number or a higher one have arrived since
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the correction as arrays, for saving; the views are chosen again from the statistics."""
@@ -47,7 +47,7 @@ class CorrectionError(RipplevecError):
 
 
 BasisSolver = Callable[[Coordinates, AdjacencyLike, int, int], list[Basis]]
-"""Embeds a graph with every view from scratch; for a local graph, `bases_from_scratch`."""
+"""Embeds the first rows of a graph with every view from scratch, on a number of threads: `bases_from_scratch`."""
 
 
 class PreparedCorrection(NamedTuple):
@@ -64,7 +64,7 @@ class TouchedRows(NamedTuple):
     """Rows that a batch moved, and the arrival numbers of their vertices at that time."""
 
     rows: RowArray
-    arrival: RowArray
+    arrival: NDArray[np.int64]
 
 
 def correct_bases(
@@ -168,7 +168,7 @@ def alignment_products(
 
 
 def align_to_products(new: Coordinates, bases: list[Basis], products: NDArray[np.float64]) -> None:
-    """Set new coordinates from bases, with the Procrustes rotation of these products with old vectors."""
+    """Set new coordinates from bases, with the Procrustes rotation given by `alignment_products`."""
     with limit_blas_to_one_thread():
         left, _, right = np.linalg.svd(products)
         new.set_rotation(left @ right)

@@ -1,7 +1,8 @@
-"""An anchor computed in the background while batches continue, and adopted a fixed number of events later.
+"""An anchor computed in the background while batches continue, and adopted at a reproducible position in the stream.
 
-The computation starts after batch `since`. The result is prepared, while readers continue, before the first batch after
-`until` events changes anything. Fixed positions in the stream make a replay reproduce it exactly.
+The computation starts after batch `since`. When the model has processed `until` events, the next batch first prepares
+the result, while readers continue, and adopts it. A graph that grows fast adopts it earlier. Both positions depend on
+the stream alone and not on the speed of the computation, so a replay reproduces them exactly.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ MAX_REFRESH_STEPS = 32
 class BackgroundAnchor:
     """An anchor of the state after batch `since`, to be adopted by the first batch after `until` events."""
 
-    since: int
-    until: int
+    since: int  # sequence number
+    until: int  # number of events since the model began
     correction: Future[Correction] | None = None  # None until it is started
     touched: list[TouchedRows] = field(default_factory=list)  # by each batch since then
     shared: bool = False  # whether a copy of the state uses the correction too, so that it must not be modified

@@ -19,7 +19,8 @@ from ripplevec.views.base import Progress
 class Rule(Protocol):
     """How vectors are initialized, how they move with each change of the graph, and how all of them are corrected.
 
-    Rows are in internal coordinates; `to_served` converts them to the vectors that users get.
+    Rows are in internal coordinates; `to_served` converts them to the vectors that users get. `sequence` is the number
+    of the current batch, `threshold` a distance between served vectors.
     """
 
     one_by_one: ClassVar[bool]  # whether a batch is applied arrival by arrival
@@ -46,7 +47,7 @@ class Rule(Protocol):
     def apply_arrival(
         self, store: VectorStore, ids: IdColumn, weights: NDArray[Any] | None, sequence: int
     ) -> tuple[int, int, int]:
-        """Add the first vertex of `ids` with edges to the others, including the change of the graph.
+        """Add the first vertex of `ids` with edges to the others: change the graph and move the vectors.
 
         Returns its row, the number of changed edges and the number of changed rows. The row is −1, and nothing has
         changed, if the rule has no fast path for this arrival; the caller then changes the graph and calls `apply`.
@@ -68,7 +69,7 @@ class Rule(Protocol):
         """Return `to_served` with the current coordinates, unaffected by later anchors."""
 
     def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Convert served vectors to internal coordinates."""
+        """Rotate served vectors back to the axes of internal rows; the scaling of served vectors remains."""
 
     def orthogonality_error(self, store: VectorStore) -> float:
         """Return how far the inner products of columns deviate from their intended values."""

@@ -90,7 +90,7 @@ class LaplacianRule:
         return deepcopy(self)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return whether there has been a start, the only state, as an array for saving."""
+        """Return the only state, whether there has been a start, as an array for saving."""
         return {"ready": np.array([self.ready])}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:

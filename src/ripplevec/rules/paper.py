@@ -18,12 +18,12 @@ from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 
-ON_EMPTY = ("neighbors", "zero", "resample")
+ON_EMPTY = ("neighbors", "zero", "resample")  # set to use if the influenced set of an arrival is empty
 MAX_RESAMPLES = 100  # attempts to draw a non-empty influenced set, before all neighbors are used
 
 
 class PaperRule(LaplacianRule):
-    """Place v at the mean x_v of the influenced set I, then x_u ← x_u − α x_v for u ∈ I, α = 1 − √(1 − 1/|I|)."""
+    """Place v at the mean x_v of its influenced set I, then x_u ← x_u − α x_v for u ∈ I, α = 1 − √(1 − 1/|I|)."""
 
     def __init__(
         self, dim: int, *, depth: int | None, seed: int, on_empty: str, normalization: str, reuse_influence: bool

@@ -55,8 +55,8 @@ from ripplevec.views.operator_factory import AdjacencyLike
 
 _log = logging.getLogger("ripplevec.rules")
 
-MIN_ROWS_PER_TASK = 512
-_NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)
+MIN_ROWS_PER_TASK = 512  # fewer rows are not worth a task of their own
+_NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)  # an empty cache: see `_arrival_context`
 MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges are faster on one thread
 
 
@@ -80,8 +80,9 @@ class RippleRule:
         directory: str | PathLike[str] | None = None,
     ) -> None:
         self.directory = directory  # directory of the vector files; None: in memory
-        self.dim, self.views, self.normalize, self.precision = dim, views, normalize, precision
-        self.graph_stats = GraphStats()  # of the graph when the views were chosen
+        self.dim, self.normalize, self.precision = dim, normalize, precision
+        self.views = views  # chooses the views for the statistics of a graph
+        self.graph_stats = GraphStats()  # of the graph when the current views were chosen
         self.coordinates = self._new_coordinates(self.graph_stats)
         self.depth = -1 if depth is None else depth
         self.seed = seed
@@ -90,7 +91,7 @@ class RippleRule:
         self.rows_shortened = 0
         self._kernel_state: KernelState | None = None
         self._unit = 1.0  # unit of weights of the coefficients in the kernel state
-        self._cached_context = _NO_CONTEXT
+        self._cached_context = _NO_CONTEXT  # arrival context, and the arrays that it was made from
 
     @property
     def ready(self) -> bool:
@@ -133,7 +134,7 @@ class RippleRule:
         return stats, coordinates, bases
 
     def set_coordinates(self, stats: GraphStats, coordinates: Coordinates) -> None:
-        """Use these coordinates from now on, with the statistics that their views were chosen by."""
+        """Use these coordinates from now on; `stats` are the graph statistics that selected their views."""
         self.graph_stats, self.coordinates, self._kernel_state = stats, coordinates, None
 
     def anchor(self, store: VectorStore, sequence: int, threshold: float) -> RowArray:
@@ -165,7 +166,7 @@ class RippleRule:
         copy: BlockCopier | None = None,
         solve: BasisSolver = bases_from_scratch,
     ) -> tuple[GraphStats, Coordinates, list[Basis]]:
-        """Compute the bases of an anchor; return graph statistics, new coordinates not set yet, and the bases.
+        """Compute an anchor; return graph statistics, new coordinates that have not adopted the bases, and the bases.
 
         A graph that has become dense since its start gets the views of a dense graph, once. A result that is not
         finite, or that has lost much of the spectrum, is replaced by a solution from scratch. If that is not usable
@@ -261,7 +262,7 @@ class RippleRule:
         if not self.ready:
             return delta.arrived
         state = self.kernel_state(store)
-        arrived, graph = delta.arrived, store.graph  # may lack vertices that the same batch added and removed
+        arrived, graph = delta.arrived, store.graph  # `arrived` lacks vertices that the same batch removed again
         context = self._batch_context(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
         moved: RowArray
         if self.threads > 1 and len(delta.pairs) >= MIN_EDGES_FOR_THREADS:
@@ -295,6 +296,7 @@ class RippleRule:
         return row, edges, moved
 
     def _arrival_context(self, store: VectorStore) -> ArrivalContext:
+        """Return the context of single arrivals, cached until one of its arrays is replaced."""
         arrays = store.graph.ids.table, self.kernel_state(store), store.seen
         if any(cached is not current for cached, current in zip(self._cached_context[1], arrays, strict=True)):
             adjacency = store.graph.adjacency
@@ -327,7 +329,7 @@ class RippleRule:
         return self.coordinates.served_transform()
 
     def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Rotate served vectors back to internal coordinates."""
+        """Rotate served vectors back to the axes of internal rows; the scaling of served vectors remains."""
         return self.coordinates.to_internal(vectors)
 
     def orthogonality_error(self, store: VectorStore) -> float:
@@ -373,20 +375,21 @@ def _make_kernel_state(
 
 
 def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str, NDArray[Any]]:
-    """Return coordinates and the statistics that their views were chosen by as arrays."""
+    """Return coordinates, and the graph statistics that selected their views, as arrays."""
     return coordinates.state() | stats.state()
 
 
 def _admit_part(state: KernelState, rows: RowArray, first: int, last: int) -> int:
+    """Admit rows[first:last]; return the number of shortened rows."""
     return int(kernels.admit(state, rows[first:last]))
 
 
 class ThreadedStep:
     """`kernels.apply_batch` with the rows of each step divided among threads; gives the same bits."""
 
-    def __init__(self, state: KernelState, seen: RowArray, context: BatchContext, threads: int) -> None:
+    def __init__(self, state: KernelState, seen: NDArray[np.int64], context: BatchContext, threads: int) -> None:
         self.state, self.seen, self.context, self.threads = state, seen, context, threads
-        self.stamp = 2 * context.sequence
+        self.stamp = 2 * context.sequence  # value in `seen` of rows that this batch has influenced
         self.shortened = 0  # number of shortened rows so far
 
     def apply(self, delta: GraphDelta) -> tuple[RowArray, int]:
@@ -458,7 +461,7 @@ class ThreadedStep:
         for_each_block(work, rows.size, size=size, threads=self.threads)
 
     def refresh(self, rows: RowArray, limit: int, depth: int) -> None:
-        """Refresh rows together, all from the values before."""
+        """Refresh rows together, all from the values before; `depth` (the round) selects the random draws."""
         state = self.state
         key = draw_key(self.context.seed, self.context.sequence, depth + kernels.RESAMPLE)
         values = np.empty((rows.size, state.vectors.shape[1]), state.vectors.dtype)

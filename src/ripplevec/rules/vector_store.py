@@ -1,4 +1,4 @@
-"""Storage of the vectors: one row for each row of the graph."""
+"""Storage of the vectors, in memory or in a file: one row for each row of the graph."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class VectorStore:
             (self._rows if rows is None else rows).grow(self.graph.adjacency.capacity + new_vertices)
 
     def replace_rows(self, rows: GrowableArray) -> None:
-        """Use these rows from now on."""
+        """Use these rows from now on, grown to one for every row of the graph."""
         self._rows = rows
         self.vectors: NDArray[Any] = rows.grow(self.graph.adjacency.capacity)
         self.kernel_array = self.as_kernel_array(self.vectors)
@@ -76,7 +76,7 @@ class VectorStore:
 
     @property
     def seen(self) -> NDArray[np.int64]:
-        """Stamp per row of the last batch that reached it."""
+        """Stamp per row (2 · sequence number, or 1 less) of the last batch that reached it."""
         return self.graph.adjacency.seen
 
     def apply_delta(self, delta: GraphDelta) -> GraphDelta:

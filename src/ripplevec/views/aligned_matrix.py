@@ -1,4 +1,4 @@
-"""Cache-aligned matrices with one row per vertex, and the form in which kernels read some of their columns."""
+"""Cache-aligned matrices with one row per vertex, and their conversion to `StridedColumns`, as kernels read them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def aligned_zeros(rows: int, columns: int, dtype: Any, directory: str | PathLike
     dtype = np.dtype(dtype)
     size = rows * columns * dtype.itemsize
     memory = np.zeros(size + CACHE_LINE_BYTES, np.uint8)
-    first = -memory.ctypes.data % CACHE_LINE_BYTES
-    return memory[first : first + size].view(dtype).reshape(rows, columns)
+    offset = -memory.ctypes.data % CACHE_LINE_BYTES
+    return memory[offset : offset + size].view(dtype).reshape(rows, columns)
 
 
 def copy_aligned(rows: Matrix, threads: int, directory: str | PathLike[str] | None = None) -> Matrix:

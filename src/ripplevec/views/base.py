@@ -24,8 +24,8 @@ class Basis:
 
     rows: NDArray[np.floating]  # (rows of the graph, columns of the view); zero for vertices without edges
     mu: NDArray[np.float64]  # eigenvalue per column
-    tau: float
-    center: NDArray[np.float64]  # (1/n) Σ d x per column
+    tau: float  # regularization τ of the operator
+    center: NDArray[np.float64]  # c = (1/n) Σ d x per column
     longest: float  # length of the longest row; not finite if an entry is not
 
 
@@ -65,9 +65,9 @@ class View(Protocol):
     ) -> Basis:
         """Correct an embedding of an earlier state of the graph.
 
-        `block` holds the current rows and is overwritten by the result; see `views/aligned_matrix.py`. It may contain
-        the rows of other views, with more columns than `columns`; then `mu` is None. By default the number of columns
-        does not change.
+        `block` is a copy of the current rows and is overwritten by the result; `mu` are the eigenvalues of its columns.
+        To start from the rows of other views, pass all of their columns and `mu=None`. `columns` is the number of
+        columns of the result; by default it does not change.
         """
 
     def captured_spectrum(self, adjacency: AdjacencyLike, rows: NDArray[np.floating], *, threads: int) -> float:
@@ -83,10 +83,10 @@ def allocate_columns(dim: int, views: Sequence[View]) -> list[int]:
         raise InvalidValueError.of("views", "at least one view", views)
     total = sum(view.share for view in views)
     exact = [dim * view.share / total for view in views]
-    least = 1 if dim >= len(views) else 0
-    columns = [max(least, int(share)) for share in exact]
+    minimum = 1 if dim >= len(views) else 0
+    columns = [max(minimum, int(share)) for share in exact]
     while sum(columns) < dim:
-        columns[int(np.argmax([share - have for share, have in zip(exact, columns, strict=True)]))] += 1
+        columns[int(np.argmax([share - allocated for share, allocated in zip(exact, columns, strict=True)]))] += 1
     while sum(columns) > dim:
         columns[int(np.argmax(columns))] -= 1
     return columns

@@ -37,14 +37,14 @@ class Coordinates:
         weights, flatten = ([getattr(view, name) for view in self.views] for name in ("weight", "flatten"))
         self.scaling = ViewScaling(bounds, np.array(weights, np.float64), np.array(flatten, np.float64))
         self.ready = False  # whether a start or an anchor has set the attributes below
-        self.tau = np.zeros(len(self.views))
-        self.longest = np.zeros(len(self.views))
-        self.mu = np.zeros(dim)
-        self.center = np.zeros(dim)
+        self.tau = np.zeros(len(self.views))  # per view, in the weight unit of new edges
+        self.longest = np.zeros(len(self.views))  # per view: length of the longest row at the last start or anchor
+        self.mu = np.zeros(dim)  # eigenvalue per column
+        self.center = np.zeros(dim)  # per column, in the weight unit of new edges
         self.set_rotation(None)  # identity until the first anchor
 
     def new_like(self) -> Coordinates:
-        """Return coordinates with the same views, without a start."""
+        """Return coordinates with the same views, as they are before a start."""
         return Coordinates(self.views, self.dim, self.normalize)
 
     def adopt_bases(self, bases: Sequence[Basis]) -> None:
@@ -100,15 +100,15 @@ class Coordinates:
         return self._serve
 
     def to_internal(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Rotate served vectors back to internal coordinates."""
-        exact = np.asarray(vectors, np.float64)
-        return exact if self.rotation is None else exact @ self.rotation.T
+        """Rotate served vectors back to the axes of internal rows; the scaling of served vectors remains."""
+        unrotated = np.asarray(vectors, np.float64)
+        return unrotated if self.rotation is None else unrotated @ self.rotation.T
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the coefficients as arrays, for saving."""
         saved: dict[str, NDArray[Any]] = {name: getattr(self, name).copy() for name in _SAVED_ARRAYS}
         if self.rotation is not None:
-            saved["turn"] = self.rotation.copy()
+            saved["turn"] = self.rotation.copy()  # the name in the saved format
         return saved | {"ready": np.array(self.ready)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
@@ -117,7 +117,7 @@ class Coordinates:
             if state[name].shape != getattr(self, name).shape:
                 expected = getattr(self, name).shape
                 raise FormatError(
-                    f"saved coordinates do not fit the views: expected {name} of shape {expected}, "
+                    f"The saved coordinates do not fit the views: expected {name} of shape {expected}, "
                     f"got {state[name].shape}. Use the views of the saved model."
                 )
             setattr(self, name, state[name].astype(np.float64))
@@ -126,7 +126,7 @@ class Coordinates:
 
 
 def identity_scaling(dim: int) -> ViewScaling:
-    """Return the scaling that leaves directions unchanged: one view of weight one, without flattening."""
+    """Return the scaling that does not change directions: one view of weight one, without flattening."""
     return ViewScaling(np.array([0, dim]), np.ones(1), np.zeros(1))
 
 

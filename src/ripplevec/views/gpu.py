@@ -1,7 +1,7 @@
 """Operator of a spectral view on a GPU: the same computation as `operators.py`, equal up to rounding.
 
 The graph is copied to the GPU once per view, in its arena layout; a block of rows is copied there and back. Matrices
-of k×k entries stay on the host.
+of k×k entries, for k columns, stay on the host.
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ class GpuOperator(Operator):
         word = links.neighbor.itemsize
         slot_words = links.neighbor.strides[0] // word
         words = as_strided(links.neighbor, (int(links.allocator[ARENA_TOP]) * slot_words,), (word,))
-        slots, weight = self.to_device(words), (links.weight.ctypes.data - links.neighbor.ctypes.data) // word
+        slots, weight_offset = self.to_device(words), (links.weight.ctypes.data - links.neighbor.ctypes.data) // word
         vertices = [self.to_device(array[rows]) for array in (links.begin, links.degree, links.strength)]
-        return (*vertices, slots, slots[weight:].view(np.float32), np.int32(slot_words))
+        return (*vertices, slots, slots[weight_offset:].view(np.float32), np.int32(slot_words))
 
     def _kernel(self, name: str) -> Any:
         return _compile_kernels(self._cupy).get_function(name)

@@ -11,7 +11,7 @@ from ripplevec.graph._query_kernels import is_bipartite
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.views.operator_factory import AdjacencyLike
 
-DENSE_MEAN_DEGREE = 10  # mean degree from which hubs carry enough information for a view of their own
+DENSE_MEAN_DEGREE = 10  # mean degree from which a graph counts as dense: hubs then justify a view of their own
 
 
 class GraphStats(NamedTuple):

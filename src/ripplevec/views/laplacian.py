@@ -19,7 +19,7 @@ NORMALIZATIONS = ("symmetric", "random-walk", "unnormalized")
 def laplacian_vectors(
     adjacency: Adjacency, rows: int, columns: int, normalization: str, progress: Progress | None = None
 ) -> NDArray[np.float64]:
-    """Return eigenvectors of the smallest Laplacian eigenvalues except the trivial one; zero for isolated vertices.
+    """Return the eigenvectors of the smallest non-trivial Laplacian eigenvalues; rows of isolated vertices are zero.
 
     `normalization` selects the matrix. "symmetric": I − D^-½ A D^-½, so that FᵀF = I. "random-walk": the symmetric
     eigenvectors times D^-½, so that FᵀDF = I. "unnormalized": D − A, so that FᵀF = I.
@@ -32,7 +32,8 @@ def laplacian_vectors(
     matrix = adjacency.to_csr()[active][:, active]
     degree = adjacency.links.strength[active]
     trivial = np.ones(active.size) if normalization == "unnormalized" else np.sqrt(degree)
-    reflected, trivial = _reflect(csr_array(matrix), degree, normalization), trivial / np.linalg.norm(trivial)
+    trivial = trivial / np.linalg.norm(trivial)
+    reflected = _reflect(csr_array(matrix), degree, normalization)
     eigenvectors = _leading_eigenvectors(reflected, trivial, count, progress)
     if normalization == "random-walk":
         eigenvectors = eigenvectors / np.sqrt(degree)[:, None]
@@ -41,7 +42,7 @@ def laplacian_vectors(
 
 
 def _reflect(matrix: csr_array, degree: NDArray[np.float64], normalization: str) -> csr_array:
-    """Return a matrix whose largest eigenvalues belong to the Laplacian's smallest; Lanczos finds those more easily."""
+    """Return a matrix whose largest eigenvalues belong to the Laplacian's smallest; Lanczos finds large ones faster."""
     if normalization == "unnormalized":
         return csr_array(2 * degree.max() * diags_array(np.ones(degree.size)) - laplacian(matrix))
     scale = diags_array(1 / np.sqrt(degree))
@@ -51,6 +52,7 @@ def _reflect(matrix: csr_array, degree: NDArray[np.float64], normalization: str)
 def _leading_eigenvectors(
     matrix: csr_array, trivial: NDArray[np.float64], count: int, progress: Progress | None
 ) -> NDArray[np.float64]:
+    """Return the eigenvectors of the largest eigenvalues, without the trivial eigenvector."""
     size = trivial.size
     shift = 3 * abs(matrix).sum(axis=0).max()  # moves the trivial eigenvalue below all others
     if size <= max(MAX_DENSE_SIZE, 2 * count + 2):

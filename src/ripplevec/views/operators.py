@@ -1,4 +1,4 @@
-"""Matrix-free operator of a spectral view.
+"""Matrix-free operator W of a spectral view, on the CPU: products, inner products and bounds of its spectrum.
 
 An eigenvector y of the regularized normalized adjacency S = (D+τ)^-½ (A + (τ/n) 11ᵀ) (D+τ)^-½ is represented as
 x = (D+τ)^-½ y. The trivial eigenvector is then constant, and on all others S acts as the local step of a refresh:
@@ -117,8 +117,8 @@ class Operator:
 
     def scale_columns(self, target: Matrix, factors: NDArray[np.float64], how: np.ufunc = np.multiply) -> None:
         """Multiply each column by its factor, or divide by it with `how=np.divide`, in place."""
-        exact = factors.astype(target.dtype)
-        self._for_each_block(lambda first, last: how(target[first:last], exact, out=target[first:last]))
+        converted = factors.astype(target.dtype)
+        self._for_each_block(lambda first, last: how(target[first:last], converted, out=target[first:last]))
 
     def gram(self, left: Matrix, right: Matrix) -> NDArray[np.float64]:
         """Return the inner products Σ (d+τ) leftᵀ right of columns, k×k in float64; blocks are added in order."""

@@ -17,18 +17,15 @@ from ripplevec.views.subspace import apply_chebyshev_filter, fix_signs, rayleigh
 MAX_DENSE_SIZE = 400  # vertices up to which a dense solver is the fastest
 LANCZOS_TOLERANCE = 1e-8
 
-# Subspace iteration, which also finds repeated eigenvalues, as many small components have them.
-MAX_PASSES, TOLERANCE = (
-    20,
-    1e-3,
-)  # stops when the eigenvalue sum changes by less; the error is then several times smaller
+# Parameters of the subspace iteration. Unlike Lanczos, it finds all copies of a repeated eigenvalue, which graphs with
+# many small components have.
+MAX_PASSES = 20
+TOLERANCE = 1e-3  # relative change of the eigenvalue sum at which it stops; the error is then several times smaller
 GUARD_COLUMNS = 10  # extra columns, because the last ones converge slowly
 MAX_AMPLIFICATION = 1e4  # ratio of filter gains above which the weaker directions are lost in float32 rounding
 MAX_FILTER_DEGREE = 20
-FIRST_CUTOFF, MIN_CUTOFF = (
-    0.1,
-    1e-3,
-)  # lower end of the wanted eigenvalues, relative to the largest: first guess, minimum
+FIRST_CUTOFF_RATIO = 0.1  # first guess of the lower end of the wanted eigenvalues, relative to the largest
+MIN_CUTOFF_RATIO = 1e-3  # minimum of this lower end, relative to the largest
 
 Eigenpairs = tuple[NDArray[np.float64], NDArray[Any]]
 
@@ -36,7 +33,7 @@ Eigenpairs = tuple[NDArray[np.float64], NDArray[Any]]
 def solve_leading_eigenpairs(
     operator: Operator, columns: int, progress: Progress | None = None, *, tolerance: float = TOLERANCE
 ) -> Eigenpairs:
-    """Return the largest eigenvalues of W except the trivial one, and eigenvectors; zero if the graph has fewer."""
+    """Return the largest eigenvalues of W except the trivial one, and eigenvectors; zero beyond those of the graph."""
     if operator.active_count > max(MAX_DENSE_SIZE, 2 * columns + 2):
         return _iterate_subspace(operator, columns, progress, tolerance)
     mu, vectors = np.zeros(columns), np.zeros((operator.rows, columns))
@@ -52,7 +49,7 @@ def solve_leading_eigenpairs(
 
 
 def _solve_dense(operator: Operator, active: NDArray[np.int64], root: NDArray[np.float64]) -> Eigenpairs:
-    """Return all eigenpairs of the symmetric form, smallest first; the trivial eigenvalue 1 is shifted to −2."""
+    """Return all eigenpairs of the matrix S (see `operators.py`), smallest first; the trivial 1 is shifted to −2."""
     trivial, inverse = root / np.linalg.norm(root), 1 / root
     regularized = operator.adjacency.to_csr()[active][:, active].toarray() + operator.tau / active.size
     values, vectors = eigh(regularized * np.outer(inverse, inverse) - 3 * np.outer(trivial, trivial))
@@ -88,9 +85,9 @@ def _iterate_subspace(
     low, top = operator.spectrum_bounds()
     block = operator.make_noise(0, min(columns + GUARD_COLUMNS, operator.active_count - 1), np.float32)
     operator.deflate(block)
-    high, previous = FIRST_CUTOFF * top, 0.0
+    high, previous = FIRST_CUTOFF_RATIO * top, 0.0
     for iteration in range(MAX_PASSES):
-        high = max(high, MIN_CUTOFF * abs(top))
+        high = max(high, MIN_CUTOFF_RATIO * abs(top))
         apply_chebyshev_filter(operator, block, low, high, _filter_degree(low, high, top))
         operator.deflate(block)
         values = rayleigh_ritz(operator, block)

@@ -17,7 +17,7 @@ from ripplevec.views.operators import Operator
 from ripplevec.views.solvers import solve_leading_eigenpairs
 from ripplevec.views.subspace import apply_chebyshev_filter, rayleigh_ritz
 
-MAX_EIGENVALUE_RATIO, MAX_POWER = 0.999, 64.0  # bounds for flat spectra, which no reasonable power gives a tail
+MAX_EIGENVALUE_RATIO, MAX_POWER = 0.999, 64.0  # bounds for flat spectra, where no reasonable power gives the tail
 MIN_TAIL = 1e-3  # lower bound of tail_per_degree · mean degree
 REFERENCE_TOLERANCE = 1e-6  # relative change of the eigenvalue sum at which a reference solution has converged
 MAX_ANCHOR_PASSES = 4
