@@ -157,6 +157,7 @@ class Journal:
     def _open(
         self, make_metadata: Callable[[], Mapping[str, Any]] | None, read_only: bool, tolerate_damage: bool
     ) -> None:
+        """Create, repair or migrate the tables, read the metadata, and check the content."""
         if tolerate_damage:
             journal_schema.repair_schema(self._db)
         if journal_schema.is_empty(self._db):
@@ -454,6 +455,7 @@ def _encode_row(sequence: int, entry: JournalEntry) -> tuple[Any, ...]:
 
 
 def _decode_row(sequence: int, row: tuple[Any, ...] | None) -> JournalRow:
+    """Check the checksum of a database row and decode its batch; None stands for a missing row."""
     if row is None:
         return JournalRow(sequence, None, "is missing")
     _, checksum, key, source, position, payload = row

@@ -289,6 +289,7 @@ def _append_document(document: dict[str, Any], columns: _EventColumns, extractor
 
 
 def _append_arrival(row: Any, columns: _EventColumns) -> None:
+    """Append the edges of an arrival, or a vertex event if it has no neighbors."""
     if not isinstance(row, dict) or "id" not in row:
         raise MessageError(f'arrivals: expected {{"id": …, "neighbors": […], "weights": […]}}, got {shorten(row)}')
     row = _normalize_neighbors_key(row)
@@ -325,6 +326,7 @@ def _check_keys(name: str, mapping: Mapping[str, Any], expected: Sequence[str]) 
 
 
 def _append_edges(rows: list[Any], columns: _EventColumns, extractor: EdgeFieldExtractor) -> None:
+    """Append edges given as JSON lists or objects; lists of one length are appended as whole columns."""
     if set(map(type, rows)) == {list} and extractor.keeps_lists:
         lengths = set(map(len, rows))
         if lengths <= {2} or lengths <= {3}:  # the usual case: all rows have the same form
@@ -398,6 +400,7 @@ def _build_batch(columns: _EventColumns, options: ReadOptions | None) -> Batch:
 
 
 def _convert_weights(values: list[Any]) -> list[float] | None:
+    """Return valid weights with 1 for missing ones; None if all are missing."""
     types = set(map(type, values))
     if types <= {type(None)}:
         return None

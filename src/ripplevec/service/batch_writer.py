@@ -180,6 +180,7 @@ class BatchWriter:
             return group
 
     def _write(self, group: list[_QueuedBatch]) -> None:
+        """Write one group and complete the future of each batch with its result or error."""
         try:
             results = self._session.apply_many([queued.entry for queued in group])
         except BaseException as error:  # of any kind: the waiting requests must receive it

@@ -213,6 +213,7 @@ class Runtime:
         log_event("closed")
 
     def _recover(self) -> None:
+        """Open the state on the recovery thread; report success or failure to the callbacks and the log."""
         started = time.perf_counter()
         try:
             self._open()
@@ -239,6 +240,7 @@ class Runtime:
             self._on_failure(error)
 
     def _open(self) -> None:
+        """Recover the session, then create everything that depends on it; the service is ready afterwards."""
         settings, limits = self.settings, self.settings.limits
         session = Session(settings.state, model=_model_factory(settings), **settings.parameters)
         self._session = session
@@ -323,6 +325,7 @@ class Runtime:
         return sum(queue.waiting for queue in (self._read_queue, self._search_queue, self._map_queue))
 
     def _add_gauges(self, model: SessionModel) -> None:
+        """Register the gauges of the model, the queues, the change feed and the snapshots."""
         gauge = self.metrics.add_gauge
 
         def engine() -> Engine:

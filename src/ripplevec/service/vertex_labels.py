@@ -76,6 +76,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, dict[Id, str]]:
 
 
 def _read(path: Path) -> tuple[sqlite3.Connection, dict[Id, str]]:
+    """Open or create the database and return it with all labels; raise if it is damaged."""
     if path.is_symlink():
         raise FormatError("a symbolic link")
     is_new = not path.exists()

@@ -164,6 +164,7 @@ def parse_block(block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHand
 
 
 def _parse_with_arrow(block: LineBlock, layout: Layout, ids: str) -> Batch:
+    """Parse a block with Arrow; raise an error if it has syntax or values that only the exact parser handles."""
     data = _normalize_for_arrow(block.data, layout.delimiter)
     data += layout.delimiter.join("1" * layout.width).encode() + b"\n"  # an open quote would swallow this line
     names = {column: str(position) for column, position in layout.columns.items()}
@@ -257,6 +258,7 @@ def is_data_line(line: bytes) -> bool:
 
 
 def _split_fields(line: bytes, delimiter: str) -> list[str]:
+    """Return the fields of a line, unquoted and without surrounding blanks; raise `RowError` if it is malformed."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:

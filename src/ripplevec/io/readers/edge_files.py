@@ -46,6 +46,7 @@ class EdgeReader(Iterator[Batch]):
         self._edge_count = 0
 
     def __next__(self) -> Batch:
+        """Return the next batch; close the file at its end or after an error. A file without edges is an error."""
         try:
             batch = next(self._batches)
         except StopIteration:

@@ -95,6 +95,7 @@ def to_seconds(time: pa.Array | pa.ChunkedArray) -> Any:
 
 
 def _parse_row_by_row(columns: dict[str, pa.Array], first: int, ids: str, bad_rows: BadRowHandler) -> Batch:
+    """Parse each row separately and report the bad ones; timestamps are converted to seconds first."""
     builder = BatchBuilder(columns, ids)
     values = {column: array.to_pylist() for column, array in columns.items()}
     if "time" in values and pa.types.is_temporal(columns["time"].type):

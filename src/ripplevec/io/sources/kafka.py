@@ -147,6 +147,7 @@ class KafkaSource:
         return self._take_buffered()
 
     def _buffer(self, message: Any) -> None:
+        """Buffer a message, and pause its partition if enough are buffered; raise or log if the message is an error."""
         error = message.error()
         if error is None:
             partition = message.partition()

@@ -148,6 +148,7 @@ class RedisSource:
         return entries
 
     def _fetch(self, count: int, block_ms: int | None) -> list[StreamEntry]:
+        """Read new entries of the group; late entries that are delivered again are acknowledged and left out."""
         from redis.exceptions import ResponseError
 
         try:
@@ -194,7 +195,7 @@ class RedisSource:
         self._synced = False
 
     def _acknowledge_applied(self) -> None:
-        """Acknowledge what was applied before the last crash: our own pending entries up to the position."""
+        """Acknowledge entries that were applied before a crash: those up to the position that it received or claimed."""
         start = "-"
         while pending := self._list_pending(start, self._last, None):
             self._send_acknowledgement(
