@@ -195,7 +195,7 @@ class RedisSource:
         self._synced = False
 
     def _acknowledge_applied(self) -> None:
-        """Acknowledge entries that were applied before a crash: those up to the position that it received or claimed."""
+        """Acknowledge the entries up to the position that this source received or claimed: they are applied."""
         start = "-"
         while pending := self._list_pending(start, self._last, None):
             self._send_acknowledgement(
