@@ -713,7 +713,7 @@ class Embedder:
         ['id', 'vector']
         """
         column, vectors = self._ids_and_vectors()
-        ids = column if not isinstance(column, list) else [str(name) for name in column]
+        ids = column if not isinstance(column, list) else [str(vertex) for vertex in column]
         lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), self.dim)
         return pa.table({"id": pa.array(ids), "vector": lists})
 
@@ -1127,4 +1127,4 @@ def _spectrum_shares(engine: Engine, attainable: dict[Any, float] | None = None)
     """Return the share of the attainable spectrum that each view captures; `attainable` caches the denominators."""
     from ripplevec.lab.objective.gap import measure_spectrum_shares  # research code, imported on demand
 
-    return [gap.share for gap in measure_spectrum_shares(engine, attainable)]
+    return [view.share for view in measure_spectrum_shares(engine, attainable)]

@@ -126,9 +126,9 @@ class RemoteGraph:
         pairs = zip(ids_to_list(take_ids(src, both)), ids_to_list(take_ids(dst, both)), strict=True)
         self._edges.update(zip(pairs, exists.tolist(), strict=True))
 
-    def has_vertex(self, name: Id) -> bool:
+    def has_vertex(self, vertex: Id) -> bool:
         """Return whether a vertex exists."""
-        return self._rows[name] >= 0
+        return self._rows[vertex] >= 0
 
     def has_edge(self, src: Id, dst: Id) -> bool:
         """Return whether an edge between two vertices exists (from src to dst, if directed)."""

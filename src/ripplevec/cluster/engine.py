@@ -96,7 +96,7 @@ class ClusterEngine(DriverReads):
         """Do nothing: anchors are not computed in the background here."""
 
     def apply_prepared(self, batch: Batch, prepared: None = None) -> BatchOutcome:
-        """Apply a batch; reads are not allowed meanwhile."""
+        """Apply a batch. Readers must be excluded."""
         return self.apply(batch)
 
     def start_pending_anchor(self) -> None:
@@ -198,7 +198,7 @@ class ClusterEngine(DriverReads):
         """Return the ids of removed vertices that did not arrive again."""
         ids = [vertex.id for vertex in removed]
         rows = self.find_rows(id_column(ids)).tolist() if ids else []
-        return [name for name, row in zip(ids, rows, strict=True) if row < 0]
+        return [vertex for vertex, row in zip(ids, rows, strict=True) if row < 0]
 
     def warn_self_loops(self) -> None:
         """Warn about self-loops, once, after an update is complete: a warning filter may raise an error."""

@@ -226,7 +226,7 @@ class FaultTolerantEngine(ClusterEngine):
     def _replay(self) -> ClusterEngine:
         """Restore the snapshot and repeat the updates since, in a separate engine.
 
-        Threads that read the counters of this engine meanwhile see no change.
+        Until that engine is complete, threads that read the counters of this one see the old values.
         """
         self.transport.reset()
         recovered = ClusterEngine(self.transport, self.parameters)

@@ -46,9 +46,9 @@ class ShardOperations(NamedTuple):
 
 def split_positions(owner: RowArray, shards: int) -> list[RowArray]:
     """Return, for each shard, the positions of its number in `owner`, in order; one sort for any number of shards."""
-    small = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # NumPy sorts 16-bit integers by radix sort
-    order = np.argsort(small, kind="stable")
-    return np.split(order, np.searchsorted(small[order], np.arange(1, shards)))
+    sort_key = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # NumPy sorts 16-bit integers by radix sort
+    order = np.argsort(sort_key, kind="stable")
+    return np.split(order, np.searchsorted(sort_key[order], np.arange(1, shards)))
 
 
 def split_rows(codes: RowArray, shards: int) -> list[RowArray]:
@@ -113,10 +113,10 @@ def schedule_waves(endpoints: EdgeEndpoints, first_new: int, count: int, shards:
 def merge_id_columns(parts: list[IdColumn], positions: list[RowArray]) -> IdColumn:
     """Merge id columns into one, with each id at its position."""
     order = np.argsort(np.concatenate(positions)) if positions else np.empty(0, np.int64)
-    full = [part for part in parts if len(part)]
-    if all(isinstance(part, np.ndarray) for part in full):
-        return np.concatenate([np.empty(0, np.int64), *full])[order]
-    if all(isinstance(part, pa.Array) for part in full):
-        return pa.concat_arrays(full).take(pa.array(order))
-    ids = [name for part in full for name in ids_to_list(part)]
+    nonempty = [part for part in parts if len(part)]
+    if all(isinstance(part, np.ndarray) for part in nonempty):
+        return np.concatenate([np.empty(0, np.int64), *nonempty])[order]
+    if all(isinstance(part, pa.Array) for part in nonempty):
+        return pa.concat_arrays(nonempty).take(pa.array(order))
+    ids = [vertex for part in nonempty for vertex in ids_to_list(part)]
     return [ids[position] for position in order.tolist()]

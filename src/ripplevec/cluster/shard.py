@@ -207,7 +207,7 @@ class Shard(ShardGraph):
         """Unplace vertices that lost their last edge, and determine the first refresh set; return `_add_to_refresh`.
 
         The set of round 0 is drawn from changed edges between existing vertices. It is empty in most batches; then
-        round 1 begins at once, as the vertices that new vertices influence can be drawn on this shard.
+        round 1 begins immediately, because this shard can draw the vertices that new vertices influence.
         """
         self.prefetched.receive_pushed(pushed)
         state, seen = self._kernel_state, self.store.seen
@@ -321,7 +321,7 @@ class Shard(ShardGraph):
     def finish_batch(self, *received: Any) -> tuple[RowArray, int]:
         """Refresh newly placed vertices that read rows which have moved since; end the batch.
 
-        Existing vertices that were placed in this batch are always refreshed, as it is not recorded what they read.
+        Existing vertices placed in this batch are always refreshed, because the rows they read are not recorded.
 
         Parameters
         ----------

@@ -189,11 +189,11 @@ def _check_id_text(graph: Arrays) -> None:
     _reject_if(not packed, "ids do not fill the text buffer")
     data = text.tobytes() if (text == 0xFF).any() else b""
     if not data:
-        names = pa.LargeStringArray.from_buffers(
+        texts = pa.LargeStringArray.from_buffers(
             len(stops), pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(text))
         )
         try:
-            names.validate(full=True)
+            texts.validate(full=True)
         except pa.ArrowInvalid as error:
             raise FormatError(f"the saved state is damaged: an id is not UTF-8 ({error})") from error
         return
@@ -201,15 +201,16 @@ def _check_id_text(graph: Arrays) -> None:
         _reject_if(not _is_encoded_id(data[begin:stop]), "an id is neither UTF-8 nor an integer of more than 64 bits")
 
 
-def _is_encoded_id(name: bytes) -> bool:
-    if name[:1] != b"\xff":
+def _is_encoded_id(encoded: bytes) -> bool:
+    """Return whether bytes are UTF-8 text, or 0xFF followed by an integer of more than 64 bits."""
+    if encoded[:1] != b"\xff":
         try:
-            name.decode()
+            encoded.decode()
         except UnicodeDecodeError:
             return False
         return True
-    value = int.from_bytes(name[1:], "little", signed=True)
-    return not -(2**63) <= value < 2**63 and len(name) == value.bit_length() // 8 + 2
+    value = int.from_bytes(encoded[1:], "little", signed=True)
+    return not -(2**63) <= value < 2**63 and len(encoded) == value.bit_length() // 8 + 2
 
 
 def _check_rule(arrays: Arrays, rule: Rule, rows: int, next_arrival: int) -> None:
