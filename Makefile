@@ -52,7 +52,7 @@ tutorials: $(VENV)/.tutorials
 
 # Not part of `make bench`: these take long, download other software or need a GPU.
 LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py power_cuts.py io_errors.py \
-	file_fuzz.py load_fuzz.py stream_fuzz.py overload.py)
+	file_fuzz.py load_fuzz.py stream_fuzz.py overload.py fault_injection.py)
 
 bench: $(VENV)/.test
 	for file in $(filter-out $(LONG),$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done
@@ -65,6 +65,7 @@ crash: $(VENV)/.test
 	$(BIN)/python benchmarks/crash.py --kills $(KILLS) --json results/crash.json
 	$(BIN)/python benchmarks/power_cuts.py --points $(POINTS) --json results/power_cuts.json
 	$(BIN)/python benchmarks/io_errors.py --calls 300 --batches 24 --json results/io_errors.json
+	$(BIN)/python benchmarks/fault_injection.py
 
 fuzz: $(VENV)/.test
 	$(BIN)/python benchmarks/file_fuzz.py --cases 1500 --seed 7 --json results/file_fuzz.json

@@ -164,9 +164,14 @@ def place() -> Iterator[Callable[[], Path]]:
 
 @pytest.mark.parametrize("part", range(4))
 def test_interleavings_of_all_threads_return_complete_states(
-    part: int, place: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+    part: int,
+    place: Callable[[], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    for seed in range(part, SEEDS, 4):
+    seeds = range(part, SEEDS, 4)
+    record_property("schedules", len(seeds))
+    for seed in seeds:
         with monkeypatch.context() as patch:
             try:
                 Run(seed, place()).go(patch)

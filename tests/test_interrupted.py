@@ -273,8 +273,13 @@ def test_embedder_with_a_failed_allocation_is_complete_or_unusable(
     names = [case.__name__ for case in CASES]
     code = f"import os, test_interrupted as t; t.fail_allocations({names}); os._exit(0)"
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    limit = 300 if MAX_INTERRUPTS <= 40 else None  # seconds
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=limit,
+        env=os.environ | {"PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stderr
     assert "unusable" in done.stdout
