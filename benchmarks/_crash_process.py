@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _crash_sources import SIZE
+from _crash_sources import BATCH_SIZE
 
 from ripplevec import Batch
 from ripplevec.durability import snapshot
@@ -29,7 +29,7 @@ from ripplevec.rules.ripple import RippleRule
 from ripplevec.util import checked_directory
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "start_size": 20, "anchor_growth": 0.1}
-SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4 * SIZE, "threads": 1}
+SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4 * BATCH_SIZE, "threads": 1}
 
 MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, function, before or after the call, last call to kill at
     "before a commit": (Journal, Journal.append.__name__, "before", 6),
@@ -73,7 +73,7 @@ def kill_self_at(moment: str, call: int) -> None:
 
 def make_batch(rows: list[dict[str, Any]], number: int) -> Batch:
     """Return the batch with a number, counted from 0, of a stream."""
-    lines = [("", json.dumps(row).encode()) for row in rows[number * SIZE : (number + 1) * SIZE]]
+    lines = [("", json.dumps(row).encode()) for row in rows[number * BATCH_SIZE : (number + 1) * BATCH_SIZE]]
     return decode_messages(lines, ReadOptions())[0]
 
 
@@ -104,7 +104,7 @@ def process_stream(
         if make_source is None:
             apply_with_keys(session, rows, report)
         else:
-            run_source(session, directory, make_source, len(rows) // SIZE, report)
+            run_source(session, directory, make_source, len(rows) // BATCH_SIZE, report)
         report("final", session.model.sequence, session.model.digest())
 
 
@@ -119,7 +119,7 @@ def run_source(session: Session, directory: Path, make_source: Callable[[], Any]
 
 def apply_with_keys(session: Session, rows: list[dict[str, Any]], report: Report) -> None:
     """Apply every batch with a key, alone or in a group; the first ones repeat batches that are already applied."""
-    chooser, batches = random.Random(session.model.sequence), len(rows) // SIZE
+    chooser, batches = random.Random(session.model.sequence), len(rows) // BATCH_SIZE
     first = max(0, session.model.sequence - 3)
     while first < batches:
         last = min(first + chooser.choice([1, 1, 5]), batches)

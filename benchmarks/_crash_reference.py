@@ -6,7 +6,7 @@ import json
 import os
 
 from _crash_process import SESSION, make_batch, send
-from _crash_sources import SIZE, events
+from _crash_sources import BATCH_SIZE, generate_events
 
 from ripplevec.durability.session_model import build_metadata, create_model
 
@@ -45,7 +45,7 @@ class _Replay:
     def __init__(self, seed: int, batches: int) -> None:
         parameters = {name: value for name, value in SESSION.items() if name not in ("anchor_lag", "snapshot_every")}
         self.stream = seed, batches
-        self._rows = events(batches * SIZE, seed)
+        self._rows = generate_events(batches * BATCH_SIZE, seed)
         self._model = create_model(build_metadata(parameters, SESSION["anchor_lag"]), threads=1)
 
     def digest(self, sequence: int) -> str | None:

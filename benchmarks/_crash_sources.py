@@ -19,8 +19,8 @@ import numpy as np
 
 from ripplevec.io.registry import stream_from
 
-SIZE = 20
-"""Events per read."""
+BATCH_SIZE = 20
+"""Events per batch that a source delivers."""
 
 KINDS = ("calls", "file", "folder", "redis", "kafka")
 
@@ -35,7 +35,7 @@ sys.stdin.read()
 """
 
 
-def events(count: int, seed: int) -> list[dict[str, Any]]:
+def generate_events(count: int, seed: int) -> list[dict[str, Any]]:
     """Generate a growing graph with integer and text ids, weights, and removals of edges and vertices."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
@@ -59,18 +59,20 @@ def events(count: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def prepare(kind: str, rows: list[dict[str, Any]], directory: Path, brokers: dict[str, str]) -> Callable[[], Any]:
+def prepare_source(
+    kind: str, rows: list[dict[str, Any]], directory: Path, brokers: dict[str, str]
+) -> Callable[[], Any]:
     """Store the events for a kind of source; return the function that creates the source in each process."""
     lines = [json.dumps(row).encode() for row in rows]
-    reads: dict[str, Any] = {"batch_size": SIZE, "fixed": True}
+    reads: dict[str, Any] = {"batch_size": BATCH_SIZE, "fixed": True}
     if kind == "file":
         (directory / "edges.jsonl").write_bytes(b"\n".join(lines) + b"\n")
         return lambda: stream_from(directory / "edges.jsonl", follow=True, **reads)
     if kind == "folder":
         (directory / "edges").mkdir()
-        for first in range(0, len(lines), 10 * SIZE):
+        for first in range(0, len(lines), 10 * BATCH_SIZE):
             (directory / "edges" / f"{first:08}.jsonl").write_bytes(
-                b"\n".join(lines[first : first + 10 * SIZE]) + b"\n"
+                b"\n".join(lines[first : first + 10 * BATCH_SIZE]) + b"\n"
             )
         return lambda: stream_from(directory / "edges", **reads)
     if kind == "redis":
@@ -93,7 +95,7 @@ def _prepare_kafka(lines: list[bytes], topic: str, servers: str, reads: dict[str
         "import sys, confluent_kafka\nproducer = confluent_kafka.Producer({'bootstrap.servers': sys.argv[1]})\n"
         "partitions = len(producer.list_topics(sys.argv[2], timeout=30).topics[sys.argv[2]].partitions)\n"
         "for number, line in enumerate(sys.stdin.buffer.read().splitlines()):\n"
-        f"    producer.produce(sys.argv[2], line, partition=number // {SIZE} % partitions)\n"
+        f"    producer.produce(sys.argv[2], line, partition=number // {BATCH_SIZE} % partitions)\n"
         "assert producer.flush(60) == 0\n"
     )  # in a separate process: its threads must not be forked
     subprocess.run([sys.executable, "-c", code, servers, topic], input=b"\n".join(lines), check=True)

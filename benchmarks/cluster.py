@@ -28,18 +28,18 @@ BATCHES = {1: 40, 200: 20, 20_000: 6}  # arrivals in a batch, and the number of 
 STORE = 1_000_000_000  # bytes of Ray's object store
 
 
-def arrivals(first: int, last: int) -> Batch:
+def make_arrivals(first: int, last: int) -> Batch:
     """Return new vertices with edges to random earlier ones."""
     src = np.repeat(np.arange(first, last), EDGES)
     share = np.random.Generator(np.random.Philox(first)).random(src.size)
     return Batch.of(src, (share * src).astype(np.int64))
 
 
-def grow(model: Embedder, vertices: int) -> Embedder:
+def grow_model(model: Embedder, vertices: int) -> Embedder:
     """Grow a model to a number of vertices."""
-    model.fit(arrivals(1, START))
+    model.fit(make_arrivals(1, START))
     for first in range(START, vertices, 20_000):
-        model.partial_fit(arrivals(first, min(first + 20_000, vertices)))
+        model.partial_fit(make_arrivals(first, min(first + 20_000, vertices)))
     return model
 
 
@@ -49,7 +49,7 @@ def time_batches(model: Embedder, vertices: int) -> dict[int, float]:
     for size, times in BATCHES.items():
         seconds = []
         for number in range(times + 1):
-            batch, next_vertex = arrivals(next_vertex, next_vertex + size), next_vertex + size
+            batch, next_vertex = make_arrivals(next_vertex, next_vertex + size), next_vertex + size
             began = time.perf_counter()
             model.partial_fit(batch)
             if number:
@@ -58,7 +58,7 @@ def time_batches(model: Embedder, vertices: int) -> dict[int, float]:
     return results
 
 
-def traffic(model: ShardedEmbedder) -> dict[str, int]:
+def count_traffic(model: ShardedEmbedder) -> dict[str, int]:
     """Return the bytes that shards have sent each other so far, and those of rows that had to be read."""
     parts = model.engine.query("traffic")
     return {name: sum(part[name] for part in parts) for name in parts[0]}
@@ -68,10 +68,10 @@ def measure_shards(shards: int, vertices: int, expected_digest: str) -> dict[str
     """Measure one number of shards."""
     model = ShardedEmbedder(shards=shards, dim=DIM, anchor_growth=0)
     try:
-        grow(model, vertices)
-        before, first = traffic(model), model.engine.next_arrival
+        grow_model(model, vertices)
+        before, first = count_traffic(model), model.engine.next_arrival
         seconds = time_batches(model, vertices)
-        after, arrived = traffic(model), model.engine.next_arrival - first
+        after, arrived = count_traffic(model), model.engine.next_arrival - first
         sent, needed = (after[name] - before[name] for name in ("sent", "needed"))
         return {
             **{f"seconds_{size}": value for size, value in seconds.items()},
@@ -87,7 +87,7 @@ def measure_shards(shards: int, vertices: int, expected_digest: str) -> dict[str
 def measure(vertices: int) -> dict[str, Any]:
     """Measure one machine without shards, then shards."""
     ray.init("local", num_cpus=os.cpu_count(), include_dashboard=False, object_store_memory=STORE, log_to_driver=False)
-    single = grow(Embedder(dim=DIM, anchor_growth=0), vertices)
+    single = grow_model(Embedder(dim=DIM, anchor_growth=0), vertices)
     seconds = time_batches(single, vertices)
     figures: dict[str, Any] = {"vertices": vertices, "cores": os.cpu_count()}
     figures |= {f"single_seconds_{size}": value for size, value in seconds.items()}

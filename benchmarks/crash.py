@@ -33,7 +33,7 @@ from typing import Any
 from _crash_process import MOMENTS, Report, kill_self_at, process_stream, silence_warnings, start_process, warm_up
 from _crash_record import Record, StreamResult
 from _crash_reference import Reference
-from _crash_sources import KINDS, SIZE, events, prepare, running_brokers
+from _crash_sources import BATCH_SIZE, KINDS, generate_events, prepare_source, running_brokers
 
 MAX_KILLS_BY_SOURCE = {"redis": 30, "kafka": 10}  # per stream; their clients take longer to start
 DEFAULT_MAX_KILLS = 60
@@ -95,8 +95,8 @@ class StreamRunner:
     def run(self, kind: str, seed: int, kills: int, directory: Path) -> StreamResult:
         """Run one stream with at most `kills` kills; it may end before that."""
         started, chooser, result = time.monotonic(), random.Random(seed), StreamResult(kind, seed)
-        rows = events(self._batches * SIZE, seed)
-        make_source = None if kind == "calls" else prepare(kind, rows, directory, self._brokers)
+        rows = generate_events(self._batches * BATCH_SIZE, seed)
+        make_source = None if kind == "calls" else prepare_source(kind, rows, directory, self._brokers)
         ended = False
         while not ended and not result.faults:
             moment, prepare_kill, delay = "none", None, None
@@ -164,7 +164,7 @@ def run_streams(record: Record, kinds: tuple[str, ...], kills: int, batches: int
     """Run streams over all kinds of sources until the given number of additional kills, or a fault."""
     target = record.totals["kills"] + kills
     with tempfile.TemporaryDirectory() as folder, running_brokers(kinds, Path(folder)) as brokers:
-        warm_up(events(40 * SIZE, 0), Path(folder) / "warm")
+        warm_up(generate_events(40 * BATCH_SIZE, 0), Path(folder) / "warm")
         gc.freeze()  # garbage collection in the forked processes would copy every page
         reference = Reference()
         runner = StreamRunner(reference, batches, brokers)

@@ -83,7 +83,7 @@ def count_bytes(value: Any) -> int:
     return sum(map(count_bytes, value))
 
 
-def arrivals(first: int, last: int) -> Batch:
+def make_arrivals(first: int, last: int) -> Batch:
     """Return new vertices with edges to random earlier ones."""
     src = np.repeat(np.arange(first, last), EDGES)
     share = np.random.Generator(np.random.Philox(first)).random(src.size)
@@ -103,13 +103,13 @@ def count_calls() -> dict[str, int]:
     parameters = Embedder(dim=16, anchor_growth=0, threads=1)._validated_parameters()
     transport = CountingTransport(2, lambda index: Shard(index, 2, parameters))
     engine = ClusterEngine(transport, parameters)
-    engine.start(arrivals(1, START))
-    engine.apply(arrivals(START, SMALL))
+    engine.start(make_arrivals(1, START))
+    engine.apply(make_arrivals(START, SMALL))
     counts: dict[str, int] = {}
     first = SMALL
     for size in BATCHES:
         transport.calls = transport.exchanges = 0
-        engine.apply(arrivals(first, first + size))
+        engine.apply(make_arrivals(first, first + size))
         first += size
         counts |= {f"calls_{size}": transport.calls, f"exchanges_{size}": transport.exchanges}
     return counts
@@ -117,7 +117,7 @@ def count_calls() -> dict[str, int]:
 
 def measure(count: int) -> dict[str, Any]:
     """Measure the driver by itself, then count the calls."""
-    batch = arrivals(KNOWN, KNOWN + count)
+    batch = make_arrivals(KNOWN, KNOWN + count)
     figures: dict[str, Any] = {"arrivals": count}
     for shards in SHARDS:
         transport = StubTransport(shards, KNOWN)

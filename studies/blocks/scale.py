@@ -42,9 +42,10 @@ def roofline() -> str:
     figures = {kind: _strip_prefix(prefix, record) for kind, prefix in kinds.items()}
     text = (
         f"{record['vertices']:,} vertices, five edges per arrival. Two threads are "
-        f"{record['float32_two_over_one']:.2f} × (float32) and {record['float16_two_over_one']:.2f} × (float16) as fast as "
-        f"one. In a step of an anchor, two threads are {record['anchor_step_two_over_one']:.2f} × as fast as one, and one thread reaches "
-        f"{record['float32_1_anchor_step_share_of_bare']:.0%} of the speed of the bare loop."
+        f"{record['float32_two_over_one']:.2f} × (float32) and {record['float16_two_over_one']:.2f} × (float16) as "
+        f"fast as one. In a step of an anchor, two threads are {record['anchor_step_two_over_one']:.2f} × as fast as "
+        f"one, and one thread reaches {record['float32_1_anchor_step_share_of_bare']:.0%} of the speed of the bare "
+        "loop."
     )
     return f"{_format_table(figures, rows)}\n\n{fill(text, 120)}"
 

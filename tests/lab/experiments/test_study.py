@@ -146,7 +146,7 @@ def test_load_study_with_unknown_tuned_setting_keeps_reference(study_file: Path,
     ("old", "new", "expected"),
     [
         ("title: A", "tittle: A", "study: expected only title.*got 'tittle'"),
-        ("figures: {score: A score}", "", "figures: expected a value"),
+        ("figures: {score: A score}", "", "figures is required"),
         ("[0, 1]", "5", "seeds: expected a list, got 5"),
         ("[0, 1]", "[]", "seeds: expected at least one"),
         ("[0, 1]", "[0, true]", "seeds: expected integers, got True"),

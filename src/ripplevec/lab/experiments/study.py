@@ -229,7 +229,7 @@ def _check_content(content: Any) -> dict[str, Any]:
     for name in content.keys() - known.keys():
         raise InvalidValueError.of("study", "only " + ", ".join(known), name)
     for name in REQUIRED_KEYS.keys() - content.keys():
-        raise InvalidValueError.of(name, "a value, because it is required", None)
+        raise InvalidValueError(f"{name} is required")
     for name, value in content.items():
         if not isinstance(value, known[name]):
             raise InvalidValueError.of(name, f"a {known[name].__name__}", value)
