@@ -4,7 +4,7 @@
 # make docs       build the documentation site in build/site
 # make tutorials  run the tutorials and write their pages
 # make bench      run the short benchmarks
-# make crash      kill processes, simulate power failures and inject I/O errors; extends the records
+# make crash      kill processes, simulate power failures, inject I/O errors and failed allocations; extends the records
 # make fuzz       damage files of all kinds
 # make soak       run one part of the long-term test
 # make reproduce  run the experiments of the paper (takes hours)

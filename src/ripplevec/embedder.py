@@ -29,7 +29,7 @@ from ripplevec.batch import (
 )
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.engine import Engine
-from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS, check_dim
+from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
 from ripplevec.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
 from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import (
@@ -791,7 +791,7 @@ class Embedder:
             return report
 
     def digest(self) -> str:
-        """Return a hash of the graph, the vectors and the sequence number.
+        """Return a hash of the complete state: graph, vectors, coordinates and sequence number.
 
         Returns
         -------

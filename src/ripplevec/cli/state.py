@@ -74,7 +74,7 @@ def compact(directory: Directory, json: Json = False) -> None:
 
 @state.command()
 def cut(directory: Directory, json: Json = False) -> None:
-    """Discard everything after a damaged batch, if there is no backup to restore. Damaged files are kept.
+    """Discard the first damaged batch and all later ones, if there is no backup. Damaged files are kept.
 
     If the journal itself is missing or empty, everything is discarded: the snapshots are renamed.
     """

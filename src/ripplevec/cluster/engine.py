@@ -27,7 +27,7 @@ from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.routing import EdgeEndpoints, RowArray, intern_endpoints, schedule_waves, send_operations
 from ripplevec.cluster.shard_graph import NO_PAIRS, NO_ROWS
 from ripplevec.cluster.transport import Transport
-from ripplevec.engine.saved_state import check_shards
+from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.graph.batch_validation import bound_growth, check_batch
 from ripplevec.graph.graph import strip_prefix, unit_weights

@@ -12,7 +12,7 @@ from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
-from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
+from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, InvalidValueError, MissingExtraError
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays

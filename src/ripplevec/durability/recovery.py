@@ -13,7 +13,7 @@ from ripplevec.changes import Changes
 from ripplevec.durability.journal import JOURNAL_FILE, Journal, JournalRow
 from ripplevec.durability.session_model import SessionModel, build_metadata, check_parameters
 from ripplevec.durability.snapshot import SnapshotStore
-from ripplevec.engine.saved_state import MALFORMED_STATE_ERRORS
+from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, RipplevecError, SelfLoopWarning, StateError
 
 _log = logging.getLogger("ripplevec.durability")

@@ -19,7 +19,7 @@ from ripplevec.changes import BatchOutcome
 from ripplevec.engine.counters import COUNTERS, EngineCounters
 from ripplevec.engine.digest import LocalDigestSource, StateSnapshot, compute_digest
 from ripplevec.engine.reads import EngineReads, RowArray
-from ripplevec.engine.saved_state import check_state
+from ripplevec.engine.state_validation import check_state
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES
 from ripplevec.graph.batch_validation import bound_growth, check_batch
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix

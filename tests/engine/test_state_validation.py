@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.engine.saved_state import check_state
+from ripplevec.engine.state_validation import check_state
 from ripplevec.errors import FormatError
 
 Arrays = dict[str, NDArray[Any]]
