@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripplevec.cli import bench_record
+from ripplevec.cli import bench_run
 from ripplevec.errors import FormatError
 from ripplevec.io.readers.edge_files import open_edges
 from ripplevec.io.registry import stream_from
@@ -45,7 +45,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "labels.txt": (write_bytes(b"a x\xff\n"), lambda path: from_files(path, path)),
     "tokens": (write_bytes(b"read abcdefghijklmnop\xff\n"), Tokens.from_file),
     "study.yaml": (write_bytes(b"kind: \xff\n"), study.load_study),
-    "bench.json": (write_bytes(b'{"small": "\xff"}'), lambda path: bench_record.write(path, "small", {})),
+    "bench.json": (write_bytes(b'{"small": "\xff"}'), lambda path: bench_run.write_record(path, "small", {})),
 }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from ripplevec.util import parallel
 from ripplevec.util.parallel import (
     block_ranges,
     for_each_block,
@@ -77,7 +80,14 @@ def test_for_each_block_forked_process_has_its_own_threads() -> None:
     assert child.exitcode == 0
 
 
-def test_limit_blas_restores_the_number_of_threads() -> None:
+@pytest.fixture
+def blas_limit(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A limit of this test alone: threads that other tests have abandoned may still hold the one of the process."""
+    monkeypatch.setattr(parallel, "_blas_limit", parallel._BlasLimit())
+    return parallel._blas_limit
+
+
+def test_limit_blas_restores_the_number_of_threads(blas_limit: Any) -> None:
     def threads() -> set[int]:
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
@@ -97,7 +107,17 @@ def test_resolve_threads_default_is_the_number_of_usable_cores(monkeypatch: pyte
     assert resolve_threads(None) == 1
 
 
-def test_limit_blas_overlapping_contexts_last_until_the_last_ends() -> None:
+def test_limit_blas_after_an_interrupted_context_is_restored_by_the_next(blas_limit: Any) -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        blas_limit.original = parallel._blas().limit(limits=1, user_api="blas")
+        blas_limit.contexts.add(parallel._BlasContext())  # destroyed at once, as by an interrupt before its exit
+        gc.collect()
+        with limit_blas_to_one_thread():
+            pass
+        assert {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"} == {2}
+
+
+def test_limit_blas_overlapping_contexts_last_until_the_last_ends(blas_limit: Any) -> None:
     def threads() -> set[int]:
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 

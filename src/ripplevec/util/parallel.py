@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock, get_native_id, local
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from threadpoolctl import ThreadpoolController
 
@@ -87,25 +88,36 @@ def limit_blas_to_one_thread() -> Iterator[None]:
 
     The limit applies to the whole process: it stays until the last active context, in whatever thread, has ended.
     """
+    context = _BlasContext()
     with _blas_lock:
         limit = _blas().limit(limits=1, user_api="blas")
-        if not _blas_limit.active:
-            _blas_limit.first = limit
-        _blas_limit.active += 1
+        if _blas_limit.original is None:
+            _blas_limit.original = limit
+        _blas_limit.contexts.add(context)
     try:
         yield
     finally:
         with _blas_lock:
-            _blas_limit.active -= 1
-            if not _blas_limit.active:
-                _blas_limit.first.restore_original_limits()
+            _blas_limit.contexts.discard(context)
+            if not _blas_limit.contexts and _blas_limit.original is not None:
+                _blas_limit.original.restore_original_limits()
+                _blas_limit.original = None
+
+
+class _BlasContext:
+    """One active context."""
 
 
 class _BlasLimit:
-    """Number of active contexts, and the limit object of the first one, which holds the original settings."""
+    """The active contexts, and the limit object of the first one, which holds the original settings.
 
-    active = 0
-    first: Any = None
+    Contexts are referenced weakly: one that an interrupt has destroyed between its entry and its exit does not count,
+    and the next complete context restores the original settings.
+    """
+
+    def __init__(self) -> None:
+        self.contexts: WeakSet[_BlasContext] = WeakSet()
+        self.original: Any = None
 
 
 _blas_limit, _blas_lock = _BlasLimit(), Lock()
