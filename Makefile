@@ -1,6 +1,7 @@
 # make demo       run the demo and draw a map
 # make live       start a service with its live page and a growing graph
 # make test       run all checks and tests
+# make check      run the checks and the fast tests, in under a minute
 # make docs       build the documentation site in build/site
 # make tutorials  run the tutorials and write their pages
 # make bench      run the short benchmarks
@@ -27,7 +28,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test lint docs tutorials bench crash fuzz soak reproduce dist audit lock clean
+.PHONY: demo live test check lint docs tutorials bench crash fuzz soak reproduce dist audit lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplevec demo
@@ -37,6 +38,14 @@ live: $(VENV)/.serve
 
 test: lint $(VENV)/.cpu-torch
 	$(BIN)/pytest $(PYTEST_FLAGS)
+
+# The tests of single modules that need no other process.
+FAST_TESTS := $(addprefix tests/,engine influence integrations release replay rules temporal util views \
+	test_batch.py test_changes.py test_doctests.py test_errors.py test_init.py test_install_hint.py \
+	test_parameter_docs.py test_parameters.py test_recorded_digests.py)
+
+check: lint
+	$(BIN)/pytest $(PYTEST_FLAGS) $(FAST_TESTS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""A model as a transformer of River: arrivals go in one by one, vectors come out as features."""
+"""A River transformer from arrivals to vectors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,25 @@ ARRIVAL_KEYS = ("vertex", "neighbors", "weights", "time")
 
 
 class StreamEmbedder(Transformer):  # type: ignore[misc]
-    """Embeds the vertices of a stream of arrivals, `{"vertex": …, "neighbors": […]}`, with `"weights"` or a `"time"`.
+    """Transformer from a stream of arrivals to the vectors of their vertices, for River pipelines.
 
-    The parameters are those of `Embedder`; it is available as `model` and may be replaced by a fitted one. The key
-    `"neighbours"` is accepted for `"neighbors"`. Any other key is an error, because a misspelled key would lose edges:
-    if arrivals have other features, select the keys of the arrival first and add the features with `+`, as in
+    An arrival is a dictionary `{"vertex": …, "neighbors": […]}`, optionally with `"weights"` and `"time"`. The key
+    `"neighbours"` is accepted for `"neighbors"`. Any other key is an error, because a misspelled key would lose edges.
+    If arrivals have other features, select the keys of the arrival first and add the features with `+`, as in
     `(compose.Select("vertex", "neighbors") | StreamEmbedder()) + compose.Select("age")`.
 
+    Parameters
+    ----------
+    **parameters
+        The parameters of `Embedder`.
+
+    Attributes
+    ----------
+    model : Embedder
+        The model; it may be replaced by a fitted one.
+
+    Examples
+    --------
     >>> from river import linear_model
     >>> pipeline = StreamEmbedder(dim=4) | linear_model.LogisticRegression()
     >>> pipeline.learn_one({"vertex": "a", "neighbors": ["b", "c"]}, True)
@@ -39,13 +51,40 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
         self.model = Embedder(**parameters)
 
     def learn_one(self, x: dict[Any, Any]) -> None:
-        """Add the vertex with its edges; a vertex that exists gets them in addition."""
+        """Add the vertex with its edges; a vertex that exists gets them in addition.
+
+        Parameters
+        ----------
+        x : dict
+            The arrival.
+
+        Raises
+        ------
+        InvalidValueError
+            If `x` has no vertex, or a key that is not part of an arrival.
+        """
         arrival = _check_arrival(x)
         vertex, neighbors = arrival["vertex"], arrival.get("neighbors", ())
         self.model.add_vertex(vertex, neighbors, arrival.get("weights"), arrival.get("time"))
 
     def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
-        """Return the vector of the vertex, or the one it would get if it arrived now; the model does not change."""
+        """Return the vector of the vertex, or the one it would get if it arrived now; the model does not change.
+
+        Parameters
+        ----------
+        x : dict
+            The arrival.
+
+        Returns
+        -------
+        dict
+            The coordinates of the vector, by dimension.
+
+        Raises
+        ------
+        InvalidValueError
+            If `x` has no vertex, or a key that is not part of an arrival.
+        """
         arrival = _check_arrival(x)
         vertex = arrival["vertex"]
         vector = self.model[vertex] if vertex in self.model else self._preview_new_vertex(arrival)

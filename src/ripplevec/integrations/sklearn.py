@@ -50,7 +50,23 @@ class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the vectors of vertices, given as a list, a column, or a table with one column."""
+        """Return the vectors of vertices.
+
+        Parameters
+        ----------
+        X : list, column, or table with one column
+            Ids of the vertices.
+
+        Returns
+        -------
+        ndarray of shape (len(X), dim)
+            One row per vertex.
+
+        Raises
+        ------
+        UnknownVertexError
+            If some vertices are unknown.
+        """
         check_is_fitted(self)
         return self._fitted_model.vectors(_one_column(X))
 
@@ -59,7 +75,18 @@ class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return dict(super().get_params(deep=deep and self.edges is not None))
 
     def set_params(self, **params: Any) -> VertexVectors:
-        """Set parameters. Model parameters need `edges`; otherwise a graph in use would be lost."""
+        """Set parameters. Model parameters need `edges`; otherwise a graph in use would be lost.
+
+        Parameters
+        ----------
+        **params
+            `model`, `edges`, or a parameter of the model with the prefix `model__`.
+
+        Returns
+        -------
+        VertexVectors
+            The transformer itself.
+        """
         edges = params.get("edges", self.edges)
         model_parameters = [name for name in params if name.startswith("model__")]
         if model_parameters and edges is None:
