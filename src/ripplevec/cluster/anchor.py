@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ripplevec.cluster.distributed_matrix import DistributedGraph, copy_for_solver
-from ripplevec.cluster.routing import RowArray
 from ripplevec.cluster.shard_matrices import ColumnSlice
 from ripplevec.cluster.transport import Transport
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules.anchor import CorrectionError, align_to_products, bases_from_scratch
 from ripplevec.rules.ripple import RippleRule, export_coordinates
 from ripplevec.views.base import Basis, Progress

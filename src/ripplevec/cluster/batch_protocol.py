@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ripplevec.cluster.routing import RowArray, split_positions
+from ripplevec.cluster.routing import split_positions
 from ripplevec.cluster.transport import Transport
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules.ripple import RippleRule
 
 Parts = list[Sequence[Any]]

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.gather import GatheredState
-from ripplevec.cluster.routing import RowArray, assign_shards, merge_id_columns, split_positions
+from ripplevec.cluster.routing import assign_shards, merge_id_columns, split_positions
 from ripplevec.cluster.shard_graph import NO_ROWS
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import compute_digest
 from ripplevec.engine.reads import VertexInfo
 from ripplevec.errors import RipplevecError, UnknownVertexError
-from ripplevec.graph.adjacency import DUPLICATE_POLICIES, merge_duplicates
+from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, merge_duplicates
 from ripplevec.graph.graph import Graph
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import max_column_cosine

@@ -24,11 +24,12 @@ from ripplevec.cluster.checkpoint import ClusterSnapshot, gather_state, read_cou
 from ripplevec.cluster.driver_reads import DriverReads
 from ripplevec.cluster.gather import gather_graph
 from ripplevec.cluster.read_snapshot import ReadSnapshot
-from ripplevec.cluster.routing import EdgeEndpoints, RowArray, intern_endpoints, schedule_waves, send_operations
+from ripplevec.cluster.routing import EdgeEndpoints, intern_endpoints, schedule_waves, send_operations
 from ripplevec.cluster.shard_graph import NO_PAIRS, NO_ROWS
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import SelfLoopWarning
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.batch_validation import bound_growth, check_batch
 from ripplevec.graph.graph import strip_prefix, unit_weights
 from ripplevec.parameters import Parameters

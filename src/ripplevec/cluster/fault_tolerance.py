@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from ripplevec.cluster.checkpoint import lazy_state
 from ripplevec.cluster.engine import ClusterEngine, Result
 from ripplevec.cluster.read_snapshot import RECOVERING
-from ripplevec.cluster.routing import RowArray
 from ripplevec.cluster.transport import ShardLostError, Transport
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import read_arrays, write_arrays
 from ripplevec.util.locks import ReadWriteLock

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.cluster.routing import RowArray
 from ripplevec.engine.reads import EngineReads
 from ripplevec.errors import RipplevecError
-from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.adjacency import Adjacency, RowArray
 from ripplevec.graph.graph import Graph
 from ripplevec.rules.vector_store import VectorStore
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import RowArray, split_positions
+from ripplevec.cluster.routing import split_positions
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules.vector_store import VectorStore
 
 PushedRows: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"

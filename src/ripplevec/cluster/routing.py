@@ -6,7 +6,7 @@ handles are row codes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, Op, ids_to_list, take_ids
 from ripplevec.cluster import _kernels as kernels
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.id_table import encode_ids
 
 if TYPE_CHECKING:
     from ripplevec.cluster.transport import Transport
-
-RowArray: TypeAlias = NDArray[np.int64]
-"""Rows, row codes or arrival numbers."""
 
 
 class EdgeEndpoints(NamedTuple):

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as shard_kernels
 from ripplevec.cluster.halo import Halo, PrefetchedHalo, PushedRows, pack_pushed_rows, pack_rows
-from ripplevec.cluster.routing import RowArray, split_positions, split_rows
+from ripplevec.cluster.routing import split_positions, split_rows
 from ripplevec.cluster.shard_graph import NO_ROWS, ShardGraph
 from ripplevec.cluster.shard_matrices import ShardMatrices
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.influence import _kernels as influence
 from ripplevec.parameters import Parameters
 from ripplevec.rules import _kernels as kernels

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.routing import RowArray, ShardOperations, split_rows
+from ripplevec.cluster.routing import ShardOperations, split_rows
 from ripplevec.errors import RipplevecError
 from ripplevec.graph import _edge_kernels as edge_kernels
-from ripplevec.graph.adjacency import MAX_ROWS
+from ripplevec.graph.adjacency import MAX_ROWS, RowArray
 from ripplevec.graph.graph import Graph, strip_prefix
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import view_grams

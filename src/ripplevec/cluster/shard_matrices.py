@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import RowArray
-from ripplevec.graph.adjacency import Totals
+from ripplevec.graph.adjacency import RowArray, Totals
 from ripplevec.rules.anchor import alignment_products, concatenate_views, fill_rows, find_moved_rows
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore

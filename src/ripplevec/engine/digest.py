@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
 from ripplevec.engine.counters import COUNTERS
-from ripplevec.engine.reads import RowArray
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, strip_prefix
 from ripplevec.graph.id_table import encode_ids
 from ripplevec.rules.background_anchor import BackgroundAnchor

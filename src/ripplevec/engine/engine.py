@@ -18,9 +18,9 @@ from ripplevec.batch import Batch, Id, IdColumn
 from ripplevec.changes import BatchOutcome
 from ripplevec.engine.counters import COUNTERS, EngineCounters
 from ripplevec.engine.digest import LocalDigestSource, StateSnapshot, compute_digest
-from ripplevec.engine.reads import EngineReads, RowArray
+from ripplevec.engine.reads import EngineReads
 from ripplevec.engine.state_validation import check_state
-from ripplevec.graph.adjacency import DUPLICATE_POLICIES
+from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
 from ripplevec.graph.batch_validation import bound_growth, check_batch
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix
 from ripplevec.rules.anchor import CorrectionError, PreparedCorrection

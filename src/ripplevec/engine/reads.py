@@ -7,22 +7,19 @@ provide the same methods.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Id, IdColumn
 from ripplevec.changes import BatchOutcome, Changes
-from ripplevec.graph.adjacency import merge_duplicates
+from ripplevec.graph.adjacency import RowArray, merge_duplicates
 from ripplevec.graph.batch_validation import GraphLookup
 from ripplevec.graph.graph import Graph
 from ripplevec.rules.base import Rule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.query import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
-
-RowArray: TypeAlias = NDArray[np.int64]
-"""Rows of vertices in an engine, or their arrival numbers or degrees."""
 
 
 class VertexInfo(NamedTuple):

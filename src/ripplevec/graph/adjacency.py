@@ -20,7 +20,7 @@ from ripplevec.util.growable_array import GrowableArray, next_capacity
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 
 RowArray: TypeAlias = NDArray[np.int64]
-"""Row numbers."""
+"""Rows of vertices, or another number per vertex: row codes of a cluster, arrival numbers, degrees."""
 
 DUPLICATE_POLICIES = {"add": kernels.SUM, "ignore": kernels.KEEP_FIRST, "replace": kernels.REPLACE}
 # Under decay an ignored duplicate still renews the edge: it counts once, with the weight of its latest arrival.
