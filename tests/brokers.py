@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shutil
 import signal
@@ -84,3 +85,27 @@ def kafka_servers():
     (broker,) = cluster.list_topics(timeout=120).brokers.values()
     yield f"{broker.host}:{broker.port}"
     cluster.flush()
+
+
+_TOPIC_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def topic():
+    """Name of a Kafka topic that no other test uses."""
+    return f"topic-{next(_TOPIC_NUMBERS)}"
+
+
+@pytest.fixture
+def send(kafka_servers, topic):
+    """Return a function that sends values to a partition of the topic and waits for their delivery."""
+    kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
+    producer = kafka.Producer({"bootstrap.servers": kafka_servers})
+    producer.list_topics(topic, timeout=60)
+
+    def send_values(values, partition=0):
+        for value in values:
+            producer.produce(topic, value, partition=partition)
+        assert producer.flush(60) == 0
+
+    return send_values

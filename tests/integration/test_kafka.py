@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import threading
 import time
@@ -25,25 +24,6 @@ from ripplevec.io.sources.kafka import KafkaSource
 kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
 
 PARTITIONS = 4
-TOPIC_NUMBERS = itertools.count()
-
-
-@pytest.fixture
-def topic():
-    return f"edges-{next(TOPIC_NUMBERS)}"
-
-
-@pytest.fixture
-def send(kafka_servers, topic):
-    producer = kafka.Producer({"bootstrap.servers": kafka_servers})
-    producer.list_topics(topic, timeout=30)
-
-    def produce(values, partition=0):
-        for value in values:
-            producer.produce(topic, value, partition=partition)
-        assert producer.flush(30) == 0
-
-    return produce
 
 
 @pytest.fixture

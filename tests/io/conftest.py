@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brokers import kafka_servers, redis_client, redis_server
+from brokers import kafka_servers, redis_client, redis_server, send, topic
 
 from ripplevec.batch import id_column
 from ripplevec.changes import Changes
 
-__all__ = ["changes_of", "kafka_servers", "redis_client", "redis_server"]
+__all__ = ["changes_of", "kafka_servers", "redis_client", "redis_server", "send", "topic"]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
 
@@ -16,13 +15,7 @@ from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
 kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
 
 PARTITIONS = 4  # of every topic of the mock cluster
-TOPIC_NUMBERS = itertools.count()
 QUIET = {"log_level": 0}
-
-
-@pytest.fixture
-def topic():
-    return f"sink-{next(TOPIC_NUMBERS)}"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
 from contextlib import ExitStack, closing
@@ -18,26 +17,6 @@ from ripplevec.io.sources.kafka import KafkaSource
 kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")
 
 PARTITIONS = 4  # of every topic of the mock cluster
-TOPIC_NUMBERS = itertools.count()
-
-
-@pytest.fixture
-def topic():
-    return f"source-{next(TOPIC_NUMBERS)}"
-
-
-@pytest.fixture
-def send(kafka_servers, topic):
-    """Return a function that sends values to a partition and waits for their delivery."""
-    producer = kafka.Producer({"bootstrap.servers": kafka_servers})
-    producer.list_topics(topic, timeout=60)
-
-    def send_values(values, partition=0):
-        for value in values:
-            producer.produce(topic, value, partition=partition)
-        assert producer.flush(60) == 0
-
-    return send_values
 
 
 @pytest.fixture
