@@ -15,8 +15,7 @@ from _service_process import ServiceProcess
 from _soak_traffic import LatencyLog
 from numpy.typing import NDArray
 
-from ripplevec.lab.experiments.plots.panels import set_log_scale
-from ripplevec.lab.experiments.plots.style import COLORS, figure_style, render_svg
+from ripplevec.lab.experiments.plots.style import COLORS, figure_style, render_svg, set_log_scale
 
 DOWNTIME_COLOR = "#d55e00"
 ON_TIME_SECONDS = 1.0  # delay up to which a stream counts as on time

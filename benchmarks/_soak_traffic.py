@@ -15,7 +15,7 @@ from httpx import TransportError
 from ripplevec import Batch, Client
 from ripplevec.batch import Op
 from ripplevec.client.protocol import ServiceError, TooOldError, parse_response
-from ripplevec.durability.batch_codec import encode_batch
+from ripplevec.durability.journal_schema import encode_batch
 
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
 VECTOR_READS, SEARCHES, FEED_READS = 20.0, 5.0, 1.0  # requests per second

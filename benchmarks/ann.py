@@ -20,8 +20,7 @@ from ripplevec import Embedder
 from ripplevec.batch import Batch, Op
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search.ann import AnnIndex
-from ripplevec.search.query import SearchTarget
-from ripplevec.search.searcher import Searcher
+from ripplevec.search.searcher import Searcher, SearchTarget
 
 QUERIES, NEAREST, ROUNDS, CHURN_ROUNDS = 100, 10, 8, 10
 CHURN_PER_ROUND = 0.05  # share of the vertices that is replaced

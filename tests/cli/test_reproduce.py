@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from ripplevec.cli.main import ExitCode, app, run
 from ripplevec.cli.reproduce import TrialBar
 from ripplevec.lab.experiments import reproduce
-from ripplevec.lab.experiments.forecast import Forecast
 from ripplevec.lab.experiments.measurements import MEASUREMENTS
 from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult
 from ripplevec.lab.experiments.reproduce import StudyOutcome
+from ripplevec.lab.experiments.runner import Forecast
 
 GROWTH = """
 title: Growth
@@ -174,7 +174,7 @@ def test_trial_bar_counts_trials_of_all_studies(monkeypatch):
     from rich.console import Console
     from rich.progress import Progress
 
-    monkeypatch.setattr("ripplevec.lab.experiments.forecast.monotonic", lambda: 100.0)
+    monkeypatch.setattr("ripplevec.lab.experiments.runner.monotonic", lambda: 100.0)
     bars = Progress(disable=True, console=Console(stderr=True, quiet=True))
     bar, forecast = TrialBar(bars), Forecast([])
     trials = [("", {"kind": "fake", "dataset": "cora", "seed": seed}) for seed in range(5)]

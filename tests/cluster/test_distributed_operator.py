@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ripplevec.views import operators
 from ripplevec.views.operators import Operator
-from ripplevec.views.subspace import apply_chebyshev_filter, rayleigh_ritz
+from ripplevec.views.solvers import apply_chebyshev_filter, rayleigh_ritz
 
 SEEDS, SHARDS = st.integers(0, 2**32 - 1), st.integers(1, 4)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ripplevec.cluster.distributed_matrix import DistributedGraph
-from ripplevec.search.query import query_from_vector
+from ripplevec.search.searcher import query_from_vector
 
 
 @pytest.mark.parametrize("directed", [False, True])

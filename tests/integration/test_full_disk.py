@@ -19,7 +19,7 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.batch import Batch
-from ripplevec.durability.inspection import inspect_directory, verify_directory
+from ripplevec.durability.maintenance import inspect_directory, verify_directory
 from ripplevec.durability.session import Session
 from ripplevec.errors import StateError
 from ripplevec.io.registry import sink_to, stream_from

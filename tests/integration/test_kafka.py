@@ -15,9 +15,9 @@ from ripplevec.batch import id_column, ids_to_list
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError
 from ripplevec.io.arrow_ipc import encode_arrow_stream
+from ripplevec.io.brokers import UnreachableError
 from ripplevec.io.change_messages import changes_to_dict
 from ripplevec.io.protocols import BadMessage
-from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
 from ripplevec.io.sources.kafka import KafkaSource
 

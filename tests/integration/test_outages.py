@@ -15,8 +15,8 @@ import pytest
 
 from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError
+from ripplevec.io.brokers import UnreachableError
 from ripplevec.io.change_messages import changes_to_dict
-from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.kafka import KafkaSink
 from ripplevec.io.sinks.redis import RedisSink
 from ripplevec.io.sources import kafka
@@ -141,7 +141,7 @@ def broker(request, monkeypatch):
         broker = KafkaBroker()
     else:
         server = request.getfixturevalue("redis_server")
-        monkeypatch.setattr("ripplevec.io.redis_client.RESPONSE_TIMEOUT", 0.5)
+        monkeypatch.setattr("ripplevec.io.brokers.RESPONSE_TIMEOUT", 0.5)
         ways = (server.pause, server.resume) if "hangs" in request.param else (server.stop, server.start)
         broker = RedisBroker(server, *ways)
     with closing(broker):

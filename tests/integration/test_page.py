@@ -15,7 +15,7 @@ import pytest
 
 from ripplevec.batch import ids_to_list
 from ripplevec.io.rebatch import slice_batch
-from ripplevec.replay.builtin_stream import generate_stream
+from ripplevec.replay.replay import generate_stream
 from ripplevec.service.security import Tokens
 from ripplevec.service.server import Server
 from ripplevec.service.settings import Settings

@@ -13,7 +13,7 @@ from ripplevec.batch import ids_to_list
 from ripplevec.cli import main
 from ripplevec.io.protocols import EventSource
 from ripplevec.io.registry import stream_from
-from ripplevec.replay.builtin_stream import generate_stream
+from ripplevec.replay.replay import generate_stream
 
 VERTICES, EVENTS = 80, 120
 

@@ -14,7 +14,7 @@ import pytest
 import ripplevec
 from ripplevec.io.registry import stream_from
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.lab.experiments.measurements.methods import build_static_method, is_static
+from ripplevec.lab.experiments.measurements.method_scores import build_static_method, is_static
 
 MAX_LINES = 60  # of a section: about a page
 

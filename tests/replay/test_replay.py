@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ripplevec.batch import Batch, Id, ids_to_list
 from ripplevec.errors import FormatError
 from ripplevec.replay.pacing import Report
-from ripplevec.replay.replay import Replay, replay_builtin, replay_file
+from ripplevec.replay.replay import LABELS, Replay, generate_stream, replay_builtin, replay_file
 
 
 @pytest.fixture
@@ -83,3 +84,27 @@ def test_interrupt_during_immediate_events_ends_the_replay() -> None:
     report = replay_builtin(50, 0).with_schedule(1e6, None, 10, 30, None).play(send)
     assert report.interrupted
     assert report.events == 0
+
+
+def test_builtin_stream_adds_one_vertex_per_second_with_edges_to_earlier_ones() -> None:
+    batch, labels = generate_stream(300)
+    newer, older = (
+        np.array([int(name.rpartition("-")[2]) for name in ids_to_list(end)]) for end in (batch.src, batch.dst)
+    )
+    assert (older < newer).all()
+    assert batch.time is not None
+    np.testing.assert_array_equal(batch.time, newer)
+    assert (np.diff(batch.time) >= 0).all()
+    assert set(ids_to_list(batch.src)) | set(ids_to_list(batch.dst)) <= labels.keys()
+
+
+def test_builtin_stream_ids_start_with_their_label() -> None:
+    _, labels = generate_stream(300)
+    assert len(labels) == 300
+    assert set(labels.values()) == set(LABELS)
+    assert all(name.startswith(f"{label}-") for name, label in labels.items())
+
+
+def test_builtin_stream_depends_on_the_seed() -> None:
+    assert ids_to_list(generate_stream(50)[0].dst) == ids_to_list(generate_stream(50)[0].dst)
+    assert ids_to_list(generate_stream(50, 1)[0].dst) != ids_to_list(generate_stream(50)[0].dst)

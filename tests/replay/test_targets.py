@@ -15,8 +15,8 @@ import pytest
 from ripplevec.batch import Batch, Op, ids_to_list
 from ripplevec.durability.session import Session
 from ripplevec.errors import InvalidValueError, StateError
+from ripplevec.io.brokers import UnreachableError
 from ripplevec.io.messages import decode_json
-from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.replay import targets
 from ripplevec.replay.targets import ServiceTarget, encode_messages, open_target
 

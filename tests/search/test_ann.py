@@ -15,7 +15,7 @@ from ripplevec import Embedder
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search import ann
 from ripplevec.search.ann import AnnIndex
-from ripplevec.search.query import SearchTarget
+from ripplevec.search.searcher import SearchTarget
 
 EDGES = growing_communities(400, 8, 4, seed=2).edges
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,14 @@ from numpy.typing import NDArray
 from ripplevec._version import __version__
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.util import checked_directory
-from ripplevec.util.checked_directory import FORMAT_VERSION, MANIFEST, read_arrays, read_meta, write_arrays
+from ripplevec.util.checked_directory import (
+    FORMAT_VERSION,
+    MANIFEST,
+    atomic_write,
+    read_arrays,
+    read_meta,
+    write_arrays,
+)
 
 OLD = {"rows": np.arange(6, dtype=np.float32).reshape(2, 3), "flags": np.array([True, False])}
 NEW = {"rows": np.ones((3, 3), np.float32)}
@@ -306,3 +314,20 @@ def test_read_meta_without_arrays_succeeds(tmp_path: Path) -> None:
     assert found["bytes"] > 72
     with pytest.raises(FormatError, match="expected a saved other"):
         read_meta(tmp_path / "saved", kind="other")
+
+
+def test_atomic_write_after_error_keeps_old_file(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("old")
+    with suppress(KeyboardInterrupt), atomic_write(path) as part:
+        part.write_text("new")
+        raise KeyboardInterrupt
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_atomic_write_gives_default_permissions(tmp_path):
+    (tmp_path / "default").write_text("")
+    with atomic_write(tmp_path / "x") as part:
+        part.write_text("new")
+    assert (tmp_path / "x").stat().st_mode == (tmp_path / "default").stat().st_mode

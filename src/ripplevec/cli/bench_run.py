@@ -17,9 +17,9 @@ from ripplevec.cli.console import print_message, print_table
 from ripplevec.embedder import Embedder
 from ripplevec.errors import FormatError
 from ripplevec.graph._block_kernels import ARENA_TOP
-from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.datasets.synthetic import preferential_attachment
 from ripplevec.lab.experiments.record import describe_environment
+from ripplevec.util.checked_directory import atomic_write
 
 if TYPE_CHECKING:
     from rich.progress import Progress

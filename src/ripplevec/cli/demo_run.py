@@ -14,11 +14,11 @@ from ripplevec.batch import Batch
 from ripplevec.cli.console import print_table
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError
-from ripplevec.io.atomic_file import atomic_write
 from ripplevec.io.rebatch import concatenate
 from ripplevec.lab.datasets.dataset import Dataset
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.lab.evaluation.label_metrics import Classifier, cluster, normalize_rows
+from ripplevec.util.checked_directory import atomic_write
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -13,8 +13,8 @@ from ripplevec.cli.options import Json
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from ripplevec.lab.experiments.forecast import Forecast
     from ripplevec.lab.experiments.reproduce import Plan, RunOptions, StudyOutcome
+    from ripplevec.lab.experiments.runner import Forecast
     from ripplevec.lab.experiments.study import Study
 
 RESULTS = Path("results")

@@ -21,7 +21,7 @@ state = typer.Typer(no_args_is_help=True, help="Inspect, verify or compact a ses
 @state.command()
 def inspect(directory: Directory, json: Json = False) -> None:
     """Show the contents: batches, snapshots, sources. Changes nothing; a session may be using the directory."""
-    from ripplevec.durability.inspection import inspect_directory
+    from ripplevec.durability.maintenance import inspect_directory
 
     contents = inspect_directory(directory)
     if json:
@@ -41,7 +41,7 @@ def inspect(directory: Directory, json: Json = False) -> None:
 @state.command()
 def verify(directory: Directory, json: Json = False) -> None:
     """Check every checksum, and that replaying the batches reproduces every snapshot. Exit status 3 on faults."""
-    from ripplevec.durability.inspection import verify_directory
+    from ripplevec.durability.maintenance import verify_directory
 
     with _lock_directory(directory):
         result = verify_directory(directory)
@@ -59,7 +59,7 @@ def verify(directory: Directory, json: Json = False) -> None:
 @state.command()
 def compact(directory: Directory, json: Json = False) -> None:
     """Write a snapshot, drop the batches that are no longer needed, and free their space."""
-    from ripplevec.durability.inspection import inspect_directory
+    from ripplevec.durability.maintenance import inspect_directory
     from ripplevec.durability.session import Session
 
     before = inspect_directory(directory)
@@ -78,7 +78,7 @@ def cut(directory: Directory, json: Json = False) -> None:
 
     If the journal itself is missing or empty, everything is discarded: the snapshots are renamed.
     """
-    from ripplevec.durability.truncation import truncate_state
+    from ripplevec.durability.maintenance import truncate_state
 
     with _lock_directory(directory):
         result = truncate_state(directory)

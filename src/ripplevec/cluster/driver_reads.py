@@ -28,7 +28,7 @@ from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import max_column_cosine
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.search.query import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
+from ripplevec.search.searcher import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 
 
 class ShardQueries:

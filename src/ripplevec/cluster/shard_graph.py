@@ -22,8 +22,7 @@ from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import view_grams
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.search.query import Query, SearchTarget
-from ripplevec.search.searcher import Searcher
+from ripplevec.search.searcher import Query, Searcher, SearchTarget
 
 NO_ROWS: RowArray = np.empty(0, np.int64)
 NO_PAIRS: RowArray = np.empty((0, 2), np.int64)

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from ripplevec.batch import Batch
 from ripplevec.durability import journal_database, journal_schema
-from ripplevec.durability.batch_codec import decode_batch, encode_batch
 from ripplevec.durability.journal_database import transaction, translate_errors
-from ripplevec.durability.last_batch_marker import LastBatchMarker
+from ripplevec.durability.journal_integrity import LastBatchMarker
+from ripplevec.durability.journal_schema import decode_batch, encode_batch
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore
 from ripplevec.errors import FormatError, InvalidValueError, shorten
 from ripplevec.io.messages import check_idempotency_key

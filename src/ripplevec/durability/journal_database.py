@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ripplevec.durability.wal_check import scan_wal
+from ripplevec.durability.journal_integrity import scan_wal
 from ripplevec.errors import FormatError, StateError
 from ripplevec.util.checked_directory import fsync_directory
 

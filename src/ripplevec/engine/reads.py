@@ -19,7 +19,7 @@ from ripplevec.graph.batch_validation import GraphLookup
 from ripplevec.graph.graph import Graph
 from ripplevec.rules.base import Rule
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.search.query import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
+from ripplevec.search.searcher import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 
 
 class VertexInfo(NamedTuple):

@@ -22,7 +22,7 @@ from ripplevec.graph._edge_kernels import EXACT_SUM_DEGREE
 from ripplevec.graph._id_kernels import FREE
 from ripplevec.graph.adjacency import SUM_TOLERANCE
 from ripplevec.graph.graph import strip_prefix
-from ripplevec.influence.cached_cascade import CachedCascade
+from ripplevec.influence.cascade import CachedCascade
 from ripplevec.rules.base import Rule
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.ripple import RippleRule

@@ -1,10 +1,13 @@
-"""Influenced vertices of a vertex: the weighted independent cascade of the paper's Algorithm 1."""
+"""Influenced vertices of a vertex: the weighted independent cascade of the paper's Algorithm 1, sampled or cached."""
 
 from __future__ import annotations
+
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.errors import InvalidValueError
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph
 from ripplevec.influence import _kernels as kernels
@@ -39,3 +42,91 @@ class Cascade:
             graph.adjacency.links, graph.arrival, source, depth, self._seen, self._stamp, key
         )
         return rows_and_bounds
+
+
+_SAVED_ARRAYS = ("owner", "made", "begin", "members")
+
+
+class CachedCascade(Cascade):
+    """A cascade whose rounds 2 … D are the cached rounds 1 … D−1 of the vertices reached in round 1.
+
+    An approximation suggested by the paper: a cached set is the one that the last cascade of a vertex reached, and may
+    be out of date.
+    """
+
+    def __init__(self, depth: int | None, seed: int) -> None:
+        if depth is None:
+            raise InvalidValueError.of("depth", "a number of rounds when reuse_influence is on", depth)
+        super().__init__(depth, seed)
+        self.stored_rounds = max(depth - 1, 0)  # rounds cached per vertex
+        # Per row: `owner` is the arrival number of the vertex that the set belongs to. Vertices with arrival number
+        # `made` or higher are newer than the set. `begin` holds the bounds of the rounds in `members`.
+        self.owner: NDArray[np.int64] = np.full(0, -1, np.int64)
+        self.made: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.begin: NDArray[np.int64] = np.zeros((0, self.stored_rounds + 1), np.int64)
+        self.members: RowArray = np.zeros(0, np.int64)
+        self.used = 0  # length of the used part of `members`
+
+    def sample_influenced(self, graph: Graph, source: int, attempt: int = 0) -> RowArray:
+        """Sample one round from `source`, then add the cached rounds of the vertices reached."""
+        first, _ = self.sample_rounds(graph, source, min(self.depth, 1), attempt)
+        rounds = [first]
+        for number in range(self.stored_rounds):
+            cached = [self._load_round(graph, u, number) for u in first]
+            rounds.append(self._select_new(np.concatenate(cached or [first]), source, rounds))
+        self._store(graph, source, rounds[: self.stored_rounds])
+        return np.concatenate(rounds)
+
+    def _select_new(self, rows: RowArray, source: int, rounds: list[RowArray]) -> RowArray:
+        """Return the first occurrence of each row that is not in an earlier round."""
+        _, at = np.unique(rows, return_index=True)
+        rows = rows[np.sort(at)]
+        return rows[~np.isin(rows, np.concatenate([[source], *rounds]))]
+
+    def _load_round(self, graph: Graph, row: int, number: int) -> RowArray:
+        """Return the cached round `number` + 1 of a vertex, without vertices removed since; sample it if missing."""
+        self._ensure_rows(graph.adjacency.capacity)
+        if self.owner[row] != graph.arrival[row]:
+            rows, ends = self.sample_rounds(graph, row, self.stored_rounds)
+            ends = np.concatenate([ends, np.full(max(self.stored_rounds + 1 - ends.size, 0), rows.size)])
+            self._store(graph, row, [rows[ends[i] : ends[i + 1]] for i in range(self.stored_rounds)])
+        members = self.members[self.begin[row, number] : self.begin[row, number + 1]]
+        numbers = graph.arrival[members]
+        return cast(RowArray, members[(numbers >= 0) & (numbers < self.made[row])])
+
+    def _store(self, graph: Graph, row: int, rounds: list[RowArray]) -> None:
+        """Cache the rounds of a vertex."""
+        self._ensure_rows(graph.adjacency.capacity)
+        length = sum(map(len, rounds))
+        if self.used + length > self.members.size:
+            self._compact(graph)
+            self.members = grow_array(self.members, 2 * (self.used + length))
+        ends = self.used + np.cumsum([0, *map(len, rounds)])
+        self.members[self.used : ends[-1]] = np.concatenate([np.empty(0, np.int64), *rounds])
+        self.owner[row], self.made[row], self.begin[row] = graph.arrival[row], graph.next_arrival, ends
+        self.used = int(ends[-1])
+
+    def _compact(self, graph: Graph) -> None:
+        """Keep only the sets of vertices that still exist, without gaps."""
+        rows = min(self.owner.size, graph.arrival.size)  # a restored graph may have fewer rows allocated than before
+        live = np.flatnonzero((self.owner[:rows] >= 0) & (self.owner[:rows] == graph.arrival[:rows]))
+        first, size = self.begin[live, 0], self.begin[live, -1] - self.begin[live, 0]
+        new_first = np.cumsum(size) - size
+        members = self.members[np.repeat(first - new_first, size) + np.arange(int(size.sum()))]
+        self.begin[live] -= (first - new_first)[:, None]
+        self.owner[np.setdiff1d(np.arange(self.owner.size), live)] = -1
+        self.members, self.used = members, members.size
+
+    def _ensure_rows(self, rows: int) -> None:
+        if self.owner.size < rows:
+            self.owner = grow_array(self.owner, rows, -1)
+            self.made, self.begin = grow_array(self.made, rows), grow_array(self.begin, rows)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the cached sets as arrays."""
+        return {name: getattr(self, name).copy() for name in _SAVED_ARRAYS} | {"used": np.array(self.used)}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Restore the cached sets from `state`."""
+        self.owner, self.made, self.begin, self.members = (state[name].copy() for name in _SAVED_ARRAYS)
+        self.used = int(state["used"])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ripplevec.batch import Id
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.atomic_file import atomic_write
+from ripplevec.util.checked_directory import atomic_write
 
 VECTOR_FILE_SUFFIXES = (".parquet", ".csv", ".npz", ".txt", ".bin")
 CHANGE_LOG_SUFFIXES = (".parquet", ".jsonl")

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from ripplevec.batch import Batch, Id, ids_to_list, times_to_json
 from ripplevec.errors import InvalidValueError
+from ripplevec.io.brokers import DEFAULT_PATIENCE, UnreachableError, retry
 from ripplevec.io.registry import create_for_broker, parse_broker_address
-from ripplevec.io.retry_policy import DEFAULT_PATIENCE, UnreachableError, retry
 
 TOKEN = "RIPPLEVEC_TOKEN"
 """Environment variable with the token for a service that requires one."""
@@ -100,7 +100,7 @@ class RedisTarget:
     """A Redis Stream: one entry per event, with JSON in its field `data`."""
 
     def __init__(self, url: str, *, stream: str, maxlen: int | None = None, patience: float = DEFAULT_PATIENCE) -> None:
-        from ripplevec.io.redis_client import create_redis_client, server_address
+        from ripplevec.io.brokers import create_redis_client, server_address
 
         self._client = create_redis_client(url)
         self._stream, self._maxlen, self._patience = stream, maxlen, patience
@@ -108,7 +108,7 @@ class RedisTarget:
 
     def send(self, batch: Batch) -> None:
         """Add the entries in one transaction."""
-        from ripplevec.io.redis_client import connection_errors
+        from ripplevec.io.brokers import connection_errors
 
         with self._client.pipeline(transaction=True) as pipe:
             for message in encode_messages(batch):
@@ -126,7 +126,7 @@ class KafkaTarget:
     def __init__(
         self, servers: str, topic: str, *, patience: float = DEFAULT_PATIENCE, config: dict[str, Any] | None = None
     ) -> None:
-        from ripplevec.io.kafka_client import create_kafka_client
+        from ripplevec.io.brokers import create_kafka_client
 
         self._producer = create_kafka_client("Producer", servers, config, **{"enable.idempotence": True})
         self._name, self._topic, self._patience = f"kafka://{servers}/{topic}", topic, patience

@@ -18,8 +18,13 @@ from ripplevec.views.aligned_matrix import copy_aligned
 from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.graph_stats import GraphStats
-from ripplevec.views.operator_factory import AdjacencyLike, weight_unit
-from ripplevec.views.operators import SUB_BLOCK_ROWS, sum_over_blocks, weighted_cross_products
+from ripplevec.views.operators import (
+    SUB_BLOCK_ROWS,
+    AdjacencyLike,
+    sum_over_blocks,
+    weight_unit,
+    weighted_cross_products,
+)
 
 MIN_SPECTRUM_RATIO = 0.9  # share of the previously captured spectrum that a correction must capture to be accepted
 BlockCopier = Callable[[NDArray[Any], int], NDArray[Any]]

@@ -6,17 +6,39 @@ from collections import deque
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import GraphDelta, strip_prefix
-from ripplevec.influence.cached_cascade import CachedCascade
-from ripplevec.influence.cascade import Cascade
-from ripplevec.rules import _paper_kernels as kernels
+from ripplevec.influence.cascade import CachedCascade, Cascade
+from ripplevec.rules import paper as kernels
 from ripplevec.rules.laplacian_rule import LaplacianRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
+
+
+@njit(cache=True, nogil=True)
+def apply_local_action(vectors: NDArray[np.float64], row: int, influenced: NDArray[np.int64]) -> None:
+    """Set x_v to the mean of x_u over the influenced set I, then x_u ← x_u − α x_v with α = 1 − √(1 − 1/|I|).
+
+    If I is empty, x_v becomes zero.
+    """
+    count = influenced.size
+    vectors[row] = 0
+    if count == 0:
+        return
+    for u in influenced:
+        for j in range(vectors.shape[1]):
+            vectors[row, j] += vectors[u, j]
+    for j in range(vectors.shape[1]):
+        vectors[row, j] /= count
+    alpha = 1 - np.sqrt(1 - 1 / count)
+    for u in influenced:
+        for j in range(vectors.shape[1]):
+            vectors[u, j] -= alpha * vectors[row, j]
+
 
 ON_EMPTY = ("neighbors", "zero", "resample")  # set to use if the influenced set of an arrival is empty
 MAX_RESAMPLES = 100  # attempts to draw a non-empty influenced set, before all neighbors are used

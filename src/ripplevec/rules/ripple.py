@@ -51,7 +51,7 @@ from ripplevec.views.aligned_matrix import copy_aligned
 from ripplevec.views.base import Basis, Progress, View
 from ripplevec.views.coordinates import Coordinates, identity_scaling
 from ripplevec.views.graph_stats import GraphStats
-from ripplevec.views.operator_factory import AdjacencyLike
+from ripplevec.views.operators import AdjacencyLike
 
 _log = logging.getLogger("ripplevec.rules")
 

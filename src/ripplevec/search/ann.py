@@ -19,7 +19,7 @@ from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search import exact
 from ripplevec.search._kernels import find_stale_rows
-from ripplevec.search.query import Query, SearchResults, SearchTarget
+from ripplevec.search.searcher import Query, SearchResults, SearchTarget
 
 REINDEX_DISTANCE = 0.3
 """Distance a served direction may move before it is indexed again. It can be large: candidates are ranked exactly."""

@@ -1,4 +1,4 @@
-"""Nearest-neighbor search of a model: exact for small models, through an index for large ones."""
+"""Nearest-neighbor search of a model: queries, and the choice between exact search and an index."""
 
 from __future__ import annotations
 
@@ -7,18 +7,54 @@ from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ripplevec.errors import MissingExtraError, check_choice
+from ripplevec.rules.base import Rule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search import exact
-from ripplevec.search.query import Query, SearchResults, SearchTarget
+from ripplevec.util.growable_array import widen_half
 from ripplevec.util.parallel import resolve_threads
+from ripplevec.views._kernels import scale_to_unit
 
 if TYPE_CHECKING:
     from ripplevec.search.ann import AnnIndex
+
+SearchResults = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Rows and their cosines, one line per query, best first; padded with row −1 and cosine 0."""
+
+
+class SearchTarget(NamedTuple):
+    """The current state of the model that is searched."""
+
+    store: VectorStore
+    rule: Rule
+    sequence: int  # number of the last batch
+    anchors: int  # number of anchors so far
+
+
+class Query(NamedTuple):
+    """A direction, scaled like a served vector, with and without the rotation, and a row to exclude."""
+
+    internal: NDArray[Any]  # (1, dim): not rotated, to be compared with scaled internal rows
+    served: NDArray[Any]  # (dim,): rotated, to be compared with served vectors
+    exclude: int  # −1 for none
+
+
+def query_from_vector(rule: Rule, vector: NDArray[np.float64]) -> Query:
+    """Create the query for the neighbors of a served vector."""
+    return Query(rule.to_internal(vector)[None], vector, -1)
+
+
+def query_from_row(rule: Rule, vector: NDArray[Any], row: int) -> Query:
+    """Create the query for the neighbors of a row with this internal vector, excluding the row itself."""
+    internal = np.empty((1, vector.size))
+    scale_to_unit(widen_half(vector[None]), rule.scaling, internal)
+    return Query(internal, rule.to_served(vector[None])[0], row)
+
 
 METHODS = ("auto", "exact", "ann")
 MAX_EXACT_VERTICES = 200_000

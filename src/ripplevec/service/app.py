@@ -17,10 +17,10 @@ from starlette.routing import Match, Route
 from ripplevec._version import __version__
 from ripplevec.errors import RipplevecError
 from ripplevec.service.api_docs import CONTENT_SECURITY_POLICY, render_api_docs
+from ripplevec.service.fast_read import FastReadMiddleware
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.logs import RequestLogMiddleware, log
 from ripplevec.service.map import routes as map_routes
-from ripplevec.service.reads.fast_read import FastReadMiddleware
 from ripplevec.service.responses import error_response, exception_response
 from ripplevec.service.routes import changes, operations, vertices, writes
 from ripplevec.service.security import PUBLIC_PATHS, AuthMiddleware

@@ -24,10 +24,10 @@ from ripplevec.engine.engine import Engine
 from ripplevec.io.registry import dead_letters_to
 from ripplevec.service.batch_writer import BatchWriter, WriteResult
 from ripplevec.service.change_feed import ChangeFeed, EncodedChangeFeed
+from ripplevec.service.coalesced_reads import CoalescedReads
 from ripplevec.service.logs import log_event
 from ripplevec.service.map.stream_stats import Drift
 from ripplevec.service.metrics import Metrics
-from ripplevec.service.reads.coalesced_reads import CoalescedReads
 from ripplevec.service.request_body import BodyReader
 from ripplevec.service.responses import RejectedRequest, ResponseBudget
 from ripplevec.service.settings import Settings

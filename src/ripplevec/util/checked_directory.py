@@ -1,4 +1,4 @@
-"""Checked directories: .npy files with a manifest, written atomically and verified by checksums when read.
+"""Atomic writing of files, and of directories of .npy files with a manifest, verified by checksums when read.
 
 A new directory is built under a temporary name (`.NAME.ripplevec-new`) and then renamed. A rename cannot replace a
 non-empty directory, so the old one is first renamed to `.NAME.ripplevec-old`. Between the two renames, and after a
@@ -14,7 +14,9 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -24,6 +26,29 @@ from numpy.typing import NDArray
 from ripplevec._version import __version__
 from ripplevec.errors import FormatError, InvalidValueError, shorten
 from ripplevec.install_hint import upgrade_advice
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary file beside `path` that replaces it on success and is removed on an error."""
+    target = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, 0o666 & ~_get_umask())
+        os.replace(name, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def _get_umask() -> int:
+    mask = os.umask(0)  # the only way to read it is to set it
+    os.umask(mask)
+    return mask
+
 
 FORMAT = "ripplevec"
 FORMAT_VERSION = 3  # 1: without event times; 2: without the longest row of each view

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.views.operator_factory import AdjacencyLike
+from ripplevec.views.operators import AdjacencyLike
 
 MIN_EIGENVALUE = 1e-5  # smaller eigenvalues are rounding errors, which a refresh would amplify by dividing by them
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ripplevec.graph._query_kernels import is_bipartite
 from ripplevec.graph.adjacency import Adjacency
-from ripplevec.views.operator_factory import AdjacencyLike
+from ripplevec.views.operators import AdjacencyLike
 
 DENSE_MEAN_DEGREE = 10  # mean degree from which a graph counts as dense: hubs then justify a view of their own
 

@@ -10,8 +10,7 @@ from scipy.sparse.csgraph import laplacian
 
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.views.base import Progress
-from ripplevec.views.solvers import MAX_DENSE_SIZE, lanczos_largest
-from ripplevec.views.subspace import fix_signs
+from ripplevec.views.solvers import MAX_DENSE_SIZE, fix_signs, lanczos_largest
 
 NORMALIZATIONS = ("symmetric", "random-walk", "unnormalized")
 

@@ -1,4 +1,4 @@
-"""Matrix-free operator W of a spectral view, on the CPU: products, inner products and bounds of its spectrum.
+"""Matrix-free operator W of a spectral view: its implementation on the CPU, and the choice between CPU, GPU and shards.
 
 An eigenvector y of the regularized normalized adjacency S = (D+τ)^-½ (A + (τ/n) 11ᵀ) (D+τ)^-½ is represented as
 x = (D+τ)^-½ y. The trivial eigenvector is then constant, and on all others S acts as the local step of a refresh:
@@ -10,15 +10,17 @@ Rows without edges are excluded; they stay zero.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
-from ripplevec.graph.adjacency import Adjacency
+from ripplevec.errors import check_choice
+from ripplevec.graph.adjacency import Adjacency, Totals
 from ripplevec.util.parallel import block_ranges, for_each_block
 from ripplevec.views import _kernels as kernels
 from ripplevec.views.aligned_matrix import aligned_zeros, as_strided_columns
@@ -269,3 +271,40 @@ def add_in_block_order(parts: dict[int, NDArray[np.float64]], rows: int) -> NDAr
     for first, _ in block_ranges(rows, BLOCK_ROWS):
         total += parts[first]
     return total
+
+
+DEVICES = ("auto", "cpu", "cuda")
+DEVICE_VARIABLE = "RIPPLEVEC_DEVICE"
+"""Environment variable that sets the device of views with `device="auto"`; the CPU by default."""
+
+
+class RemoteAdjacency(Protocol):
+    """A graph outside this process that supplies operators and the matrices they work on."""
+
+    def totals(self, rows: int) -> Totals:
+        """Return sums over all rows."""
+
+    def operator(self, tau: float) -> Operator:
+        """Return the operator of a view with this τ."""
+
+
+AdjacencyLike = Adjacency | RemoteAdjacency
+"""A graph that a view can embed."""
+
+
+def weight_unit(adjacency: AdjacencyLike) -> float:
+    """Return the stored weight of a new edge of weight one; 1.0 for remote graphs, whose weights do not decay."""
+    return adjacency.weight_scale.unit if isinstance(adjacency, Adjacency) else 1.0
+
+
+def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, threads: int) -> Operator:
+    """Create the operator of a view. A GPU is used only on request, because its results differ in the last bits."""
+    if not isinstance(adjacency, Adjacency):
+        return adjacency.operator(tau)
+    chosen = os.environ.get(DEVICE_VARIABLE, "cpu") if device == "auto" else device
+    check_choice(DEVICE_VARIABLE, chosen, ("cpu", "cuda"))
+    if chosen == "cpu":
+        return Operator(adjacency, rows, tau, threads)
+    from ripplevec.views.gpu import GpuOperator
+
+    return GpuOperator(adjacency, rows, tau, threads)

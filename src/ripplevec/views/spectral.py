@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
 from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
-from ripplevec.views.operator_factory import DEVICES, AdjacencyLike, make_operator
-from ripplevec.views.operators import Operator
-from ripplevec.views.solvers import solve_leading_eigenpairs
-from ripplevec.views.subspace import apply_chebyshev_filter, rayleigh_ritz
+from ripplevec.views.operators import DEVICES, AdjacencyLike, Operator, make_operator
+from ripplevec.views.solvers import apply_chebyshev_filter, rayleigh_ritz, solve_leading_eigenpairs
 
 MAX_EIGENVALUE_RATIO, MAX_POWER = 0.999, 64.0  # bounds for flat spectra, where no reasonable power gives the tail
 MIN_TAIL = 1e-3  # lower bound of tail_per_degree · mean degree

@@ -17,7 +17,7 @@ import ray
 from ripplevec import Embedder, Session
 from ripplevec.cli.main import ExitCode, run
 from ripplevec.cluster import Sharded
-from ripplevec.durability.inspection import inspect_directory, verify_directory
+from ripplevec.durability.maintenance import inspect_directory, verify_directory
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.registry import sink_to, stream_from
 

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from ripplevec.io.brokers import UnreachableError
 from ripplevec.io.change_messages import changes_to_dict
 from ripplevec.io.protocols import BadMessage
-from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks.kafka import KafkaDeadLetters, KafkaSink
 
 kafka = pytest.importorskip("confluent_kafka", reason="not installed: pip install '.[kafka]'")

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
+from ripplevec.io.brokers import UnreachableError
 from ripplevec.io.change_messages import changes_to_dict
 from ripplevec.io.protocols import BadMessage
-from ripplevec.io.retry_policy import UnreachableError
 from ripplevec.io.sinks import redis as redis_sinks
 from ripplevec.io.sinks.redis import RedisDeadLetters, RedisSink
 

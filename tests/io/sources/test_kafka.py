@@ -10,7 +10,7 @@ import pytest
 
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.retry_policy import UnreachableError
+from ripplevec.io.brokers import UnreachableError
 from ripplevec.io.sources import kafka as kafka_source
 from ripplevec.io.sources.kafka import KafkaSource
 

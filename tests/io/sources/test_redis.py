@@ -9,7 +9,7 @@ import pytest
 
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.retry_policy import UnreachableError
+from ripplevec.io.brokers import UnreachableError
 from ripplevec.io.sources.redis import RedisSource, entry_sort_key
 
 redis = pytest.importorskip("redis", reason="not installed: pip install '.[redis]'")

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from ripplevec.lab.experiments import reproduce
-from ripplevec.lab.experiments.forecast import Forecast
 from ripplevec.lab.experiments.measurements import MEASUREMENTS
 from ripplevec.lab.experiments.measurements.base import Measurement, TrialResult
 from ripplevec.lab.experiments.reproduce import (
@@ -17,7 +16,7 @@ from ripplevec.lab.experiments.reproduce import (
     run_studies,
     run_study,
 )
-from ripplevec.lab.experiments.runner import Trial
+from ripplevec.lab.experiments.runner import Forecast, Trial
 
 GRID = """
 title: Settings

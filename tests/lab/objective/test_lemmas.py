@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ripplevec.rules._paper_kernels import apply_local_action
+from ripplevec.rules.paper import apply_local_action
 
 SEEDS = st.integers(0, 2**32 - 1)
 Matrix = NDArray[np.float64]

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ripplevec.changes import Changes
+from ripplevec.io.brokers import (
+    DEFAULT_PATIENCE,
+    OutageTimer,
+    UnreachableError,
+    create_kafka_client,
+    import_confluent_kafka,
+)
 from ripplevec.io.change_messages import encode_change_messages
-from ripplevec.io.kafka_client import create_kafka_client, import_confluent_kafka
 from ripplevec.io.protocols import BadMessage
-from ripplevec.io.retry_policy import DEFAULT_PATIENCE, OutageTimer, UnreachableError
 from ripplevec.io.sinks.jsonl import encode_dead_letter
 
 CHECK_TIMEOUT = 1.0

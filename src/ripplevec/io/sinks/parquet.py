@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ripplevec.changes import Changes
-from ripplevec.io.atomic_file import atomic_write
 from ripplevec.io.vector_files import changes_to_columns
+from ripplevec.util.checked_directory import atomic_write
 
 MAX_QUEUED_ROWS = 1 << 17
 """Largest number of rows queued; once it is reached, the sink flushes by itself."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ripplevec.changes import Changes
-from ripplevec.io.change_messages import encode_change_messages
-from ripplevec.io.protocols import BadMessage
-from ripplevec.io.redis_client import (
+from ripplevec.io.brokers import (
+    DEFAULT_PATIENCE,
+    OutageTimer,
     access_denied_error,
     connection_errors,
     create_redis_client,
     is_access_denied,
+    retry,
     server_address,
 )
-from ripplevec.io.retry_policy import DEFAULT_PATIENCE, OutageTimer, retry
+from ripplevec.io.change_messages import encode_change_messages
+from ripplevec.io.protocols import BadMessage
 from ripplevec.io.sinks.jsonl import dead_letter_fields
 
 MAX_QUEUED_BYTES = 1 << 23

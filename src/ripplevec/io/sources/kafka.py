@@ -9,11 +9,16 @@ from contextlib import suppress
 from typing import Any
 
 from ripplevec.errors import FormatError
-from ripplevec.io.kafka_client import create_kafka_client, import_confluent_kafka
+from ripplevec.io.brokers import (
+    DEFAULT_PATIENCE,
+    UnreachableError,
+    create_kafka_client,
+    import_confluent_kafka,
+    log_unreachable,
+)
 from ripplevec.io.messages import decode_messages
 from ripplevec.io.protocols import DEFAULT_READ_SIZE, Position, ReadResult
 from ripplevec.io.readers.edge_rows import ReadOptions, check_positive_int
-from ripplevec.io.retry_policy import DEFAULT_PATIENCE, UnreachableError, log_unreachable
 
 log = logging.getLogger(__name__)
 

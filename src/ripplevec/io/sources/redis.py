@@ -14,17 +14,20 @@ from collections import deque
 from typing import Any, TypeAlias
 
 from ripplevec.errors import FormatError
-from ripplevec.io.messages import decode_messages
-from ripplevec.io.protocols import DEFAULT_READ_SIZE, Position, ReadResult
-from ripplevec.io.readers.edge_rows import ReadOptions, check_positive_int
-from ripplevec.io.redis_client import (
+from ripplevec.io.brokers import (
+    DEFAULT_PATIENCE,
+    Backoff,
     access_denied_error,
     connection_errors,
     create_redis_client,
     is_access_denied,
+    log_unreachable,
+    retry,
     server_address,
 )
-from ripplevec.io.retry_policy import DEFAULT_PATIENCE, Backoff, log_unreachable, retry
+from ripplevec.io.messages import decode_messages
+from ripplevec.io.protocols import DEFAULT_READ_SIZE, Position, ReadResult
+from ripplevec.io.readers.edge_rows import ReadOptions, check_positive_int
 
 log = logging.getLogger(__name__)
 

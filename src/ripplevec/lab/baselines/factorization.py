@@ -15,8 +15,7 @@ from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.base import as_weight_matrix, build_adjacency, check_settings
 from ripplevec.util.parallel import block_ranges
 from ripplevec.views.laplacian import laplacian_vectors
-from ripplevec.views.solvers import LANCZOS_TOLERANCE, MAX_DENSE_SIZE
-from ripplevec.views.subspace import fix_signs
+from ripplevec.views.solvers import LANCZOS_TOLERANCE, MAX_DENSE_SIZE, fix_signs
 
 MAX_EXACT_VERTICES = 5_000  # up to here powers of the transition matrix are fast enough
 ROWS_PER_BLOCK = 1_024  # rows that are dense at a time

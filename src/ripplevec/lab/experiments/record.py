@@ -13,8 +13,8 @@ from typing import Any
 
 from ripplevec import __version__
 from ripplevec.errors import FormatError
-from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.experiments.measurements.base import Configuration, Metrics, TrialResult
+from ripplevec.util.checked_directory import atomic_write
 from ripplevec.util.parallel import resolve_threads
 
 FORMAT_VERSION = 1

@@ -9,16 +9,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Protocol
 
-from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.datasets import available
 from ripplevec.lab.experiments import plots
-from ripplevec.lab.experiments.forecast import Forecast
 from ripplevec.lab.experiments.html_report import render_html
 from ripplevec.lab.experiments.hyperparameters import TUNED_BY, TunedSettings
 from ripplevec.lab.experiments.record import PACKAGE_FOLDER, Record
 from ripplevec.lab.experiments.report import picture_path, render_markdown
-from ripplevec.lab.experiments.runner import Trial, TrialCallback, find_pending, run_trials
+from ripplevec.lab.experiments.runner import Forecast, Trial, TrialCallback, find_pending, run_trials
 from ripplevec.lab.experiments.study import Study, load_configurations, load_study
+from ripplevec.util.checked_directory import atomic_write
 
 HEADING = "Ripplevec: the paper's experiments and further studies"
 INTRO = """

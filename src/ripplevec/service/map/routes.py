@@ -16,13 +16,12 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from ripplevec.batch import Id
 from ripplevec.embedder import Embedder
 from ripplevec.errors import MissingExtraError, UnknownVertexError
+from ripplevec.service import model_reads
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.map.map_sample import read_neighborhood
-from ripplevec.service.map.map_state import LabelStore, MapState, RecentChanges, json_id
+from ripplevec.service.map.map_state import LabelStore, MapState, RecentChanges, json_id, read_neighborhood
 from ripplevec.service.map.stream_stats import StreamStats
 from ripplevec.service.metrics import Metrics
-from ripplevec.service.reads import model_reads
-from ripplevec.service.reads.path_ids import IdKind
+from ripplevec.service.path_ids import IdKind
 from ripplevec.service.responses import RejectedRequest, json_response
 
 MAX_NEIGHBORHOOD = 100

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ripplevec.embedder import Embedder
-from ripplevec.service.map.map_sample import read_vertices, sample_vertices
-from ripplevec.service.map.map_state import MAX_BATCHES, RecentChanges
+from ripplevec.service.map.map_state import MAX_BATCHES, RecentChanges, read_vertices, sample_vertices
 from ripplevec.service.map.projection import normalize
 from ripplevec.service.metrics import AppliedBatch
 from ripplevec.service.responses import RejectedRequest

@@ -8,10 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ripplevec._version import __version__
-from ripplevec.service import schemas
+from ripplevec.service import model_reads, schemas
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.metrics import CONTENT_TYPE
-from ripplevec.service.reads import model_reads
 from ripplevec.service.responses import json_response
 
 router = APIRouter(tags=["operations"])

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Id
 from ripplevec.io.arrow_ipc import encode_arrow_stream
-from ripplevec.service import schemas
+from ripplevec.service import model_reads, schemas
+from ripplevec.service.fast_read import read_labeled_vertex
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.reads import model_reads
-from ripplevec.service.reads.fast_read import read_labeled_vertex
-from ripplevec.service.reads.path_ids import IdKind, decode_id, parse_id_kind
+from ripplevec.service.path_ids import IdKind, decode_id, parse_id_kind
 from ripplevec.service.request_body import ARROW, parse_body
 from ripplevec.service.responses import NotFiniteError, RejectedRequest, json_response
 

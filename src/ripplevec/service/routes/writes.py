@@ -8,11 +8,10 @@ from fastapi import APIRouter, Request, Response
 
 from ripplevec.batch import Batch, Op
 from ripplevec.io.messages import Message, check_message_key
-from ripplevec.service import schemas
+from ripplevec.service import model_reads, schemas
 from ripplevec.service.batch_writer import WriteResult
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.reads import model_reads
-from ripplevec.service.reads.path_ids import IdKind, decode_id
+from ripplevec.service.path_ids import IdKind, decode_id
 from ripplevec.service.request_body import EVENT_TYPES, JSON, KEY_HEADER, decode_events, encode_removals
 from ripplevec.service.responses import json_response
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ripplevec.errors import check_choice
-from ripplevec.lab.baselines.streaming.adapter import StreamingBaselineAdapter
-from ripplevec.lab.baselines.streaming.base import StreamingBaseline
+from ripplevec.lab.baselines.streaming.base import StreamingBaseline, StreamingBaselineAdapter
 from ripplevec.lab.baselines.streaming.incremental_svd import IncrementalSVD
 from ripplevec.lab.baselines.streaming.out_of_sample import NeighborMean, Nystrom
 from ripplevec.lab.baselines.streaming.warm_node2vec import WarmNode2Vec

@@ -1,4 +1,4 @@
-"""Measurements that score any method: `shares`, `checkpoint`, `validation` and `links`.
+"""Methods by name, and the measurements that score any of them: `shares`, `checkpoint`, `validation` and `links`.
 
 - `shares`: classification and clustering with each of the `shares` of the vertices for training. A static `method` is
   trained once on the final graph, in `retrain_seconds`, for all shares. A streaming method starts anew for each share,
@@ -19,14 +19,22 @@ parameters are those of the method.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError, check_choice
-from ripplevec.lab.baselines import BASELINES
+from ripplevec.lab import datasets
+from ripplevec.lab.baselines import BASELINES, Baseline, get_baseline
+from ripplevec.lab.baselines.streaming import (
+    STREAMING_BASELINES,
+    StreamingBaselineAdapter,
+    get_streaming_baseline,
+)
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import (
     ClusterScores,
@@ -39,7 +47,7 @@ from ripplevec.lab.evaluation import (
     stream,
 )
 from ripplevec.lab.evaluation.link_prediction import PreviewingModel
-from ripplevec.lab.evaluation.protocols import EDGE_TIMINGS, Arrivals, StreamingModel, start_size
+from ripplevec.lab.evaluation.protocols import EDGE_TIMINGS, Arrivals, StreamingModel, start_size, time_call
 from ripplevec.lab.experiments.measurements.base import (
     Configuration,
     Measurement,
@@ -56,16 +64,71 @@ from ripplevec.lab.experiments.measurements.base import (
     time_metrics,
     warm_up_graph,
 )
-from ripplevec.lab.experiments.measurements.methods import (
-    RIPPLEVEC_METHODS,
-    build_ripplevec_method,
-    build_static_method,
-    check_method,
-    full_parameters,
-    is_static,
-    streaming_model_factory,
-    time_embedding,
-)
+from ripplevec.parameters import Parameters
+from ripplevec.views.spectral import SpectralView
+
+RIPPLEVEC_METHODS: dict[str, Configuration] = {"ripplevec": {}, "paper": {"rule": "paper"}}
+
+
+def build_embedder(parameters: Configuration) -> Embedder:
+    """Build an Embedder; `views` may be a list of mappings."""
+    arguments = dict(parameters)
+    if isinstance(arguments.get("views"), list):
+        arguments["views"] = [SpectralView(**view) if isinstance(view, dict) else view for view in arguments["views"]]
+    return Embedder(**arguments)
+
+
+def build_ripplevec_method(name: str, parameters: Configuration) -> Embedder:
+    """Build the Embedder of a Ripplevec method by its name."""
+    return build_embedder({**RIPPLEVEC_METHODS[name], **parameters})
+
+
+def is_static(name: str) -> bool:
+    """Tell whether a method embeds the final graph only; raise if the name is unknown."""
+    check_choice("method", name, [*RIPPLEVEC_METHODS, *BASELINES, *STREAMING_BASELINES])
+    return name in BASELINES
+
+
+def build_static_method(name: str, parameters: Configuration) -> Baseline:
+    """Build a method that embeds a whole graph."""
+    return get_baseline(name)(**parameters)
+
+
+def streaming_model_factory(name: str, parameters: Configuration) -> Callable[[], StreamingModel]:
+    """Return a function that builds a new streaming model; the parameters are checked immediately."""
+
+    def build() -> Any:
+        if name in RIPPLEVEC_METHODS:
+            return build_ripplevec_method(name, parameters)
+        return StreamingBaselineAdapter(get_streaming_baseline(name)(**parameters))
+
+    build()
+    return build
+
+
+def full_parameters(method: Any) -> Configuration:
+    """Return the parameters of a method with all defaults."""
+    if isinstance(method, Embedder):
+        return Parameters(**method.get_params()).to_json()
+    baseline: Any = method.method if isinstance(method, StreamingBaselineAdapter) else method
+    return asdict(baseline)
+
+
+def check_method(configuration: Configuration, *measurement_parameters: str) -> None:
+    """Raise if the method is unknown or does not take the remaining parameters."""
+    name = configuration.get("method", "")
+    parameters = remaining_parameters(configuration, "method", *measurement_parameters)
+    if is_static(name):
+        build_static_method(name, parameters)
+    else:
+        streaming_model_factory(name, parameters)
+
+
+def time_embedding(method: Baseline, dataset: datasets.Dataset) -> tuple[float, NDArray[np.float32]]:
+    """Embed a data set; return the seconds, without the conversion to a matrix, and the vectors."""
+    graph = dataset.adjacency()
+    return time_call(lambda: method.embed(graph))
+
 
 SHARES_PARAMETERS = ("shares", "arrival_order", "edges")
 CHECKPOINT_PARAMETERS = ("start", "every", "arrival_order")

@@ -35,7 +35,7 @@ from ripplevec.lab.experiments.measurements.base import (
     mark_sizes,
     share_suffix,
 )
-from ripplevec.lab.experiments.measurements.methods import build_embedder, full_parameters
+from ripplevec.lab.experiments.measurements.method_scores import build_embedder, full_parameters
 from ripplevec.lab.experiments.measurements.trace import (
     ArrivalState,
     LocalAction,

@@ -46,7 +46,7 @@ from ripplevec.lab.experiments.measurements.base import (
     time_metrics,
     warm_up_graph,
 )
-from ripplevec.lab.experiments.measurements.methods import build_embedder, full_parameters
+from ripplevec.lab.experiments.measurements.method_scores import build_embedder, full_parameters
 from ripplevec.lab.objective.gap import measure_spectrum_shares
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.views.graph_stats import GraphStats

@@ -36,7 +36,7 @@ from ripplevec.lab.experiments.measurements.base import (
     share_suffix,
     warm_up_graph,
 )
-from ripplevec.lab.experiments.measurements.methods import (
+from ripplevec.lab.experiments.measurements.method_scores import (
     RIPPLEVEC_METHODS,
     build_embedder,
     full_parameters,

@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ripplevec.lab.experiments.plots.panels import (
+from ripplevec.lab.experiments.plots.style import (
     HEIGHT,
+    INK,
+    LineStyle,
     Panel,
     Point,
+    assign_styles,
     draw_line,
     drop_empty_lines,
+    numbered_style,
     place_legend_below,
     plotted_settings,
     set_log_scale,
     summarize_points,
 )
-from ripplevec.lab.experiments.plots.style import INK, LineStyle, assign_styles, numbered_style
 from ripplevec.lab.experiments.report import Results, count_decimals, select_values
 from ripplevec.lab.experiments.study import Plot, Study
 

@@ -6,13 +6,12 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ripplevec.io.atomic_file import atomic_write
 from ripplevec.lab.experiments.plots import charts
-from ripplevec.lab.experiments.plots.panels import WIDTH, Panel
-from ripplevec.lab.experiments.plots.style import INK, figure_style, render_svg
+from ripplevec.lab.experiments.plots.style import INK, WIDTH, Panel, figure_style, render_svg
 from ripplevec.lab.experiments.record import Record
 from ripplevec.lab.experiments.report import collect_results, picture_path
 from ripplevec.lab.experiments.study import Study
+from ripplevec.util.checked_directory import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

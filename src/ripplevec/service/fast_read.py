@@ -9,9 +9,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ripplevec.errors import RipplevecError
+from ripplevec.service import model_reads
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.reads import model_reads
-from ripplevec.service.reads.path_ids import NEAREST_SUFFIX, VERTICES_PREFIX, IdKind, decode_id, raw_vertex_path
+from ripplevec.service.path_ids import NEAREST_SUFFIX, VERTICES_PREFIX, IdKind, decode_id, raw_vertex_path
 from ripplevec.service.responses import json_response
 
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ripplevec.service.reads.coalesced_reads import CoalescedReads
+from ripplevec.service.coalesced_reads import CoalescedReads
 from ripplevec.util.locks import ReadWriteLock
 
 

@@ -12,7 +12,7 @@ from ripplevec.batch import Id, id_column
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 from ripplevec.errors import UnknownVertexError
-from ripplevec.service.reads.path_ids import IdKind, candidate_ids
+from ripplevec.service.path_ids import IdKind, candidate_ids
 
 
 def resolve_id(model: Embedder, text: str, kind: IdKind) -> Id:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.service.reads.path_ids import (
+from ripplevec.service.path_ids import (
     IdKind,
     VertexConvertor,
     candidate_ids,

@@ -7,7 +7,7 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.errors import UnknownVertexError
-from ripplevec.service.reads import model_reads
+from ripplevec.service import model_reads
 
 
 @pytest.fixture(scope="module")

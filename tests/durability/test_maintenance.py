@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ripplevec.durability.inspection import inspect_directory, verify_directory
+from ripplevec.durability.maintenance import inspect_directory, truncate_state, verify_directory
 from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError
 
@@ -107,3 +108,61 @@ def test_verify_directory_foreign_snapshot_reports_fault(state: Path, tmp_path: 
     (tmp_path / "other" / "snapshots" / "000000000006").rename(state / "snapshots" / "000000000006")
     faults: Any = verify_directory(state)["faults"]
     assert any("differs from the state after replaying the batches" in fault for fault in faults)
+
+
+@pytest.fixture
+def keyed_state(tmp_path: Path) -> Path:
+    """State directory with eight batches and a snapshot after the sixth."""
+    with Session(tmp_path / "state", dim=3, start_size=6, anchor_lag=2) as session:
+        for number in range(1, 9):
+            session.apply([(number, number + 1), (number, number + 3)], key=f"k{number}")
+            if number == 6:
+                session.snapshot()
+    return tmp_path / "state"
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_truncate_state_missing_journal_discards_everything(keyed_state: Path, empty: bool) -> None:
+    (keyed_state / "journal.sqlite").unlink()
+    if empty:
+        (keyed_state / "journal.sqlite").touch()
+    before = sorted(path.name for path in keyed_state.rglob("*"))
+    with pytest.raises(FormatError, match=r"expected a journal next to 1 snapshots.*discard everything.*state cut"):
+        Session(keyed_state, dim=3)
+    assert sorted(path.name for path in keyed_state.rglob("*")) == before
+    result = truncate_state(keyed_state)
+    assert (result.last, result.lost) == (0, 8)
+    assert (keyed_state / "snapshots.damaged" / "000000000006" / "manifest.json").exists()
+    with Session(keyed_state, dim=3) as session:
+        assert len(session.model) == 0
+
+
+def test_truncate_state_intact_directory_is_unchanged(keyed_state: Path) -> None:
+    assert truncate_state(keyed_state) == (8, 0, [])
+
+
+def test_truncate_state_missing_wal_discards_missing_batches(keyed_state: Path, tmp_path: Path) -> None:
+    with Session(keyed_state) as session:
+        for _ in range(2):
+            session.apply([("x", "y")])
+        shutil.copytree(keyed_state, tmp_path / "copy")
+    (tmp_path / "copy" / "journal.sqlite-wal").unlink()
+    with pytest.raises(FormatError, match="the last 2 are missing"):
+        Session(tmp_path / "copy")
+    result = truncate_state(tmp_path / "copy")
+    assert (result.last, result.lost) == (8, 2)
+    with Session(tmp_path / "copy") as session:
+        assert session.model.sequence == 8
+
+
+def test_truncate_state_inconsistent_pages_rewrites_journal(keyed_state: Path) -> None:
+    path = keyed_state / "journal.sqlite"
+    data = bytearray(path.read_bytes())
+    data[32:40] = bytes(7) + b"\1"  # claims one free page, but the free list is empty
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match="ripplevec state cut"):
+        Session(keyed_state)
+    result = truncate_state(keyed_state)
+    assert (result.last, result.lost) == (8, 0)
+    with Session(keyed_state) as session:
+        assert (session.model.sequence, session.find_key("k3")) == (8, 3)
