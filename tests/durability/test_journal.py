@@ -48,10 +48,10 @@ def test_journal_reopened_returns_batches_in_order(journal_at: Any) -> None:
     assert reopened.verify() == []
 
 
-def test_journal_commits_are_durable(journal_at: Any) -> None:
-    opened = journal_at()
-    assert opened._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert opened._db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+def test_journal_commits_are_durable(journal_at: Any, connections: list[Any]) -> None:
+    journal_at()
+    assert connections[-1].execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connections[-1].execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
 
 def test_journal_append_failed_group_writes_nothing(journal_at: Any) -> None:
@@ -64,27 +64,11 @@ def test_journal_append_failed_group_writes_nothing(journal_at: Any) -> None:
     assert read_numbers(opened) == [(1, 1), (2, 4)]
 
 
-def test_journal_append_interrupt_after_commit_updates_last(journal_at: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal_append_interrupt_after_commit_updates_last(journal_at: Any, connections: list[Any]) -> None:
     opened = journal_at()
-
-    class InterruptedConnection:
-        def __init__(self, db: sqlite3.Connection) -> None:
-            self.db = db
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.db, name)
-
-        def execute(self, statement: str, *values: Any) -> Any:
-            done = self.db.execute(statement, *values)
-            if statement == "COMMIT":
-                raise KeyboardInterrupt
-            return done
-
-    real = opened._db
-    opened._db = InterruptedConnection(real)
+    connections[-1].error_after_commit = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         opened.append([make_entry(1)])
-    opened._db = real
     assert opened.last == 1  # so that the session notices the batch that it has not applied
 
 
@@ -354,7 +338,7 @@ def test_journal_missing_next_to_remnants_raises_format_error(
 def test_journal_copied_without_wal_reports_missing_batches(journal_at: Any, tmp_path: Path) -> None:
     opened = journal_at()
     opened.append([make_entry(1)])
-    opened._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    run_sql(opened.path, "PRAGMA wal_checkpoint(TRUNCATE)")
     for number in range(2, 6):
         opened.append([make_entry(number)])
     (tmp_path / "copy").mkdir()

@@ -39,25 +39,27 @@ def test_translate_errors_failed_write_saves_nothing_and_next_succeeds(journal_a
     assert journal_at().last == 2
 
 
-def test_translate_errors_full_disk_names_remedy(journal_at: Any) -> None:
+def test_translate_errors_full_disk_names_remedy(journal_at: Any, connections: list[Any]) -> None:
     journal = journal_at()
     journal.append([SMALL_ENTRY])
-    (pages,) = journal._db.execute("PRAGMA page_count").fetchone()
-    journal._db.execute(f"PRAGMA max_page_count = {pages}")  # makes SQLite report a full disk
+    (pages,) = connections[-1].execute("PRAGMA page_count").fetchone()
+    connections[-1].execute(f"PRAGMA max_page_count = {pages}")  # makes SQLite report a full disk
     with pytest.raises(StateError, match=r"disk is full.*free some space"):
         journal.append([LARGE_ENTRY])
     journal.append([SMALL_ENTRY])
     assert journal.last == 2
 
 
-def test_journal_failed_fsync_is_uncertain(journal_at: Any) -> None:
+def test_journal_failed_fsync_is_uncertain(journal_at: Any, connections: list[Any]) -> None:
     journal = journal_at()
+    journal.append([SMALL_ENTRY])
+    assert not journal.commit_uncertain
     fault = sqlite3.OperationalError("disk I/O error")
     fault.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
-    error = StateError("could not write")
-    error.__cause__ = fault
-    journal._recheck_after_failure(error)
-    assert journal.commit_uncertain
+    connections[-1].error_before_commit = fault
+    with pytest.raises(StateError, match=r"could not write.*unknown whether the data was saved.*reopen"):
+        journal.append([SMALL_ENTRY])
+    assert (journal.last, journal.commit_uncertain) == (1, True)
 
 
 def test_journal_interrupted_creation_is_repeated(journal_at: Any, tmp_path: Path) -> None:

@@ -109,7 +109,8 @@ def test_migrate_older_version_runs_each_step_in_a_transaction(
     monkeypatch.setitem(journal_schema.MIGRATIONS, 3, lambda db: None)
     migrated = journal_at()
     assert migrated.metadata["version"] == 4
-    assert migrated._db.execute("SELECT color FROM batches").fetchall() == [("blue",)]
+    with closing(sqlite3.connect(migrated.path)) as db:
+        assert db.execute("SELECT color FROM batches").fetchall() == [("blue",)]
 
 
 def test_migrate_newer_version_raises_format_error(journal_at: Any, monkeypatch: pytest.MonkeyPatch) -> None:

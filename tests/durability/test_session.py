@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec import Batch, Changes, Embedder, InvalidValueError, Op, RipplevecError, UnknownEdgeError
-from ripplevec.durability.journal import Journal
+from ripplevec.durability.journal import JOURNAL_FILE, Journal
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
-from ripplevec.durability.snapshot import SnapshotStore, SnapshotWriter
+from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore, SnapshotWriter
 from ripplevec.errors import SelfLoopWarning, StateError
 from ripplevec.io.protocols import BadMessage, ReadResult
 
@@ -35,9 +35,10 @@ def open_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
 
 def simulate_crash(session: Session) -> None:
     """Release the lock without writing anything else, as a crash does."""
-    session._writer.close()
-    session._lock.release()
-    session._closed = session._released = True
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("append", "close"):
+            patch.setattr(Journal, name, lambda *_: None)
+        session.close()
 
 
 def make_stream(batches: int = 20, size: int = 12, seed: int = 0) -> list[Batch]:
@@ -236,17 +237,21 @@ def test_session_without_anchor_lag_equals_embedder(tmp_path: Path, rule: str) -
         assert session.model.digest() == model.digest()
 
 
-def test_session_writes_snapshots_and_compacts_journal(open_session: Any) -> None:
+def test_session_writes_snapshots_and_compacts_journal(open_session: Any, tmp_path: Path) -> None:
+    def first_batch() -> int:
+        with contextlib.closing(Journal(tmp_path / "state" / JOURNAL_FILE, read_only=True)) as journal:
+            return journal.first
+
     session = open_session(snapshot_every=40)
     for batch in make_stream(40):
         session.apply(batch)
     session.snapshot()
     session.apply([("x", "y")])
-    sequences = session._writer.snapshots.sequences
+    sequences = SnapshotStore(tmp_path / "state" / SNAPSHOTS_DIRECTORY).sequences
     assert len(sequences) == 2
-    assert session._journal.first > 1
+    assert first_batch() > 1
     session.compact()
-    assert session._journal.first == sequences[1] + 1
+    assert first_batch() == sequences[1] + 1
     assert session.snapshot_failure is None
 
 
@@ -280,15 +285,15 @@ def test_session_second_session_raises_until_first_is_closed(open_session: Any) 
     open_session()
 
 
-def test_session_failed_write_changes_nothing(open_session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_failed_write_changes_nothing(open_session: Any, connections: list[Any]) -> None:
     session = open_session()
     session.apply([("a", "b")])
     digest = session.model.digest()
-    session._journal._db.execute("PRAGMA max_page_count = 1")
+    connections[-1].execute("PRAGMA max_page_count = 1")
     with pytest.raises(StateError, match="free some space"):
         session.apply(Batch.of(list(range(50_000)), list(range(50_000))), key="k")
     assert (session.model.digest(), session.find_key("k")) == (digest, None)
-    session._journal._db.execute("PRAGMA max_page_count = 100000")
+    connections[-1].execute("PRAGMA max_page_count = 100000")
     assert session.apply([("b", "c")]).sequence == 2
 
 
