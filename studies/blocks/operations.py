@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from textwrap import fill
 from typing import Any
 
@@ -58,11 +57,11 @@ def soak() -> str:
         f"kills; {'; '.join(whole['faults']) or exact}.{_recovery_time(whole)}{_memory_trend(whole)}",
         120,
     )
-    rows: dict[str, Iterable[str]] = {
+    rows: dict[str, list[str]] = {
         label: [f"{format_number(whole['latency_ms'][name][share])} ms" for share in ("p50", "p99", "p99.9")]
         for label, name in (("write of a batch", "write"), ("read of a vector", "read"), ("`nearest`", "nearest"))
     }
-    memory: dict[str, Iterable[str]] = {
+    memory: dict[str, list[str]] = {
         f"part {number}": _trend_cells(part["flatness"]["resident_mb"], "MB") for number, part in _first_and_last(parts)
     }
     picture = "![Memory and latency over the last part](../results/figures/soak.svg)"
@@ -90,7 +89,7 @@ def _first_and_last(parts: list[dict[str, Any]]) -> list[tuple[int, dict[str, An
     return [numbered[0], *numbered[1:][-1:]]
 
 
-def _trend_cells(figure: dict[str, float | None], unit: str) -> list[str]:
+def _trend_cells(figure: dict[str, Any], unit: str) -> list[str]:
     if figure["last_over_first"] is None:
         return ["–", "–", "–"]
     thirds = [f"{format_number(figure[third])} {unit}".strip() for third in ("first_third", "last_third")]

@@ -25,6 +25,7 @@ from blocks.records import (
     mean,
     mean_paired_difference,
     read_record,
+    space_percent_signs,
     table_by_dataset,
 )
 from ripplevec.lab import datasets
@@ -86,7 +87,7 @@ def _stream_facts(part: str, rows: dict[str, tuple[str, str]]) -> str:
         return MISSING
 
     def row(key: str, form: str) -> CellFormatter:
-        return lambda name: form.format(facts["datasets"][name][part][key]).replace("%", " %")
+        return lambda name: space_percent_signs(form.format(facts["datasets"][name][part][key]))
 
     return table_by_dataset({label: row(*entry) for label, entry in rows.items()})
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -119,13 +120,18 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else format_values([float(value)])
 
 
+def space_percent_signs(text: str) -> str:
+    """Put a space between each number and its percent sign."""
+    return re.sub(r"(?<=[0-9])%", " %", text)
+
+
 def list_item(text: str) -> str:
     """Return a list item, wrapped like the other lines of a page."""
     return fill(f"- {text}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def markdown_table(head: Iterable[str], rows: dict[str, Iterable[str]]) -> str:
-    """Return a table in Markdown."""
+def markdown_table(head: Iterable[str], rows: Mapping[str, Iterable[str]]) -> str:
+    """Return a table in Markdown; `rows` has the cells of each row by its label."""
     columns = list(head)
     lines = ["| | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
     return "\n".join([*lines, *(f"| {label} | {' | '.join(row)} |" for label, row in rows.items())])

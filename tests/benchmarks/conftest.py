@@ -24,17 +24,17 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Import:
 
 @pytest.fixture
 def render_block(benchmark: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
-    """Return a function that writes figures as a record and renders the block of docs/scale.md made from it."""
+    """Return a function that writes figures as a record and renders the block of docs/performance.md made from it."""
     monkeypatch.syspath_prepend(ROOT / "studies")
-    scale = benchmark("blocks.scale")
+    performance = benchmark("blocks.performance")
     monkeypatch.setattr(benchmark("blocks.records"), "RESULTS", tmp_path)
 
     def render(name: str, figures: dict[str, Any]) -> str:
         assert all(math.isfinite(value) for value in figures.values() if not isinstance(value, str | dict))
         benchmark("_report").write_record(tmp_path / f"{name}.json", figures)
-        scale.aims_at_scale()
-        block: str = getattr(scale, name)()
-        assert block != scale.MISSING
+        performance.aims_at_scale()
+        block: str = getattr(performance, name)()
+        assert block != performance.MISSING
         return block
 
     return render

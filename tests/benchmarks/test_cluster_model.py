@@ -155,26 +155,24 @@ def test_figure_with_driver_record_has_both_panels(
 
 
 @pytest.fixture
-def scaling(
-    benchmark: Callable[[str], ModuleType], results_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> ModuleType:
+def blocks(benchmark: Callable[[str], ModuleType], results_folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(ROOT / "studies")
-    blocks = benchmark("blocks.scaling")
+    blocks = benchmark("blocks.cluster")
     for module in (blocks, benchmark("blocks.records")):
         monkeypatch.setattr(module, "RESULTS", results_folder)
     return blocks
 
 
-def test_cluster_block_shows_the_measurements(scaling: ModuleType) -> None:
-    block = scaling.cluster()
+def test_cluster_block_shows_the_measurements(blocks: ModuleType) -> None:
+    block = blocks.cluster()
     assert "| | no shards | 1 shard | 2 shards | 4 shards |" in block
     assert "| a batch of 100,000 edges | 100 ms |" in block
     assert "| bytes sent between shards per arrival | – | 0 | 2,000 | 3,000 |" in block
     assert "| bit-identical vectors | – | yes | yes | yes |" in block
 
 
-def test_cluster_model_block_shows_predictions_and_assumptions(scaling: ModuleType, results_folder: Path) -> None:
-    block = scaling.cluster_model()
+def test_cluster_model_block_shows_predictions_and_assumptions(blocks: ModuleType, results_folder: Path) -> None:
+    block = blocks.cluster_model()
     assert "| | 16 machines | 64 machines | 256 machines |" in block
     assert "GiB |" in block
     assert "Assumptions, not measured" in block
@@ -184,22 +182,22 @@ def test_cluster_model_block_shows_predictions_and_assumptions(scaling: ModuleTy
     assert "![" not in block
     (results_folder / "figures").mkdir()
     (results_folder / "figures/scaling.svg").write_text("<svg/>")
-    assert scaling.cluster_model().endswith("![Edges per second by number of machines](../results/figures/scaling.svg)")
+    assert blocks.cluster_model().endswith("![Edges per second by number of machines](../results/figures/scaling.svg)")
 
 
-def test_cluster_model_block_warns_of_an_inaccurate_check(scaling: ModuleType, results_folder: Path) -> None:
+def test_cluster_model_block_warns_of_an_inaccurate_check(blocks: ModuleType, results_folder: Path) -> None:
     record = json.loads((results_folder / "cluster.json").read_text())
-    assert "order of magnitude" not in scaling.cluster_model()
+    assert "order of magnitude" not in blocks.cluster_model()
     record["shards_4_seconds_20000"] *= 2
     (results_folder / "cluster.json").write_text(json.dumps(record))
-    assert "order of magnitude" in " ".join(scaling.cluster_model().split())
+    assert "order of magnitude" in " ".join(blocks.cluster_model().split())
 
 
-def test_blocks_without_records_are_a_dash(scaling: ModuleType, results_folder: Path) -> None:
+def test_blocks_without_records_are_a_dash(blocks: ModuleType, results_folder: Path) -> None:
     (results_folder / "driver.json").unlink()
-    assert scaling.cluster() != scaling.cluster_model() == scaling.MISSING
+    assert blocks.cluster() != blocks.cluster_model() == blocks.MISSING
     (results_folder / "cluster.json").unlink()
-    assert scaling.cluster() == scaling.MISSING
+    assert blocks.cluster() == blocks.MISSING
 
 
 def test_driver_benchmark_runs_without_shards(

@@ -23,7 +23,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if page.parent.name != "tutorials"]  # built from scripts, which tests/tutorials runs
 BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
-ONLY_COMPILED = {"docs/scaling.md": "eight shards on a Ray cluster: tests/cluster/on_ray make the same call"}
+ONLY_COMPILED = {"docs/cluster.md": "eight shards on a Ray cluster: tests/cluster/on_ray make the same call"}
 NOT_RUN = {  # commands that test_commands.py checks, with the reason why they are not run here
     r"pip install|-m venv|^make\b": "sets up environments",
     r"ripplevec (serve|demo|bench|reproduce)\b|--built-in": "takes minutes or runs forever; has its own tests",

@@ -90,7 +90,7 @@ def test_parameter_table_of_the_method_page_equals_the_embedder_docstring() -> N
     rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| `(.+?)` \| (.+) \|$", section, flags=re.MULTILINE)
     assert [(name, kind, ast.literal_eval(default), text) for name, kind, default, text in rows] == [
         (doc.name, doc.type, doc.default, doc.description) for doc in describe_parameters().values()
-    ], "run python studies/figures.py"
+    ], "run python studies/fill_blocks.py"
 
 
 def test_reference_and_cli_page_list_every_command_and_option(site: Path, hooks: dict[str, Any]) -> None:

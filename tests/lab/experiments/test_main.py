@@ -15,7 +15,7 @@ from ripplevec.lab.experiments.study import load_study
 def test_main_writes_record_and_report(study_file: Path, tmp_path: Path) -> None:
     main([str(study_file)])
     assert sorted(file.name for file in (tmp_path / "results").iterdir()) == ["small.json", "small.md"]
-    assert "(8 cells)" in (tmp_path / "results" / "small.md").read_text()
+    assert "(8 trials)" in (tmp_path / "results" / "small.md").read_text()
 
 
 def test_main_options_select_trials_and_folder(study_file: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:

@@ -17,7 +17,7 @@ def test_render_markdown_table_has_means_and_reference_values(study_file: Path, 
     run_trials(find_pending(study, record), record)
     text = render_markdown(study, record)
     assert text.startswith(
-        "# A small study\n\nSays little.\n\nMean ± standard deviation over the seeds 0, 1 (8 cells)."
+        "# A small study\n\nSays little.\n\nMean ± standard deviation over the seeds 0, 1 (8 trials)."
     )
     assert "## A score\n\n|  | cora | blog |\n| --- | ---: | ---: |" in text
     assert "| plain | 1.50 ± 0.71 | 2.50 ± 0.71 |" in text
@@ -29,7 +29,7 @@ def test_render_markdown_shows_dash_for_missing_trials(study_file: Path, tmp_pat
     study, record = load_study(study_file), Record.read(tmp_path / "small.json")
     run_trials(find_pending(study, record, {"seed": "0", "dataset": "cora"}), record)
     text = render_markdown(study, record)
-    assert "(2 of 8 cells)" in text
+    assert "(2 of 8 trials)" in text
     assert "| plain | 1.00 | – |" in text
 
 
@@ -43,7 +43,7 @@ def test_render_markdown_ignores_trials_removed_from_study(study_file: Path, tmp
 def test_render_markdown_places_pictures_before_tables(study_file: Path, tmp_path: Path) -> None:
     plot = Plot(kind="bars", title="Scores", figure="score")
     study = replace(load_study(study_file), plots={"score": plot})
-    assert "cells).\n\n![Scores](figures/small-score.svg)\n\n## A score" in render_markdown(
+    assert "trials).\n\n![Scores](figures/small-score.svg)\n\n## A score" in render_markdown(
         study, Record(tmp_path / "small.json")
     )
 

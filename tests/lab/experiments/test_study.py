@@ -35,22 +35,22 @@ quick: {datasets: [blog], seeds: [1], settings: [plain], parameters: {start: 0.3
 
 
 def test_study_trials_combine_seeds_settings_and_data_sets(study_file: Path) -> None:
-    cells = list(load_study(study_file).trials())
-    assert len(cells) == 8
-    assert cells[0] == ("plain", "cora", {"kind": "fake", "start": 0.5, "dataset": "cora", "seed": 0})
-    assert cells[3][2] == {"kind": "fake", "start": 0.5, "times": 2, "dataset": "blog", "seed": 0}
-    assert [configuration["seed"] for _, _, configuration in cells] == [0] * 4 + [1] * 4
+    trials = list(load_study(study_file).trials())
+    assert len(trials) == 8
+    assert trials[0] == ("plain", "cora", {"kind": "fake", "start": 0.5, "dataset": "cora", "seed": 0})
+    assert trials[3][2] == {"kind": "fake", "start": 0.5, "times": 2, "dataset": "blog", "seed": 0}
+    assert [configuration["seed"] for _, _, configuration in trials] == [0] * 4 + [1] * 4
 
 
 def test_study_trials_respect_seeds_of_setting(study_file: Path) -> None:
     study_file.write_text(study_file.read_text().replace("{times: 2}", "{times: 2, seeds: [1]}"))
-    cells = list(load_study(study_file).trials())
-    assert [(setting, own["seed"]) for setting, dataset, own in cells if dataset == "cora"] == [
+    trials = list(load_study(study_file).trials())
+    assert [(setting, own["seed"]) for setting, dataset, own in trials if dataset == "cora"] == [
         ("plain", 0),
         ("plain", 1),
         ("double", 1),
     ]
-    assert not any("seeds" in own for _, _, own in cells)
+    assert not any("seeds" in own for _, _, own in trials)
 
 
 def test_load_study_takes_name_from_file_and_reference_values(study_file: Path) -> None:
@@ -130,16 +130,16 @@ def test_load_study_applies_best_setting_per_data_set(study_file: Path, tmp_path
             "not before all are tried"
         )
         record.add(own, TrialResult({"validation_micro": scores[dataset, own["times"]]}, {}), 1.0, {})
-    cells = list(load_study(study_file, tmp_path).trials())
-    assert [own["times"] for setting, _, own in cells if setting == "double"] == [6, 5, 6, 5]
-    assert not any("tuned_by" in own for _, _, own in cells)
-    assert all(own["kind"] == "fake" for _, _, own in cells)
+    trials = list(load_study(study_file, tmp_path).trials())
+    assert [own["times"] for setting, _, own in trials if setting == "double"] == [6, 5, 6, 5]
+    assert not any("tuned_by" in own for _, _, own in trials)
+    assert all(own["kind"] == "fake" for _, _, own in trials)
 
 
 def test_load_study_with_unknown_tuned_setting_keeps_reference(study_file: Path, tmp_path: Path) -> None:
     study_file.write_text(study_file.read_text().replace("times: 2", "method: deepwalk, tuned_by: grid"))
-    cells = list(load_study(study_file, tmp_path).trials())
-    assert [own["tuned_by"] for setting, _, own in cells if setting == "double"] == ["grid"] * 4
+    trials = list(load_study(study_file, tmp_path).trials())
+    assert [own["tuned_by"] for setting, _, own in trials if setting == "double"] == ["grid"] * 4
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def describe_extent(study: Study, record: Record) -> str:
     """State the seeds that means are over, and how many trials of the study have been run."""
     trials = list(study.trials())
     done = sum(configuration in record for _, _, configuration in trials)
-    state = f"{done} of {len(trials)} cells" if done < len(trials) else f"{done} cells"
+    state = f"{done} of {len(trials)} trials" if done < len(trials) else f"{done} trials"
     return f"Mean ± standard deviation over the seeds {', '.join(map(str, study.seeds))} ({state})."
 
 

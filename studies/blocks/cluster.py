@@ -1,4 +1,4 @@
-"""Blocks of docs/scaling.md: the cost of shards on one machine, and a model of many machines."""
+"""Blocks of docs/cluster.md: the cost of shards on one machine, and a model of many machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from textwrap import fill
 from typing import Any
 
-from blocks.records import MISSING, RESULTS, ROOT, markdown_table, read_record
+from blocks.records import MISSING, RESULTS, ROOT, markdown_table, read_record, space_percent_signs
 
 sys.path.append(str(ROOT / "benchmarks"))  # the cost model is next to the benchmark it is fitted to
 
@@ -87,7 +87,9 @@ def _predictions_table(costs: model.CostModel, memory: Any, ids: Any) -> str:
             f"**batches of {batch:,} edges**: edges/s": [_count(one.edges_per_second) for one in many],
             f"arrivals/s ({batch:,})": [_count(one.arrivals_per_second) for one in many],
             f"time of a batch ({batch:,})": [_time(one.seconds) for one in many],
-            f"longest phase ({batch:,})": [f"{one.limit}, {one.share(one.limit):.0%}" for one in many],
+            f"longest phase ({batch:,})": [
+                space_percent_signs(f"{one.limit}, {one.share(one.limit):.0%}") for one in many
+            ],
             f"MB/s sent per machine ({batch:,})": [f"{model.network_rate(costs, one) / 1e6:,.1f}" for one in many],
         }
     largest = model.BATCHES[-1]
@@ -180,7 +182,7 @@ def _time(seconds: float) -> str:
 
 
 def _wrap(text: str) -> str:
-    return fill(text, 120, break_long_words=False, break_on_hyphens=False)
+    return fill(space_percent_signs(text), 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _strip_prefix(prefix: str, record: dict[str, Any]) -> dict[str, Any]:

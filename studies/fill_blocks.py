@@ -1,6 +1,6 @@
 """Fill the generated blocks of the README and the documentation with numbers from the records in results/.
 
-    python studies/figures.py
+    python studies/fill_blocks.py
 
 The text between <!-- name --> and <!-- /name --> in a page is replaced by the output of the function `BLOCKS[name]`.
 Values that have not been measured become dashes, and sentences about them are left out.
@@ -14,6 +14,7 @@ from functools import partial
 
 from blocks import (
     aims,
+    cluster,
     comparison,
     concepts,
     objective,
@@ -21,9 +22,8 @@ from blocks import (
     paper,
     parameters,
     peers,
+    performance,
     readme,
-    scale,
-    scaling,
     testing,
 )
 from blocks.records import ROOT
@@ -86,17 +86,17 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "peers_communities_setting": partial(peers.setting, "communities"),
     "peers_picture": peers.picture,
     "peers_versions": peers.versions,
-    "roofline": scale.roofline,
-    "large": scale.large,
-    "anchor_at_scale": scale.anchor,
-    "mapped": scale.mapped,
-    "half_precision": scale.half_precision,
-    "ids": scale.ids,
-    "ann": scale.ann,
-    "worst": scale.worst,
-    "aims_at_scale": scale.aims_at_scale,
-    "cluster": scaling.cluster,
-    "cluster_model": scaling.cluster_model,
+    "roofline": performance.roofline,
+    "large": performance.large,
+    "anchor_at_scale": performance.anchor,
+    "mapped": performance.mapped,
+    "half_precision": performance.half_precision,
+    "ids": performance.ids,
+    "ann": performance.ann,
+    "worst": performance.worst,
+    "aims_at_scale": performance.aims_at_scale,
+    "cluster": cluster.cluster,
+    "cluster_model": cluster.cluster_model,
 }
 
 

@@ -1,6 +1,6 @@
 """Measure facts that explain the scores of rule `paper` besides its parameters.
 
-    python studies/streams.py [FILE]     # by default results/streams.json
+    python studies/paper_facts.py [FILE]     # by default results/streams.json
 
 The facts are how strongly the index order follows the classes, how many vertices an arrival influences, and the effect
 of placing vertices late.
@@ -12,13 +12,14 @@ import json
 import sys
 from pathlib import Path
 from statistics import fmean
+from typing import Literal
 from unittest.mock import patch
 
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
 from ripplevec import Embedder
-from ripplevec.graph.adjacency import Rows
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import score_at_end, score_on_arrival, stream
@@ -64,7 +65,7 @@ def score_without_late_placement(dataset: Dataset) -> dict[str, float]:
     """Return the scores in percent if a vertex that arrives without a neighbor is never placed later."""
     draw_influenced = PaperRule._draw_influenced
 
-    def influence_of_new_vertices(rule: PaperRule, store: VectorStore, row: int) -> Rows | None:
+    def influence_of_new_vertices(rule: PaperRule, store: VectorStore, row: int) -> RowArray | None:
         return draw_influenced(rule, store, row) if row == store.graph.row_count - 1 else None
 
     with patch.object(PaperRule, "_draw_influenced", influence_of_new_vertices):
@@ -77,9 +78,10 @@ def score_without_late_placement(dataset: Dataset) -> dict[str, float]:
 
 def _influenced_set_sizes(dataset: Dataset) -> list[int]:
     """Return the size of every influenced set drawn in a stream, including empty ones."""
-    sizes, draw_influenced = [], PaperRule._draw_influenced
+    sizes: list[int] = []
+    draw_influenced = PaperRule._draw_influenced
 
-    def draw_and_record(rule: PaperRule, store: VectorStore, row: int) -> Rows | None:
+    def draw_and_record(rule: PaperRule, store: VectorStore, row: int) -> RowArray | None:
         influenced = draw_influenced(rule, store, row)
         if influenced is not None:  # an arrival without neighbors draws no set
             sizes.append(len(influenced))
@@ -90,7 +92,7 @@ def _influenced_set_sizes(dataset: Dataset) -> list[int]:
     return sizes
 
 
-def _build_model(on_empty: str, seed: int = SEED) -> Embedder:
+def _build_model(on_empty: Literal["neighbors", "zero"], seed: int = SEED) -> Embedder:
     return Embedder(rule="paper", dim=DIM, seed=seed, on_empty=on_empty, threads=1)
 
 

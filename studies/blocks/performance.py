@@ -1,4 +1,4 @@
-"""Blocks of docs/scale.md: size and speed on one machine, from memory bandwidth to the worst case."""
+"""Blocks of docs/performance.md: size and speed on one machine, from memory bandwidth to the worst case."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from blocks.records import (
     markdown_table,
     mean_paired_difference,
     read_record,
+    space_percent_signs,
     table_by_dataset,
 )
 
@@ -47,7 +48,7 @@ def roofline() -> str:
         f"one, and one thread reaches {record['float32_1_anchor_step_share_of_bare']:.0%} of the speed of the bare "
         "loop."
     )
-    return f"{_format_table(figures, rows)}\n\n{fill(text, 120)}"
+    return f"{_format_table(figures, rows)}\n\n{fill(space_percent_signs(text), 120)}"
 
 
 def large() -> str:
@@ -171,7 +172,7 @@ def ann() -> str:
         "the same, highest in the second half": "{churn_bytes_per_vertex_second_half:,.0f} bytes",
     }
     values = markdown_table(["value"], {label: [text.format(**record)] for label, text in rows.items()})
-    return f"{fill(setting, 120)}\n\n{values}"
+    return f"{fill(space_percent_signs(setting), 120)}\n\n{values}"
 
 
 def worst() -> str:
@@ -198,7 +199,7 @@ def aims_at_scale() -> str:
             "row updates at depth 1, relative to the bare loop",
             "55 %",
             memory,
-            lambda r: f"{r['float32_1_ripple_share_of_bare']:.0%}",
+            lambda r: space_percent_signs(f"{r['float32_1_ripple_share_of_bare']:.0%}"),
         ),
         (
             "edges/s on one core",
@@ -249,9 +250,11 @@ def _each(record: dict[str, Any], name: str, text: str) -> str:
 
 def _format_table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
     """Return a table with a column per record; each row is a format text applied to the records."""
-    return markdown_table(
-        columns, {label: [text.format(**figures) for figures in columns.values()] for label, text in rows.items()}
-    )
+    cells = {
+        label: [space_percent_signs(text.format(**record)) for record in columns.values()]
+        for label, text in rows.items()
+    }
+    return markdown_table(columns, cells)
 
 
 def _strip_prefix(prefix: str, record: dict[str, float]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Tests that figures in the documentation match the records, links work, and examples give the stated results."""
+"""Tests that numbers in the documentation match the records, links work, and examples give the stated results."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def test_links_in_pages_lead_to_existing_files() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_figures_in_pages_match_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_in_pages_match_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "studies")
-    figures = importlib.import_module("figures")
-    pages = {path.name: path.read_text() for path in figures.PAGES}
+    generator = importlib.import_module("fill_blocks")
+    pages = {path.name: path.read_text() for path in generator.PAGES}
     for name, page in pages.items():
-        assert figures.fill_blocks(page) == page, f"{name}: run python studies/figures.py"
+        assert generator.fill_blocks(page) == page, f"{name}: run python studies/fill_blocks.py"
     markers = re.findall(r"<!-- (/?)(\w+) -->", "".join(pages.values()))
     begun, ended = ([name for slash, name in markers if slash == kind] for kind in ("", "/"))
     assert begun == ended
-    assert set(begun) == figures.BLOCKS.keys()
+    assert set(begun) == generator.BLOCKS.keys()
 
 
 def test_find_strongest_compares_common_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
