@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from ripplevec.cli.embed import embed
-from ripplevec.cli.options import Rule, drop_unset, parse_settings
+from ripplevec.cli.options import SESSION_OPTIONS, collect_parameters, drop_unset, parse_settings
 from ripplevec.cli.serve import serve
 from ripplevec.parameter_docs import describe_parameters
 from ripplevec.parameters import RULES
@@ -25,6 +25,10 @@ def test_parse_settings_reads_json_or_text():
         "a": "b=c",
     }
     assert parse_settings(None) == {}
+
+
+def test_collect_parameters_prefers_settings_and_omits_options_without_a_value():
+    assert collect_parameters({"dim": 8, "seed": 1, "rule": None, "setting": ["seed=2"]}) == {"dim": 8, "seed": 2}
 
 
 @pytest.mark.parametrize("pair", ["depth", "=1", "a b=1"])
@@ -47,5 +51,5 @@ def test_model_options_take_help_and_default_from_embedder_docstring(command):
 
 
 def test_rule_option_names_every_rule():
-    (option,) = Rule.__metadata__
+    (option,) = SESSION_OPTIONS["rule"].__metadata__
     assert option.metavar == "|".join(RULES)

@@ -11,7 +11,9 @@ from ripplevec.cli import options
 from ripplevec.cli.console import print_json, print_message, show_progress
 
 
+@options.add_model_options(options.EMBEDDER_OPTIONS)
 def embed(
+    *,
     edges: Annotated[str, typer.Argument(help="CSV, TSV, JSONL or Parquet, plain or compressed; '-': standard input.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="File for the vectors: .parquet, .csv, .npz, .txt or .bin.")
@@ -27,30 +29,17 @@ def embed(
     start_edges: options.StartEdges = None,
     batch_size: options.BatchSize = 1000,
     changes: options.Changes = None,
-    dim: options.Dim = None,
-    rule: options.Rule = None,
-    depth: options.Depth = None,
-    seed: options.Seed = None,
-    anchor_growth: options.AnchorGrowth = None,
-    threads: options.Threads = None,
-    directed: options.Directed = None,
-    duplicates: options.Duplicates = None,
-    max_reads: options.MaxReads = None,
-    half_life: options.HalfLife = None,
-    expire_after: options.ExpireAfter = None,
-    setting: options.Settings = None,
+    model: dict[str, Any],
     json: options.Json = False,
 ) -> None:
     """Embed a graph from an edge list: embed the initial graph, then apply the other edges in batches."""
-    model = options.drop_unset(dim=dim, rule=rule, depth=depth, seed=seed, anchor_growth=anchor_growth, threads=threads)
-    model |= options.drop_unset(directed=directed, duplicates=duplicates, max_reads=max_reads)
-    model |= options.drop_unset(half_life=half_life, expire_after=expire_after) | options.parse_settings(setting)
+    parameters = options.collect_parameters(model)
     read = options.drop_unset(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
 
     from ripplevec.cli.embed_run import EmbedJob
 
     with show_progress() as bars:
-        job = EmbedJob(edges, output, read, model, start, start_edges, batch_size, changes)
+        job = EmbedJob(edges, output, read, parameters, start, start_edges, batch_size, changes)
         summary = job.run(bars)
     if json:
         print_json(summary)

@@ -7,6 +7,9 @@ leaves the default to the library.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,22 +58,63 @@ StartEdges = Annotated[
 BatchSize = Annotated[int, _option(STREAM_PANEL, "Number of edges in a batch.", min=1, show_default=True)]
 Changes = Annotated[Path | None, _option(STREAM_PANEL, "File to log changes to: .parquet or .jsonl.", metavar="FILE")]
 
-Dim = Annotated[int | None, _parameter("dim")]
-Rule = Annotated[str | None, _parameter("rule")]
-Depth = Annotated[int | None, _parameter("depth")]
-Seed = Annotated[int | None, _parameter("seed")]
-AnchorGrowth = Annotated[float | None, _parameter("anchor_growth")]
-Threads = Annotated[int | None, _parameter("threads")]
-Directed = Annotated[bool | None, _parameter("directed")]
-Duplicates = Annotated[str | None, _parameter("duplicates")]
-HalfLife = Annotated[float | None, _parameter("half_life")]
-ExpireAfter = Annotated[float | None, _parameter("expire_after")]
-MaxReads = Annotated[int | None, _parameter("max_reads")]
-Settings = Annotated[
-    list[str] | None, _option(MODEL_PANEL, "Any other parameter of Embedder.", "--set", metavar="NAME=VALUE")
-]
+SESSION_OPTIONS: dict[str, Any] = {  # the options of a model in a session, in the order of `--help`
+    "dim": Annotated[int | None, _parameter("dim")],
+    "rule": Annotated[str | None, _parameter("rule")],
+    "depth": Annotated[int | None, _parameter("depth")],
+    "seed": Annotated[int | None, _parameter("seed")],
+    "anchor_growth": Annotated[float | None, _parameter("anchor_growth")],
+    "anchor_lag": Annotated[
+        float | None,
+        _option(MODEL_PANEL, "Events between the start of an anchor and its use, as a share of the graph.", min=0),
+    ],
+    "threads": Annotated[int | None, _parameter("threads")],
+    "directed": Annotated[bool | None, _parameter("directed")],
+    "duplicates": Annotated[str | None, _parameter("duplicates")],
+    "max_reads": Annotated[int | None, _parameter("max_reads")],
+    "half_life": Annotated[float | None, _parameter("half_life")],
+    "expire_after": Annotated[float | None, _parameter("expire_after")],
+    "setting": Annotated[
+        list[str] | None, _option(MODEL_PANEL, "Any other parameter of Embedder.", "--set", metavar="NAME=VALUE")
+    ],
+}
+EMBEDDER_OPTIONS = {name: option for name, option in SESSION_OPTIONS.items() if name != "anchor_lag"}
+REPLAY_OPTIONS = {name: SESSION_OPTIONS[name] for name in ("dim", "rule", "seed", "setting")}
 
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON on standard output.")]
+
+
+def add_model_options(model_options: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that replaces the parameter `model` of a command by one option per entry of `model_options`.
+
+    The command receives the values of these options as a dictionary `model`; see `collect_parameters`.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run_command(**values: Any) -> None:
+            command(model={name: values.pop(name) for name in model_options}, **values)
+
+        parameters: list[Parameter] = []
+        for parameter in signature(command, eval_str=True).parameters.values():
+            if parameter.name == "model":
+                parameters += [
+                    Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option)
+                    for name, option in model_options.items()
+                ]
+            else:
+                parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+        run_command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run_command
+
+    return decorate
+
+
+def collect_parameters(model: dict[str, Any]) -> dict[str, Any]:
+    """Return the model parameters that the user gave, as options or with `--set`, which takes precedence."""
+    named = {name: value for name, value in model.items() if name != "setting"}
+    return drop_unset(**named) | parse_settings(model["setting"])
 
 
 def drop_unset(**options: Any) -> dict[str, Any]:

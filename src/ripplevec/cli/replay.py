@@ -21,7 +21,9 @@ INTERRUPTED = 130
 BUILT_IN_SPEED = 40.0
 
 
+@options.add_model_options(options.REPLAY_OPTIONS)
 def replay(
+    *,
     file: Annotated[str | None, typer.Argument(help="CSV, TSV, JSONL or Parquet; '-': standard input.")] = None,
     to: Annotated[
         str, typer.Option("--to", help="DIR, redis://…?stream=…, kafka://…/topic or http://…", metavar="TARGET")
@@ -42,10 +44,7 @@ def replay(
     format: options.Format = None,
     ids: options.Ids = "auto",
     on_error: options.OnError = "stop",
-    dim: options.Dim = None,
-    rule: options.Rule = None,
-    seed: options.Seed = None,
-    setting: options.Settings = None,
+    model: dict[str, Any],
     json: options.Json = False,
 ) -> None:
     """Replay a file as a live stream into a session directory, Redis, Kafka or a service: for demos and load tests."""
@@ -55,18 +54,24 @@ def replay(
         speed = BUILT_IN_SPEED
     if (rate is None) is (speed is None):
         raise typer.BadParameter("expected one of --rate and --speed", param_hint="--rate")
-    model = options.drop_unset(dim=dim, rule=rule, seed=None if built_in and "://" in to else seed)
-    model |= options.parse_settings(setting)
+    graph_seed = model["seed"] or 0  # of the built-in graph
+    if built_in and "://" in to:
+        model["seed"] = None  # brokers and services accept no model parameters; the seed is that of the graph only
+    parameters = options.collect_parameters(model)
     read = options.drop_unset(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
 
     from ripplevec.replay.replay import replay_builtin, replay_file
     from ripplevec.replay.targets import open_target
 
     if file is None:
-        source = replay_builtin(vertices, seed or 0)
+        source = replay_builtin(vertices, graph_seed)
     else:
         source = replay_file(file, read, batch_size, sort=speed is not None)
-    with closing(source), closing(open_target(to, labels=source.labels, **model)) as target, show_progress() as bars:
+    with (
+        closing(source),
+        closing(open_target(to, labels=source.labels, **parameters)) as target,
+        show_progress() as bars,
+    ):
         report = _play_stream(source.with_schedule(rate, speed, batch_size, at_once, limit), target, bars)
     if json:
         print_json({**report.summary(), "to": to, "asked_rate": rate, "asked_speed": speed})

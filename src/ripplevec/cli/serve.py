@@ -48,18 +48,11 @@ RayAddress = Annotated[
     ),
 ]
 AccessLog = Annotated[bool, _service_option("Log every request.")]
-AnchorLag = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        rich_help_panel=options.MODEL_PANEL,
-        help="Events between the start of an anchor and its use, as a share of the graph.",
-        show_default=False,
-    ),
-]
 
 
+@options.add_model_options(options.SESSION_OPTIONS)
 def serve(
+    *,
     state: State,
     host: Host = "127.0.0.1",
     port: Port = 8080,
@@ -74,24 +67,10 @@ def serve(
     access_log: AccessLog = True,
     shards: Shards = None,
     ray_address: RayAddress = None,
-    dim: options.Dim = None,
-    rule: options.Rule = None,
-    depth: options.Depth = None,
-    seed: options.Seed = None,
-    anchor_growth: options.AnchorGrowth = None,
-    anchor_lag: AnchorLag = None,
-    threads: options.Threads = None,
-    directed: options.Directed = None,
-    duplicates: options.Duplicates = None,
-    max_reads: options.MaxReads = None,
-    half_life: options.HalfLife = None,
-    expire_after: options.ExpireAfter = None,
-    setting: options.Settings = None,
+    model: dict[str, Any],
 ) -> None:
     """Serve a model over HTTP. Its state is kept in a directory: acknowledged batches survive a crash."""
-    model = options.drop_unset(dim=dim, rule=rule, depth=depth, seed=seed, anchor_growth=anchor_growth, threads=threads)
-    model |= options.drop_unset(anchor_lag=anchor_lag, directed=directed, duplicates=duplicates, max_reads=max_reads)
-    model |= options.drop_unset(half_life=half_life, expire_after=expire_after) | options.parse_settings(setting)
+    parameters = options.collect_parameters(model)
     try:
         from ripplevec.service import logs, server
         from ripplevec.service.security import Tokens
@@ -111,7 +90,7 @@ def serve(
             source=source,
             dead_letters=dead_letters,
             sink=sink,
-            parameters=model,
+            parameters=parameters,
             shards=shards,
             ray_address=ray_address,
             max_delay_ms=max_delay_ms,

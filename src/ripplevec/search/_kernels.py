@@ -39,15 +39,15 @@ def replace_heap_root(cosines: NDArray[np.float32], rows: NDArray[np.int64], cos
 def collect_best(
     rows: NDArray[np.floating],
     alive: NDArray[np.bool_],
-    served: NDArray[np.floating],
+    queries: NDArray[np.floating],
     exclude: NDArray[np.int64],
     scaling: ViewScaling,
     cosines: NDArray[np.float32],
     found: NDArray[np.int64],
 ) -> None:
-    """Fill one heap per query with the best rows of a block; rows are relative to the first row of the block."""
-    parts = np.empty(rows.shape[1], served.dtype)
-    work, squares = np.empty(rows.shape[1], served.dtype), np.empty(rows.shape[1], np.float64)
+    """Fill one heap per query vector with the best rows of a block; row numbers count from the start of the block."""
+    parts = np.empty(rows.shape[1], queries.dtype)
+    work, squares = np.empty(rows.shape[1], queries.dtype), np.empty(rows.shape[1], np.float64)
     cosines[:], found[:] = -np.inf, -1
     for row in range(len(rows)):
         if not alive[row]:
@@ -55,8 +55,8 @@ def collect_best(
         length = scale_view_parts(rows[row], scaling, parts, squares)
         if length == 0.0:
             continue
-        for query in range(len(served)):
-            cosine = np.float32(min(1.0, max(-1.0, dot(parts, served[query], work) / length)))
+        for query in range(len(queries)):
+            cosine = np.float32(min(1.0, max(-1.0, dot(parts, queries[query], work) / length)))
             if cosine > cosines[query, 0] and row != exclude[query]:
                 replace_heap_root(cosines[query], found[query], cosine, row)
 
