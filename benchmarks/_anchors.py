@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from memory import DIM, EDGES_PER_VERTEX, random_arrivals
@@ -17,7 +17,7 @@ from ripplevec.views.aligned_matrix import aligned_zeros, as_strided_columns, co
 from ripplevec.views.base import Basis
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.graph_stats import GraphStats
-from ripplevec.views.spectral import auto_views
+from ripplevec.views.spectral import SpectralView, auto_views
 
 CHUNK_VERTICES = 200_000  # vertices that are added or copied at a time
 
@@ -70,12 +70,14 @@ def _place_vertices(adjacency: Adjacency, start_rows: NDArray[Any], vertices: in
     return rows
 
 
-def compute_anchor(grown: GrownGraph, threads: int, device: str = "cpu") -> tuple[list[Basis], float]:
+def compute_anchor(
+    grown: GrownGraph, threads: int, device: Literal["cpu", "cuda"] = "cpu"
+) -> tuple[list[Basis], float]:
     """Compute the anchor of every view; return the bases and the seconds it took."""
     began = perf_counter()
     with limit_blas_to_one_thread():
         bases = [
-            replace(view, device=device).anchor(
+            replace(cast(SpectralView, view), device=device).anchor(
                 grown.adjacency,
                 copy_aligned(grown.rows[:, part], threads),
                 grown.coordinates.mu[part],

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import random
+import shutil
 import signal
 import time
 import warnings
@@ -16,7 +17,6 @@ from typing import Any
 from _crash_sources import BATCH_SIZE
 
 from ripplevec import Batch
-from ripplevec.durability import snapshot
 from ripplevec.durability.journal import Journal
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
@@ -38,7 +38,7 @@ MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, function, before or 
     "within a snapshot": (checked_directory, checked_directory._write_array.__name__, "after", 30),
     "before a snapshot is in place": (checked_directory, checked_directory._move_into_place.__name__, "before", 1),
     "after a snapshot is in place": (checked_directory, checked_directory._move_into_place.__name__, "after", 1),
-    "before an old snapshot is removed": (snapshot.shutil, "rmtree", "before", 1),
+    "before an old snapshot is removed": (shutil, "rmtree", "before", 1),
     "within a compaction": (Journal, Journal._drop_batches.__name__, "after", 1),
     "after an anchor was begun": (BackgroundAnchor, BackgroundAnchor.start.__name__, "after", 1),
     "before an anchor is taken over": (BackgroundAnchor, BackgroundAnchor.prepare.__name__, "before", 1),

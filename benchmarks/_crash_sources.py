@@ -105,14 +105,17 @@ def _prepare_kafka(lines: list[bytes], topic: str, servers: str, reads: dict[str
 @contextmanager
 def running_brokers(kinds: tuple[str, ...], directory: Path) -> Iterator[dict[str, str]]:
     """Run the brokers that the kinds of sources need, each in its own process; yield their addresses."""
-    processes, addresses = [], {}
+    processes: list[subprocess.Popen[Any]] = []
+    addresses: dict[str, str] = {}
     try:
         if "redis" in kinds:
             processes.append(_start_redis(directory, addresses))
         if "kafka" in kinds:
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-            processes.append(subprocess.Popen([sys.executable, "-c", _KAFKA_CLUSTER], **pipes))
-            addresses["kafka"] = processes[-1].stdout.readline().strip()
+            broker = subprocess.Popen([sys.executable, "-c", _KAFKA_CLUSTER], **pipes)
+            processes.append(broker)
+            assert broker.stdout is not None
+            addresses["kafka"] = broker.stdout.readline().strip()
         yield addresses
     finally:
         for process in processes:

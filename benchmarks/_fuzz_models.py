@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "window": {"expire_after": 20.0},
     "decay, window, directed": {"half_life": 5.0, "expire_after": 20.0, "directed": True},
 }
-SESSION = {"dim": 6, "start_size": 16, "anchor_growth": 0.05, "anchor_lag": 0.1, "threads": 1}
+SESSION: dict[str, Any] = {"dim": 6, "start_size": 16, "anchor_growth": 0.05, "anchor_lag": 0.1, "threads": 1}
 
 
 def make_batch(random: np.random.Generator, number: int, *, timed: bool) -> Batch:
@@ -30,9 +30,9 @@ def make_batch(random: np.random.Generator, number: int, *, timed: bool) -> Batc
     vertices: list[Any] = [*range(30), *(f"v{i}é" for i in range(20)), 2**70]
     ends = random.integers(0, len(vertices), (6, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
-    columns = ([vertices[i] for i in ends[:, side]] for side in (0, 1))
+    src, dst = ([vertices[i] for i in ends[:, side]] for side in (0, 1))
     times = np.full(len(ends), float(number)) if timed else None
-    return Batch.of(*columns, weight=random.uniform(0.1, 3.0, len(ends)), time=times)
+    return Batch.of(src, dst, weight=random.uniform(0.1, 3.0, len(ends)), time=times)
 
 
 def make_model(kind: str) -> Embedder:

@@ -40,7 +40,7 @@ def _fill_preferential(first: int, src: NDArray[np.int64], dst: NDArray[np.int64
             if slot == 0:
                 dst[i] = 0
                 break
-            edge = (slot - 1) // 2
+            edge = (slot - 1) // 2  # type: ignore[assignment]
             if slot % 2:
                 dst[i] = edge // EDGES_PER_VERTEX + 1
                 break

@@ -102,7 +102,7 @@ def time_kernel_and_bare_loop(model: Embedder, vertices: int, seed: int = 1) -> 
     store.grow()
     graph.adjacency._grow_arena(int(graph.adjacency.links.allocator[ARENA_TOP]) + ARRIVALS * EDGES_PER_ARRIVAL * 16)
     neighbors = np.random.default_rng(seed).integers(0, vertices, (ARRIVALS, EDGES_PER_ARRIVAL))
-    state = engine.rule.kernel_state(store)
+    state = engine.rule.kernel_state(store)  # type: ignore[attr-defined]
     run_kernel(state, rows[:1], neighbors[:1], store.seen, 0, 10**6, first_new)  # compiles
     began = time.perf_counter()
     run_kernel(state, rows[1:], neighbors[1:], store.seen, 0, 10**6 + 1, first_new + 1)

@@ -60,7 +60,7 @@ def time_batches(model: Embedder, vertices: int) -> dict[int, float]:
 
 def count_traffic(model: ShardedEmbedder) -> dict[str, int]:
     """Return the bytes that shards have sent each other so far, and those of rows that had to be read."""
-    parts = model.engine.query("traffic")
+    parts = model.engine.query("traffic")  # type: ignore[attr-defined]
     return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from _report import best_seconds, run_benchmark
@@ -23,12 +23,13 @@ from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.routing import intern_endpoints, schedule_waves, send_operations
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
+from ripplevec.rules.ripple import RippleRule
 
 SHARDS = (1, 4, 16, 64, 256)
 EDGES, KNOWN = 5, 1_000_000_000  # edges per arrival, and ids that the stub shards already have
 BATCHES = (1, 20_000)  # arrivals of the batches whose calls are counted, as timed in cluster.py
 SMALL, START = 200_000, 20_000  # vertices of the graph before these batches, and of its start
-RULE = Embedder()._validated_parameters().create_rule()
+RULE = cast(RippleRule, Embedder()._validated_parameters().create_rule())
 EXTRAS = {"begin_batch": (0, (0, 0, 0)), "begin_refresh": ((1, 1, 1),)}
 """Results for the driver, which follow those for other shards."""
 

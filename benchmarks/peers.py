@@ -118,7 +118,7 @@ def run_ripplevec(
 def vectors_by_vertex(model: Embedder, vertices: int) -> Vectors:
     """Return a row per vertex; rows of vertices without edges, which the model does not know, are zero."""
     rows = np.zeros((vertices, model.dim), np.float32)
-    rows[model.ids] = model.to_numpy()
+    rows[np.array(model.ids, np.int64)] = model.to_numpy()
     return rows
 
 
@@ -135,8 +135,10 @@ def run_peers(
         np.savez(folder / "task.npz", edges=stream.edges, sizes=np.array(stream.sizes), **numbers)
         script = Path(__file__).with_name("_peer_process.py")
         command = [str(python), str(script), str(folder / "task.npz"), folder_name]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, **pipes, env=isolated_variables(PYTHONHASHSEED="0")) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
             for line in process.stdout:
                 report = json.loads(line)
                 yield report, np.load(folder / f"{report['step']}.npy") if "step" in report else None

@@ -16,7 +16,7 @@ import gc
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from _report import best_seconds, run_benchmark
@@ -124,13 +124,13 @@ def time_bare_loop(vectors: NDArray[Any], accesses: list[RowAccesses], threads: 
     return best_seconds(lambda: for_each_block(average, written.size, size=BLOCK_ROWS, threads=threads))
 
 
-def stream(vertices: int, storage: str, threads: int) -> tuple[dict[str, float], Engine]:
+def stream(vertices: int, storage: Literal["float32", "float16"], threads: int) -> tuple[dict[str, float], Engine]:
     """Stream a graph; compare the cost of its last tenth with the bare loops."""
     edges, first = generate_edges(vertices), START_SIZE * EDGES_PER_ARRIVAL
     engine = Embedder(dim=DIM, anchor_growth=0, storage=storage, threads=threads).fit(edges[:first]).engine
     touch_memory(engine, vertices)
     seconds, arrivals, batches, rule_stopwatch = 0.0, 0, [], Stopwatch(engine.rule.apply)
-    engine.rule.apply = rule_stopwatch  # type: ignore[method-assign]
+    engine.rule.apply = rule_stopwatch  # type: ignore[method-assign, assignment]
     for position in range(first, len(edges), BATCH_ARRIVALS * EDGES_PER_ARRIVAL):
         batch = Batch.from_any(edges[position : position + BATCH_ARRIVALS * EDGES_PER_ARRIVAL])
         measured = position >= len(edges) * (1 - MEASURED_SHARE)
@@ -167,8 +167,13 @@ def measure_anchor_step(engine: Engine, threads: int) -> dict[str, float]:
     operator = Operator(engine.graph.adjacency, rows, 0.25, threads)
     workspace = operator.allocate_workspace(block)
     parts = [(part, workspace[:, : part.stop - part.start]) for part in operator.column_chunks(block)]
-    operator.combine(block[:, parts[0][0]], parts[0][1], (1.0, 0.0, 0.0))  # compiles
-    seconds = best_seconds(lambda: [operator.combine(block[:, part], into, (1.0, 0.0, 0.0)) for part, into in parts])
+
+    def multiply(parts: list[tuple[slice, NDArray[Any]]]) -> None:
+        for part, into in parts:
+            operator.combine(block[:, part], into, (1.0, 0.0, 0.0))
+
+    multiply(parts[:1])  # compiles
+    seconds = best_seconds(lambda: multiply(parts))
     accesses = accesses_of_refresh(engine, np.arange(rows))
     moved_bytes = block[:1].nbytes * (accesses.read.size + rows)
     return {
@@ -183,7 +188,8 @@ def measure_anchor_step(engine: Engine, threads: int) -> dict[str, float]:
 def measure(vertices: int) -> dict[str, Any]:
     """Measure everything in one run."""
     figures: dict[str, Any] = {"vertices": vertices, "dim": DIM}
-    for storage in ("float32", "float16"):
+    storages: tuple[Literal["float32", "float16"], ...] = ("float32", "float16")
+    for storage in storages:
         for threads in (1, 2):
             results, engine = stream(vertices, storage, threads)
             if storage == "float32":

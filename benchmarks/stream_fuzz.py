@@ -102,7 +102,8 @@ class RandomStream:
 
     def _create_removals(self, size: int) -> list[tuple[int, int, float, int]]:
         pairs = list(self.edges)
-        chosen = self.rng.choice(len(pairs), min(size, len(pairs) // 4), replace=False) if pairs else []
+        count = min(size, len(pairs) // 4)
+        chosen = self.rng.choice(len(pairs), count, replace=False).tolist() if pairs else []
         rows = [(*pairs[index], 1.0, int(Op.REMOVE)) for index in chosen]
         if self.rng.random() < 0.3 and not {"half_life", "expire_after"} & set(self.parameters):
             removed_ends = {end for row in rows for end in row[:2]}
@@ -224,7 +225,7 @@ def check_vectors(model: Embedder, where: str) -> None:
     rows = engine.store.vectors[: engine.graph.row_count].astype(np.float64)
     if not np.isfinite(rows).all():
         raise StreamFault(f"{where}: a row is not finite")
-    coordinates = engine.rule.coordinates
+    coordinates = engine.rule.coordinates  # type: ignore[attr-defined]
     if coordinates.ready:
         for part, bound in zip(coordinates.parts, coordinates.length_bounds, strict=True):
             longest = float(np.linalg.norm(rows[:, part], axis=1).max(initial=0.0))
