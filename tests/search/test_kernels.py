@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.search import _kernels as kernels
-from ripplevec.util.growable_array import widen_half
+from ripplevec.util.numba_intrinsics import widen_half
 from ripplevec.views._kernels import ViewScaling
 
 SEEDS = st.integers(0, 2**32 - 1)

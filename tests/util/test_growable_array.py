@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec.util import growable_array
-from ripplevec.util.growable_array import LARGE_BYTES, GrowableArray, grow_array, next_capacity, widen_half
+from ripplevec.util.growable_array import LARGE_BYTES, GrowableArray, grow_array, next_capacity
 
 
 @given(sizes=st.lists(st.integers(0, 3000), max_size=8), large=st.sampled_from([1, 1000, LARGE_BYTES]))
@@ -50,10 +50,10 @@ def test_grow_with_fill_sets_new_rows() -> None:
 
 
 def test_grow_without_address_space_uses_ordinary_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: object, **options: object) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise OSError("no")
 
-    monkeypatch.setattr(mmap, "mmap", refuse)
+    monkeypatch.setattr(mmap, "mmap", fail)
     rows = GrowableArray(np.float32, (2,))
     rows.grow(LARGE_BYTES)[5] = 3
     assert rows.grow(2 * LARGE_BYTES)[5, 1] == 3
@@ -87,11 +87,3 @@ def test_grow_array_keeps_content_and_fills_rest() -> None:
     array = np.array([[1, 2], [3, 4]])
     assert grow_array(array, 3, -1).tolist() == [[1, 2], [3, 4], [-1, -1]]
     assert array.shape == (2, 2)
-
-
-def test_widen_half_changes_half_precision_only() -> None:
-    values = np.array([[0.5, 2.0]])
-    assert widen_half(values.astype(np.float16)).dtype == np.float32
-    for kind in (np.float32, np.float64):
-        assert widen_half(values.astype(kind)).dtype == kind
-    assert np.array_equal(widen_half(values.astype(np.float16)), values)

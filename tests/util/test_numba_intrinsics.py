@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from ripplevec.util.numba_intrinsics import MAX_HALF, as_float, prefetch, store_float
+from ripplevec.util.numba_intrinsics import MAX_HALF, as_float, prefetch, store_float, widen_half
 
 floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40)
 
@@ -74,3 +74,11 @@ def test_prefetch_any_address_changes_nothing() -> None:
         before = array.copy()
         prefetch_rows(array, np.array([0, 5, 99, 10**6, -(10**6)]))
         assert np.array_equal(array, before)
+
+
+def test_widen_half_changes_half_precision_only() -> None:
+    values = np.array([[0.5, 2.0]])
+    assert widen_half(values.astype(np.float16)).dtype == np.float32
+    for kind in (np.float32, np.float64):
+        assert widen_half(values.astype(kind)).dtype == kind
+    assert np.array_equal(widen_half(values.astype(np.float16)), values)

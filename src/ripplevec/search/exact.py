@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
 from ripplevec.search._kernels import collect_best
-from ripplevec.util.growable_array import widen_half
+from ripplevec.util.numba_intrinsics import widen_half
 from ripplevec.util.parallel import block_ranges, for_each_block, resolve_threads
 from ripplevec.views._kernels import ViewScaling
 

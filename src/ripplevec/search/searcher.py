@@ -1,4 +1,4 @@
-"""Nearest-neighbor search of a model: queries, and the choice between exact search and an index."""
+"""Nearest-neighbor search of a model: search targets, queries, and the choice between exact search and an index."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from ripplevec.errors import MissingExtraError, check_choice
 from ripplevec.rules.base import Rule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search import exact
-from ripplevec.util.growable_array import widen_half
+from ripplevec.util.numba_intrinsics import widen_half
 from ripplevec.util.parallel import resolve_threads
 from ripplevec.views._kernels import scale_to_unit
 
 if TYPE_CHECKING:
     from ripplevec.search.ann import AnnIndex
+
+METHODS = ("auto", "exact", "ann")
+"""Values of the parameter `search` of a model."""
+
+MAX_EXACT_VERTICES = 200_000
+"""Vertices up to which "auto" searches exactly: a pass takes milliseconds and needs no index."""
 
 SearchResults = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Rows and their cosines, one line per query, best first; padded with row −1 and cosine 0."""
@@ -54,11 +60,6 @@ def query_from_row(rule: Rule, vector: NDArray[Any], row: int) -> Query:
     internal = np.empty((1, vector.size))
     scale_to_unit(widen_half(vector[None]), rule.scaling, internal)
     return Query(internal, rule.to_served(vector[None])[0], row)
-
-
-METHODS = ("auto", "exact", "ann")
-MAX_EXACT_VERTICES = 200_000
-"""Vertices up to which "auto" searches exactly: a pass takes milliseconds and needs no index."""
 
 
 def check_search_method(method: object) -> None:
@@ -99,6 +100,13 @@ class Searcher:
             if may_update:
                 self._update_lock.release()
 
+    def uses_index(self, vertices: int) -> bool:
+        """Return whether a model of this size uses an index; "auto" keeps an existing one down to half the limit."""
+        if self.method == "auto":
+            limit = MAX_EXACT_VERTICES if self.index is None else MAX_EXACT_VERTICES // 2
+            return vertices > limit and _usearch_installed()
+        return self.method == "ann"
+
     def _search(self, index: AnnIndex | None, target: SearchTarget, query: Query, count: int) -> SearchResults:
         store = target.store
         if index is not None and index.lineage() is store.lineage:
@@ -108,13 +116,6 @@ class Searcher:
         rows = slice(store.graph.row_count)
         parts = store.vectors[rows], store.placed[rows], query.internal, target.rule.scaling
         return exact.nearest(*parts, count, np.array([query.exclude]), self.threads)
-
-    def uses_index(self, vertices: int) -> bool:
-        """Return whether a model of this size uses an index; "auto" keeps an existing one down to half the limit."""
-        if self.method == "auto":
-            limit = MAX_EXACT_VERTICES if self.index is None else MAX_EXACT_VERTICES // 2
-            return vertices > limit and _usearch_installed()
-        return self.method == "ann"
 
     def _ensure_index(self, store: VectorStore) -> AnnIndex | None:
         """Return the index of this store, created if needed; None if the search is exact."""

@@ -82,17 +82,12 @@ def grow_array(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
     return new
 
 
-def widen_half(rows: NDArray[Any]) -> NDArray[Any]:
-    """Convert half-precision rows to single precision for computing; return other rows unchanged."""
-    return rows.astype(np.float32) if rows.dtype == np.float16 else rows
-
-
 def _byte_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
 
 
 def _reserve(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return zeros in newly reserved address space, as many rows as fit; only `shape` if the system refuses."""
+    """Return zeros in newly reserved address space, as many rows as fit; only `shape` if that is not possible."""
     row_bytes = max(_byte_size(shape[1:], dtype), 1)
     size = max(RESERVED_BYTES, 2 * shape[0] * row_bytes)
     try:

@@ -1,7 +1,7 @@
-"""Numba extensions: half-precision numbers and memory prefetching.
+"""Half-precision numbers and memory prefetching for Numba kernels.
 
 Kernels get half-precision arrays as raw bits (uint16), and all other arrays unchanged. One kernel serves both: it reads
-a cell with `as_float` and writes it with `store_float`.
+a cell with `as_float` and writes it with `store_float`. Kernels that do not use these two get rows from `widen_half`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,15 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
 
 CACHE_LINE_BYTES = 64  # unit of transfer between memory and cache
 MAX_HALF = 65504.0  # largest half-precision number; larger values are clamped to it
+
+
+def widen_half(rows: NDArray[Any]) -> NDArray[Any]:
+    """Convert half-precision rows to single precision for computing; return other rows unchanged."""
+    return rows.astype(np.float32) if rows.dtype == np.float16 else rows
 
 
 @intrinsic
