@@ -15,7 +15,7 @@ from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.growable_array import GrowableArray
 from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
 from ripplevec.views.aligned_matrix import copy_aligned
-from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
+from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress, View
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operators import (
@@ -27,15 +27,23 @@ from ripplevec.views.operators import (
 )
 
 MIN_SPECTRUM_RATIO = 0.9  # share of the previously captured spectrum that a correction must capture to be accepted
+
 BlockCopier = Callable[[NDArray[Any], int], NDArray[Any]]
 """Copies rows, on a number of threads, for a view to overwrite; for local rows, `views.aligned_matrix.copy_aligned`."""
+
+BasisSolver = Callable[[Coordinates, AdjacencyLike, int, int], list[Basis]]
+"""Embeds the first rows of a graph with every view from scratch, on a number of threads: `bases_from_scratch`."""
+
+
+class CorrectionError(RipplevecError):
+    """An anchor found no usable vectors; the current ones are unchanged."""
 
 
 class Correction(NamedTuple):
     """Result of an anchor on an earlier state of the graph: new coordinates, and rows in them."""
 
     coordinates: Coordinates
-    stats: GraphStats  # used to choose the views
+    stats: GraphStats  # by which the views were chosen
     rows: GrowableArray
     arrival: NDArray[np.int64]  # arrival number of the vertex of each row, at that state
     has_edges: NDArray[np.bool_]  # whether this vertex had edges; vertices without edges are unplaced
@@ -45,14 +53,6 @@ class Correction(NamedTuple):
         """Return the correction as arrays, for saving; the views are chosen again from the statistics."""
         arrays = {"rows": self.rows.array, "arrival": self.arrival, "edged": self.has_edges}
         return self.coordinates.state() | self.stats.state() | arrays | {"next_arrival": np.array(self.next_arrival)}
-
-
-class CorrectionError(RipplevecError):
-    """An anchor found no usable vectors; the current ones are unchanged."""
-
-
-BasisSolver = Callable[[Coordinates, AdjacencyLike, int, int], list[Basis]]
-"""Embeds the first rows of a graph with every view from scratch, on a number of threads: `bases_from_scratch`."""
 
 
 class PreparedCorrection(NamedTuple):
@@ -81,12 +81,12 @@ def correct_bases(
     copy: BlockCopier = copy_aligned,
 ) -> list[Basis]:
     """Correct the basis of every view, starting from the current rows."""
-    with limit_blas_to_one_thread():
-        blocks = (copy(vectors[:, part], threads) for part in coordinates.parts)
-        return [
-            view.anchor(adjacency, block, coordinates.mu[part], seed=seed, threads=threads)
-            for view, part, block in zip(coordinates.views, coordinates.parts, blocks, strict=True)
-        ]
+
+    def correct(view: View, part: slice) -> Basis:
+        block = copy(vectors[:, part], threads)
+        return view.anchor(adjacency, block, coordinates.mu[part], seed=seed, threads=threads)
+
+    return _solve_each_view(coordinates, correct)
 
 
 def bases_from_other_views(
@@ -98,24 +98,30 @@ def bases_from_other_views(
     copy: BlockCopier = copy_aligned,
 ) -> list[Basis]:
     """Compute the basis of every view from the rows of other views, using all of their columns."""
-    bases = []
-    with limit_blas_to_one_thread():
-        for view, part in zip(coordinates.views, coordinates.parts, strict=True):
-            block, columns = copy(vectors, threads), part.stop - part.start
-            basis = view.anchor(adjacency, block, None, columns=columns, seed=seed, threads=threads)
-            bases.append(replace(basis, rows=copy(basis.rows, threads)))  # releases the surplus columns
-    return bases
+
+    def solve(view: View, part: slice) -> Basis:
+        block, columns = copy(vectors, threads), part.stop - part.start
+        basis = view.anchor(adjacency, block, None, columns=columns, seed=seed, threads=threads)
+        return replace(basis, rows=copy(basis.rows, threads))  # releases the surplus columns
+
+    return _solve_each_view(coordinates, solve)
 
 
 def bases_from_scratch(
     coordinates: Coordinates, adjacency: AdjacencyLike, rows: int, threads: int, progress: Progress | None = None
 ) -> list[Basis]:
     """Compute the basis of every view from scratch."""
+
+    def solve(view: View, part: slice) -> Basis:
+        return view.start(adjacency, rows, part.stop - part.start, threads=threads, progress=progress)
+
+    return _solve_each_view(coordinates, solve)
+
+
+def _solve_each_view(coordinates: Coordinates, solve: Callable[[View, slice], Basis]) -> list[Basis]:
+    """Return `solve(view, columns of the view)` for every view, with BLAS limited to one thread."""
     with limit_blas_to_one_thread():
-        return [
-            view.start(adjacency, rows, part.stop - part.start, threads=threads, progress=progress)
-            for view, part in zip(coordinates.views, coordinates.parts, strict=True)
-        ]
+        return [solve(view, part) for view, part in zip(coordinates.views, coordinates.parts, strict=True)]
 
 
 def basis_is_finite(basis: Basis) -> bool:

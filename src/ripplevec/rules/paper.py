@@ -1,4 +1,4 @@
-"""Rule `paper`: Algorithms 1 and 2 of the paper, exactly; they preserve FᵀF (Lemma 1)."""
+"""Rule `paper`: the unmodified Algorithms 1 and 2 of *Streaming Network Embedding through Local Actions*."""
 
 from __future__ import annotations
 
@@ -12,40 +12,20 @@ from numpy.typing import NDArray
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import GraphDelta, strip_prefix
 from ripplevec.influence.cascade import CachedCascade, Cascade
-from ripplevec.rules import paper as kernels
 from ripplevec.rules.laplacian_rule import LaplacianRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 
-
-@njit(cache=True, nogil=True)
-def apply_local_action(vectors: NDArray[np.float64], row: int, influenced: NDArray[np.int64]) -> None:
-    """Set x_v to the mean of x_u over the influenced set I, then x_u ← x_u − α x_v with α = 1 − √(1 − 1/|I|).
-
-    If I is empty, x_v becomes zero.
-    """
-    count = influenced.size
-    vectors[row] = 0
-    if count == 0:
-        return
-    for u in influenced:
-        for j in range(vectors.shape[1]):
-            vectors[row, j] += vectors[u, j]
-    for j in range(vectors.shape[1]):
-        vectors[row, j] /= count
-    alpha = 1 - np.sqrt(1 - 1 / count)
-    for u in influenced:
-        for j in range(vectors.shape[1]):
-            vectors[u, j] -= alpha * vectors[row, j]
-
-
-ON_EMPTY = ("neighbors", "zero", "resample")  # set to use if the influenced set of an arrival is empty
+ON_EMPTY = ("neighbors", "zero", "resample")  # replacements for an empty influenced set; see `Embedder`
 MAX_RESAMPLES = 100  # attempts to draw a non-empty influenced set, before all neighbors are used
 
 
 class PaperRule(LaplacianRule):
-    """Place v at the mean x_v of its influenced set I, then x_u ← x_u − α x_v for u ∈ I, α = 1 − √(1 − 1/|I|)."""
+    """Each arrival samples an influenced set (Algorithm 1) and moves it by one local action (Algorithm 2).
+
+    The inner products FᵀF of the columns do not change (Lemma 1).
+    """
 
     def __init__(
         self, dim: int, *, depth: int | None, seed: int, on_empty: str, normalization: str, reuse_influence: bool
@@ -81,7 +61,7 @@ class PaperRule(LaplacianRule):
             elif (influenced := self._draw_influenced(store, row)) is None:
                 continue
             else:
-                kernels.apply_local_action(store.vectors, row, influenced)
+                apply_local_action(store.vectors, row, influenced)
                 moved += [influenced, np.array([row])]
             store.placed[row] = 1
             neighbors = np.unique(store.graph.adjacency.neighbors(row))
@@ -128,3 +108,24 @@ class PaperRule(LaplacianRule):
         self.initial_gram = state["initial_gram"]
         if isinstance(self.cascade, CachedCascade):
             self.cascade.restore(strip_prefix("cascade_", state))
+
+
+@njit(cache=True, nogil=True)
+def apply_local_action(vectors: NDArray[np.float64], row: int, influenced: NDArray[np.int64]) -> None:
+    """Set x_v of an arrival v to the mean of x_u over its influenced set I; then x_u ← x_u − α x_v for u in I.
+
+    α = 1 − √(1 − 1/|I|). If I is empty, x_v becomes zero.
+    """
+    count = influenced.size
+    vectors[row] = 0
+    if count == 0:
+        return
+    for u in influenced:
+        for j in range(vectors.shape[1]):
+            vectors[row, j] += vectors[u, j]
+    for j in range(vectors.shape[1]):
+        vectors[row, j] /= count
+    alpha = 1 - np.sqrt(1 - 1 / count)
+    for u in influenced:
+        for j in range(vectors.shape[1]):
+            vectors[u, j] -= alpha * vectors[row, j]
