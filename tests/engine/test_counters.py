@@ -125,6 +125,6 @@ def test_refused_anchors_are_logged_and_counted_until_one_succeeds(
         for _ in range(2):
             assert counters._record_refused_anchor(CorrectionError("not finite")).size == 0
     assert counters.anchors_refused == 2
-    assert caplog.messages[0] == "correction refused, vectors kept: sequence=0 reason=not finite"
+    assert caplog.messages[0] == "anchor refused, vectors kept: sequence=0 reason=not finite"
     counters._record_anchor()
     assert (counters.anchors_refused, counters.anchors) == (0, 2)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ripplevec.rules.anchor import CorrectionError
 
-_log = logging.getLogger("ripplevec.engine.engine")
+_log = logging.getLogger("ripplevec.engine")
 
 COUNTERS = (
     "sequence",
@@ -38,7 +38,7 @@ class EngineCounters:
         self.vertices_at_anchor = self.edges_at_anchor = 0  # size of the graph at the last anchor
         self.edge_events = 0  # edges changed since the last anchor
         self.rows_shortened = 0  # since the last anchor: rows scaled back to the length bound
-        self.anchors_refused = 0  # consecutive anchors whose result could not be used
+        self.anchors_refused = 0  # consecutive anchors that found no usable vectors
         self.growth_slack = 0.0  # fewer new vertices and edges than this cannot make an anchor due; 0: not known
 
     def __len__(self) -> int:
@@ -103,9 +103,9 @@ class EngineCounters:
         self.anchors, self.anchors_refused = self.anchors + 1, 0
 
     def _record_refused_anchor(self, error: CorrectionError) -> NDArray[np.int64]:
-        """Count an anchor whose result was refused; return its moved rows: none."""
+        """Count an anchor that found no usable vectors; return the rows that it moved: none."""
         self.anchors_refused += 1
-        _log.error("correction refused, vectors kept: sequence=%d reason=%s", self.sequence, error)
+        _log.error("anchor refused, vectors kept: sequence=%d reason=%s", self.sequence, error)
         return np.empty(0, np.int64)
 
     def _record_size(self) -> None:

@@ -51,9 +51,8 @@ _EDGE_FAULTS = {
     kernels.BAD_IN_STRENGTH: "an in-strength is not the sum of the incoming weights",
 }
 
-
 MALFORMED_STATE_ERRORS = (ArithmeticError, AttributeError, LookupError, RipplevecError, TypeError, ValueError)
-"""Exceptions that values of the wrong dtype in a saved model may raise, besides those of the checks here."""
+"""Exceptions that a malformed saved state may raise: from the checks here, or where a wrong value is first used."""
 
 
 def check_dim(parameters: Mapping[str, Any], arrays: Arrays) -> None:
@@ -87,7 +86,7 @@ def check_shards(shards: Sequence[Arrays], driver: Arrays, *, directed: bool, ru
         check_vectors(shard, int(rows[number]), rule.dim, rule.precision)
         _check_free_rows(shard)
         _reject_if(
-            _get_count(shard, "edges") > graph["edges_neighbor"].size, "a shard counts more edges than it has edge ends"
+            _get_count(shard, "edges") > graph["edges_neighbor"].size, "a shard counts more edges than it has endpoints"
         )
     check_balance(balance)
     numbers = np.sort(np.concatenate([graph["arrival"][graph["arrival"] >= 0] for graph in graphs]))
@@ -125,8 +124,8 @@ def check_rows(graph: Arrays, directed: bool, next_arrival: int) -> int:
 def check_edges(graph: Arrays, directed: bool, part: GraphPart, key: int) -> int:
     """Check the edges of a graph, or of one part of it; return the balance of the part.
 
-    An edge adds a hash with this key to the balance at one end and subtracts it at the other. The balances of all parts
-    add up to zero modulo 2⁶⁴ if every edge is stored equally at both ends.
+    An edge adds a hash with this key to the balance at one endpoint and subtracts it at the other. The balances of all
+    parts add up to zero modulo 2⁶⁴ if every edge is stored equally at both endpoints.
     """
     degree = graph["edges_degree"]
     _reject_if((degree < 0).any(), "a degree is negative")
@@ -151,8 +150,8 @@ def check_edges(graph: Arrays, directed: bool, part: GraphPart, key: int) -> int
 
 
 def check_balance(balance: int) -> None:
-    """Check that, over all parts, every edge is stored equally at both of its ends."""
-    _reject_if(balance % 2**64 != 0, "an edge is stored at one end only, or differs between its ends")
+    """Check that, over all parts, every edge is stored equally at both of its endpoints."""
+    _reject_if(balance % 2**64 != 0, "an edge is stored at one endpoint only, or differs between its endpoints")
 
 
 def check_vectors(state: Arrays, rows: int, dim: int, precision: DTypeLike) -> None:
@@ -283,7 +282,9 @@ def _check_window(window: Arrays, directed: bool, rows: int, next_arrival: int) 
     _reject_if((numbers < 0).any() or (numbers >= next_arrival).any(), "window: an arrival number is out of range")
     _reject_if((ends < 0).any() or (ends >= rows).any(), "window: an endpoint is not a row of the graph")
     first, second = numbers[:, 0], numbers[:, 1]
-    _reject_if((first == second).any() or (not directed and (first > second).any()), "window: ends are out of order")
+    _reject_if(
+        (first == second).any() or (not directed and (first > second).any()), "window: endpoints are out of order"
+    )
     later = (np.diff(first) > 0) | ((np.diff(first) == 0) & (np.diff(second) > 0))
     _reject_if(not later.all(), "window: edges are out of order, or one occurs twice")
 

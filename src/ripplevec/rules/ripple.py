@@ -54,10 +54,9 @@ from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operators import AdjacencyLike
 
 _log = logging.getLogger("ripplevec.rules")
-
 MIN_ROWS_PER_TASK = 512  # fewer rows are not worth a task of their own
-_NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)  # an empty cache: see `_arrival_context`
 MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges are faster on one thread
+_NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)  # an empty cache: see `_arrival_context`
 
 
 class RippleRule:
@@ -155,44 +154,6 @@ class RippleRule:
     ) -> tuple[GraphStats, Coordinates, list[Basis]]:
         """Compute an anchor without storing it, for rows that may be on other machines; see `_solve_anchor`."""
         return self._solve_anchor(self.coordinates, self.graph_stats, adjacency, vectors, sequence, copy, solve)
-
-    def _solve_anchor(
-        self,
-        old: Coordinates,
-        old_stats: GraphStats,
-        adjacency: AdjacencyLike,
-        vectors: NDArray[Any],
-        sequence: int,
-        copy: BlockCopier | None = None,
-        solve: BasisSolver = bases_from_scratch,
-    ) -> tuple[GraphStats, Coordinates, list[Basis]]:
-        """Compute an anchor; return graph statistics, new coordinates that have not adopted the bases, and the bases.
-
-        A graph that has become dense since its start gets the views of a dense graph, once. A result that is not
-        finite, or that has lost much of the spectrum, is replaced by a solution from scratch. If that is not usable
-        either, raises `CorrectionError`; the caller keeps the current vectors.
-        """
-        current_stats, seed = old_stats.updated(adjacency, len(vectors)), self.seed + sequence
-        copy = copy or partial(copy_aligned, directory=self.directory)
-        if len(self.views(current_stats)) > len(self.views(old_stats)):
-            stats, coordinates = current_stats, self._new_coordinates(current_stats)
-            bases = bases_from_other_views(coordinates, adjacency, vectors, seed, self.threads, copy)
-            usable = all(map(basis_is_finite, bases))
-        else:
-            stats, coordinates = old_stats._replace(bipartite=current_stats.bipartite), old.new_like()
-            bases = correct_bases(old, adjacency, vectors, seed, self.threads, copy)
-            usable = preserves_spectrum(old, bases)
-        if not usable:
-            _log.info("anchor result rejected, solving from scratch: sequence=%d", sequence)
-            del bases  # frees memory for the next ones
-            bases = solve(coordinates, adjacency, len(vectors), self.threads)
-        if not all(map(basis_is_finite, bases)) or (
-            sum_eigenvalues(old.mu) > 0 and not any(sum_eigenvalues(basis.mu) > 0 for basis in bases)
-        ):
-            raise CorrectionError(
-                f"anchor after batch {sequence}: no usable vectors found; the current vectors are kept"
-            )
-        return stats, coordinates, to_weight_unit(adjacency, bases)
 
     def plan_correction(self, store: VectorStore, sequence: int) -> Callable[[], Correction]:
         """Copy the current state and return a function that computes its anchor, on any thread."""
@@ -295,20 +256,6 @@ class RippleRule:
             graph.next_arrival += new_vertices
         return row, edges, moved
 
-    def _arrival_context(self, store: VectorStore) -> ArrivalContext:
-        """Return the context of single arrivals, cached until one of its arrays is replaced."""
-        arrays = store.graph.ids.table, self.kernel_state(store), store.seen
-        if any(cached is not current for cached, current in zip(self._cached_context[1], arrays, strict=True)):
-            adjacency = store.graph.adjacency
-            context = make_arrival_context(
-                *arrays, self._batch_context(0, 0), adjacency.duplicate_policy, adjacency.directed
-            )
-            self._cached_context = context, arrays
-        return self._cached_context[0]
-
-    def _batch_context(self, sequence: int, first_new: int) -> BatchContext:
-        return BatchContext(self.seed, sequence, self.depth, self.max_reads, first_new)
-
     def reset(self, store: VectorStore) -> None:
         """Return to the state before the start: a graph without edges has nothing to embed."""
         self.set_coordinates(GraphStats(), self._new_coordinates(GraphStats()))
@@ -356,32 +303,60 @@ class RippleRule:
         coordinates.restore(state)
         return coordinates
 
+    def _solve_anchor(
+        self,
+        old: Coordinates,
+        old_stats: GraphStats,
+        adjacency: AdjacencyLike,
+        vectors: NDArray[Any],
+        sequence: int,
+        copy: BlockCopier | None = None,
+        solve: BasisSolver = bases_from_scratch,
+    ) -> tuple[GraphStats, Coordinates, list[Basis]]:
+        """Compute an anchor; return graph statistics, new coordinates that have not adopted the bases, and the bases.
+
+        A graph that has become dense since its start gets the views of a dense graph, once. A result that is not
+        finite, or that has lost much of the spectrum, is replaced by a solution from scratch. If that is not usable
+        either, raises `CorrectionError`; the caller keeps the current vectors.
+        """
+        current_stats, seed = old_stats.updated(adjacency, len(vectors)), self.seed + sequence
+        copy = copy or partial(copy_aligned, directory=self.directory)
+        if len(self.views(current_stats)) > len(self.views(old_stats)):
+            stats, coordinates = current_stats, self._new_coordinates(current_stats)
+            bases = bases_from_other_views(coordinates, adjacency, vectors, seed, self.threads, copy)
+            usable = all(map(basis_is_finite, bases))
+        else:
+            stats, coordinates = old_stats._replace(bipartite=current_stats.bipartite), old.new_like()
+            bases = correct_bases(old, adjacency, vectors, seed, self.threads, copy)
+            usable = preserves_spectrum(old, bases)
+        if not usable:
+            _log.info("anchor result unusable, solving from scratch: sequence=%d", sequence)
+            del bases  # frees memory for the next ones
+            bases = solve(coordinates, adjacency, len(vectors), self.threads)
+        if not all(map(basis_is_finite, bases)) or (
+            sum_eigenvalues(old.mu) > 0 and not any(sum_eigenvalues(basis.mu) > 0 for basis in bases)
+        ):
+            raise CorrectionError(
+                f"anchor after batch {sequence}: no usable vectors found; the current vectors are kept"
+            )
+        return stats, coordinates, to_weight_unit(adjacency, bases)
+
     def _new_coordinates(self, stats: GraphStats) -> Coordinates:
         return Coordinates(self.views(stats), self.dim, self.normalize)
 
+    def _arrival_context(self, store: VectorStore) -> ArrivalContext:
+        """Return the context of single arrivals, cached until one of its arrays is replaced."""
+        arrays = store.graph.ids.table, self.kernel_state(store), store.seen
+        if any(cached is not current for cached, current in zip(self._cached_context[1], arrays, strict=True)):
+            adjacency = store.graph.adjacency
+            context = make_arrival_context(
+                *arrays, self._batch_context(0, 0), adjacency.duplicate_policy, adjacency.directed
+            )
+            self._cached_context = context, arrays
+        return self._cached_context[0]
 
-def _make_kernel_state(
-    store: VectorStore, coordinates: Coordinates, placed: NDArray[np.uint8], vectors: NDArray[Any]
-) -> KernelState:
-    """Bundle the graph with these rows and coordinates as kernel arguments."""
-    adjacency = store.graph.adjacency
-    return KernelState(
-        adjacency.links,
-        store.graph.arrival,
-        placed,
-        vectors,
-        coordinates.refresh_coefficients(np.float32, adjacency.weight_scale.unit),
-    )
-
-
-def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str, NDArray[Any]]:
-    """Return coordinates, and the graph statistics that selected their views, as arrays."""
-    return coordinates.state() | stats.state()
-
-
-def _admit_part(state: KernelState, rows: RowArray, first: int, last: int) -> int:
-    """Admit rows[first:last]; return the number of shortened rows."""
-    return int(kernels.admit(state, rows[first:last]))
+    def _batch_context(self, sequence: int, first_new: int) -> BatchContext:
+        return BatchContext(self.seed, sequence, self.depth, self.max_reads, first_new)
 
 
 class ThreadedStep:
@@ -412,6 +387,25 @@ class ThreadedStep:
         self.refresh(again, UNLIMITED, 0)
         unplaced = delta.arrived[state.placed[delta.arrived] == 0]
         return np.concatenate([newcomers, *moved, lost, unplaced]), shortened
+
+    def admit_wave(self, rows: RowArray) -> None:
+        """Admit new vertices that do not read each other's rows."""
+        self._compute(partial(_admit_part, self.state, rows), rows)
+
+    def refresh(self, rows: RowArray, limit: int, depth: int) -> None:
+        """Refresh rows together, all from the values before; `depth` (the round) selects the random draws."""
+        state = self.state
+        key = draw_key(self.context.seed, self.context.sequence, depth + kernels.RESAMPLE)
+        values = np.empty((rows.size, state.vectors.shape[1]), state.vectors.dtype)
+
+        def compute(first: int, last: int) -> int:
+            return int(kernels.compute_refresh(state, rows[first:last], limit, key, values[first:last]))
+
+        def write(first: int, last: int) -> None:
+            kernels.write_rows(state, rows[first:last], values[first:last])
+
+        self._compute(compute, rows)
+        self._run(write, rows)
 
     def _run_rounds(self, sources: RowArray, frontier: RowArray, reads_left: int) -> list[RowArray]:
         """Run the rounds of influence; return the rows that each round refreshed."""
@@ -445,36 +439,6 @@ class ThreadedStep:
         for rows in np.split(arrived[order], cuts):
             self.admit_wave(rows)
 
-    def admit_wave(self, rows: RowArray) -> None:
-        """Admit new vertices that do not read each other's rows."""
-        self._compute(partial(_admit_part, self.state, rows), rows)
-
-    def _compute(self, work: Callable[[int, int], int], rows: RowArray) -> None:
-        """Run work that computes rows on all threads, and count the rows that it shortened."""
-        shortened: list[int] = []
-        self._run(lambda first, last: shortened.append(work(first, last)), rows)
-        self.shortened += sum(shortened)
-
-    def _run(self, work: Callable[[int, int], None], rows: RowArray) -> None:
-        """Run work on all threads, in about four tasks per thread, so that the slowest does not delay the others."""
-        size = max(MIN_ROWS_PER_TASK, rows.size // (4 * self.threads))
-        for_each_block(work, rows.size, size=size, threads=self.threads)
-
-    def refresh(self, rows: RowArray, limit: int, depth: int) -> None:
-        """Refresh rows together, all from the values before; `depth` (the round) selects the random draws."""
-        state = self.state
-        key = draw_key(self.context.seed, self.context.sequence, depth + kernels.RESAMPLE)
-        values = np.empty((rows.size, state.vectors.shape[1]), state.vectors.dtype)
-
-        def compute(first: int, last: int) -> int:
-            return int(kernels.compute_refresh(state, rows[first:last], limit, key, values[first:last]))
-
-        def write(first: int, last: int) -> None:
-            kernels.write_rows(state, rows[first:last], values[first:last])
-
-        self._compute(compute, rows)
-        self._run(write, rows)
-
     def _spread(self, sources: RowArray, limit: int, depth: int) -> RowArray:
         """Return the rows that sources influence in one round, possibly repeated."""
         key = draw_key(self.context.seed, self.context.sequence, depth)
@@ -486,6 +450,12 @@ class ThreadedStep:
 
         return self._collect(spread, sources)
 
+    def _compute(self, work: Callable[[int, int], int], rows: RowArray) -> None:
+        """Run work that computes rows on all threads, and count the rows that it shortened."""
+        shortened: list[int] = []
+        self._run(lambda first, last: shortened.append(work(first, last)), rows)
+        self.shortened += sum(shortened)
+
     def _collect(self, search: Callable[..., RowArray], rows: RowArray, *arguments: Any) -> RowArray:
         """Run a search over parts of the rows on all threads; return the results in the order of the rows."""
         found: dict[int, RowArray] = {}
@@ -495,3 +465,32 @@ class ThreadedStep:
 
         self._run(work, rows)
         return np.concatenate([rows[:0], *(found[first] for first in sorted(found))])
+
+    def _run(self, work: Callable[[int, int], None], rows: RowArray) -> None:
+        """Run work on all threads, in about four tasks per thread, so that the slowest does not delay the others."""
+        size = max(MIN_ROWS_PER_TASK, rows.size // (4 * self.threads))
+        for_each_block(work, rows.size, size=size, threads=self.threads)
+
+
+def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str, NDArray[Any]]:
+    """Return coordinates, and the graph statistics that selected their views, as arrays."""
+    return coordinates.state() | stats.state()
+
+
+def _make_kernel_state(
+    store: VectorStore, coordinates: Coordinates, placed: NDArray[np.uint8], vectors: NDArray[Any]
+) -> KernelState:
+    """Bundle the graph with these rows and coordinates as kernel arguments."""
+    adjacency = store.graph.adjacency
+    return KernelState(
+        adjacency.links,
+        store.graph.arrival,
+        placed,
+        vectors,
+        coordinates.refresh_coefficients(np.float32, adjacency.weight_scale.unit),
+    )
+
+
+def _admit_part(state: KernelState, rows: RowArray, first: int, last: int) -> int:
+    """Admit rows[first:last]; return the number of shortened rows."""
+    return int(kernels.admit(state, rows[first:last]))
