@@ -16,7 +16,7 @@ class BatchOutcome(NamedTuple):
 
     moved: NDArray[np.int64]  # rows whose vectors moved
     first_new: int  # arrival number of the first new vertex; later numbers are new too
-    removed: list[Id]
+    removed: list[Id]  # ids of the removed vertices
     anchored: bool  # whether an anchor came with the batch
 
 

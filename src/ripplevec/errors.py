@@ -171,11 +171,11 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
         raise InvalidValueError.of(name, "one of " + ", ".join(map(repr, choices)), value)
 
 
-def _count_others(missing: Sequence[object]) -> str:
-    return f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-
-
 def shorten(value: object, limit: int = 80) -> str:
     """Return the representation of a value for a message, truncated to `limit` characters."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _count_others(missing: Sequence[object]) -> str:
+    return f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""

@@ -273,12 +273,12 @@ def test_write_arrays_failed_rename_restores_the_old_directory(tmp_path: Path, m
     write_arrays(tmp_path / "model", OLD, META)
     real = os.replace
 
-    def refuse_new(source: Path, target: Path) -> None:
+    def fail_on_new(source: Path, target: Path) -> None:
         if source.name.endswith("ripplevec-new"):
             raise PermissionError(13, "in use", str(target))
         real(source, target)
 
-    monkeypatch.setattr(os, "replace", refuse_new)
+    monkeypatch.setattr(os, "replace", fail_on_new)
     with pytest.raises(PermissionError):
         write_arrays(tmp_path / "model", NEW, META)
     assert is_only_entry(tmp_path / "model")

@@ -66,15 +66,6 @@ class DirectoryLock:
         self.release()
 
 
-def _close_files_after_fork() -> None:
-    """Close the inherited lock files in a child; otherwise a directory would stay locked while the child lives."""
-    for lock in list(_open_locks):
-        lock.close_file()
-
-
-os.register_at_fork(after_in_child=_close_files_after_fork)
-
-
 def lock_holder(directory: Path) -> str | None:
     """Describe the process that holds the lock on a directory; None if it is not locked."""
     try:
@@ -86,3 +77,12 @@ def lock_holder(directory: Path) -> str | None:
     except OSError:
         pass
     return None
+
+
+def _close_files_after_fork() -> None:
+    """Close the inherited lock files in a child; otherwise a directory would stay locked while the child lives."""
+    for lock in list(_open_locks):
+        lock.close_file()
+
+
+os.register_at_fork(after_in_child=_close_files_after_fork)

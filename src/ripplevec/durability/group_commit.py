@@ -62,7 +62,10 @@ class CommitGroup:
     def commit(
         self, published: Mapping[str, int], on_applied: Callable[[JournalEntry, Changes], None] = lambda *_: None
     ) -> list[Changes | RipplevecError]:
-        """Write the group to disk, then apply each batch and call `on_applied`; return changes or rejections."""
+        """Write the group to disk, then apply each batch and call `on_applied`; return changes or rejections.
+
+        `published` maps each source to the last batch whose changes its sinks have received; it is saved too.
+        """
         first = self._journal.last + 1
         if self._entries:
             self._journal.append(self._entries, published)

@@ -176,7 +176,7 @@ class Journal:
                 journal_database.check_structure(self.path, self._db)
                 self._check_last_batch()
         if not read_only:
-            self._check_keys(tolerate_damage)
+            self._ensure_keys_intact(tolerate_damage)
 
     def _check_last_batch(self) -> None:
         """Raise if the journal ends before a batch that was acknowledged."""
@@ -192,7 +192,7 @@ class Journal:
         """Return how many batches after the last one were acknowledged, according to the marker."""
         return max(self.marker.read() - self.last, 0)
 
-    def _check_keys(self, tolerate_damage: bool) -> None:
+    def _ensure_keys_intact(self, tolerate_damage: bool) -> None:
         """Rebuild a damaged table of keys from the batches; raise if that does not recover all keys."""
         keys, intact = journal_schema.read_valid_keys(self._db)
         if intact and len(keys) == self._key_count:

@@ -22,8 +22,9 @@ import numpy as np
 from numba import njit, uint32
 from numpy.typing import NDArray
 
-_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
-_WORD_TYPE_BY_MAGIC = {0x377F0682: "<u4", 0x377F0683: ">u4"}
+_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24  # of the log
+_WORD_TYPE_BY_MAGIC = {0x377F0682: "<u4", 0x377F0683: ">u4"}  # byte order of checksums, by the first word of the log
+_NUMBER_BYTES, _CHECKSUM_BYTES = 8, 16  # content of the marker file
 
 
 class WalReport(NamedTuple):
@@ -64,31 +65,6 @@ def scan_wal(path: Path) -> WalReport:
     return WalReport(int(commits[:valid].sum()), int(commits[valid:].sum()), incomplete)
 
 
-def _count_valid_frames(
-    frames: NDArray[np.uint8],
-    frame_headers: NDArray[np.uint32],
-    current: NDArray[np.bool_],
-    word_type: str,
-    sums: NDArray[np.uint32],
-) -> int:
-    """Count the leading frames that match the checksum, which runs through all of them."""
-    for number in range(len(frames)):
-        if not current[number]:
-            return number
-        update_checksum(frames[number, :8].copy().view(word_type).astype(np.uint32), sums)
-        update_checksum(frames[number, _FRAME_HEADER_BYTES:].copy().view(word_type).astype(np.uint32), sums)
-        if not np.array_equal(sums, frame_headers[number, 4:6]):
-            return number
-    return len(frames)
-
-
-def _split_frames(data: NDArray[np.uint8], page_size: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Return the complete frames of a log and the header words of each."""
-    size = _FRAME_HEADER_BYTES + page_size
-    frames = data[_HEADER_BYTES : _HEADER_BYTES + (data.size - _HEADER_BYTES) // size * size].reshape(-1, size)
-    return frames, frames[:, :_FRAME_HEADER_BYTES].copy().view(">u4")
-
-
 @njit(cache=True, nogil=True)
 def update_checksum(words: NDArray[np.uint32], sums: NDArray[np.uint32]) -> None:
     """Continue the two running sums of SQLite's WAL checksum over an even number of words."""
@@ -97,9 +73,6 @@ def update_checksum(words: NDArray[np.uint32], sums: NDArray[np.uint32]) -> None
         first = uint32(first + words[i] + second)
         second = uint32(second + words[i + 1] + first)
     sums[0], sums[1] = first, second
-
-
-_NUMBER_BYTES, _CHECKSUM_BYTES = 8, 16
 
 
 class LastBatchMarker:
@@ -139,6 +112,31 @@ class LastBatchMarker:
             with suppress(OSError):
                 os.close(self._file)
             self._file = None
+
+
+def _count_valid_frames(
+    frames: NDArray[np.uint8],
+    frame_headers: NDArray[np.uint32],
+    current: NDArray[np.bool_],
+    word_type: str,
+    sums: NDArray[np.uint32],
+) -> int:
+    """Count the leading frames that match the checksum, which runs through all of them."""
+    for number in range(len(frames)):
+        if not current[number]:
+            return number
+        update_checksum(frames[number, :8].copy().view(word_type).astype(np.uint32), sums)
+        update_checksum(frames[number, _FRAME_HEADER_BYTES:].copy().view(word_type).astype(np.uint32), sums)
+        if not np.array_equal(sums, frame_headers[number, 4:6]):
+            return number
+    return len(frames)
+
+
+def _split_frames(data: NDArray[np.uint8], page_size: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """Return the complete frames of a log and the header words of each."""
+    size = _FRAME_HEADER_BYTES + page_size
+    frames = data[_HEADER_BYTES : _HEADER_BYTES + (data.size - _HEADER_BYTES) // size * size].reshape(-1, size)
+    return frames, frames[:, :_FRAME_HEADER_BYTES].copy().view(">u4")
 
 
 def _checksum(number: bytes) -> bytes:

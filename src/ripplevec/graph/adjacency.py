@@ -23,16 +23,17 @@ RowArray: TypeAlias = NDArray[np.int64]
 """Rows of vertices, or another number per vertex: row codes of a cluster, arrival numbers, degrees."""
 
 DUPLICATE_POLICIES = {"add": kernels.SUM, "ignore": kernels.KEEP_FIRST, "replace": kernels.REPLACE}
+
 # Under decay an ignored duplicate still renews the edge: it counts once, with the weight of its latest arrival.
 DECAYING_DUPLICATE_POLICIES = DUPLICATE_POLICIES | {"ignore": kernels.KEEP_MAX}
+MAX_ROWS = 2**31 - 1  # slots store rows as int32
+SUM_TOLERANCE = 1e-6  # relative; ten times the rounding error of a sum of float32 weights
 _COMBINE: dict[int, Callable[[float, float], float]] = {
     kernels.SUM: add,
     kernels.KEEP_FIRST: lambda stored, _: stored,
     kernels.REPLACE: lambda _, new: new,
     kernels.KEEP_MAX: max,
 }
-MAX_ROWS = 2**31 - 1
-SUM_TOLERANCE = 1e-6  # relative; ten times the rounding error of a sum of float32 weights
 
 # The fields of a vertex share one cache line, and so do the fields of a slot: on a large graph most time is spent
 # waiting for cache lines. Kernels read the columns of these two tables.
@@ -48,12 +49,6 @@ _VERTEX_FIELDS = [
 ]
 _SLOT_FIELDS = [("neighbor", np.int32), ("weight", np.float32)]
 _DIRECTION_FIELDS = [("outgoing", np.float32), ("incoming", np.float32)]  # directed graphs only; `weight` is their sum
-
-
-def _pad_to_cache_line(fields: list[tuple[str, Any]]) -> np.dtype[Any]:
-    """Return a record type with these fields that fills exactly one cache line."""
-    padding = CACHE_LINE_BYTES - np.dtype(fields, align=True).itemsize
-    return np.dtype([*fields, ("", np.void, padding)], align=True)
 
 
 class WeightScale(NamedTuple):
@@ -91,27 +86,6 @@ class Adjacency:
         self._allocator = blocks.create_allocator()
         self._update_columns()
 
-    def _update_columns(self) -> None:
-        """Refer to the columns of the current tables, which may move when they grow."""
-        vertices, slots = self._vertices.array, self._slots.array
-        self.arrival: NDArray[np.int64] = vertices["arrival"]
-        self.placed: NDArray[np.uint8] = vertices["placed"]
-        self.seen: NDArray[np.int64] = vertices["seen"]
-        self.links = Links(
-            begin=vertices["begin"],
-            degree=vertices["degree"],
-            size_class=vertices["size_class"],
-            strength=vertices["strength"],
-            in_strength=vertices["in_strength" if self.directed else "strength"],
-            neighbor=slots["neighbor"],
-            weight=slots["weight"],
-            outgoing=slots["outgoing" if self.directed else "weight"],
-            incoming=slots["incoming" if self.directed else "weight"],
-            allocator=self._allocator,
-            index_begin=vertices["index_begin"],
-            index_cells=self._index_cells.array,
-        )
-
     @property
     def capacity(self) -> int:
         """Number of allocated rows."""
@@ -125,6 +99,12 @@ class Adjacency:
     def set_edge_count(self, edges: int) -> None:
         """Set the number of edges: a shard counts only the edges whose outgoing (src) endpoint it stores."""
         self.links.allocator[blocks.EDGE_COUNT] = edges
+
+    @property
+    def endpoint_count(self) -> int:
+        """Number of edge endpoints, two per edge; if directed, only the outgoing ones, one per edge."""
+        slots = self.slots()
+        return int((self.links.outgoing[slots] > 0).sum()) if self.directed else slots.size
 
     @property
     def self_loop_count(self) -> int:
@@ -205,19 +185,11 @@ class Adjacency:
         begin, degree = int(self.links.begin[row]), int(self.links.degree[row])
         return self.links.neighbor[begin : begin + degree].astype(np.int64)
 
-    def _grow_arena(self, min_slots: int = 0) -> None:
-        """Make room for anything that the next edge may allocate, and for at least `min_slots` slots."""
-        size_class = int(self._allocator[blocks.MAX_SIZE_CLASS])
-        largest_need = 8 << size_class
-        self._slots.grow(self._target_size(self._slots, blocks.ARENA_TOP, max(largest_need, 1024), min_slots))
-        if size_class + 1 >= blocks.HUB_SIZE_CLASS:
-            self._index_cells.grow(self._target_size(self._index_cells, blocks.INDEX_ARENA_TOP, largest_need))
-        self._update_columns()
-
-    def _target_size(self, arena: GrowableArray, top: int, free: int, min_size: int = 0) -> int:
-        """Return the size at which an arena has `free` unused cells and at least `min_size` cells in total."""
-        size, needed = arena.array.size, max(int(self._allocator[top]) + free, min_size)
-        return size if size >= needed else next_capacity(size, needed)
+    def slots(self, rows: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.int64]:
+        """Return the slots in use, row after row: of all rows, or of the given rows in the given order."""
+        degree = self.links.degree[rows].astype(np.int64)
+        ends = np.cumsum(degree)
+        return np.repeat(self.links.begin[rows] - (ends - degree), degree) + np.arange(int(degree.sum()))
 
     def copy(self) -> Adjacency:
         """Return an independent copy."""
@@ -288,12 +260,6 @@ class Adjacency:
         self.links.allocator[blocks.EDGE_COUNT] = edges
         return self
 
-    def slots(self, rows: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.int64]:
-        """Return the slots in use, row after row: of all rows, or of the given rows in the given order."""
-        degree = self.links.degree[rows].astype(np.int64)
-        ends = np.cumsum(degree)
-        return np.repeat(self.links.begin[rows] - (ends - degree), degree) + np.arange(int(degree.sum()))
-
     def to_csr(self) -> csr_array:
         """Return the symmetric weighted adjacency matrix over rows."""
         slots = self.slots()
@@ -311,6 +277,41 @@ class Adjacency:
         for fault, found in faults.items():
             if found:
                 raise RipplevecError(f"The adjacency is damaged: {fault}.")
+
+    def _update_columns(self) -> None:
+        """Refer to the columns of the current tables, which may move when they grow."""
+        vertices, slots = self._vertices.array, self._slots.array
+        self.arrival: NDArray[np.int64] = vertices["arrival"]
+        self.placed: NDArray[np.uint8] = vertices["placed"]
+        self.seen: NDArray[np.int64] = vertices["seen"]
+        self.links = Links(
+            begin=vertices["begin"],
+            degree=vertices["degree"],
+            size_class=vertices["size_class"],
+            strength=vertices["strength"],
+            in_strength=vertices["in_strength" if self.directed else "strength"],
+            neighbor=slots["neighbor"],
+            weight=slots["weight"],
+            outgoing=slots["outgoing" if self.directed else "weight"],
+            incoming=slots["incoming" if self.directed else "weight"],
+            allocator=self._allocator,
+            index_begin=vertices["index_begin"],
+            index_cells=self._index_cells.array,
+        )
+
+    def _grow_arena(self, min_slots: int = 0) -> None:
+        """Make room for anything that the next edge may allocate, and for at least `min_slots` slots."""
+        size_class = int(self._allocator[blocks.MAX_SIZE_CLASS])
+        largest_need = 8 << size_class
+        self._slots.grow(self._target_size(self._slots, blocks.ARENA_TOP, max(largest_need, 1024), min_slots))
+        if size_class + 1 >= blocks.HUB_SIZE_CLASS:
+            self._index_cells.grow(self._target_size(self._index_cells, blocks.INDEX_ARENA_TOP, largest_need))
+        self._update_columns()
+
+    def _target_size(self, arena: GrowableArray, top: int, free: int, min_size: int = 0) -> int:
+        """Return the size at which an arena has `free` unused cells and at least `min_size` cells in total."""
+        size, needed = arena.array.size, max(int(self._allocator[top]) + free, min_size)
+        return size if size >= needed else next_capacity(size, needed)
 
     def _local_faults(self) -> dict[str, Any]:
         """Check each endpoint by itself; return, per possible fault, whether it was found."""
@@ -365,12 +366,6 @@ class Adjacency:
     def _count_edges(self) -> int:
         return self.endpoint_count // (1 if self.directed else 2)
 
-    @property
-    def endpoint_count(self) -> int:
-        """Number of edge endpoints, two per edge; if directed, only the outgoing ones, one per edge."""
-        slots = self.slots()
-        return int((self.links.outgoing[slots] > 0).sum()) if self.directed else slots.size
-
     def _used_blocks(self) -> NDArray[np.int64]:
         """Return (first slot, size) of the blocks in use."""
         used = self.links.size_class != blocks.NO_BLOCK
@@ -388,11 +383,6 @@ class Adjacency:
         return np.array(found, np.int64).reshape(-1, 2)
 
 
-def _sum_by_row(rows: NDArray[Any], values: NDArray[np.float32], size: int) -> NDArray[np.float64]:
-    """Sum the values of each row in order."""
-    return np.bincount(rows, values, size).astype(np.float64)  # bincount of an empty array returns integers
-
-
 def merge_duplicates(
     rows: NDArray[np.int64], weight: NDArray[np.float32], duplicate_policy: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -403,8 +393,19 @@ def merge_duplicates(
     return np.array(list(merged), np.int64), np.array(list(merged.values()), np.float32)
 
 
+def _pad_to_cache_line(fields: list[tuple[str, Any]]) -> np.dtype[Any]:
+    """Return a record type with these fields that fills exactly one cache line."""
+    padding = CACHE_LINE_BYTES - np.dtype(fields, align=True).itemsize
+    return np.dtype([*fields, ("", np.void, padding)], align=True)
+
+
 def _free_row(vertex: np.dtype[Any]) -> NDArray[Any]:
     """Return the record of a row without a vertex."""
     free = np.zeros((), vertex)
     free["arrival"], free["size_class"], free["index_begin"] = -1, blocks.NO_BLOCK, blocks.NO_INDEX
     return free
+
+
+def _sum_by_row(rows: NDArray[Any], values: NDArray[np.float32], size: int) -> NDArray[np.float64]:
+    """Sum the values of each row in order."""
+    return np.bincount(rows, values, size).astype(np.float64)  # bincount of an empty array returns integers

@@ -15,6 +15,7 @@ from ripplevec.influence._kernels import draw_key
 from ripplevec.util.growable_array import grow_array
 
 UNLIMITED_DEPTH = -1  # as many rounds as reach new vertices
+_SAVED_ARRAYS = ("owner", "made", "begin", "members")  # names of attributes and of saved arrays
 
 
 class Cascade:
@@ -42,9 +43,6 @@ class Cascade:
             graph.adjacency.links, graph.arrival, source, depth, self._seen, self._stamp, key
         )
         return rows_and_bounds
-
-
-_SAVED_ARRAYS = ("owner", "made", "begin", "members")
 
 
 class CachedCascade(Cascade):
@@ -76,6 +74,15 @@ class CachedCascade(Cascade):
             rounds.append(self._select_new(np.concatenate(cached or [first]), source, rounds))
         self._store(graph, source, rounds[: self.stored_rounds])
         return np.concatenate(rounds)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the cached sets as arrays."""
+        return {name: getattr(self, name).copy() for name in _SAVED_ARRAYS} | {"used": np.array(self.used)}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Restore the cached sets from `state`."""
+        self.owner, self.made, self.begin, self.members = (state[name].copy() for name in _SAVED_ARRAYS)
+        self.used = int(state["used"])
 
     def _select_new(self, rows: RowArray, source: int, rounds: list[RowArray]) -> RowArray:
         """Return the first occurrence of each row that is not in an earlier round."""
@@ -121,12 +128,3 @@ class CachedCascade(Cascade):
         if self.owner.size < rows:
             self.owner = grow_array(self.owner, rows, -1)
             self.made, self.begin = grow_array(self.made, rows), grow_array(self.begin, rows)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return the cached sets as arrays."""
-        return {name: getattr(self, name).copy() for name in _SAVED_ARRAYS} | {"used": np.array(self.used)}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore the cached sets from `state`."""
-        self.owner, self.made, self.begin, self.members = (state[name].copy() for name in _SAVED_ARRAYS)
-        self.used = int(state["used"])

@@ -67,17 +67,6 @@ class Window:
         """Return an upper bound of the number of edges that `pop_expired` would return."""
         return int(kernels.count_due(self._edges, now - self.expire_after))
 
-    def _make_room(self, added: int) -> None:
-        """Make room for `added` more edges: a third of the table stays free, and the heap can hold all of them."""
-        old = self._edges
-        if 3 * (len(self) + added) <= 2 * len(old.edge) and old.sizes[HEAP_SIZE] + added <= len(old.heap_time):
-            return
-        entries = MIN_CAPACITY
-        while 2 * entries < 3 * (len(self) + added):
-            entries *= 2
-        self._edges = _create_edge_times(entries, max(MIN_CAPACITY, (len(self) + added) * 3 // 2))
-        kernels.rehash(old, self._edges)
-
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the complete state as plain arrays, in an order that does not depend on the memory layout."""
         entries = np.flatnonzero(self._edges.edge[:, 0] != EMPTY)
@@ -96,6 +85,17 @@ class Window:
             )
         self._edges = _create_edge_times(MIN_CAPACITY, MIN_CAPACITY)
         self.record(np.zeros(latest.size, np.int8), ends, numbers, latest)
+
+    def _make_room(self, added: int) -> None:
+        """Make room for `added` more edges: a third of the table stays free, and the heap can hold all of them."""
+        old = self._edges
+        if 3 * (len(self) + added) <= 2 * len(old.edge) and old.sizes[HEAP_SIZE] + added <= len(old.heap_time):
+            return
+        entries = MIN_CAPACITY
+        while 2 * entries < 3 * (len(self) + added):
+            entries *= 2
+        self._edges = _create_edge_times(entries, max(MIN_CAPACITY, (len(self) + added) * 3 // 2))
+        kernels.rehash(old, self._edges)
 
 
 def _create_edge_times(entries: int, heap_entries: int) -> EdgeTimes:

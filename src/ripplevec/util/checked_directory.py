@@ -1,4 +1,4 @@
-"""Atomic writing of files, and of directories of .npy files with a manifest, verified by checksums when read.
+"""Directories of .npy files with a manifest, written atomically and verified by checksums; atomic writing of files.
 
 A new directory is built under a temporary name (`.NAME.ripplevec-new`) and then renamed. A rename cannot replace a
 non-empty directory, so the old one is first renamed to `.NAME.ripplevec-old`. Between the two renames, and after a
@@ -27,35 +27,16 @@ from ripplevec._version import __version__
 from ripplevec.errors import FormatError, InvalidValueError, shorten
 from ripplevec.install_hint import upgrade_advice
 
-
-@contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary file beside `path` that replaces it on success and is removed on an error."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.chmod(name, 0o666 & ~_get_umask())
-        os.replace(name, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-
-
-def _get_umask() -> int:
-    mask = os.umask(0)  # the only way to read it is to set it
-    os.umask(mask)
-    return mask
-
-
 FORMAT = "ripplevec"
 FORMAT_VERSION = 3  # 1: without event times; 2: without the longest row of each view
 MANIFEST = "manifest.json"
 RESTORE_HINT = "Restore it from a backup, or build and save it again."
 DAMAGED_HINT = f"The file is damaged. {RESTORE_HINT}"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_HEADER_READERS: dict[tuple[int, int], Callable[[BinaryIO], Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def write_arrays(
@@ -107,100 +88,20 @@ def read_arrays(
     return arrays, manifest["meta"]
 
 
-def _find_readable(directory: str | os.PathLike[str]) -> Path:
-    """Return the path to read: the directory, or its old version if a write stopped between the two renames."""
-    target = Path(directory).resolve()
-    old = _sibling(target, "old")
-    return old if old.is_dir() and not target.exists() else target
-
-
-def _read_manifest_of_kind(source: Path, kind: str) -> dict[str, Any]:
-    """Read the manifest of a directory; raise if it is not of the given kind."""
-    manifest = _read_manifest(source)
-    if manifest["kind"] != kind:
-        raise _format_error(source, f"a saved {kind}", f"a saved {manifest['kind']}", "Check the path.")
-    return manifest
-
-
-def _format_error(path: Path, expected: str, got: str, remedy: str) -> FormatError:
-    return FormatError(f"{path}: expected {expected}, got {got}. {remedy}")
-
-
-def _sibling(target: Path, role: str) -> Path:
-    """Return the temporary path of a new or old version of a directory."""
-    return target.with_name(f".{target.name}.ripplevec-{role}")
-
-
-def _check_array(name: str, array: NDArray[Any]) -> None:
-    """Raise if the name of an array is not a safe file name, or its type cannot be saved."""
-    if not _SAFE_NAME.fullmatch(name):
-        raise InvalidValueError.of(
-            "array name", "letters, digits, '_', and after the first character '-' and '.'", name
-        )
-    if array.dtype.hasobject:
-        raise InvalidValueError.of(f"array {name!r}", "numbers, booleans or fixed-width text", f"dtype {array.dtype}")
-
-
-def _to_json_values(meta: Mapping[str, Any]) -> Any:
-    """Return the values as they will be read back: tuples become lists, and keys become text."""
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary file beside `path` that replaces it on success and is removed on an error."""
+    target = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
     try:
-        return json.loads(json.dumps(meta, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise InvalidValueError(f"meta: expected values that JSON can hold, got {shorten(meta)}: {error}") from error
-
-
-def _check_replaceable(target: Path) -> None:
-    """Raise if a path is not empty and contains anything that `write_arrays` did not write."""
-    if not target.exists():
-        return
-    remedy = "Choose another path, or remove the existing content. Nothing was changed."
-    expected = "no file, an empty directory or a directory written by Ripplevec"
-    if not target.is_dir():
-        raise _format_error(target, expected, "a file", remedy)
-    if target.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise _format_error(
-            target, "a directory that can be replaced", "the current working directory or a parent of it", remedy
-        )
-    known = _files_in_manifest(target)
-    foreign = sorted(entry.name for entry in target.iterdir() if entry.name not in known)
-    if foreign:
-        raise _format_error(target, expected, f"a directory that contains {shorten(foreign[0])}", remedy)
-
-
-def _files_in_manifest(target: Path) -> set[str]:
-    """Return the file names listed in the manifest of a directory, whether or not its arrays are intact."""
-    try:
-        manifest = json.loads((target / MANIFEST).read_bytes())
-        if manifest["format"] == FORMAT:
-            return {MANIFEST, *(entry["file"] for entry in manifest["arrays"].values())}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        pass
-    return set()
-
-
-def _clean_up(target: Path) -> None:
-    """Remove the leftovers of an interrupted write; restore the old directory if the new one is not in place."""
-    new, old = _sibling(target, "new"), _sibling(target, "old")
-    if old.exists() and not target.exists():
-        os.replace(old, target)
-    for leftover in (new, old):
-        remove_path(leftover)
-
-
-def remove_path(path: Path) -> None:
-    """Remove a directory tree, a file or a symbolic link, if it exists; links are not followed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _move_into_place(new: Path, target: Path) -> None:
-    """Rename a new directory to its final name, moving an existing one out of the way."""
-    if target.exists():
-        os.replace(target, _sibling(target, "old"))
-    os.replace(new, target)
-    fsync_directory(target.parent)
+        yield Path(name)
+        os.chmod(name, 0o666 & ~_get_umask())
+        os.replace(name, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
 
 
 def create_directory(directory: Path) -> None:
@@ -223,109 +124,27 @@ def fsync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def _write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Create a file, write to it and fsync it."""
-    with open(path, "xb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
+def remove_path(path: Path) -> None:
+    """Remove a directory tree, a file or a symbolic link, if it exists; links are not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
-def _write_array(directory: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:
-    """Write one array durably and return its manifest entry."""
-    _check_array(name, array)
-    path = directory / f"{name}.npy"
-    _write_durably(path, lambda file: np.save(file, array, allow_pickle=False))
-    return {
-        "file": path.name,
-        "dtype": array.dtype.str,
-        "shape": list(array.shape),
-        "bytes": path.stat().st_size,
-        "checksum": _checksum(path),
-    }
+def _find_readable(directory: str | os.PathLike[str]) -> Path:
+    """Return the path to read: the directory, or its old version if a write stopped between the two renames."""
+    target = Path(directory).resolve()
+    old = _sibling(target, "old")
+    return old if old.is_dir() and not target.exists() else target
 
 
-def _read_array(directory: Path, entry: dict[str, Any], mapped: bool) -> NDArray[Any]:
-    """Load one array after checking that its size, checksum and header agree with its manifest entry."""
-    path = directory / entry["file"]
-    size = _regular_file_size(path)
-    if size != entry["bytes"]:
-        raise _format_error(path, f"{entry['bytes']:,} bytes", f"{size:,}", RESTORE_HINT)
-    checksum = _checksum(path)
-    if checksum != entry["checksum"]:
-        raise _format_error(path, f"checksum {entry['checksum']}", checksum, DAMAGED_HINT)
-    header = _read_header(path)
-    if [header.dtype.str, list(header.shape)] != [entry["dtype"], entry["shape"]]:
-        expected = f"dtype {entry['dtype']} and shape {tuple(entry['shape'])}"
-        raise _format_error(path, expected, f"dtype {header.dtype.str} and shape {header.shape}", RESTORE_HINT)
-    if header.data_bytes != size - header.offset:
-        raise _format_error(
-            path, f"{header.data_bytes:,} bytes after its header", f"{size - header.offset:,}", RESTORE_HINT
-        )
-    mode: Any = "r" if mapped and header.data_bytes else None  # an empty array cannot be memory-mapped
-    array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
-    return array
-
-
-class _Header(NamedTuple):
-    """Header of a .npy file."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    offset: int  # start of the data in the file
-
-    @property
-    def data_bytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-def _read_header(path: Path) -> _Header:
-    """Read the header of a .npy file alone, so that it can be checked against the file size before loading."""
-    try:
-        with open(path, "rb") as file:
-            version = np.lib.format.read_magic(file)
-            if version not in _HEADER_READERS:
-                raise ValueError(f"version {version}")
-            shape, _, dtype = _HEADER_READERS[version](file)
-            offset = file.tell()
-    except (ValueError, TypeError, SyntaxError, EOFError, RecursionError, MemoryError) as error:
-        raise _format_error(path, "a .npy file", f"another file type ({shorten(error)})", RESTORE_HINT) from error
-    if dtype.hasobject:
-        raise _format_error(path, "numbers, booleans or fixed-width text", f"dtype {dtype}", RESTORE_HINT)
-    return _Header(shape, dtype, offset)
-
-
-_HEADER_READERS: dict[tuple[int, int], Callable[[BinaryIO], Any]] = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
-
-
-def _regular_file_size(path: Path) -> int:
-    """Return the size of a regular file; raise for anything else, since a link could point anywhere."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        raise _format_error(path, "the array that the manifest lists", "no such file", RESTORE_HINT) from None
-    if not stat.S_ISREG(status.st_mode):
-        raise _format_error(path, "a regular file", "a link or a special file", RESTORE_HINT)
-    return status.st_size
-
-
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, _digest).hexdigest()
-
-
-def _digest() -> hashlib.blake2b:
-    return hashlib.blake2b(digest_size=32)
-
-
-def _manifest_bytes(content: Mapping[str, Any]) -> bytes:
-    """Return the canonical text of a manifest; a manifest with any other text was altered."""
-    digest = _digest()
-    digest.update(json.dumps(content, separators=(",", ":")).encode())
-    return json.dumps({**content, "checksum": digest.hexdigest()}, indent=1).encode()
+def _read_manifest_of_kind(source: Path, kind: str) -> dict[str, Any]:
+    """Read the manifest of a directory; raise if it is not of the given kind."""
+    manifest = _read_manifest(source)
+    if manifest["kind"] != kind:
+        raise _format_error(source, f"a saved {kind}", f"a saved {manifest['kind']}", "Check the path.")
+    return manifest
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
@@ -390,3 +209,181 @@ def _is_valid_entry(entry: dict[str, Any]) -> bool:
         return False
     numbers = (entry.get("bytes"), *shape)
     return all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)
+
+
+def _manifest_bytes(content: Mapping[str, Any]) -> bytes:
+    """Return the canonical text of a manifest; a manifest with any other text was altered."""
+    digest = _digest()
+    digest.update(json.dumps(content, separators=(",", ":")).encode())
+    return json.dumps({**content, "checksum": digest.hexdigest()}, indent=1).encode()
+
+
+def _to_json_values(meta: Mapping[str, Any]) -> Any:
+    """Return the values as they will be read back: tuples become lists, and keys become text."""
+    try:
+        return json.loads(json.dumps(meta, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(f"meta: expected values that JSON can hold, got {shorten(meta)}: {error}") from error
+
+
+def _check_replaceable(target: Path) -> None:
+    """Raise if a path is not empty and contains anything that `write_arrays` did not write."""
+    if not target.exists():
+        return
+    remedy = "Choose another path, or remove the existing content. Nothing was changed."
+    expected = "no file, an empty directory or a directory written by Ripplevec"
+    if not target.is_dir():
+        raise _format_error(target, expected, "a file", remedy)
+    if target.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise _format_error(
+            target, "a directory that can be replaced", "the current working directory or a parent of it", remedy
+        )
+    known = _files_in_manifest(target)
+    foreign = sorted(entry.name for entry in target.iterdir() if entry.name not in known)
+    if foreign:
+        raise _format_error(target, expected, f"a directory that contains {shorten(foreign[0])}", remedy)
+
+
+def _files_in_manifest(target: Path) -> set[str]:
+    """Return the file names listed in the manifest of a directory, whether or not its arrays are intact."""
+    try:
+        manifest = json.loads((target / MANIFEST).read_bytes())
+        if manifest["format"] == FORMAT:
+            return {MANIFEST, *(entry["file"] for entry in manifest["arrays"].values())}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        pass
+    return set()
+
+
+def _sibling(target: Path, role: str) -> Path:
+    """Return the temporary path of a new or old version of a directory."""
+    return target.with_name(f".{target.name}.ripplevec-{role}")
+
+
+def _clean_up(target: Path) -> None:
+    """Remove the leftovers of an interrupted write; restore the old directory if the new one is not in place."""
+    new, old = _sibling(target, "new"), _sibling(target, "old")
+    if old.exists() and not target.exists():
+        os.replace(old, target)
+    for leftover in (new, old):
+        remove_path(leftover)
+
+
+def _move_into_place(new: Path, target: Path) -> None:
+    """Rename a new directory to its final name, moving an existing one out of the way."""
+    if target.exists():
+        os.replace(target, _sibling(target, "old"))
+    os.replace(new, target)
+    fsync_directory(target.parent)
+
+
+def _write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Create a file, write to it and fsync it."""
+    with open(path, "xb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _check_array(name: str, array: NDArray[Any]) -> None:
+    """Raise if the name of an array is not a safe file name, or its type cannot be saved."""
+    if not _SAFE_NAME.fullmatch(name):
+        raise InvalidValueError.of(
+            "array name", "letters, digits, '_', and after the first character '-' and '.'", name
+        )
+    if array.dtype.hasobject:
+        raise InvalidValueError.of(f"array {name!r}", "numbers, booleans or fixed-width text", f"dtype {array.dtype}")
+
+
+def _write_array(directory: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:
+    """Write one array durably and return its manifest entry."""
+    _check_array(name, array)
+    path = directory / f"{name}.npy"
+    _write_durably(path, lambda file: np.save(file, array, allow_pickle=False))
+    return {
+        "file": path.name,
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "bytes": path.stat().st_size,
+        "checksum": _checksum(path),
+    }
+
+
+def _read_array(directory: Path, entry: dict[str, Any], mapped: bool) -> NDArray[Any]:
+    """Load one array after checking that its size, checksum and header agree with its manifest entry."""
+    path = directory / entry["file"]
+    size = _regular_file_size(path)
+    if size != entry["bytes"]:
+        raise _format_error(path, f"{entry['bytes']:,} bytes", f"{size:,}", RESTORE_HINT)
+    checksum = _checksum(path)
+    if checksum != entry["checksum"]:
+        raise _format_error(path, f"checksum {entry['checksum']}", checksum, DAMAGED_HINT)
+    header = _read_header(path)
+    if [header.dtype.str, list(header.shape)] != [entry["dtype"], entry["shape"]]:
+        expected = f"dtype {entry['dtype']} and shape {tuple(entry['shape'])}"
+        raise _format_error(path, expected, f"dtype {header.dtype.str} and shape {header.shape}", RESTORE_HINT)
+    if header.data_bytes != size - header.offset:
+        raise _format_error(
+            path, f"{header.data_bytes:,} bytes after its header", f"{size - header.offset:,}", RESTORE_HINT
+        )
+    mode: Any = "r" if mapped and header.data_bytes else None  # an empty array cannot be memory-mapped
+    array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
+    return array
+
+
+def _regular_file_size(path: Path) -> int:
+    """Return the size of a regular file; raise for anything else, since a link could point anywhere."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        raise _format_error(path, "the array that the manifest lists", "no such file", RESTORE_HINT) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise _format_error(path, "a regular file", "a link or a special file", RESTORE_HINT)
+    return status.st_size
+
+
+class _Header(NamedTuple):
+    """Header of a .npy file."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int  # start of the data in the file
+
+    @property
+    def data_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def _read_header(path: Path) -> _Header:
+    """Read the header of a .npy file alone, so that it can be checked against the file size before loading."""
+    try:
+        with open(path, "rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version not in _HEADER_READERS:
+                raise ValueError(f"version {version}")
+            shape, _, dtype = _HEADER_READERS[version](file)
+            offset = file.tell()
+    except (ValueError, TypeError, SyntaxError, EOFError, RecursionError, MemoryError) as error:
+        raise _format_error(path, "a .npy file", f"another file type ({shorten(error)})", RESTORE_HINT) from error
+    if dtype.hasobject:
+        raise _format_error(path, "numbers, booleans or fixed-width text", f"dtype {dtype}", RESTORE_HINT)
+    return _Header(shape, dtype, offset)
+
+
+def _checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, _digest).hexdigest()
+
+
+def _digest() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=32)
+
+
+def _format_error(path: Path, expected: str, got: str, remedy: str) -> FormatError:
+    return FormatError(f"{path}: expected {expected}, got {got}. {remedy}")
+
+
+def _get_umask() -> int:
+    mask = os.umask(0)  # the only way to read it is to set it
+    os.umask(mask)
+    return mask

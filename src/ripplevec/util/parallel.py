@@ -1,4 +1,4 @@
-"""Parallel loops over fixed blocks of rows.
+"""Threads: parallel loops over fixed blocks of rows, low priority for background work, and a limit for BLAS.
 
 Each block writes its own part of the result. Where the division into blocks matters, as in sums, the blocks depend on
 the size of the work alone and never on the number of threads: the result is identical bit for bit for any thread

@@ -112,6 +112,13 @@ class GpuOperator(Operator):
         """Return random columns: equal for equal seeds, on every device."""
         return self.to_device(super().make_noise(seed, columns, dtype))
 
+    def sum_weighted(self, source: Matrix, tau: float) -> NDArray[np.float64]:
+        """Return Σ (d+τ) x per column, for a given τ (0 for the center)."""
+        shift = tau - self.tau
+        return self._sum_over_chunks(
+            lambda a, b: (self._row_weights[a:b] + shift * self._active[a:b]) @ source[a:b].astype(np.float64)
+        )
+
     def _apply_symmetric(self, vector: Matrix, inverse: Matrix) -> Matrix:
         """Return (D+τ)^½ W (D+τ)^-½ vector, given inverse = (D+τ)^-½."""
         source, target = inverse * vector, self._cupy.empty_like(vector)
@@ -122,13 +129,6 @@ class GpuOperator(Operator):
         target -= (strength @ source) / self.active_count
         target *= inverse
         return target
-
-    def sum_weighted(self, source: Matrix, tau: float) -> NDArray[np.float64]:
-        """Return Σ (d+τ) x per column, for a given τ (0 for the center)."""
-        shift = tau - self.tau
-        return self._sum_over_chunks(
-            lambda a, b: (self._row_weights[a:b] + shift * self._active[a:b]) @ source[a:b].astype(np.float64)
-        )
 
     def _sum_over_chunks(self, part: Callable[[int, int], Matrix]) -> NDArray[np.float64]:
         """Return the sum of `part(first, last)` over all rows, chunk by chunk from first to last."""

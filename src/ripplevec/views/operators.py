@@ -5,7 +5,8 @@ x = (D+τ)^-½ y. The trivial eigenvector is then constant, and on all others S 
 
     W x = (A x − c) / (d + τ),   c = (1/n) Σ d x,   W self-adjoint in the inner product Σ (d+τ) x x'.
 
-Rows without edges are excluded; they stay zero.
+Rows without edges are excluded; they stay zero. Sums over rows add fixed blocks in order, so that they have the same
+bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -25,9 +26,15 @@ from ripplevec.util.parallel import block_ranges, for_each_block
 from ripplevec.views import _kernels as kernels
 from ripplevec.views.aligned_matrix import aligned_zeros, as_strided_columns
 
+DEVICES = ("auto", "cpu", "cuda")
+"""Values of the parameter `device` of a view."""
+
+DEVICE_VARIABLE = "RIPPLEVEC_DEVICE"
+"""Environment variable that sets the device of views with `device="auto"`; the CPU by default."""
+
 BLOCK_ROWS = 8_192  # reductions add blocks of this many rows in order, independent of the number of threads
 SUB_BLOCK_ROWS = 1_024  # rows converted to float64 at a time, few enough to stay in the cache
-LANCZOS_STEPS = 16
+LANCZOS_STEPS = 16  # for the estimated bounds of the spectrum
 WORKSPACE_BYTES = 5 * 2**29  # limit of the workspace beside a block; wider blocks are processed a few columns at a time
 COLUMN_GROUP = 16  # columns that stay together: one cache line of float32
 MAX_ENTRY = 2.0**16  # upper bound of a valid entry: row lengths are bounded (see `views/coordinates.py`)
@@ -205,14 +212,6 @@ class Operator:
             off_diagonal.append(beta)
         return lanczos_bounds(diagonal, off_diagonal, beta)
 
-    def _apply_symmetric(self, vector: Matrix, inverse: Matrix) -> Matrix:
-        """Return (D+τ)^½ W (D+τ)^-½ vector, given inverse = (D+τ)^-½."""
-        source, target = inverse * vector, np.empty_like(vector)
-        self._for_each_block(lambda first, last: kernels.multiply_vector(self.links, source, target, first, last))
-        target -= float(self.links.strength[: self.rows] @ source) / self.active_count
-        target *= inverse
-        return target
-
     def sum_weighted(self, source: Matrix, tau: float) -> NDArray[np.float64]:
         """Return Σ (d+τ) x per column, for a given τ (0 for the center)."""
         parts: dict[int, NDArray[np.float64]] = {}
@@ -225,8 +224,48 @@ class Operator:
         self._for_each_block(work)
         return add_in_block_order(parts, self.rows)
 
+    def _apply_symmetric(self, vector: Matrix, inverse: Matrix) -> Matrix:
+        """Return (D+τ)^½ W (D+τ)^-½ vector, given inverse = (D+τ)^-½."""
+        source, target = inverse * vector, np.empty_like(vector)
+        self._for_each_block(lambda first, last: kernels.multiply_vector(self.links, source, target, first, last))
+        target -= float(self.links.strength[: self.rows] @ source) / self.active_count
+        target *= inverse
+        return target
+
     def _for_each_block(self, work: Callable[[int, int], None]) -> None:
         for_each_block(work, self.rows, size=BLOCK_ROWS, threads=self.threads)
+
+
+class RemoteAdjacency(Protocol):
+    """A graph outside this process that supplies operators and the matrices they work on."""
+
+    def totals(self, rows: int) -> Totals:
+        """Return sums over all rows."""
+
+    def operator(self, tau: float) -> Operator:
+        """Return the operator of a view with this τ."""
+
+
+AdjacencyLike = Adjacency | RemoteAdjacency
+"""A graph that a view can embed."""
+
+
+def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, threads: int) -> Operator:
+    """Create the operator of a view. A GPU is used only on request, because its results differ in the last bits."""
+    if not isinstance(adjacency, Adjacency):
+        return adjacency.operator(tau)
+    chosen = os.environ.get(DEVICE_VARIABLE, "cpu") if device == "auto" else device
+    check_choice(DEVICE_VARIABLE, chosen, ("cpu", "cuda"))
+    if chosen == "cpu":
+        return Operator(adjacency, rows, tau, threads)
+    from ripplevec.views.gpu import GpuOperator
+
+    return GpuOperator(adjacency, rows, tau, threads)
+
+
+def weight_unit(adjacency: AdjacencyLike) -> float:
+    """Return the stored weight of a new edge of weight one; 1.0 for remote graphs, whose weights do not decay."""
+    return adjacency.weight_scale.unit if isinstance(adjacency, Adjacency) else 1.0
 
 
 def lanczos_bounds(diagonal: list[float], off_diagonal: list[float], beta: float) -> tuple[float, float]:
@@ -271,40 +310,3 @@ def add_in_block_order(parts: dict[int, NDArray[np.float64]], rows: int) -> NDAr
     for first, _ in block_ranges(rows, BLOCK_ROWS):
         total += parts[first]
     return total
-
-
-DEVICES = ("auto", "cpu", "cuda")
-DEVICE_VARIABLE = "RIPPLEVEC_DEVICE"
-"""Environment variable that sets the device of views with `device="auto"`; the CPU by default."""
-
-
-class RemoteAdjacency(Protocol):
-    """A graph outside this process that supplies operators and the matrices they work on."""
-
-    def totals(self, rows: int) -> Totals:
-        """Return sums over all rows."""
-
-    def operator(self, tau: float) -> Operator:
-        """Return the operator of a view with this τ."""
-
-
-AdjacencyLike = Adjacency | RemoteAdjacency
-"""A graph that a view can embed."""
-
-
-def weight_unit(adjacency: AdjacencyLike) -> float:
-    """Return the stored weight of a new edge of weight one; 1.0 for remote graphs, whose weights do not decay."""
-    return adjacency.weight_scale.unit if isinstance(adjacency, Adjacency) else 1.0
-
-
-def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, threads: int) -> Operator:
-    """Create the operator of a view. A GPU is used only on request, because its results differ in the last bits."""
-    if not isinstance(adjacency, Adjacency):
-        return adjacency.operator(tau)
-    chosen = os.environ.get(DEVICE_VARIABLE, "cpu") if device == "auto" else device
-    check_choice(DEVICE_VARIABLE, chosen, ("cpu", "cuda"))
-    if chosen == "cpu":
-        return Operator(adjacency, rows, tau, threads)
-    from ripplevec.views.gpu import GpuOperator
-
-    return GpuOperator(adjacency, rows, tau, threads)

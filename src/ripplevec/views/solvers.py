@@ -1,4 +1,8 @@
-"""Eigensolvers: dense for small graphs, Chebyshev-filtered subspace iteration, Lanczos, and Rayleigh–Ritz."""
+"""Eigensolvers: the leading eigenpairs of a view operator or of a Laplacian, and the steps of subspace iteration.
+
+`solve_leading_eigenpairs` uses a dense solver for a small graph, and otherwise subspace iteration: a Chebyshev filter
+and a Rayleigh–Ritz step in turn. An anchor uses the same two steps. `lanczos_largest` serves the Laplacian start.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,63 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from ripplevec.views.base import Progress
 from ripplevec.views.operators import Operator
 
+MAX_DENSE_SIZE = 400  # vertices up to which a dense solver is the fastest
+LANCZOS_TOLERANCE = 1e-8  # relative accuracy of an eigenvalue
 RANK_TOLERANCE = 1e-9  # squared lengths below this share of the largest count as rank deficiency
 CHOLESKY_TOLERANCE = 1e-6  # above this, columns are independent enough to orthonormalize by Cholesky alone
+
+# Parameters of the subspace iteration. Unlike Lanczos, it finds all copies of a repeated eigenvalue, which graphs with
+# many small components have.
+MAX_PASSES = 20  # iterations, each one filter and one Rayleigh–Ritz step
+TOLERANCE = 1e-3  # relative change of the eigenvalue sum at which it stops; the error is then several times smaller
+GUARD_COLUMNS = 10  # extra columns, because the last ones converge slowly
+MAX_AMPLIFICATION = 1e4  # ratio of filter gains above which the weaker directions are lost in float32 rounding
+MAX_FILTER_DEGREE = 20
+FIRST_CUTOFF_RATIO = 0.1  # first guess of the lower end of the wanted eigenvalues, relative to the largest
+MIN_CUTOFF_RATIO = 1e-3  # minimum of this lower end, relative to the largest
+
+Eigenpairs = tuple[NDArray[np.float64], NDArray[Any]]
+"""Eigenvalues, and the eigenvectors as columns."""
+
+
+def solve_leading_eigenpairs(
+    operator: Operator, columns: int, progress: Progress | None = None, *, tolerance: float = TOLERANCE
+) -> Eigenpairs:
+    """Return the largest eigenvalues of W except the trivial one, and eigenvectors; zero beyond those of the graph."""
+    if operator.active_count > max(MAX_DENSE_SIZE, 2 * columns + 2):
+        return _iterate_subspace(operator, columns, progress, tolerance)
+    mu, vectors = np.zeros(columns), np.zeros((operator.rows, columns))
+    count = min(columns, operator.active_count - 1)
+    if count <= 0:
+        return mu, operator.to_device(vectors)
+    active = np.flatnonzero(operator.active)
+    root = np.sqrt(operator.row_weights[active])
+    values, eigenvectors = _solve_dense(operator, active, root)
+    mu[:count] = values[: -count - 1 : -1]
+    vectors[active, :count] = fix_signs(eigenvectors[:, : -count - 1 : -1]) / root[:, None]
+    return mu, operator.to_device(vectors)
+
+
+def lanczos_largest(
+    apply: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int, count: int, progress: Progress | None
+) -> Eigenpairs:
+    """Return the largest eigenpairs of a symmetric operator by Lanczos, unordered; deterministic."""
+    subspace, calls = min(max(2 * count + 1, 20), size), 0
+
+    def counted(y: NDArray[np.float64]) -> NDArray[np.float64]:
+        nonlocal calls
+        calls += 1
+        if progress and calls % 50 == 0:
+            progress("start", 1 - subspace / (subspace + calls))  # the total number of calls is unknown
+        return apply(y.ravel())
+
+    linear = LinearOperator((size, size), matvec=counted, dtype=np.float64)
+    rng = np.random.Generator(np.random.Philox(0))  # also for restarts, which would otherwise use system entropy
+    options = {"k": count, "which": "LA", "v0": rng.standard_normal(size), "ncv": subspace, "tol": LANCZOS_TOLERANCE}
+    try:
+        return eigsh(linear, rng=rng, **options)
+    except ArpackNoConvergence as partial:  # converged pairs are correct; the first anchor finds the rest
+        return partial.eigenvalues, partial.eigenvectors
 
 
 def apply_chebyshev_filter(operator: Operator, block: NDArray[Any], low: float, high: float, degree: int) -> None:
@@ -52,32 +111,6 @@ def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64
     return np.concatenate([values, np.zeros(columns - values.size)])
 
 
-def _project_operator(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the inner products of a block with W times the block; one triangle is computed, the other mirrored."""
-    products, workspace = np.zeros((block.shape[1], block.shape[1])), operator.allocate_workspace(block)
-    for part in operator.column_chunks(block):
-        applied = workspace[:, : part.stop - part.start]
-        operator.combine(block[:, part], applied, (1.0, 0.0, 0.0))
-        products[: part.stop, part] = operator.gram(block[:, : part.stop], applied)
-        products[part, : part.start] = products[: part.start, part].T
-    return products
-
-
-def _whitening_matrix(gram: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the matrix that orthonormalizes a block with this Gram matrix; its column count is the block's rank."""
-    scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    cosines = gram * np.outer(scale, scale)
-    try:
-        lower = np.linalg.cholesky(cosines)
-        if np.square(np.diag(lower)).min() > CHOLESKY_TOLERANCE:
-            return scale[:, None] * dtrtri(lower, lower=True)[0].T
-    except np.linalg.LinAlgError:
-        pass
-    lengths, directions = np.linalg.eigh(cosines)
-    kept = lengths > RANK_TOLERANCE * max(lengths[-1], 1e-300)
-    return scale[:, None] * directions[:, kept] / np.sqrt(lengths[kept])
-
-
 def fix_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Flip columns so that the entry of largest magnitude is positive; the sign of an eigenvector is arbitrary."""
     if not vectors.size:
@@ -86,68 +119,12 @@ def fix_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return vectors * np.where(largest < 0, -1.0, 1.0)
 
 
-MAX_DENSE_SIZE = 400  # vertices up to which a dense solver is the fastest
-LANCZOS_TOLERANCE = 1e-8
-
-# Parameters of the subspace iteration. Unlike Lanczos, it finds all copies of a repeated eigenvalue, which graphs with
-# many small components have.
-MAX_PASSES = 20
-TOLERANCE = 1e-3  # relative change of the eigenvalue sum at which it stops; the error is then several times smaller
-GUARD_COLUMNS = 10  # extra columns, because the last ones converge slowly
-MAX_AMPLIFICATION = 1e4  # ratio of filter gains above which the weaker directions are lost in float32 rounding
-MAX_FILTER_DEGREE = 20
-FIRST_CUTOFF_RATIO = 0.1  # first guess of the lower end of the wanted eigenvalues, relative to the largest
-MIN_CUTOFF_RATIO = 1e-3  # minimum of this lower end, relative to the largest
-
-Eigenpairs = tuple[NDArray[np.float64], NDArray[Any]]
-
-
-def solve_leading_eigenpairs(
-    operator: Operator, columns: int, progress: Progress | None = None, *, tolerance: float = TOLERANCE
-) -> Eigenpairs:
-    """Return the largest eigenvalues of W except the trivial one, and eigenvectors; zero beyond those of the graph."""
-    if operator.active_count > max(MAX_DENSE_SIZE, 2 * columns + 2):
-        return _iterate_subspace(operator, columns, progress, tolerance)
-    mu, vectors = np.zeros(columns), np.zeros((operator.rows, columns))
-    count = min(columns, operator.active_count - 1)
-    if count <= 0:
-        return mu, operator.to_device(vectors)
-    active = np.flatnonzero(operator.active)
-    root = np.sqrt(operator.row_weights[active])
-    values, eigenvectors = _solve_dense(operator, active, root)
-    mu[:count] = values[: -count - 1 : -1]
-    vectors[active, :count] = fix_signs(eigenvectors[:, : -count - 1 : -1]) / root[:, None]
-    return mu, operator.to_device(vectors)
-
-
 def _solve_dense(operator: Operator, active: NDArray[np.int64], root: NDArray[np.float64]) -> Eigenpairs:
     """Return all eigenpairs of the matrix S (see `operators.py`), smallest first; the trivial 1 is shifted to −2."""
     trivial, inverse = root / np.linalg.norm(root), 1 / root
     regularized = operator.adjacency.to_csr()[active][:, active].toarray() + operator.tau / active.size
     values, vectors = eigh(regularized * np.outer(inverse, inverse) - 3 * np.outer(trivial, trivial))
     return values, vectors
-
-
-def lanczos_largest(
-    apply: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int, count: int, progress: Progress | None
-) -> Eigenpairs:
-    """Return the largest eigenpairs of a symmetric operator by Lanczos, unordered; deterministic."""
-    subspace, calls = min(max(2 * count + 1, 20), size), 0
-
-    def counted(y: NDArray[np.float64]) -> NDArray[np.float64]:
-        nonlocal calls
-        calls += 1
-        if progress and calls % 50 == 0:
-            progress("start", 1 - subspace / (subspace + calls))  # the total number of calls is unknown
-        return apply(y.ravel())
-
-    linear = LinearOperator((size, size), matvec=counted, dtype=np.float64)
-    rng = np.random.Generator(np.random.Philox(0))  # also for restarts, which would otherwise use system entropy
-    options = {"k": count, "which": "LA", "v0": rng.standard_normal(size), "ncv": subspace, "tol": LANCZOS_TOLERANCE}
-    try:
-        return eigsh(linear, rng=rng, **options)
-    except ArpackNoConvergence as partial:  # converged pairs are correct; the first anchor finds the rest
-        return partial.eigenvalues, partial.eigenvectors
 
 
 def _iterate_subspace(
@@ -176,3 +153,29 @@ def _filter_degree(low: float, high: float, top: float) -> int:
     """Return the largest filter degree whose amplification at the top of the spectrum float32 can represent."""
     position = (2 * top - high - low) / (high - low)  # of the top, when [low, high] is mapped to [−1, 1]
     return min(MAX_FILTER_DEGREE, max(1, int(np.arccosh(MAX_AMPLIFICATION) / np.arccosh(max(position, 1 + 1e-9)))))
+
+
+def _project_operator(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the inner products of a block with W times the block; one triangle is computed, the other mirrored."""
+    products, workspace = np.zeros((block.shape[1], block.shape[1])), operator.allocate_workspace(block)
+    for part in operator.column_chunks(block):
+        applied = workspace[:, : part.stop - part.start]
+        operator.combine(block[:, part], applied, (1.0, 0.0, 0.0))
+        products[: part.stop, part] = operator.gram(block[:, : part.stop], applied)
+        products[part, : part.start] = products[: part.start, part].T
+    return products
+
+
+def _whitening_matrix(gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the matrix that orthonormalizes a block with this Gram matrix; its column count is the block's rank."""
+    scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    cosines = gram * np.outer(scale, scale)
+    try:
+        lower = np.linalg.cholesky(cosines)
+        if np.square(np.diag(lower)).min() > CHOLESKY_TOLERANCE:
+            return scale[:, None] * dtrtri(lower, lower=True)[0].T
+    except np.linalg.LinAlgError:
+        pass
+    lengths, directions = np.linalg.eigh(cosines)
+    kept = lengths > RANK_TOLERANCE * max(lengths[-1], 1e-300)
+    return scale[:, None] * directions[:, kept] / np.sqrt(lengths[kept])

@@ -188,6 +188,20 @@ class SpectralView:
         )
 
 
+def auto_views(stats: GraphStats) -> tuple[SpectralView, ...]:
+    """Return the default views of a graph: a community view, and on dense graphs also a hub view (a large τ).
+
+    On a bipartite graph, a hub view would separate vertices that belong together: hubs of one side and their neighbors
+    on the other.
+    """
+    if stats.mean_degree < DENSE_MEAN_DEGREE:
+        return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)
+    communities = SpectralView(share=3, tau_per_degree=0.25, tail=0.0625)
+    if stats.bipartite:
+        return (communities,)
+    return communities, SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0)
+
+
 def _sum_positive(values: NDArray[np.float64]) -> float:
     """Return the sum of the positive values; small graphs have many negative eigenvalues."""
     return float(np.maximum(values, 0.0).sum())
@@ -209,17 +223,3 @@ def _normalize_block(operator: Operator, block: NDArray[Any], seed: int) -> None
         operator.deflate(block)
         norms = operator.column_norms(block)
     operator.scale_columns(block, np.maximum(norms, np.finfo(block.dtype).tiny), np.divide)
-
-
-def auto_views(stats: GraphStats) -> tuple[SpectralView, ...]:
-    """Return the default views of a graph: a community view, and on dense graphs also a hub view (a large τ).
-
-    On a bipartite graph, a hub view would separate vertices that belong together: hubs of one side and their neighbors
-    on the other.
-    """
-    if stats.mean_degree < DENSE_MEAN_DEGREE:
-        return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)
-    communities = SpectralView(share=3, tau_per_degree=0.25, tail=0.0625)
-    if stats.bipartite:
-        return (communities,)
-    return communities, SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0)
